@@ -199,9 +199,9 @@ def small(repeat: int) -> Iterator[Row]:
 def process(repeat: int) -> Iterator[Row]:
     """What the command does to its process is worth the surprise: without each of these things, and with it."""
     program = "import sys; sys.argv[0] = 'goodput'; import goodput_cli.__main__ as main"
-    collecting = "import contextlib, goodput_cli.memory as gc; gc.garbage_collection_paused = contextlib.nullcontext"
+    collecting = "import contextlib, goodput_cli.arrays as gc; gc.garbage_collection_paused = contextlib.nullcontext"
     often = "import gc; gc.set_threshold = lambda *thresholds: None"
-    keeping = "import goodput_cli.memory as freed; freed.give_back = lambda rows: None"
+    keeping = "import goodput_cli.arrays as freed; freed.give_back = lambda rows: None"
     for work, lines, log, without in (
         ("ending at once", "26 lines", SMALL_LOG, f"{program}; main._leave = sys.exit"),
         ("collecting seldom", "26 lines", SMALL_LOG, f"{often}; {program}"),

@@ -1,9 +1,14 @@
-"""The array types that columns are made of, and the pieces in which long ones are worked on."""
+"""The array types that columns are made of, the pieces in which long ones are worked on, and their memory: no garbage
+collection while they are made, and what was freed given back."""
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -145,3 +150,28 @@ def patched(column: NDArray[Any], rows: Rows, own: NDArray[Any]) -> NDArray[Any]
     """The column with other values in these sorted rows; an array where it is short, or where they are not few."""
     made = Patched(column, rows, own)
     return made if len(column) >= _LONG and len(rows) * _FEW <= len(column) else np.asarray(made)
+
+
+@contextmanager
+def garbage_collection_paused() -> Iterator[None]:
+    """Records and events hold no cycles: searching them for some is in vain, and took a quarter of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+_MUCH = 1 << 19
+"""Below so many rows it is not worth the call."""
+
+
+def give_back(rows: int) -> None:
+    """After work on so many rows. Only glibc can be asked; elsewhere nothing happens."""
+    if rows < _MUCH or not sys.platform.startswith("linux"):
+        return
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -34,8 +34,7 @@ from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.rows import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat
 from goodput_cli.vocabulary.text import did_you_mean, duration, plural
-from goodput_cli.vocabulary.units import NS_PER_DAY
-from goodput_cli.vocabulary.when import Anchors, load_zone
+from goodput_cli.vocabulary.when import NS_PER_DAY, Anchors, load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check import Finding

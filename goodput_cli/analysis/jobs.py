@@ -25,10 +25,10 @@ from goodput_cli.analysis.rolling import as_known_at
 from goodput_cli.analysis.sheet import Answered, Audience, Column, Sheet
 from goodput_cli.analysis.table import Table, attribute, each
 from goodput_cli.analysis.written import Count, written
+from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
-from goodput_cli.memory import garbage_collection_paused
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import plural
 

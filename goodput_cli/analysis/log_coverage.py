@@ -22,7 +22,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NO_STEP, NONE, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category, in_group
 from goodput_cli.vocabulary.text import duration, rough_duration
-from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _CHECKPOINT_KINDS = (Kind.SAVE, Kind.RESTORE, Kind.SAVED, Kind.LOAD)
 _MUCH_UNEXPLAINED = 0.1

@@ -16,8 +16,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT
 from goodput_cli.vocabulary.option import bounded, declared, option, read_length
 from goodput_cli.vocabulary.text import did_you_mean
-from goodput_cli.vocabulary.units import NS_PER_HOUR, NS_PER_SECOND
-from goodput_cli.vocabulary.when import AUTO, Span, When, load_zone, parse_span, parse_when
+from goodput_cli.vocabulary.when import AUTO, NS_PER_HOUR, NS_PER_SECOND, Span, When, load_zone, parse_span, parse_when
 
 Time = str | datetime | int | When
 """An instant: as typed on the command line, a datetime, or ns since 1970 UTC."""

@@ -24,7 +24,7 @@ from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
 from goodput_cli.vocabulary.text import as_typed, clock, duration, finite, percent, period, plural
-from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -62,8 +62,10 @@ class Blocks(Sequence[float]):
     @cached_property
     def values(self) -> tuple[float, ...]:
         """Seconds, in time order."""
-        from goodput_cli.analysis.steps.slow_regimes import pace_blocks  # NumPy's work is for comparisons alone
-        from goodput_cli.analysis.steps.timed import step_times
+        from goodput_cli.analysis.steps.times import (
+            pace_blocks,  # NumPy's work is for comparisons alone
+            step_times,
+        )
 
         analysis, window = self._analysis, self._analysis.window
         times = step_times(analysis.timeline, window.start_ns, window.end_ns)

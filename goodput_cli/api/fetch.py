@@ -20,7 +20,7 @@ from goodput_cli.api.options import FETCH, Source, addresses, split, takes
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
-from goodput_cli.events.parsed import Parsed
+from goodput_cli.events.formats.base import Parsed
 from goodput_cli.events.read import decode_batches, is_log
 from goodput_cli.events.tensorboard import EventFile
 from goodput_cli.events.text.scan import TextLines

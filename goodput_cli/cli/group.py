@@ -35,7 +35,7 @@ def explain(name: str) -> str | None:
 def suggestion(name: str, commands: Iterable[str] = ()) -> str:
     """What may have been meant, as a question; empty where nothing is like it. commands: those there are."""
     from goodput_cli.analysis.insights.kinds import BY_CODE
-    from goodput_cli.diagnostics.codes import CODES
+    from goodput_cli.diagnostics.diagnostic import CODES
     from goodput_cli.vocabulary.categories import NAMES
 
     return did_you_mean(name, (*commands, FORMATS, *CODES, *BY_CODE, *NAMES))
@@ -43,7 +43,7 @@ def suggestion(name: str, commands: Iterable[str] = ()) -> str:
 
 def _paragraphs(name: str) -> Iterator[str]:
     from goodput_cli.analysis.insights.kinds import BY_CODE
-    from goodput_cli.diagnostics.codes import CODES
+    from goodput_cli.diagnostics.diagnostic import CODES
     from goodput_cli.vocabulary.categories import category_named
 
     if name in CODES:

@@ -32,7 +32,7 @@ COMMANDS = {
     "steps": Elsewhere("goodput_cli.cli.commands.tables", "Show step times: statistics, slowest steps, slow regimes."),
     "advise": Elsewhere("goodput_cli.cli.commands.advise", "Say how often to save, and what would buy most goodput."),
     "compare": Elsewhere("goodput_cli.cli.commands.compare", "Show runs side by side, and what made the difference."),
-    "jobs": Elsewhere("goodput_cli.cli.commands.jobs", "List every job in the logs, with its goodput."),
+    "jobs": Elsewhere("goodput_cli.cli.commands.tables", "List every job in the logs, with its goodput."),
     "fleet": Elsewhere("goodput_cli.cli.commands.fleet", "Show what thousands of jobs made of their time."),
     "check": Elsewhere(
         "goodput_cli.cli.commands.check", "Find what is wrong with event logs, and what to do about it."

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 import click
 
+from goodput_cli.analysis.goodput.phrases import diagnostic_lines, explaining_line, strict_lines
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.cli.console import (
     is_terminal,
@@ -32,7 +33,6 @@ from goodput_cli.cli.options import CommandLine
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import GoodputError, NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet, UsageError
 from goodput_cli.report.base import Offer, Page, draws, format_of, is_binary, load_sheet_renderer
-from goodput_cli.report.messages import diagnostic_lines, explaining_line, strict_lines
 from goodput_cli.vocabulary.text import safe
 from goodput_cli.whole_file import exists, write_whole
 

@@ -19,8 +19,7 @@ from goodput_cli.accounting.order import seen_at
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.written import After, Through, written, written_after
 from goodput_cli.arrays import I64
-from goodput_cli.compat.library import LibraryAnswer
-from goodput_cli.compat.library_account import OTHER, PRODUCTIVE, LibraryAccount, library_account
+from goodput_cli.compat.library import OTHER, PRODUCTIVE, LibraryAccount, LibraryAnswer, library_account
 from goodput_cli.compat.rules import RULES, name_rule, name_surplus
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category, CategoryKey

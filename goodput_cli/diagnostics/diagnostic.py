@@ -11,7 +11,26 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Protocol, TypeVar
 
-from goodput_cli.diagnostics.codes import SEVERITIES, Severity, severity_of
+from goodput_cli.diagnostics.accounting_codes import ACCOUNTING, ADVICE, CLOCKS, COMPARING, COVERAGE, HOSTS
+from goodput_cli.diagnostics.codes import SEVERITIES, Code, Severity
+from goodput_cli.diagnostics.reading_codes import READING, TEXT
+
+CODES: dict[str, Code] = {**READING, **TEXT, **ACCOUNTING, **CLOCKS, **COVERAGE, **HOSTS, **COMPARING, **ADVICE}
+"""Every code, in the order in which docs/diagnostics.md lists them."""
+
+_UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")
+
+
+def severity_of(code: str, mild: bool = False) -> Severity:
+    """How grave a diagnostic of ours is. mild: a mild case. Raises ValueError for a code that has no row here."""
+    if code not in CODES:
+        raise ValueError(f"no diagnostic is called {code!r}: a new one needs a row in goodput_cli/diagnostics/")
+    return (CODES[code].mild if mild else None) or CODES[code].severity
+
+
+def code_texts(code: str) -> Code:
+    """The texts of a code; a code of a plug-in that is not registered gets neutral ones."""
+    return CODES.get(code, _UNKNOWN)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from goodput_cli.arrays import I64, Characters, Mask, Words, blocks
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.sources.base import Record
 from goodput_cli.sources.blocks import PIECE
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 FRACTION_DIGITS = 8
 MAX_DIGITS = 15

@@ -35,13 +35,12 @@ from goodput_cli.events.envelope import (
     numbered_writer,
     numbered_writers,
 )
-from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Output, Records, Traits
+from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Output, Parsed, Records, Traits
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.json_documents import KEYS as WRAPPED
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.events.observations import NO_OBSERVATIONS, Observed
-from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.rows import Details, Interner, Origin, RowBuilder, build_table, constant, joined
 from goodput_cli.events.schema import NONE, EventLog, LogFormat, Metric
 from goodput_cli.events.timestamps import EntryZones, TimestampReader

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from goodput_cli.events.formats import collected, timeless
+from goodput_cli.events.formats import collected
+from goodput_cli.events.formats.base import DocumentReader, Parsed
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.json_documents import JsonLines, JsonObjects
-from goodput_cli.events.parsed import DocumentReader, Parsed
 from goodput_cli.events.templates import Templates
 from goodput_cli.sources.base import Batch, RawBatch, Record
 from goodput_cli.sources.blocks import is_event_file
@@ -140,7 +140,7 @@ def _of_text(batch: RawBatch, hints: Hints) -> DocumentReader | None:
     def is_header(delimiter: str, columns: frozenset[str]) -> bool:
         if (
             columns >= collected.SACCT_HEADER
-            or timeless.kind_of(columns) is not None
+            or collected.kind_without_time(columns) is not None
             or any(columns >= one for one in collected.TRACKER_HEADERS)
         ):
             return True

@@ -29,8 +29,7 @@ import orjson
 from goodput_cli.arrays import I64
 from goodput_cli.events.columnar import Block
 from goodput_cli.events.envelope import NO_STAMP
-from goodput_cli.events.formats.base import JOB_NAME, Entry
-from goodput_cli.events.parsed import NOTHING, Parsed
+from goodput_cli.events.formats.base import JOB_NAME, NOTHING, Entry, Parsed
 from goodput_cli.events.templates import Templates
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import MAX_NS, number, round_to_us

@@ -14,13 +14,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, says_something
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.schema import EventLog, Kind
-from goodput_cli.memory import garbage_collection_paused
 from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, SourceFilter, source_for
 from goodput_cli.vocabulary.when import AUTO, load_zone
 

@@ -25,14 +25,14 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from goodput_cli.errors import UsageError
-from goodput_cli.events.parsed import Parsed
+from goodput_cli.events.formats.base import Parsed
 from goodput_cli.events.text.marks import Mark, Said, TextPart, What
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.text import safe
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _LENGTH, _SUM = struct.Struct("<Q"), struct.Struct("<I")
 HEAD = _LENGTH.size + _SUM.size

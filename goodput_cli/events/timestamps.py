@@ -29,7 +29,7 @@ from goodput_cli.events.columnar import DIGITS, digit_values, mask_of
 from goodput_cli.events.rows import Origin
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.values import MAX_NS
-from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _LAYOUT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|([+-])(\d\d):?(\d\d))?", re.ASCII)
 _MAX_LAYOUTS = 24

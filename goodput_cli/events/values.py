@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 MAX_SECONDS = int(datetime(2255, 1, 1, tzinfo=UTC).timestamp())
 """Times from here on are absurd. int64 nanoseconds end in 2262."""

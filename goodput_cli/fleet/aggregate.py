@@ -21,8 +21,7 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.why import TOLERANCE_NS
 from goodput_cli.analysis.insights.passages import listed_name, of_a_host
-from goodput_cli.diagnostics.codes import severity_of
-from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic, severity_of
 from goodput_cli.fleet.allocations import (
     Allocation,
     Capacity,

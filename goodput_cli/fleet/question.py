@@ -19,8 +19,7 @@ from goodput_cli.api.options import Reading
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.option import bounded, declared, option, read_length
-from goodput_cli.vocabulary.units import NS_PER_DAY
-from goodput_cli.vocabulary.when import Anchors, When, load_zone
+from goodput_cli.vocabulary.when import NS_PER_DAY, Anchors, When, load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.fleet.allocations import Allocation, Capacity

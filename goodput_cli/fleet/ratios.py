@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from goodput_cli.vocabulary.units import NS_PER_HOUR
+from goodput_cli.vocabulary.when import NS_PER_HOUR
 
 HOUR_NS = NS_PER_HOUR
 

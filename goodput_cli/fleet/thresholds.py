@@ -13,7 +13,7 @@ from goodput_cli.analysis.threshold import Expression, Named, Subject, Threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.fleet.ratios import HOUR_NS, ratio
 from goodput_cli.vocabulary.categories import BY_NAME, Category
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.fleet.report import FleetReport

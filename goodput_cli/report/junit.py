@@ -14,10 +14,10 @@ from xml.etree.ElementTree import Element, SubElement
 
 from goodput_cli.analysis.document import Document, Published
 from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.report.base import Page
-from goodput_cli.report.messages import diagnostic_lines
 from goodput_cli.vocabulary.text import iso_to_the_second, safe
 
 _NAME = "goodput"

@@ -29,11 +29,11 @@ from goodput_cli.analysis.document import (
     Published,
 )
 from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.goodput.phrases import places_text
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.diagnostics.diagnostic import problems, worst_first
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import cost_text
-from goodput_cli.report.messages import places_text
 from goodput_cli.report.terminal import bar, cell_texts, is_left, shown_columns, shown_rows, sparkline, strip_lines
 from goodput_cli.vocabulary.categories import BY_NAME
 from goodput_cli.vocabulary.text import duration, percent, plural, safe, seconds_text, shorten

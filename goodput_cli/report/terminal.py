@@ -20,7 +20,7 @@ from goodput_cli.analysis.sheet import Audience, Cell, Column, ColumnKind, Sheet
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category, title
 from goodput_cli.vocabulary.text import change, clock, duration, finite, number, percent, points, wrap_spans
-from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
 
 NARROWEST = 40
 """Columns that every table takes for granted."""

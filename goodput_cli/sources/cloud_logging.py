@@ -34,7 +34,7 @@ from goodput_cli.sources.cache import (
 )
 from goodput_cli.sources.cloud_logging_pages import LogQuery, LostPlaceError, PageReader, RefusedError, log_ids, rfc3339
 from goodput_cli.sources.google_credentials import ENDPOINT_VARIABLE, Connection, connect
-from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR
 
 
 def records_of(entries: Sequence[Any]) -> list[Record]:

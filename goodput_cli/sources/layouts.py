@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from goodput_cli.sources.blocks import is_event_file
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 RUN_FILE_ENDING = ".wandb"
 LATEST_RUN = "latest-run"

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.text import exact
-from goodput_cli.vocabulary.units import NS_PER_SECOND
-from goodput_cli.vocabulary.when import ACCEPTED_DURATIONS, parse_duration
+from goodput_cli.vocabulary.when import ACCEPTED_DURATIONS, NS_PER_SECOND, parse_duration
 
 _KEY = "option"
 

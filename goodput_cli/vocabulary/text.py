@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_SECOND
 
 _EPOCH = datetime(1970, 1, 1)  # UTC
 _YEAR_SECONDS = 365.25 * 86_400

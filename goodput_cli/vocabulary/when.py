@@ -1,4 +1,4 @@
-"""Instants, spans and durations as people write them.
+"""Units of time, and instants, spans and durations as people write them.
 
 A time is parsed before any log is read (`parse_when`), so that a typing error costs nothing, and becomes an instant
 once the job is known (`When.resolve`): `-2h` means two hours before the job's end, `attempt:3` the start of its third
@@ -14,12 +14,17 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from fractions import Fraction
 from itertools import product
 from typing import Literal
 
 from goodput_cli.errors import UsageError
-from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_SECOND
+
+NS_PER_MS = 10**6
+NS_PER_SECOND = 10**9
+NS_PER_MINUTE = 60 * NS_PER_SECOND
+NS_PER_HOUR = 60 * NS_PER_MINUTE
+NS_PER_DAY = 24 * NS_PER_HOUR
+"""Units of time in ns, in which every instant and length of time is held."""
 
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
 
@@ -159,6 +164,8 @@ def parse_when(value: str | datetime | int | When) -> When:
         hours, minutes, seconds = (int(part or 0) for part in match.groups())
         return When(text, "time_of_day", (hours * 3600 + minutes * 60 + seconds) * _UNITS["s"])
     if _EPOCH_SECONDS.fullmatch(text):
+        from fractions import Fraction
+
         return When(text, "instant", round(Fraction(text) * 1_000_000) * 1000)
     return _parse_calendar(text)
 
@@ -168,6 +175,8 @@ def parse_duration(text: str, *, whole: str | None = None) -> int:
 
     `UsageError` names `whole`, the text that the duration is part of, and what is accepted.
     """
+    from fractions import Fraction
+
     total = Fraction(0)
     position, largest = 0, max(_UNITS.values()) + 1
     stripped = text.strip().lower()

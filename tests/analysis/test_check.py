@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from goodput_cli.analysis.jobs import check_log
 from goodput_cli.analysis.question import make_question
-from goodput_cli.diagnostics.codes import CODES, code_texts
-from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.diagnostics.diagnostic import CODES, Diagnostic, code_texts
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.formats.collected import TRACKED
 from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS

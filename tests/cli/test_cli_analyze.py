@@ -14,8 +14,7 @@ from goodput_cli.cli.console import print_safely
 from goodput_cli.cli.main import run
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, SourceError
-from goodput_cli.vocabulary.units import NS_PER_SECOND
-from goodput_cli.vocabulary.when import parse_span, parse_when
+from goodput_cli.vocabulary.when import NS_PER_SECOND, parse_span, parse_when
 from tests.cli.conftest import Library
 from tests.support.analyses import HOSTILE, hostile, primer
 

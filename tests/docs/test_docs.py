@@ -16,7 +16,7 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.cli.console import INTERRUPTED
-from goodput_cli.diagnostics.codes import CODES
+from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.errors import GoodputError
 from goodput_cli.events import decode
 from goodput_cli.events.formats.native import Native

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from goodput_cli.analysis.goodput.phrases import attempts_text, kept_text, progress_text, threshold_reason
+from goodput_cli.analysis.goodput.phrases import (
+    attempts_text,
+    diagnostic_lines,
+    kept_text,
+    progress_text,
+    threshold_lines,
+    threshold_reason,
+)
 from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold
 from goodput_cli.analysis.results import Analysis, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -22,7 +29,6 @@ from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_names, format_of, load_renderer
 from goodput_cli.report.csv import text_cell
 from goodput_cli.report.markdown import escape
-from goodput_cli.report.messages import diagnostic_lines, threshold_lines
 from goodput_cli.vocabulary.categories import CATEGORIES, title
 from tests.support.analyses import BASE, MINUTE, amount, hostile, primer
 from tests.support.golden_files import check_golden

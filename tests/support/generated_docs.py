@@ -15,7 +15,8 @@ import click
 from goodput_cli.analysis.insights.kinds import KINDS, InsightKind
 from goodput_cli.analysis.table import TITLES
 from goodput_cli.cli.main import goodput
-from goodput_cli.diagnostics.codes import CODES, Code
+from goodput_cli.diagnostics.codes import Code
+from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.vocabulary.categories import Category
 from tests.support.markdown_docs import ROOT
 

@@ -19,7 +19,7 @@ from goodput_cli.accounting.columns import codes_in
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.observations import ALLOCATED, Observation, Observed
 from goodput_cli.events.schema import EventTable
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SHORT = 60 * NS_PER_SECOND
 _AFTER_DEATH = 120 * NS_PER_SECOND

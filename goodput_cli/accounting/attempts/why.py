@@ -21,7 +21,7 @@ from goodput_cli.vocabulary.causes import (
     Certainty,
     group_of,
 )
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 TOLERANCE_NS = 5 * NS_PER_SECOND
 """How far the clocks of two processes may differ."""

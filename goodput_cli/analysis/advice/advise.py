@@ -35,7 +35,7 @@ from goodput_cli.analysis.question import AdviceQuestion, Death, Price
 from goodput_cli.analysis.sheet import Sheet, Shown
 from goodput_cli.analysis.threshold import Expression, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis

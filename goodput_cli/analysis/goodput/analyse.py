@@ -28,11 +28,10 @@ from goodput_cli.analysis.disruptions.find import count_disruptions, find_disrup
 from goodput_cli.analysis.goodput.findings import findings, not_recorded, union_length
 from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
 from goodput_cli.analysis.steps.statistics import step_statistics
-from goodput_cli.arrays import F64, I64, blocks
+from goodput_cli.arrays import F64, I64, blocks, give_back
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
-from goodput_cli.memory import give_back
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
 from goodput_cli.vocabulary.text import iso_to_the_second
 

@@ -22,7 +22,7 @@ from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
 from goodput_cli.events.schema import BEGINS_RUN, NONE, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import rough_duration
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
 def diagnostic_at(

@@ -1,24 +1,41 @@
 """What a report for the eye says, in words, once for all such formats.
 
 The strings hold text of the log as it is: a renderer escapes them in the way of its format (`safe`, Markdown escapes).
+Only the lines for standard error, diagnostics and thresholds, are made safe here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.document import LedgerRow
 from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
 from goodput_cli.analysis.threshold import Threshold, Verdict
+from goodput_cli.diagnostics.diagnostic import Diagnostic, problems, worst_first
 from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
-from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
+from goodput_cli.vocabulary.text import (
+    duration,
+    exact,
+    finite,
+    number,
+    percent,
+    period,
+    plural,
+    safe,
+    shorten,
+    telling_decimals,
+)
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.attempts.why import Why
     from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job
 
+PLACES = 3
+"""How many places of a diagnostic are shown if not all are asked for."""
+_LONGEST = 400
+"""Characters of a message or a place that are shown."""
 _FEW = 10
 """Steps: of fewer tenths are shown."""
 _NOT_JUDGED = "cannot be judged"
@@ -316,3 +333,52 @@ def _hours(ns: int) -> str:
 
 def _step(value: int | None) -> str:
     return "none" if value is None else str(value)
+
+
+def diagnostic_lines(diagnostics: Iterable[Diagnostic], *, every_place: bool = False) -> Iterator[str]:
+    """`severity: code (count): message`, the worst first, the places under it."""
+    for diagnostic in worst_first(diagnostics):
+        count = f" ({diagnostic.count})" if diagnostic.count != 1 else ""
+        message = safe(diagnostic.message)
+        shown = message if every_place else shorten(message, _LONGEST, "...")
+        yield f"{diagnostic.severity}: {diagnostic.code}{count}: {shown}"
+        places = places_text(diagnostic, len(diagnostic.where) if every_place else PLACES)
+        if places:
+            yield f"    {places}"
+
+
+def explaining_line(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
+    """How to learn more about the worst of the diagnostics; nothing where there are none."""
+    for worst in list(worst_first(diagnostics))[:1]:
+        yield f"`goodput help {worst.code}` says what that does to the numbers, and what to do"
+
+
+def places_text(diagnostic: Diagnostic, most: int = PLACES) -> str:
+    """The first places of a diagnostic and how many more there are."""
+    shown = [shorten(safe(place), _LONGEST, "...") for place in diagnostic.where[:most]]
+    more = max(diagnostic.count, len(diagnostic.where)) - len(shown)
+    if shown and more > 0:
+        shown.append(f"+{more} more")
+    return ", ".join(shown)
+
+
+def strict_lines(diagnostics: Iterable[Diagnostic], *, quiet: bool) -> Iterator[str]:
+    """Why `--strict` fails a run; nothing where it does not. quiet: whether the diagnostics are not said."""
+    codes = dict.fromkeys(diagnostic.code for diagnostic in worst_first(problems(diagnostics)))
+    if codes:
+        more = " (the same without --quiet says more)" if quiet else ""
+        yield f"--strict: something looks wrong: {', '.join(codes)}{more}"
+
+
+def threshold_lines(thresholds: Iterable[Threshold], *, with_passes: bool = True) -> Iterator[str]:
+    """One line per threshold: what was asked, how it ended, the value and the limit."""
+    for threshold in thresholds:
+        if with_passes or threshold.verdict != "passed":
+            yield f"threshold {safe(threshold_line(threshold))}"
+
+
+def reference_caution(analysis: Analysis) -> Iterator[str]:
+    """A warning where thresholds were judged with a reference step time that the log itself gave (accounting §6)."""
+    option = pin_option(analysis)
+    if option and analysis.thresholds:
+        yield f"warning: thresholds are judged by a reference step time that this log itself gave; pin it with {option}"

@@ -15,8 +15,7 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.measures import MEASURES
-from goodput_cli.analysis.steps.slow_regimes import block_means, block_size, drifts
-from goodput_cli.analysis.steps.timed import TimedSteps, timed_steps
+from goodput_cli.analysis.steps.times import TimedSteps, block_means, block_size, drifts, timed_steps
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.arrays import F64, I64, Mask, Rows

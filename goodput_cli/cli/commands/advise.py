@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from goodput_cli.analysis.advice.thresholds import parse_advice
+from goodput_cli.analysis.goodput.phrases import threshold_lines
 from goodput_cli.analysis.question import AdviceQuestion
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.options import (
@@ -18,7 +19,6 @@ from goodput_cli.cli.options import (
     threshold_options,
 )
 from goodput_cli.cli.session import open_sheet_session
-from goodput_cli.report.messages import threshold_lines
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.question import Price

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from goodput_cli.analysis.goodput.phrases import reference_caution, threshold_lines
 from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.options import (
@@ -20,7 +21,6 @@ from goodput_cli.cli.options import (
 )
 from goodput_cli.cli.session import is_brief, open_session
 from goodput_cli.report.base import Page, load_renderer
-from goodput_cli.report.messages import reference_caution, threshold_lines
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.question import Price

@@ -26,7 +26,7 @@ from goodput_cli.cli.settings import find_settings
 from goodput_cli.errors import GoodputError, SourceError, to_install
 from goodput_cli.sources.google_credentials import within
 from goodput_cli.vocabulary.text import safe, wrapped
-from goodput_cli.vocabulary.units import NS_PER_DAY
+from goodput_cli.vocabulary.when import NS_PER_DAY
 
 State = Literal["ok", "missing", "none", "broken"]
 EXTRAS: Mapping[str, tuple[tuple[str, ...], str]] = {

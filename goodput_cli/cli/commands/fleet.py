@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from goodput_cli.analysis.goodput.phrases import threshold_lines
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.console import print_messages, waiting, write_output
 from goodput_cli.cli.group import FILE
@@ -19,7 +20,6 @@ from goodput_cli.fleet.passes.engine import Workers
 from goodput_cli.fleet.question import RUN, Grouping, Tables
 from goodput_cli.fleet.thresholds import parse_fleet_fail_under, parse_fleet_threshold
 from goodput_cli.report.base import load_fleet_renderer
-from goodput_cli.report.messages import threshold_lines
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis

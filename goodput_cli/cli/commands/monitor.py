@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from goodput_cli.analysis.goodput.phrases import threshold_lines
 from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.console import print_messages, print_safely, raise_again, raise_what_was_lost
@@ -27,7 +28,6 @@ from goodput_cli.cli.session import Once, Verbosity, remarks, sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.monitor.plan import MONITOR, Plan
-from goodput_cli.report.messages import threshold_lines
 
 if TYPE_CHECKING:
     from goodput_cli.api.keywords import JobOptions

@@ -7,7 +7,7 @@ import click
 from goodput_cli.cli.console import print_safely, waiting
 from goodput_cli.cli.options import LENGTH, CommandLine, GroupedCommand, option, shared_options
 from goodput_cli.cli.session import open_sheet_session
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
 @click.command(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.cli.console import (
     page_of_terminal,
     print_messages,
@@ -25,7 +26,6 @@ from goodput_cli.cli.session import Once, Verbosity, remarks, sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.base import is_binary, load_renderer
-from goodput_cli.report.messages import diagnostic_lines
 from goodput_cli.vocabulary.option import bounded
 from goodput_cli.vocabulary.text import safe, safe_lines
 

@@ -1,4 +1,5 @@
-"""The plug-in point for log formats, and what a format has at hand while it translates.
+"""The plug-in points between bytes and events: what reads a document and gives its records, and what a log format is
+and has at hand while it translates them.
 
 To add a format, register a class like `Format` under the entry-point group `goodput_cli.formats`.
 
@@ -17,12 +18,12 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
-from goodput_cli.events.columnar import Columns, Numerals
+from goodput_cli.events.columnar import Block, Columns, Numerals
 from goodput_cli.events.rows import Details, Interner, Measurements, Origin, RowBuilder, constant
-from goodput_cli.events.text.marks import Collector
+from goodput_cli.events.text.marks import Collector, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
-from goodput_cli.sources.base import Record
+from goodput_cli.sources.base import RawBatch, Record
 
 RUNS = "mldiagnostics"
 """The format of google-cloud-mldiagnostics, whose lines tell runs."""
@@ -216,3 +217,47 @@ def labels_of(entry: Entry) -> Mapping[str, Any]:
         return {}
     labels = resource.get("labels")
     return labels if isinstance(labels, dict) else {}
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The records of a part of a document, and what in it holds none."""
+
+    records: Sequence[Record]
+    lines: I64
+    """The number of the line where each record begins."""
+    bad: Sequence[tuple[int, str]] = ()
+    """Lines that hold no record: number and reason."""
+    nulls: bool = True
+    """Whether a value of a record may be None."""
+    columns: Sequence[Columns] = ()
+    """Further records, those of the lines of `block` that were read as columns."""
+    block: Block | None = None
+    first_line: int = 1
+    """The number of the first line of `block`."""
+    modified_ns: int | None = None
+    """When the document was last written to, where its reader does not say it."""
+    text: TextPart | None = None
+    """What lines of text said, if the document is one of text."""
+
+    def __len__(self) -> int:
+        """How many records and bad lines there are."""
+        of_text = 0 if self.text is None else len(self.text.marks) + len(self.text.bad) + self.text.noise
+        return of_text + len(self.records) + len(self.bad) + sum(len(one.rows) for one in self.columns)
+
+
+NOTHING = Parsed((), np.empty(0, dtype=np.int64))
+
+
+class DocumentReader(Protocol):
+    """Reads one document, from its first batch to its last. It may keep state in between."""
+
+    @property
+    def by_line(self) -> bool:
+        """Whether each line stands for itself, so that any lines of a document are a document."""
+
+    def feed(self, batch: RawBatch, /) -> Parsed:
+        """The records that end in the next bytes of the document."""
+
+    def finish(self) -> Parsed:
+        """What is left at the end of the document."""

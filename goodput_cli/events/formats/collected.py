@@ -3,12 +3,15 @@ Google's ML Diagnostics, and rows of experiment trackers (docs/formats.md).
 
 `sacct -P` prints when jobs were submitted, started and ended, in local time without a zone: the only common log that
 shows queueing. Of ML Diagnostics only the entry around a payload names metric and run; what it measured never feeds
-the ledger. Rows of trackers, exported as JSON lines or tables, are told by their keys.
+the ledger. Rows of trackers, exported as JSON lines or tables, are told by their keys. Metrics files of trainers
+without any time (`trainer_state.json`, metrics.csv, results.csv of older Ultralytics, Keras' CSVLogger, MaxText's
+metrics) are recognised only to say which other file to use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from goodput_cli.arrays import Mask
@@ -33,6 +36,25 @@ from goodput_cli.sources.layouts import RUN_KEY
 
 SACCT_HEADER = frozenset({"JobID", "State", "Start"})
 SACCT_DELIMITERS = ("|", ",")
+_LIGHTNING = frozenset({"epoch", "step"})
+_STATE = frozenset({"log_history", "global_step"})
+_ULTRALYTICS = frozenset({"epoch", "lr/pg0"})
+_KERAS = frozenset({"epoch", "loss"})
+_MAXTEXT = frozenset({"perf/step_time_seconds", "run_name"})
+_OTHER_FILE = {
+    _STATE: "the state of Hugging Face's trainer holds no time; name its TensorBoard folder instead (runs/, with "
+    "report_to='tensorboard'), or use the callback of goodput's recorder",
+    _ULTRALYTICS: "results.csv of this version of Ultralytics holds no time (newer ones have a column `time`); name "
+    "its TensorBoard folder instead, or its text",
+    _LIGHTNING: "a metrics.csv of Lightning holds no time; name its TensorBoard folder instead (lightning_logs/), or "
+    "use the callback of goodput's recorder",
+    _KERAS: "a table of Keras' CSVLogger holds no time; name the folder of its TensorBoard callback instead",
+    _MAXTEXT: "MaxText's metrics file holds no time; name its stdout, its TensorBoard folder or its Cloud Logging "
+    "instead",
+}
+"""What to use instead of a metrics file that holds no time, by columns or keys that such a file always has."""
+_TIMED = re.compile(r"time|elapsed|second|stamp|date|clock", re.IGNORECASE)
+_COUNTED = re.compile(r"step|iter|batch", re.IGNORECASE)
 
 
 class Sacct:
@@ -155,3 +177,38 @@ class MlflowRows(_TrackerRows):
 
 
 TRACKED = (WandbHistory, RayTrial, MlflowRows)
+
+
+class Timeless:
+    """Reads metrics files without times: no events, and a diagnostic that names the file to use instead."""
+
+    name = "timeless"
+    keys = frozenset().union(*_OTHER_FILE)
+
+    def recognises(self, record: Mapping[str, Any]) -> bool:
+        """By the keys of each."""
+        return kind_without_time(record) is not None
+
+    def any_key(self, _records: Records) -> bool:
+        """Metrics have names of their own."""
+        return True
+
+    def job_of(self, _records: Records) -> str:
+        """They make no events, so that nobody asks."""
+        return self.name
+
+    def translate(self, records: Records, output: Output) -> Mask:
+        """A sentence, and no row."""
+        kind = kind_without_time(records.records[0]) if len(records) else None
+        if kind is not None:
+            output.report("no_time_in_log", _OTHER_FILE[kind], records, records.every())
+        return records.every()
+
+
+def kind_without_time(names: Iterable[str]) -> frozenset[str] | None:
+    """The kind of a file whose records or columns have these names; None for no such kind."""
+    names = frozenset(names)
+    found = next((keys for keys in _OTHER_FILE if keys <= names), None)
+    if found in (_LIGHTNING, _ULTRALYTICS, _KERAS) and any(map(_TIMED.search, names)):
+        return None
+    return None if found == _KERAS and any(map(_COUNTED.search, names)) else found

@@ -8,12 +8,11 @@ from importlib.metadata import EntryPoint, entry_points
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import Format
-from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct
+from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct, Timeless
 from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
-from goodput_cli.events.formats.timeless import Timeless
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
 BUILT_IN: tuple[Callable[[], Format], ...] = (

@@ -11,7 +11,7 @@ from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.marks import BadValueError, Running, Said, What, duration, whole
 from goodput_cli.events.text.stamps import Stamp, StampError
 from goodput_cli.events.values import number, round_to_us
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 STEPPED = (What.STEP, What.SAVE, What.SAVED, What.RESTORE, What.RESUME, What.EVAL)
 """Events whose `step` says how many are done: one more than the index of the last."""

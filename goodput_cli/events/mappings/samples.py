@@ -18,7 +18,7 @@ from goodput_cli.events.mappings.rules import LineRule, Mapped, RecordRule, need
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.marks import Reading, Said, What, line_readings
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, stamp_of
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
 class SampleFailed(UsageError):

@@ -10,7 +10,7 @@ from goodput_cli.events.text.marks import BadValueError
 from goodput_cli.events.text.stamps import HEAD, PLACEHOLDER_YEAR, Stamp, Zone, read_dated
 from goodput_cli.events.values import number, round_to_us
 from goodput_cli.vocabulary.text import likeliest
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 EPOCHS = {"epoch_s": 1.0, "epoch_ms": 1e-3, "epoch_us": 1e-6, "epoch_ns": 1e-9}
 NAMED = (*EPOCHS, "iso", "glog")

@@ -33,7 +33,7 @@ from goodput_cli.events.text.scan import LONGEST, Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_of
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _JOB_LABELS = ("k8s-pod/jobset_sigs_k8s_io/jobset-name", "k8s-pod/job-name", "k8s-pod/batch_kubernetes_io/job-name")
 """What GKE says of the job that a pod is of."""

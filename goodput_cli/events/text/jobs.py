@@ -18,7 +18,7 @@ from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.sources.layouts import home_of
-from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _TAIL = re.compile(r"(?:[-_.]?(?:slurm|rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
 _OVERLAP = 60 * NS_PER_SECOND

@@ -16,7 +16,7 @@ import numpy as np
 
 from goodput_cli.events.schema import NO_STEP, Edge, Metric
 from goodput_cli.events.text.marks import ENDS, Mark, Said, What
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SAME_RECORD = 2 * NS_PER_SECOND
 _TOLERANCE = 100

@@ -16,7 +16,7 @@ from goodput_cli.events.text.blocks import ROOT_CAUSE, AgentBlock, Failure, Rais
 from goodput_cli.events.text.causes import AGENT, TRACEBACK, CauseRows, Found, by_exit, ranks_in
 from goodput_cli.events.text.stamps import PLACEHOLDER_YEAR, Stamp, StampError, Zone, bare, read_dated, stamp_of
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
-from goodput_cli.vocabulary.units import NS_PER_MS
+from goodput_cli.vocabulary.when import NS_PER_MS
 
 MOST = 5_000
 """So many observations of a source are kept from its begin, and so many from its end."""

@@ -20,7 +20,7 @@ from goodput_cli.events.text.causes import CauseRows
 from goodput_cli.events.text.marks import ENDS, CollectedSource, Said, What
 from goodput_cli.events.text.observer import OF_PATH, Line, Observer, Sighting, is_ordinary
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
-from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.events.hints import Hints

@@ -21,7 +21,7 @@ import numpy as np
 from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 from goodput_cli.events.timestamps import offset_of_day, offset_text
-from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _BACK = 2 * NS_PER_SECOND
 """Stamps that go back by less were written by other threads."""

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.formats.base import Parsed
 from goodput_cli.events.json_documents import LONGEST_PREFIX, json_in
-from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
 from goodput_cli.events.text.marks import Mark, Rule, Said, TextPart, line_readings, linear, timed
 from goodput_cli.events.text.observer import is_kernel_log

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import I64, Characters, Mask
-from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND
 
 HEAD = 96
 """A stamp begins in so many characters of a line."""

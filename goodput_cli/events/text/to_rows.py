@@ -20,7 +20,7 @@ from goodput_cli.events.text.meaning import meant, said
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs import megatron as megatron_process
 from goodput_cli.events.values import MAX_SECONDS
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 LEFT_OPEN = "left open"
 """The name of a save or restore whose end no line says."""

@@ -16,15 +16,14 @@ import numpy as np
 
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.formats.base import MLFLOW, Output, Records
-from goodput_cli.events.parsed import Parsed
+from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records
 from goodput_cli.events.text.marks import TextPart, What
 from goodput_cli.events.trackers.runs import Life, Place, Row, Run
 from goodput_cli.events.trackers.wandb import whole_of
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import RUN_KEY, store_file
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _LINE = re.compile(rb"(\d{10,16}) \S+ (\d{1,18})\r?")
 _FIELD = re.compile(r"^(\w+): *+(.*)$", re.MULTILINE)

@@ -20,7 +20,7 @@ from goodput_cli.events.text.jobs import stem_of_text
 from goodput_cli.events.text.marks import TextPart, What
 from goodput_cli.events.trackers.runs import Life, Place, Row, Run
 from goodput_cli.events.trackers.wandb import EARLIEST, ns_of, row_of, whole_of
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SAME_BASE = 5 * NS_PER_SECOND
 """Rows of one process differ by less in when they say that it began."""

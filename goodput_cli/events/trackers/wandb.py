@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.parsed import Parsed
+from goodput_cli.events.formats.base import Parsed
 from goodput_cli.events.text.entries import said_of_line
 from goodput_cli.events.text.marks import Mark, TextPart, What, timed
 from goodput_cli.events.text.scan import LONGEST, Ruleset
@@ -26,7 +26,7 @@ from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, 
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import RunFolder, wandb_folder
-from goodput_cli.vocabulary.units import NS_PER_MINUTE, NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_SECOND
 
 NAME = "wandb"
 TIMESTAMP, RUNTIME = "_timestamp", "_runtime"

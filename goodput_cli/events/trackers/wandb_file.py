@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 HEAD = b":W&B\xe1\xbe"
 """Of the file; a byte with the version follows."""

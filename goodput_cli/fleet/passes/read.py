@@ -27,6 +27,7 @@ import numpy as np
 
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.account import by_job
+from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.events.documents import says_something
@@ -35,7 +36,6 @@ from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
 from goodput_cli.events.text.jobs import beside
 from goodput_cli.fleet.passes.work import Accounted, DocumentRow, JobPart, Local, Origin, Task
-from goodput_cli.memory import garbage_collection_paused
 from goodput_cli.sources.base import Document, Progress, ReadContext, read_document
 from goodput_cli.sources.blocks import PACKED_ENDINGS, is_event_file
 from goodput_cli.sources.layouts import home_of

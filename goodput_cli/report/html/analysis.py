@@ -20,10 +20,9 @@ from goodput_cli.analysis.rolling import rolling_sheet
 from goodput_cli.analysis.steps.sheet import REGIMES, metric_sheet, steps_sheet
 from goodput_cli.analysis.steps.statistics import StepReport, falls_of_mfu, measured, step_report
 from goodput_cli.analysis.table import DEFINITIONS
-from goodput_cli.diagnostics.codes import code_texts
-from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.arrays import garbage_collection_paused
+from goodput_cli.diagnostics.diagnostic import Diagnostic, code_texts
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.memory import garbage_collection_paused
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.charts import STILL_COLUMNS, figures, progress_drawing
 from goodput_cli.report.html.columns import chart_columns

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.fleet.ratios import HOUR_NS, hours, percent
 from goodput_cli.fleet.report import FleetReport, category_rows
@@ -50,7 +51,6 @@ from goodput_cli.report.html.drawing import (
 )
 from goodput_cli.report.html.page import document
 from goodput_cli.report.html.sheet import HtmlTable, html_table
-from goodput_cli.report.messages import diagnostic_lines
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.categories import title as category_title
 from goodput_cli.vocabulary.text import percent as percent_text

@@ -16,7 +16,7 @@ from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, pattern
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.stamps import Zone, read_dated, with_year, year_of
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "launcher"
 _CANCELLED = "cancelled "

@@ -15,7 +15,7 @@ from goodput_cli.events.schema import ASYNCHRONOUS, Edge
 from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, duration, pattern, whole
 from goodput_cli.events.text.stamps import read_dated
 from goodput_cli.events.values import number
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "megatron"
 PROGRESS = "megatron-progress"

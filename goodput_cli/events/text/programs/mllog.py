@@ -17,7 +17,7 @@ from goodput_cli.events.schema import BEGINS_RUN, Edge
 from goodput_cli.events.text.marks import ENDS, MAX_STEP, BadValueError, Mark, Rule, Said, What, pattern
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, number, round_to_us, whole_number
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "mllog"
 SAMPLES = "samples"

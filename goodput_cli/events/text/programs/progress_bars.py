@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, duration, pattern, whole
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "progress-bars"
 _EVERY = 20

@@ -13,7 +13,7 @@ from goodput_cli.events.formats.base import RUNS as NAME
 from goodput_cli.events.text.entries import STEP_TIME
 from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, pattern
 from goodput_cli.events.text.meaning import said
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _STARTED = re.compile(r"(?<!\d{8})-\d{14}$")

@@ -7,7 +7,7 @@ What is noticed when a question is answered: runs that do not compare, advice th
 
 from __future__ import annotations
 
-from goodput_cli.diagnostics.codes.code import Code
+from goodput_cli.diagnostics.codes import Code
 
 ACCOUNTING: dict[str, Code] = {
     "duplicate_events": Code(

@@ -5,7 +5,7 @@ What is noticed in text that programs print, and in formats that a mapping descr
 
 from __future__ import annotations
 
-from goodput_cli.diagnostics.codes.code import Code
+from goodput_cli.diagnostics.codes import Code
 
 READING: dict[str, Code] = {
     "malformed_lines": Code(
