@@ -44,11 +44,10 @@ def main() -> None:
         begin = max(value for key, value in last.items() if "time" in key)
         for update in range(UPDATES + 1):
             started = time.process_time()
-            monitor._look()
-            analysis = monitor._analysis(time.time_ns())
-            assert analysis is not None
+            update_of_jobs = monitor.snapshots(monitor.account())
+            assert len(update_of_jobs) == 1
             for target in targets:
-                target.publish(monitor._snapshot(analysis), final=False)
+                target.publish(update_of_jobs, final=False)
             if update:  # the first one reads the whole log
                 print(time.process_time() - started)
             lines = [

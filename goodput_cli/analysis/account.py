@@ -9,7 +9,8 @@ passes over it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,39 @@ def pick_run(whole: Ordered, run: str) -> Ordered:
     stop = starts[number] if number < len(starts) else len(table)
     chosen = table.take(np.arange(first, stop))
     return Ordered(chosen, chosen, np.zeros(0, dtype=np.intp))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a log holds of a job, at a glance."""
+
+    events: int
+    last_ns: int
+    """The end of its last event."""
+
+
+def jobs_seen(log: EventLog, names: Sequence[str] = ()) -> dict[str, Seen]:
+    """The jobs of a log that have events and match one of the globs, without those that were earlier runs of another.
+    One pass, however many there are."""
+    table = log.table
+    counts = np.bincount(table.job, minlength=len(table.jobs))
+    last = np.full(len(table.jobs), np.iinfo(np.int64).min)
+    np.maximum.at(last, table.job, table.end)
+    present = [(name, Seen(int(n), int(ns))) for name, n, ns in zip(table.jobs, counts, last, strict=True) if n]
+    wanted = {name: seen for name, seen in present if is_wanted(name, names)}
+    return {name: seen for name, seen in wanted.items() if name not in log.earlier} or wanted
+
+
+def is_wanted(job: str, names: Sequence[str]) -> bool:
+    """Whether a job's name matches one of the globs, if there are some."""
+    return not names or any(name == job or fnmatchcase(job, name) for name in names)
+
+
+def no_job(log: EventLog, names: Sequence[str]) -> NotEnoughData:
+    """What to say of a log without any event of the jobs that match globs."""
+    if len(log.table) == 0:
+        return no_events(log.diagnostics, log.table.observed.listed)
+    return no_such_job(", ".join(names), log.table.jobs)
 
 
 def no_such_job(name: str, jobs: Iterable[str]) -> NotEnoughData:

@@ -63,29 +63,32 @@ class LiveLog:
         self._documents = Documents(hints)
         self._failing: set[str] = set()  # said already
         self._looked = False
+        self._blocks = 0  # that were read
 
     def look(self) -> bool:
         """Read what is new; whether there was anything.
 
-        Raises SourceError if a source cannot be read in the first look. Later it is said, and tried again.
+        Raises SourceError if a source cannot be read and nothing was read of any. Else it is said, and tried again.
         """
-        changed = False
+        before = self._blocks
         failing: set[str] = set()
+        needed: SourceError | None = None
         for follower in (*self._once, *self._followers):
             once = follower in self._once
             try:
-                changed |= self._read(follower)
+                self._read(follower)
                 if once:
                     self._once.remove(follower)
                     follower.close()
             except SourceError as error:
-                if not self._looked and not once:
-                    raise
                 failing.add(str(error))
+                needed = needed or (None if once else error)
+        if needed is not None and not self._looked and not self._blocks:
+            raise needed
         for sentence in sorted(failing - self._failing):
             self._context.say(f"{sentence} (trying again)")
         self._failing, self._looked = failing, True
-        return changed
+        return self._blocks > before
 
     @property
     def failing(self) -> bool:
@@ -102,14 +105,12 @@ class LiveLog:
         for follower in (*self._once, *self._followers):
             follower.close()
 
-    def _read(self, follower: Follower) -> bool:
-        """Decode what is new; whether there was anything."""
-        changed = False
+    def _read(self, follower: Follower) -> None:
+        """Decode what is new."""
         for batch in follower.look():
+            self._blocks += 1
             for parsed in self._documents.read(batch):
                 self._decoder.add(batch.source, parsed)
-            changed = True
-        return changed
 
     def _report(self, diagnostic: Diagnostic) -> None:
         self._notices[diagnostic.code, diagnostic.message] = diagnostic
@@ -178,7 +179,7 @@ class Watched:
         )
 
     def look(self) -> bool:
-        """Read what is new; whether there was anything. Raises SourceError, in the first look."""
+        """Read what is new; whether there was anything. Raises SourceError as long as nothing could be read."""
         return self._log.look()
 
     @property
@@ -186,21 +187,32 @@ class Watched:
         """Whether a source could not be read in the last look."""
         return self._log.failing
 
+    def log(self) -> EventLog:
+        """All that was read, of every job."""
+        return self._log.log()
+
     def analysis(self, now_ns: int | None, thresholds: Sequence[Expression] = ()) -> Analysis:
-        """The analysis of all that was read; `as_of="now"` is `now_ns` (since 1970 UTC), but never before the last
-        event: a clock that was set back hides nothing. None: as of the last event. The job is the same every time, also
-        when another one begins to write there. Raises NotEnoughData."""
+        """The analysis of all that was read, as `account` has it. The job is the same every time, also when another one
+        begins to write there. Raises NotEnoughData."""
+        analysis = self.account(self.log(), self._job_name, now_ns, thresholds)
+        self._job_name = analysis.job.name
+        return analysis
+
+    def account(
+        self, log: EventLog, job: str | None, now_ns: int | None, thresholds: Sequence[Expression] = ()
+    ) -> Analysis:
+        """The analysis of a job of the log (None: of the only one); `as_of="now"` is `now_ns` (since 1970 UTC), but
+        never before the job's last event: a clock that was set back hides nothing. None: as of the last event. Raises
+        NotEnoughData, and UsageError where the question does not fit the job."""
         from goodput_cli.analysis.account import analyze_log
 
-        log = self._log.log()
         if now_ns is None:
             question = replace(self._question, as_of=None)
         else:
-            last = int(log.table.end.max()) if len(log.table) else 0
-            question = replace(self._question, now_ns=max(now_ns, last))
-        analysis = analyze_log(log, question, self._job_name, thresholds, asked=self._asked)
-        self._job_name = analysis.job.name
-        return analysis
+            table = log.table
+            ends = table.end[table.job == table.jobs.index(job)] if job in table.jobs else table.end
+            question = replace(self._question, now_ns=max(now_ns, int(ends.max()) if len(ends) else 0))
+        return analyze_log(log, question, job, thresholds, asked=self._asked)
 
     def close(self) -> None:
         """Let go of files that are held open."""

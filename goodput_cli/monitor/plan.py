@@ -42,6 +42,10 @@ class Plan:
     """After so long without a line, whatever the job did; None: never."""
     forever: bool = option(False, MONITOR, "Do not end with the job.")
     """Not after a clean end either."""
+    keep_ended: float = option(
+        3600.0, MONITOR, "Beside others, an ended job stays.  [default: 3600]", metavar="TIME", read=_seconds
+    )
+    """How long a job that has ended stays, with its last figures, beside others."""
     updates: int | None = option(None, MONITOR, "End after N updates.", metavar="N", read=_count)
     """After so many updates."""
     wait: float = option(600.0, MONITOR, "For the first event.  [default: 600]", metavar="TIME", read=_seconds)

@@ -1,8 +1,6 @@
-"""The life of a monitor: look, account, publish, until the job has ended or somebody says so.
+"""The life of a monitor: look, account, publish, until every job has ended or somebody says so.
 
-When to stop before the job ends: SIGTERM, and a parent that is gone.
-
-A thread for each target: one that hangs or fails delays neither the look at the log nor another target.
+When to stop before that: SIGTERM, and a parent that is gone.
 """
 
 from __future__ import annotations
@@ -12,128 +10,22 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FrameType
 
+from goodput_cli.analysis.account import Seen, jobs_seen, no_job
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling import last_windows
 from goodput_cli.api.watch import Watched
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError, ThresholdNotMet
+from goodput_cli.events.schema import EventLog
 from goodput_cli.monitor.plan import Plan
-from goodput_cli.monitor.snapshot import Snapshot
-from goodput_cli.monitor.targets.base import Health, Target, TargetFailed
-
-RETRY_SECONDS = (1.0, 60.0)
-"""First and longest wait between two tries."""
-LASTING_SECONDS = 300.0
-"""Wait where trying again soon is of no use."""
-HURRY_SECONDS = 0.5
-"""Longest wait for the last update."""
-SAY_AGAIN_SECONDS = 600.0
-
-
-class TargetWorker:
-    """A target and the newest update that it has not taken. Older ones are let go: values are of the whole job."""
-
-    def __init__(self, name: str, target: Target, health: Health, say: Callable[[str], None]) -> None:
-        self.name = name
-        self._target = target
-        self._health = health
-        self._say = say
-        self._change = threading.Condition()
-        self._waiting: Snapshot | None = None
-        self._final = False
-        self._delivered = self._closed = False
-        self._failures = 0
-        self._retry_at = 0.0
-        self._said_at = float("-inf")
-        health.expect(name)
-        threading.Thread(target=self._run, name=f"publish {name}", daemon=True).start()
-
-    def offer(self, snapshot: Snapshot, *, final: bool = False) -> None:
-        """Publish this update as soon as the target can take it; `final`: it is the last one."""
-        with self._change:
-            self._waiting, self._final = snapshot, final
-            if final:
-                self._retry_at = 0.0
-            self._change.notify_all()
-
-    def finish(self, deadline: float) -> bool:
-        """Wait until the last update was taken; False if it was not before `deadline` (monotonic, s)."""
-        with self._change:
-            self._change.wait_for(lambda: self._delivered, max(0.0, deadline - time.monotonic()))
-            return self._delivered
-
-    def _run(self) -> None:
-        while not (self._delivered or self._closed):
-            self._try()  # in a call of its own: no update is held while the next one is waited for
-
-    def _try(self) -> None:
-        """Publish the newest update, once it is time for it."""
-        snapshot, final = self._next()
-        if snapshot is None:
-            return
-        failure = self._publish(snapshot, final)
-        with self._change:
-            if failure is not None:
-                self._health.failed(self.name)
-                self._failed(failure)
-                return
-            self._health.published(self.name)
-            self._failures = 0
-            if self._waiting is snapshot:
-                self._waiting = None
-                self._delivered = final
-                self._change.notify_all()
-
-    def _next(self) -> tuple[Snapshot | None, bool]:
-        """The newest update, once it is time for it; None once this is closed."""
-        with self._change:
-            while not self._closed and (self._waiting is None or time.monotonic() < self._retry_at):
-                self._change.wait(None if self._waiting is None else self._retry_at - time.monotonic())
-            return None if self._closed else self._waiting, self._final
-
-    def _publish(self, snapshot: Snapshot, final: bool) -> TargetFailed | None:
-        try:
-            self._target.publish(snapshot, final)
-            return None
-        except TargetFailed as failure:
-            return failure
-        except GoodputError as error:
-            return TargetFailed(str(error), lasting=True)
-        except Exception as error:  # no target may end the others
-            return TargetFailed(f"{type(error).__name__}: {error}")
-
-    def _failed(self, failure: TargetFailed) -> None:
-        first, longest = RETRY_SECONDS
-        wait = LASTING_SECONDS if failure.lasting else min(longest, first * 2 ** min(self._failures, 16))
-        wait = max(wait, failure.wait or 0.0)
-        self._failures += 1
-        self._retry_at = time.monotonic() + (min(wait, HURRY_SECONDS) if self._final else wait)
-        if time.monotonic() >= self._said_at + SAY_AGAIN_SECONDS:
-            self._said_at = time.monotonic()
-            self._say(f"{self.name}: {failure} (trying again)")
-
-    def close(self) -> None:
-        """Close the target, unless a delivery is still hanging in it: then it ends with the process."""
-        with self._change:
-            idle = self._delivered or self._waiting is None
-            self._closed = True
-            self._change.notify_all()
-        if idle:
-            self._target.close()
-
-
-def finish_all(workers: Sequence[TargetWorker], snapshot: Snapshot, grace: float) -> list[str]:
-    """Give every target the last update, all at once; the names of those that did not take it within `grace` s."""
-    for worker in workers:
-        worker.offer(snapshot, final=True)
-    deadline = time.monotonic() + grace
-    return [worker.name for worker in workers if not worker.finish(deadline)]
-
+from goodput_cli.monitor.snapshot import Snapshot, Update, job_labels
+from goodput_cli.monitor.targets.base import Health, TargetWorker, finish_all
+from goodput_cli.vocabulary.text import shorten
 
 PARENT_SECONDS = 2.0
 """How often to see whether the parent lives."""
@@ -204,11 +96,34 @@ def _too_late() -> None:
     os._exit(1)
 
 
-class Monitor:
-    """Follows a log and hands each analysis to all targets.
+MOST_JOBS = 100
+"""That are followed at a time: nobody makes a monitor slow by writing many names into a log."""
+_MOST_SAID = 1000
+_LONGEST_NAME = 60
 
-    watch: opens the log; it raises SourceError as long as there is none. tell: takes each analysis, for what a person
-    should know. say: takes sentences.
+
+@dataclass
+class _Followed:
+    """What is known of a job from one look to the next."""
+
+    seen: Seen
+    quiet_since: float
+    """Since when no line of it has come (monotonic, s); lines that were there before count by their own time."""
+    analysis: Analysis | None = None
+    """As of the last look; None as long as the log cannot answer."""
+    ended: bool = False
+
+    @property
+    def quiet(self) -> float:
+        """For how long no line of it has come, s."""
+        return time.monotonic() - self.quiet_since
+
+
+class Monitor:
+    """Follows the jobs of some logs, each by itself, and hands their analyses to all targets.
+
+    watch: opens the logs; it raises SourceError as long as there is none. names: globs; only jobs whose names match
+    one, all if there is none. tell: takes the diagnostics of each look. say: takes sentences.
     """
 
     def __init__(
@@ -217,6 +132,7 @@ class Monitor:
         workers: Sequence[TargetWorker],
         plan: Plan,
         *,
+        names: Sequence[str] = (),
         health: Health,
         stop: Stop,
         tell: Callable[[Sequence[Diagnostic]], None],
@@ -226,42 +142,44 @@ class Monitor:
         self._watched: Watched | None = None
         self._workers = workers
         self._plan = plan
+        self._names = names
         self._health = health
         self._stop = stop
         self._tell = tell
         self._say = say
         self._said: set[str] = set()
         self._began = time.monotonic()
-        self._quiet_since: float | None = None
-        """Since when no line has come; a line that was there before counts by its own time."""
+        self._jobs: dict[str, _Followed] = {}
+        self._let_go: dict[str, Seen] = {}
+        """Jobs that ended long ago, as they were then: more of one, and it is followed again."""
+        self._codes: set[int] = set()
+        """What jobs that were let go would have this end with."""
+        self._left_out = False
+        """Whether a job could not be accounted for in the last look."""
         self._published = 0
 
-    def run(self) -> tuple[int, Analysis | None]:
-        """Publish until the end; the exit code, and the last analysis. Raises NotEnoughData where there was none."""
+    def run(self) -> tuple[int, Sequence[Analysis]]:
+        """Publish until the end; the exit code, and the last analyses. Raises NotEnoughData where there was none."""
         while True:
             began = time.monotonic()
             wait, last = self._update()
-            if last is not None:
+            if last:
                 return self._finish(last)
             spent = time.monotonic() - began
             self._stop.wait(max(wait - spent, spent))
-            if self._stop.wanted and self._quiet_since is None and self._look_once_more() is None:
+            if self._stop.wanted and not self._jobs and not self.account():
                 raise NotEnoughData("the monitor was ended before there was an event of the job")
 
-    def _update(self) -> tuple[float, Analysis | None]:
-        """Look, account and publish: the seconds until the next update, and the analysis that is the last one."""
-        changed = self._look()
-        analysis = self._analysis(time.time_ns())
-        if analysis is None:
+    def _update(self) -> tuple[float, list[Analysis]]:
+        """Look, account and publish: the seconds until the next update, and the analyses if they are the last ones."""
+        analyses = self.account()
+        if not analyses:
             self._give_up_waiting()
-        else:
-            self._note(analysis, changed)
-            if self._stop.wanted or self._is_last_update():
-                return 0.0, analysis
-            if self._has_ended(analysis):
-                return 0.0, self._analysis(None) or analysis
-            self._publish(analysis)
-        return self._until_next(analysis), None
+            return self._until_next(), []
+        if self._stop.wanted or self._is_last_update() or self._all_ended():
+            return 0.0, analyses
+        self._publish(analyses)
+        return self._until_next(), []
 
     def close(self) -> None:
         """Let go of the log and of the targets."""
@@ -271,93 +189,174 @@ class Monitor:
             worker.close()
 
     def _look(self) -> bool:
+        """Read what is new; whether there was anything."""
         try:
             self._watched = self._watched or self._watch()
             changed = self._watched.look()
         except SourceError as error:
-            if self._quiet_since is not None or self._published:
-                raise
             self._say_once(f"Waiting: {error}")
             self._health.looked(failing=True)
             return False
-        self._health.looked(self._watched.failing)
+        self._health.looked(self._watched.failing or self._left_out)
         return changed
 
-    def _look_once_more(self) -> Analysis | None:
-        self._look()
-        return self._analysis(time.time_ns())
-
-    def _analysis(self, now_ns: int | None) -> Analysis | None:
-        """The job as it is known at a moment, or as of its last event (None)."""
+    def account(self) -> list[Analysis]:
+        """Read what is new, and account for every job that is followed; those that ended long ago are let go, as long
+        as there are others. Raises what keeps each of them from being accounted for."""
+        changed = self._look()
         if self._watched is None:
-            return None
-        try:
-            analysis = self._watched.analysis(now_ns, self._plan.thresholds)
-        except NotEnoughData as error:
-            self._say_once(f"Waiting: {error}")
-            return None
+            return []
+        log = self._watched.log()
+        seen = jobs_seen(log, self._names)
+        self._note(seen, changed)
+        while True:
+            waiting = self._take_in(seen)
+            self._account_for_each(log)
+            if not (self._forget(waiting) and waiting):
+                break
+        if not seen:
+            self._say_once(f"Waiting: {no_job(log, self._names)}")
+        if waiting and len(self._jobs) >= MOST_JOBS:
+            self._say_once(f"{MOST_JOBS} jobs are followed, and no more: name those that matter with --job-name")
+        self._tell_all(log.diagnostics)
+        return [job.analysis for _, job in sorted(self._jobs.items()) if job.analysis is not None]
+
+    def _account_for_each(self, log: EventLog) -> None:
+        """Let each job have its analysis; one without is followed no longer, until it has more to say or another goes.
+        Raises what failed where nothing else went well."""
+        failed: list[tuple[str, Exception]] = []
+        for name, job in [(name, job) for name, job in self._jobs.items() if job.analysis is None]:
+            try:
+                job.analysis = self._analysis(log, name, job)
+            except NotEnoughData as waits:
+                del self._jobs[name]
+                self._say_once(f"Waiting: {waits}")
+            except Exception as error:  # no job may end the others
+                del self._jobs[name]
+                failed.append((name, error))
+        if failed and not self._jobs:
+            raise failed[0][1]
+        for name, cause in failed:
+            kind = "" if isinstance(cause, GoodputError) else f"{type(cause).__name__}: "
+            self._say_once(f"the job {name!r} is left out: {kind}{cause}")
+        self._left_out = bool(failed)
+
+    def _note(self, seen: Mapping[str, Seen], changed: bool) -> None:
+        """Note what has come of each job that is followed. changed: whether anything was read."""
+        alone = len(seen) == 1
+        for name, job in list(self._jobs.items()):
+            job.analysis = None
+            if name not in seen:
+                del self._jobs[name]
+            elif job.seen != seen[name] or (alone and changed):  # a line that names no job is of the only one
+                job.seen, job.quiet_since = seen[name], time.monotonic()
+
+    def _take_in(self, seen: Mapping[str, Seen]) -> bool:
+        """Follow jobs that are new, as far as there is room; whether some have to wait. First those that wrote lately,
+        the largest first, so that names which nobody heard of push none aside."""
+        now_ns = time.time_ns()
+        old = now_ns - int(self._plan.keep_ended * 1e9)
+        new = [name for name in seen if name not in self._jobs and self._let_go.get(name) != seen[name]]
+        new.sort(key=lambda name: (seen[name].last_ns < old, -seen[name].events, seen[name].last_ns))
+        room = MOST_JOBS - len(self._jobs)
+        for name in new[:room]:
+            self._let_go.pop(name, None)
+            age = (now_ns - seen[name].last_ns) / 1e9
+            self._jobs[name] = _Followed(seen[name], time.monotonic() - max(age, 0.0))
+        return len(new) > room
+
+    def _analysis(self, log: EventLog, name: str, job: _Followed) -> Analysis:
+        """A job as it is known now, or as of its last event once it has ended. Raises NotEnoughData."""
+        assert self._watched is not None
+        analysis = self._watched.account(log, name, time.time_ns(), self._plan.thresholds)
+        job.ended = self._has_ended(job, analysis)
+        if job.ended and not self._stop.wanted:
+            analysis = self._watched.account(log, name, None, self._plan.thresholds)
         if not self._plan.windows:
             return analysis
         return replace(analysis, rolling=last_windows(analysis.timeline, analysis.window.end_ns, self._plan.windows))
 
-    def _note(self, analysis: Analysis, changed: bool) -> None:
-        """Since when nothing has come, by a clock that nobody sets; and what there is to say."""
-        now = time.monotonic()
-        if self._quiet_since is None:
-            age = (time.time_ns() - int(analysis.table.end.max())) / 1e9
-            self._quiet_since = now - max(age, 0.0)
-        elif changed:
-            self._quiet_since = now
-        self._tell(analysis.diagnostics)
-
-    def _quiet(self) -> float:
-        return 0.0 if self._quiet_since is None else time.monotonic() - self._quiet_since
-
-    def _has_ended(self, analysis: Analysis) -> bool:
+    def _has_ended(self, job: _Followed, analysis: Analysis) -> bool:
         plan = self._plan
-        if plan.idle_end is not None and self._quiet() >= plan.idle_end:
+        if plan.idle_end is not None and job.quiet >= plan.idle_end:
             return True
-        return not plan.forever and analysis.job.ending == "clean" and self._quiet() >= plan.settle
+        return analysis.job.ending == "clean" and job.quiet >= plan.settle
+
+    def _forget(self, waiting: bool) -> bool:
+        """Let go of jobs that ended long ago, unless there are no others; whether there are such. waiting: others wait
+        for room."""
+        old = [name for name, job in self._jobs.items() if job.ended and job.quiet >= self._plan.keep_ended]
+        for name in old if waiting or len(old) < len(self._jobs) else ():
+            job = self._jobs.pop(name)
+            self._let_go[name] = job.seen
+            if self._published and job.analysis is not None:
+                self._codes.add(_code(job.analysis))
+        return bool(old)
+
+    def _tell_all(self, of_reading: Sequence[Diagnostic]) -> None:
+        """What there is to say of each job; of_reading: what is said of the logs they share."""
+        shared = {(one.code, one.message) for one in of_reading}
+        for name, job in self._jobs.items():
+            found = () if job.analysis is None else job.analysis.diagnostics
+            of_job = [one for one in found if (one.code, one.message) not in shared]
+            self._tell([*(one for one in found if one not in of_job), *self._about(name, of_job)])
+
+    def _about(self, name: str, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+        """The same, with the job that they are about where there are several."""
+        if len(self._jobs) == 1:
+            return list(diagnostics)
+        return [replace(one, message=f"{shorten(name, _LONGEST_NAME)}: {one.message}") for one in diagnostics]
+
+    def _all_ended(self) -> bool:
+        """Whether there is nothing to wait for."""
+        idle = self._plan.idle_end
+        return all(
+            job.ended and (not self._plan.forever or (idle is not None and job.quiet >= idle))
+            for job in self._jobs.values()
+        )
 
     def _is_last_update(self) -> bool:
         return self._plan.updates is not None and self._published + 1 >= self._plan.updates
 
-    def _until_next(self, analysis: Analysis | None) -> float:
-        """Seconds until the next look: sooner where the monitor may end before."""
+    def _until_next(self) -> float:
+        """Seconds until the next look: sooner where a job may end before."""
         plan, ends = self._plan, [self._plan.interval]
-        if analysis is None:
+        if not self._jobs:
             ends.append(min(5.0, self._began + plan.wait - time.monotonic()))
-        else:
-            if plan.idle_end is not None:
-                ends.append(plan.idle_end - self._quiet())
-            if not plan.forever and analysis.job.ending == "clean":
-                ends.append(plan.settle - self._quiet())
+        for job in self._jobs.values():
+            if plan.idle_end is not None and not job.ended:
+                ends.append(plan.idle_end - job.quiet)
+            if job.analysis is not None and job.analysis.job.ending == "clean" and not job.ended:
+                ends.append(plan.settle - job.quiet)
         return max(min(ends), 0.05)
 
     def _give_up_waiting(self) -> None:
         if time.monotonic() - self._began >= self._plan.wait:
             raise NotEnoughData(f"no event of the job came within {self._plan.wait:g} s (--wait)")
 
-    def _publish(self, analysis: Analysis) -> None:
-        snapshot = self._snapshot(analysis)
+    def _publish(self, analyses: Sequence[Analysis]) -> None:
+        update = self.snapshots(analyses)
         for worker in self._workers:
-            worker.offer(snapshot)
+            worker.offer(update)
         self._published += 1
 
-    def _finish(self, analysis: Analysis) -> tuple[int, Analysis]:
+    def _finish(self, analyses: Sequence[Analysis]) -> tuple[int, Sequence[Analysis]]:
         """Publish the last update, and judge it."""
         self._published += 1
-        left = finish_all(self._workers, self._snapshot(analysis), self._plan.grace)
+        left = finish_all(self._workers, self.snapshots(analyses), self._plan.grace)
         for name in left:
             self._say(f"{name}: did not take the last update within {self._plan.grace:g} s")
-        if left or (self._watched is not None and self._watched.failing):
-            return GoodputError.exit_code, analysis
-        binding = [threshold.met for threshold in analysis.thresholds if threshold.fails]
-        if True in binding:
-            return ThresholdNotMet.exit_code, analysis
-        return (NotEnoughData.exit_code if None in binding else 0), analysis
+        if left or self._left_out or (self._watched is not None and self._watched.failing):
+            return GoodputError.exit_code, analyses
+        codes = self._codes.union(map(_code, analyses))
+        return next(code for code in (ThresholdNotMet.exit_code, NotEnoughData.exit_code, 0) if code in codes), analyses
 
-    def _snapshot(self, analysis: Analysis) -> Snapshot:
+    def snapshots(self, analyses: Sequence[Analysis]) -> Update:
+        """What targets are given of some jobs."""
+        labels = job_labels(analysis.job.name for analysis in analyses)
+        return tuple(self._snapshot(analysis, labels[analysis.job.name]) for analysis in analyses)
+
+    def _snapshot(self, analysis: Analysis, label: str) -> Snapshot:
         whole = not self._plan.whole_job or _begins_with_the_job(analysis)
         if not whole:
             missing = Diagnostic.of(
@@ -366,13 +365,21 @@ class Monitor:
                 "earlier attempts with --history",
             )
             analysis = replace(analysis, diagnostics=(*analysis.diagnostics, missing))
-            self._tell([missing])
-        return Snapshot(analysis, time.time_ns(), self._plan.ideal_step_time, whole)
+            self._tell(self._about(analysis.job.name, [missing]))
+        return Snapshot(analysis, time.time_ns(), self._plan.ideal_step_time, whole, label)
 
     def _say_once(self, sentence: str) -> None:
-        if sentence not in self._said:
+        if sentence not in self._said and len(self._said) < _MOST_SAID:
             self._said.add(sentence)
             self._say(sentence)
+
+
+def _code(analysis: Analysis) -> int:
+    """What a job's thresholds have a monitor end with."""
+    binding = [threshold.met for threshold in analysis.thresholds if threshold.fails]
+    if True in binding:
+        return ThresholdNotMet.exit_code
+    return NotEnoughData.exit_code if None in binding else 0
 
 
 def _begins_with_the_job(analysis: Analysis) -> bool:

@@ -1,4 +1,4 @@
-"""What a monitor publishes: the job as it was known at one moment.
+"""What a monitor publishes: each job as it was known at one moment.
 
 Badput of an update, zero where it was recorded and did not occur: a curve must fall when all is well.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
-from goodput_cli.vocabulary.text import safe
+from goodput_cli.vocabulary.text import safe, shorten
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,13 @@ class Snapshot:
     """What a step should take, where the user says so."""
     whole: bool = True
     """Whether the log begins with the job: values of the whole job mean nothing otherwise."""
+    label: str = ""
+    """What labels call the job, where it is not alone (`job_labels`)."""
+
+    @property
+    def shown(self) -> str:
+        """What labels call the job."""
+        return self.label or job_labels([self.analysis.job.name])[self.analysis.job.name]
 
     @property
     def ended(self) -> bool:
@@ -68,6 +77,25 @@ class Snapshot:
         if ideal is None:
             return StepDeviations(steps.number[:0], steps.seconds[:0])
         return StepDeviations(steps.number, np.abs(steps.seconds - ideal))
+
+
+Update: TypeAlias = tuple[Snapshot, ...]
+"""What targets are given: every job that is followed, as of one look."""
+_LONGEST_LABEL = 200
+
+
+def job_labels(names: Iterable[str]) -> dict[str, str]:
+    """What labels call jobs, by name: safe to show, no longer than 200 characters, and no two alike, whatever the logs
+    name them: two series that are one would cost the others theirs. Who has a plain name keeps it."""
+    labels: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in sorted(names, key=lambda name: (name != safe(name) or len(name) > _LONGEST_LABEL, name)):
+        label = shorten(safe(name), _LONGEST_LABEL)
+        while label in taken:
+            label = f"{shorten(safe(name), _LONGEST_LABEL - 10)} #{sha256(f'{label}{name!a}'.encode()).hexdigest()[:8]}"
+        taken.add(label)
+        labels[name] = label
+    return labels
 
 
 @dataclass(frozen=True)

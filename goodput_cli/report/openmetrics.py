@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from goodput_cli.analysis.document import Document, Family, Labels
 from goodput_cli.analysis.threshold import VERDICTS, Threshold
@@ -25,7 +26,7 @@ def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer'
     """The figures of an answer and its gates, as an exposition that ends with `# EOF`."""
     gates = document.gates()
     assert gates is not None  # as `report.base` has checked: the command offers them
-    return exposition(families(document), {"job_name": gates.job}) + END
+    return exposition(({"job_name": gates.job}, families(document))) + END
 
 
 def families(document: Document) -> Iterator[Family]:
@@ -37,9 +38,15 @@ def families(document: Document) -> Iterator[Family]:
         yield Family("goodput_diagnostics", "Findings about the log.", list(_diagnostics(gates.diagnostics)))
 
 
-def exposition(metrics: Iterable[Family], job: Labels) -> str:
-    """The lines of metrics, without what ends a text of them. job: labels of every sample."""
-    return "".join(f"{line}\n" for family in metrics for line in _exposed(family, job))
+def exposition(*of_jobs: tuple[Labels, Iterable[Family]]) -> str:
+    """The lines of the metrics of some jobs, each family once, without what ends a text of them. Of each job: labels
+    of every sample, and its families."""
+    merged: dict[str, Family] = {}
+    for job, metrics in of_jobs:
+        for family in metrics:
+            samples = merged.setdefault(family.name, replace(family, samples=[])).samples
+            samples.extend((job | labels, value) for labels, value in family.samples)
+    return "".join(f"{line}\n" for family in merged.values() for line in _exposed(family))
 
 
 def _diagnostics(diagnostics: Iterable[Diagnostic]) -> Iterator[tuple[Labels, str]]:
@@ -69,7 +76,7 @@ def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[Family]:
     yield Family("goodput_threshold_limit", "The limit of the expression, in its unit.", limits)
 
 
-def _exposed(family: Family, job: Labels) -> Iterator[str]:
+def _exposed(family: Family) -> Iterator[str]:
     """The lines of a family; none without a sample."""
     if not family.samples:
         return
@@ -79,7 +86,7 @@ def _exposed(family: Family, job: Labels) -> Iterator[str]:
     if unit in _UNITS:
         yield f"# UNIT {family.name} {unit}"
     for labels, value in family.samples:
-        pairs = ",".join(f'{name}="{_escaped(text)}"' for name, text in (job | labels).items())
+        pairs = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
         yield f"{family.name}{{{pairs}}} {value}"
 
 

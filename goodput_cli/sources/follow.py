@@ -127,6 +127,9 @@ MAX_IDLE = 30
 REMOTE_SECONDS = 15.0
 """Buckets and Cloud Logging are asked at most this often: reads of a project are counted (60 a minute)."""
 
+_MOST_NAMED = 5
+"""Of the files that cannot be read, in a sentence."""
+
 Identity = tuple[int, int]
 
 
@@ -193,23 +196,23 @@ class FileFollower:
         self._paths = paths
         self._context = context
         self._files: dict[Identity, _Open] = {}
-        self._looked = False
+        self._found: set[str] = set()  # those of `paths` at which there was something
 
     def look(self) -> Iterator[Batch]:
-        """See `Follower.look`. What is missing is an error in the first look only: later it was renamed or removed."""
-        present = self._present()
-        self._looked = True
+        """See `Follower.look`. What is missing is an error until it is found: later it was renamed or removed."""
+        present, failures = self._present()
         for identity, file in list(self._files.items()):
             if identity not in present:
                 yield from self._leftover(identity, file)
-        failed: SourceError | None = None
         for identity, path in present.items():
             try:
                 yield from self._grown(identity, path)
             except SourceError as error:  # one file must not keep the others from being read
-                failed = failed or error
-        if failed is not None:
-            raise failed
+                failures.append(str(error))
+        failures = list(dict.fromkeys(failures))
+        if failures:
+            more = [f"and {len(failures) - _MOST_NAMED} more"] if len(failures) > _MOST_NAMED else []
+            raise SourceError("; ".join([*failures[:_MOST_NAMED], *more]))
 
     def close(self) -> None:
         """See `Follower.close`."""
@@ -218,16 +221,18 @@ class FileFollower:
                 os.close(file.stream)
         self._files.clear()
 
-    def _present(self) -> dict[Identity, str]:
+    def _present(self) -> tuple[dict[Identity, str], list[str]]:
+        """The files that there are, and why those are not there that never were."""
         present: dict[Identity, str] = {}
+        failures: list[str] = []
         for path in self._paths:
             try:
                 for name in find_files(path):
                     present.setdefault(_identity(name), name)
-            except SourceError:
-                if not self._looked:
-                    raise
-        return present
+                self._found.add(path)
+            except SourceError as error:
+                failures += [] if path in self._found else [str(error)]
+        return present, failures
 
     def _leftover(self, identity: Identity, file: _Open) -> Iterator[RawBatch]:
         """The last lines of a file that has lost its name."""

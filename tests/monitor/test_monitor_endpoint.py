@@ -41,7 +41,7 @@ def said() -> list[str]:
 def endpoint(health: Health, snapshot: Snapshot, said: list[str]) -> Iterator[http.Endpoint]:
     """With one update."""
     endpoint = http.Endpoint(parse_target("http://:0"), MonitorContext(health, 60, say=said.append))
-    endpoint.publish(snapshot, False)
+    endpoint.publish((snapshot,), False)
     yield endpoint
     endpoint.close()
 
@@ -81,7 +81,7 @@ def test_clients_that_are_slow_delay_nothing_and_too_many_are_sent_away(
     slow = [socket.create_connection((host, int(port)), timeout=20) for _ in range(http.CONNECTIONS)]
     for client in slow:
         client.sendall(b"GET /metrics HTTP/1.0\r\nX: ")
-    endpoint.publish(snapshot, False)  # no update waits for them
+    endpoint.publish((snapshot,), False)  # no update waits for them
     one_too_many = socket.create_connection((host, int(port)), timeout=20)
     assert _ended(one_too_many)
     assert all(_ended(client) for client in slow)

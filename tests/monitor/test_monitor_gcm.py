@@ -52,11 +52,10 @@ def snapshot(path: Path, windows: tuple[int, ...] = (), as_of: float | None = No
     watched = Watched(str(path), **options)  # type: ignore[arg-type]
     watched.look()
     monitor = Monitor(
-        lambda: watched, (), Plan(windows=windows), health=Health(60), stop=Stop(), tell=lambda _: None, say=print
-    )
-    monitor._look()
-    analysis = monitor._analysis(time.time_ns())
-    assert analysis is not None
+        lambda: watched, (), Plan(windows=windows, settle=1e9), health=Health(60), stop=Stop(),
+        tell=lambda _: None, say=print,
+    )  # fmt: skip
+    (analysis,) = monitor.account()
     watched.close()
     return Snapshot(analysis, time.time_ns())
 
@@ -80,7 +79,7 @@ def test_an_hour_of_points_is_taken_and_adds_up(server: Server, elastic: Path) -
     for number in range(240):
         if number % 40 == 0:
             monitor = target(clock)  # it was restarted
-        monitor.publish(updates[number * 4 // 240], final=False)
+        monitor.publish((updates[number * 4 // 240],), final=False)
         clock.sleep(17 if number % 3 else 4)  # every third comes too soon, and is left out
     points = server.points()
     assert server.refusals() == []
@@ -98,7 +97,7 @@ def test_an_hour_of_points_is_taken_and_adds_up(server: Server, elastic: Path) -
 
 
 def test_the_series_of_a_job(server: Server, elastic: Path) -> None:
-    target(Time()).publish(snapshot(elastic, (86_400 * NS,)), final=True)
+    target(Time()).publish((snapshot(elastic, (86_400 * NS,)),), final=True)
     assert server.refusals() == []
     points = server.points()
     counts = Counter(point["metric"].rpartition("/")[2] for point in points)
@@ -128,7 +127,7 @@ def test_every_query_of_the_existing_dashboard_finds_its_series(server: Server, 
     asked |= set(re.findall(r"compute_googleapis_com:workload_(\w+)", dashboard))
     sizes = set(re.findall(r"rolling_window_size == (\d+)", dashboard))
     days = tuple(int(size) * NS for size in sizes)
-    target(Time(), cluster="c").publish(snapshot(elastic, days), final=True)
+    target(Time(), cluster="c").publish((snapshot(elastic, days),), final=True)
     points = server.points()
     assert asked <= {point["metric"].rpartition("/")[2] for point in points}
     assert {point["labels"].get("rolling_window_size", "0") for point in points} - {"0"} == sizes
@@ -138,12 +137,30 @@ def test_every_query_of_the_existing_dashboard_finds_its_series(server: Server, 
 
 def test_parts_can_be_left_out_and_other_prefixes_are_taken(server: Server, elastic: Path) -> None:
     update = snapshot(elastic)
-    target(Time(), "gcm:p?totals=no&slices=no").publish(update, final=True)
+    target(Time(), "gcm:p?totals=no&slices=no").publish((update,), final=True)
     assert [point["metric"].rpartition("/")[2] for point in server.points()] == ["step_time_deviation"]
     server.forget()
-    target(Time(), "gcm:q?prefix=custom.googleapis.com/goodput&step_deviation=no").publish(update, final=True)
+    target(Time(), "gcm:q?prefix=custom.googleapis.com/goodput&step_deviation=no").publish((update,), final=True)
     assert server.refusals() == []
     assert {point["resource"]["type"] for point in server.points()} == {"generic_task"}
+
+
+def test_each_job_is_a_workload_with_a_clock_of_its_own(server: Server, elastic: Path) -> None:
+    first = snapshot(elastic)
+    renamed = Path("other.jsonl")
+    renamed.write_text(elastic.read_text(encoding="utf-8").replace('"job"', '"other"'), encoding="utf-8")
+    second, clock = snapshot(renamed), Time()
+    one = target(clock)
+    one.publish((first,), False)
+    clock.sleep(5)
+    one.publish((first, second), False)  # too soon for the first one alone
+    clock.sleep(60)
+    target(clock).publish((first, second), True)  # it was restarted
+    ends: dict[str, set[float]] = defaultdict(set)
+    for point in server.points():
+        ends[point["resource"]["labels"]["workload_id"]].add(point["end"])
+    assert {name: len(found) for name, found in ends.items()} == {"job": 2, "other": 2}
+    assert server.refusals() == []
 
 
 def test_while_it_is_down_the_newest_waits_and_then_is_one_point(server: Server, elastic: Path) -> None:
@@ -152,9 +169,9 @@ def test_while_it_is_down_the_newest_waits_and_then_is_one_point(server: Server,
     server.fault("503", times=60)
     for _ in range(60):
         with pytest.raises(TargetFailed, match="the server answers 503: out of order"):
-            monitor.publish(update, False)
+            monitor.publish((update,), False)
         clock.sleep(10)
-    monitor.publish(update, False)
+    monitor.publish((update,), False)
     points = server.points()
     assert len({point["end"] for point in points}) == 1
     assert server.refusals() == []
@@ -165,7 +182,7 @@ def test_a_clock_that_was_set_back_stops_nothing(server: Server, elastic: Path) 
     monitor = target(clock)
     for hours in (0, -1, 0):
         clock.ns += hours * 3600 * NS
-        monitor.publish(update, False)
+        monitor.publish((update,), False)
         clock.sleep(60)
     assert server.refusals() == []
     assert len({point["end"] for point in server.points()}) == 3

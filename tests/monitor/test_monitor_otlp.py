@@ -72,6 +72,15 @@ def test_an_update_is_gauges(collector: Collector, monkeypatch: pytest.MonkeyPat
     assert {"key": "category", "value": {"stringValue": "productive"}} in points[0]["attributes"]
 
 
+def test_each_job_is_a_resource(collector: Collector, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_bytes(PRIMER.read_bytes().replace(b"goodput-primer", name.encode()))
+    target = f"otlp:http://127.0.0.1:{collector.server_address[1]}"
+    assert run(["monitor", str(tmp_path), "--publish", target, "--updates", "1", "-q"]) == 0
+    (_, _, body), *_ = collector.got
+    assert [one["resource"]["attributes"][1]["value"]["stringValue"] for one in body["resourceMetrics"]] == ["a", "b"]
+
+
 @pytest.mark.parametrize("place", ["localhost:4318", "grpc://x:4317"])
 def test_what_is_no_url_is_refused(place: str) -> None:
     with pytest.raises(UsageError, match="wants the URL of a collector"):

@@ -54,11 +54,11 @@ def chat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Chat]:
     server.server_close()
 
 
-def log(path: Path, steps: int) -> Path:
+def log(path: Path, steps: int, job: str = "j") -> Path:
     """A job of 100 s of start-up, steps of 10 s, and a clean end."""
-    starts = [{"job_name": "j", "step_count": n, "step_start_time": 1.7e9 + 100 + 10 * n} for n in range(steps)]
-    end = {"job_name": "j", "job_end_time": 1.7e9 + 100 + 10 * steps}
-    lines = [{"job_name": "j", "job_start_time": 1.7e9}, *starts, end]
+    starts = [{"job_name": job, "step_count": n, "step_start_time": 1.7e9 + 100 + 10 * n} for n in range(steps)]
+    end = {"job_name": job, "job_end_time": 1.7e9 + 100 + 10 * steps}
+    lines = [{"job_name": job, "job_start_time": 1.7e9}, *starts, end]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
@@ -74,10 +74,29 @@ def test_a_message_when_a_threshold_falls_and_one_when_it_recovers(tmp_path: Pat
     path = tmp_path / "run.jsonl"
     publish(log(path, 10), chat)
     publish(path, chat)
-    assert chat.texts == ["j: goodput<80: fell, 50%"]
+    assert chat.texts == ["j: goodput&lt;80: fell, 50%"]
     publish(log(path, 900), chat)
     publish(path, chat)
-    assert chat.texts[1:] == ["j: goodput<80: recovered, 98.9%"]
+    assert chat.texts[1:] == ["j: goodput&lt;80: recovered, 98.9%"]
+
+
+def test_jobs_fall_and_recover_by_themselves(tmp_path: Path, chat: Chat) -> None:
+    """What changed for several at once is one message; each restart knows what was said of each."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for name in ("a", "b", "c"):
+        log(logs / f"{name}.jsonl", 900 if name == "c" else 10, name)
+    publish(logs, chat)
+    assert chat.texts == ["a: goodput&lt;80: fell, 50%\nb: goodput&lt;80: fell, 50%"]
+    log(logs / "b.jsonl", 900, "b")
+    publish(logs, chat)
+    publish(logs, chat)
+    assert chat.texts[1:] == ["b: goodput&lt;80: recovered, 98.9%"]
+
+
+def test_the_name_of_a_job_calls_nobody_and_is_no_link(tmp_path: Path, chat: Chat) -> None:
+    publish(log(tmp_path / "run.jsonl", 10, "<!channel> @here <https://evil|ok>&"), chat)
+    assert chat.texts == ["&lt;!channel&gt; @\u2060here &lt;https://evil|ok&gt;&amp;: goodput&lt;80: fell, 50%"]
 
 
 def test_nothing_is_said_of_what_is_well(tmp_path: Path, chat: Chat) -> None:
@@ -95,7 +114,7 @@ def test_what_was_not_taken_is_said_again(tmp_path: Path, chat: Chat, capsys: py
     assert "secret" not in error
     chat.status = 200
     publish(path, chat)
-    assert chat.texts == ["j: goodput<80: fell, 50%"]
+    assert chat.texts == ["j: goodput&lt;80: fell, 50%"]
 
 
 @pytest.mark.parametrize("place", ["hooks.slack.com/x", "ftp://x", "https://"])

@@ -28,11 +28,14 @@ from goodput_cli.cli.session import Once, Verbosity, remarks, sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.monitor.plan import MONITOR, Plan
+from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
     from goodput_cli.api.keywords import JobOptions
-    from goodput_cli.monitor.run import TargetWorker
-    from goodput_cli.monitor.targets.base import Address, Health
+    from goodput_cli.monitor.targets.base import Address, Health, TargetWorker
+
+
+_GLOB = frozenset("*?[")
 
 
 def _target(text: str) -> Address:
@@ -48,14 +51,20 @@ def _target(text: str) -> Address:
       goodput monitor run.jsonl --publish http://:9464
       goodput monitor logs/ -j llm-7b --publish tensorboard:tb --publish prom:goodput.prom
       goodput monitor run.jsonl --publish gcm:my-project --window 1d --window 3d
+      goodput monitor 'logs/*.jsonl' --publish http://:9464 --forever
       goodput monitor run.jsonl --publish json:goodput.jsonl --updates 1
 
     \b
-    TARGET is prom:FILE, json:FILE, http://HOST:PORT, tensorboard:DIR or gcm:PROJECT.
-    Exits with 0 when the job has ended or after SIGTERM, 1 if a target did not take
-    the last update, 3 if a threshold failed in it, 4 if there was no event at all.""",
+    TARGET is prom:FILE, json:FILE, http://HOST:PORT, otlp:URL, webhook:URL,
+    tensorboard:DIR or gcm:PROJECT. Exits with 0 when all jobs have ended or after
+    SIGTERM, 1 if a target did not take the last update, 3 if a threshold failed in
+    it, 4 if there was no event at all.""",
 )
-@shared_options(output=False, leave_out=("as_of",))
+@shared_options(
+    output=False,
+    leave_out=("as_of",),
+    several={"job_name": "Only jobs whose names match the glob; may be repeated."},
+)
 @option(
     MONITOR, "--publish", "targets", metavar="TARGET", type=Checked("target", _target), multiple=True,
     help="Where to publish; repeatable.  [required]",
@@ -76,6 +85,7 @@ def _target(text: str) -> Address:
 @threshold_options(read_threshold, parse_fail_under)
 def monitor(
     line: CommandLine,
+    job_name: tuple[str, ...],
     targets: tuple[Address, ...],
     plan: Plan,
     quiet: bool,
@@ -90,10 +100,11 @@ def monitor(
 ) -> int:
     """Publish a running job's goodput, from a process beside it.
 
-    SOURCE is followed as `goodput watch` does. Every value is computed from the log anew, so that a restart counts
-    nothing twice; the job never notices the monitor. It ends when the job has.
+    SOURCE is followed as `goodput watch` does, and each job that it holds by itself. Every value is computed from the
+    log anew, so that a restart counts nothing twice; the job never notices the monitor. It ends when all jobs have.
     """
-    sources = sources_of(line, hint="name the log to follow")
+    only = job_name[0] if len(job_name) == 1 and not _GLOB.intersection(job_name[0]) else None
+    sources = sources_of(line, job_name[:1] if only else (), hint="name the log to follow")
     if not targets:
         from goodput_cli.monitor.targets.base import FORMS
 
@@ -105,7 +116,7 @@ def monitor(
     from goodput_cli.monitor.targets.base import Health
 
     plan = replace(plan, thresholds=thresholds)
-    options: JobOptions = {**line.library, "notice": print_safely, "as_of": "now"}
+    options: JobOptions = {**line.library, "job_name": only, "notice": print_safely, "as_of": "now"}
     health = Health(plan.interval)
     machine = {
         "location": gcm_location,
@@ -114,7 +125,7 @@ def monitor(
         "cluster": gcm_cluster,
     }
     labels = {name: text for name, text in machine.items() if text}
-    workers = _open(targets, health, plan.interval, line.library.get("job_name"), labels)
+    workers = _open(targets, health, plan.interval, only, labels)
     stop = Stop(parent, plan.grace, raise_what_was_lost)
     raise_again()
     once = Once()
@@ -122,6 +133,7 @@ def monitor(
         partial(Watched, sources, once=history, **options),
         workers,
         plan,
+        names=job_name,
         health=health,
         stop=stop,
         tell=lambda diagnostics: print_messages(remarks(Verbosity(quiet=quiet), once.new(diagnostics))),
@@ -129,14 +141,16 @@ def monitor(
     )
     try:
         with stop.listening():
-            code, analysis = running.run()
+            code, analyses = running.run()
     finally:
         running.close()
-    if analysis is not None:
-        print_messages(threshold_lines(analysis.thresholds, with_passes=not quiet))
-        if not code and line.strict and problems(analysis.diagnostics):
-            print_messages(remarks(Verbosity(quiet=True, strict=quiet), analysis.diagnostics))
-            return ProblemsFound.exit_code
+    for analysis in analyses:
+        about = f"{analysis.job.name}: " if len(analyses) > 1 else ""
+        print_messages(f"{safe(about)}{text}" for text in threshold_lines(analysis.thresholds, with_passes=not quiet))
+    found = [one for analysis in analyses for one in analysis.diagnostics]
+    if not code and line.strict and problems(found):
+        print_messages(remarks(Verbosity(quiet=True, strict=quiet), found))
+        return ProblemsFound.exit_code
     return code
 
 
@@ -144,8 +158,7 @@ def _open(
     targets: Sequence[Address], health: Health, interval: float, job_name: str | None, labels: dict[str, str]
 ) -> list[TargetWorker]:
     """Open all targets. Raises GoodputError, and UsageError, if one cannot be."""
-    from goodput_cli.monitor.run import TargetWorker
-    from goodput_cli.monitor.targets.base import MonitorContext, open_target
+    from goodput_cli.monitor.targets.base import MonitorContext, TargetWorker, open_target
 
     place = MonitorContext(health, interval, job_name, labels, print_safely)
     opened = [(address.shown, open_target(address, place)) for address in targets]

@@ -17,7 +17,6 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -26,7 +25,7 @@ from uuid import uuid4
 import numpy as np
 
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.analysis.account import by_job
+from goodput_cli.analysis.account import by_job, is_wanted
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
@@ -150,11 +149,6 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
         log.has_text,
     )
     return DocumentRead(log, row, jobs)
-
-
-def is_wanted(job: str, names: Sequence[str]) -> bool:
-    """Whether a job's name matches one of the globs, if there are some."""
-    return not names or any(name == job or fnmatchcase(job, name) for name in names)
 
 
 def documents_at_once(count: int, workers: int) -> int:

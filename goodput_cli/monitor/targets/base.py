@@ -1,4 +1,5 @@
-"""What a target is, and how one is found by what a person types. Also what all targets share: how the
+"""What a target is, and how one is found by what a person types. A thread for each: one that hangs or fails delays
+neither the look at the log nor another target. Also what all targets share: how the
 monitor itself fares, and what it must remember over a restart, in a small file that is written whole."""
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.monitor.snapshot import Update
 from goodput_cli.whole_file import replacing
 
 
@@ -87,11 +88,122 @@ class TargetFailed(Exception):
 class Target(Protocol):
     """A place to publish at, used by one thread of its own: it may block."""
 
-    def publish(self, snapshot: Snapshot, final: bool) -> None:
-        """Publish an update; `final`: none follows. Raises TargetFailed."""
+    def publish(self, update: Update, final: bool) -> None:
+        """Publish an update of all jobs; `final`: none follows. Raises TargetFailed."""
 
     def close(self) -> None:
         """Let go of what is open."""
+
+
+RETRY_SECONDS = (1.0, 60.0)
+"""First and longest wait between two tries."""
+LASTING_SECONDS = 300.0
+"""Wait where trying again soon is of no use."""
+HURRY_SECONDS = 0.5
+"""Longest wait for the last update."""
+SAY_AGAIN_SECONDS = 600.0
+
+
+class TargetWorker:
+    """A target and the newest update that it has not taken. Older ones are let go: values are of the whole job, and
+    every update is of all jobs."""
+
+    def __init__(self, name: str, target: Target, health: Health, say: Callable[[str], None]) -> None:
+        self.name = name
+        self._target = target
+        self._health = health
+        self._say = say
+        self._change = threading.Condition()
+        self._waiting: Update | None = None
+        self._final = False
+        self._delivered = self._closed = self._busy = False
+        self._failures = 0
+        self._retry_at = 0.0
+        self._said_at = float("-inf")
+        health.expect(name)
+        threading.Thread(target=self._run, name=f"publish {name}", daemon=True).start()
+
+    def offer(self, update: Update, *, final: bool = False) -> None:
+        """Publish this update as soon as the target can take it; `final`: it is the last one."""
+        with self._change:
+            self._waiting, self._final = update, final
+            if final:
+                self._retry_at = 0.0
+            self._change.notify_all()
+
+    def finish(self, deadline: float) -> bool:
+        """Wait until the last update was taken; False if it was not before `deadline` (monotonic, s)."""
+        with self._change:
+            self._change.wait_for(lambda: self._delivered, max(0.0, deadline - time.monotonic()))
+            return self._delivered
+
+    def _run(self) -> None:
+        while not (self._delivered or self._closed):
+            self._try()  # in a call of its own: no update is held while the next one is waited for
+
+    def _try(self) -> None:
+        """Publish the newest update, once it is time for it."""
+        update, final = self._next()
+        if update is None:
+            return
+        failure = self._publish(update, final)
+        with self._change:
+            self._busy = False
+            if failure is not None:
+                self._health.failed(self.name)
+                self._failed(failure)
+                return
+            self._health.published(self.name)
+            self._failures = 0
+            if self._waiting is update:
+                self._waiting = None
+                self._delivered = final
+                self._change.notify_all()
+
+    def _next(self) -> tuple[Update | None, bool]:
+        """The newest update, once it is time for it; None once this is closed."""
+        with self._change:
+            while not self._closed and (self._waiting is None or time.monotonic() < self._retry_at):
+                self._change.wait(None if self._waiting is None else self._retry_at - time.monotonic())
+            self._busy = not self._closed
+            return None if self._closed else self._waiting, self._final
+
+    def _publish(self, update: Update, final: bool) -> TargetFailed | None:
+        try:
+            self._target.publish(update, final)
+            return None
+        except TargetFailed as failure:
+            return failure
+        except GoodputError as error:
+            return TargetFailed(str(error), lasting=True)
+        except Exception as error:  # no target may end the others
+            return TargetFailed(f"{type(error).__name__}: {error}")
+
+    def _failed(self, failure: TargetFailed) -> None:
+        first, longest = RETRY_SECONDS
+        wait = LASTING_SECONDS if failure.lasting else min(longest, first * 2 ** min(self._failures, 16))
+        wait = max(wait, failure.wait or 0.0)
+        self._failures += 1
+        self._retry_at = time.monotonic() + (min(wait, HURRY_SECONDS) if self._final else wait)
+        if time.monotonic() >= self._said_at + SAY_AGAIN_SECONDS:
+            self._said_at = time.monotonic()
+            self._say(f"{self.name}: {failure} (trying again)")
+
+    def close(self) -> None:
+        """Close the target, unless a delivery is still hanging in it: then it ends with the process."""
+        with self._change:
+            busy, self._closed = self._busy, True
+            self._change.notify_all()
+        if not busy:
+            self._target.close()
+
+
+def finish_all(workers: Sequence[TargetWorker], update: Update, grace: float) -> list[str]:
+    """Give every target the last update, all at once; the names of those that did not take it within `grace` s."""
+    for worker in workers:
+        worker.offer(update, final=True)
+    deadline = time.monotonic() + grace
+    return [worker.name for worker in workers if not worker.finish(deadline)]
 
 
 @dataclass(frozen=True)

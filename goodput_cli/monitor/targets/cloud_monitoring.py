@@ -22,7 +22,7 @@ import numpy as np
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling import WindowRow
 from goodput_cli.arrays import F64
-from goodput_cli.monitor.snapshot import Amount, Snapshot, badput_of, badput_of_window
+from goodput_cli.monitor.snapshot import Amount, Snapshot, Update, badput_of, badput_of_window
 from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed, keep_state, load_state, state_folder
 from goodput_cli.record.queues import Unavailable
 from goodput_cli.record.sinks.http import Identity, Refused, metadata, post
@@ -212,16 +212,28 @@ class CloudMonitoring:
         self._workload: Workload | None = None
         self._clock = clock
         self._sleep = sleep
-        self._state: Path | None = None
-        self._last_end = 0
+        self._sent: dict[str, int] = {}
+        """By job: the time of the last point, ns."""
 
-    def publish(self, snapshot: Snapshot, final: bool) -> None:
-        """See `Target`. Updates that come too soon after one another are left out, but not the last one."""
+    def publish(self, update: Update, final: bool) -> None:
+        """See `Target`. Updates that come too soon after one another are left out, but not the last one. What is
+        refused of one job does not keep the others' from being sent."""
+        failure: TargetFailed | None = None
+        for snapshot in update:
+            try:
+                self._publish(snapshot, final)
+            except TargetFailed as error:
+                failure = failure or error
+        self._sent = {one.analysis.job.name: self._sent.get(one.analysis.job.name, 0) for one in update}
+        if failure is not None:
+            raise failure
+
+    def _publish(self, snapshot: Snapshot, final: bool) -> None:
+        """An update of one job. Raises TargetFailed."""
         try:
-            self._prepare(snapshot.analysis.job.name)
-            if not self._in_time(final):
-                return
-            self._send(snapshot)
+            state = self._prepare(snapshot.analysis.job.name)
+            if self._in_time(self._sent[snapshot.analysis.job.name], final):
+                self._send(snapshot, state)
         except Refused as error:
             if error.status == 401:
                 self._identity.forget()
@@ -234,16 +246,18 @@ class CloudMonitoring:
     def close(self) -> None:
         """See `Target`."""
 
-    def _prepare(self, job: str) -> None:
-        """Find out, once, where this runs and what was sent before. Raises Unavailable, OSError, TargetFailed."""
+    def _prepare(self, job: str) -> Path:
+        """Find out, once, where this runs and what was sent before; where the latter is kept. Raises Unavailable,
+        OSError, TargetFailed."""
         self._project = self._project or self._identity.project()
         if self._workload is None:
             self._workload = self._find_workload()
-        if self._state is None:
-            key = "\0".join((self._project, job, self._workload.replica, self._workload.prefix))
-            name = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:16]
-            self._state = state_folder() / f"gcm-{name}.json"
-            self._last_end = int(load_state(self._state).get("end_ns", 0))
+        key = "\0".join((self._project, job, self._workload.replica, self._workload.prefix))
+        name = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:16]
+        state = state_folder() / f"gcm-{name}.json"
+        if not self._sent.get(job):
+            self._sent[job] = _whole(load_state(state).get("end_ns"))
+        return state
 
     def _find_workload(self) -> Workload:
         given, parameters = self._labels, self._address.parameters
@@ -262,9 +276,9 @@ class CloudMonitoring:
             slices=self._address.switch("slices"),
         )
 
-    def _in_time(self, final: bool) -> bool:
+    def _in_time(self, last_end: int, final: bool) -> bool:
         """Whether a point may be sent now; the last one is waited for. A clock that was set back stops nothing."""
-        since = self._clock() - self._last_end
+        since = self._clock() - last_end
         if since < 0:
             return True
         if not final:
@@ -273,13 +287,12 @@ class CloudMonitoring:
             self._sleep((_LAST_APART_NS - since) / 1e9)
         return True
 
-    def _send(self, snapshot: Snapshot) -> None:
+    def _send(self, snapshot: Snapshot, state: Path) -> None:
         assert self._workload is not None
-        assert self._state is not None
-        now = self._clock()
-        end = now if now > self._last_end else self._last_end + APART_NS
-        self._last_end = end
-        keep_state(self._state, {"end_ns": end})  # before it is sent: what was sent is never forgotten
+        now, last_end = self._clock(), self._sent[snapshot.analysis.job.name]
+        end = now if now > last_end else last_end + APART_NS
+        self._sent[snapshot.analysis.job.name] = end
+        keep_state(state, {"end_ns": end})  # before it is sent: what was sent is never forgotten
         series = series_of(snapshot, self._workload, iso_of_nine_digits(end))
         failure: Refused | None = None
         for first in range(0, len(series), MOST_SERIES):
@@ -294,6 +307,11 @@ class CloudMonitoring:
         token = "" if self._endpoint else self._identity.token()
         url = f"{self._endpoint or _ENDPOINT}/v3/projects/{self._project}/timeSeries"
         post(url, json.dumps({"timeSeries": series}).encode(), "application/json", token)
+
+
+def _whole(number: object) -> int:
+    """A time that was kept; 0 for what is none."""
+    return number if type(number) is int and 0 <= number < 1 << 62 else 0
 
 
 def _of_machine(what: str) -> str:

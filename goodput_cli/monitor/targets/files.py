@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.monitor.snapshot import Update
 from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
-from goodput_cli.monitor.targets.http import health_text, snapshot_text
+from goodput_cli.monitor.targets.http import health_text, only_job, update_text
 
 
 class PrometheusFile:
@@ -18,11 +18,11 @@ class PrometheusFile:
         self._path = _path(address)
         self._health = place.health
 
-    def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - every update replaces the last one
+    def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - every update replaces the last one
         """See `Target`."""
         from goodput_cli.whole_file import write_whole
 
-        text = snapshot_text(snapshot) + health_text(self._health, snapshot.analysis.job.name)
+        text = update_text(update) + health_text(self._health, only_job(update))
         try:
             write_whole(self._path, text, force=True)
         except GoodputError as error:
@@ -33,22 +33,24 @@ class PrometheusFile:
 
 
 class JsonLines:
-    """`json:FILE`: what `analyze --format json` answers, a line an update, with the last window of each length."""
+    """`json:FILE`: what `analyze --format json` answers, a line an update and job, with the last window of each
+    length."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
         self._path = _path(address)
 
-    def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - every update is a line
+    def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - every update is added
         """See `Target`."""
         import orjson
 
         from goodput_cli.report.base import Page, load_renderer
 
-        line = orjson.dumps(orjson.loads(load_renderer("json")(snapshot.analysis, Page()))) + b"\n"
+        render = load_renderer("json")
+        lines = b"".join(orjson.dumps(orjson.loads(render(one.analysis, Page()))) + b"\n" for one in update)
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             try:
-                _append(descriptor, line)
+                _append(descriptor, lines)
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -58,11 +60,11 @@ class JsonLines:
         """See `Target`."""
 
 
-def _append(descriptor: int, line: bytes) -> None:
-    """Add a line to a file; a torn one at its end, of a monitor that was killed, costs no other."""
+def _append(descriptor: int, lines: bytes) -> None:
+    """Add lines to a file; a torn one at its end, of a monitor that was killed, costs no other."""
     size = os.fstat(descriptor).st_size
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-    text = b"\n" + line if torn else line
+    text = b"\n" + lines if torn else lines
     if os.write(descriptor, text) != len(text):
         raise OSError("the line was cut: is the disk full?")
 

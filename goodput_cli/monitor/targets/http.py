@@ -19,27 +19,32 @@ from typing import Any
 from goodput_cli.analysis.document import Family, Labels
 from goodput_cli.analysis.goodput.document import AnalysisDocument
 from goodput_cli.analysis.rolling import Rolling
-from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.monitor.snapshot import Snapshot, Update
 from goodput_cli.monitor.targets.base import Address, Health, MonitorContext, host_and_port
 from goodput_cli.report.openmetrics import END, exposition, families
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import exact, safe, seconds_text
 
 
-def snapshot_text(snapshot: Snapshot) -> str:
+def update_text(update: Update) -> str:
     """The metrics of an update, without what ends the text."""
-    return exposition(families_of(snapshot), {"job_name": snapshot.analysis.job.name})
+    return exposition(*(({"job_name": one.shown}, families_of(one)) for one in update))
 
 
 def families_of(snapshot: Snapshot) -> list[Family]:
-    """The metrics of an update."""
+    """The metrics of a job."""
     whole = families(AnalysisDocument(snapshot.analysis)) if snapshot.whole else iter(())
     return [*whole, *_of_windows(snapshot.analysis.rolling), *_of_now(snapshot)]
 
 
 def health_text(health: Health, job_name: str | None) -> str:
-    """The metrics of the monitor itself, and what ends the text."""
-    return exposition(_of_monitor(health), {} if job_name is None else {"job_name": job_name}) + END
+    """The metrics of the monitor itself, and what ends the text. job_name: of the one job; None for several."""
+    return exposition(({} if job_name is None else {"job_name": job_name}, _of_monitor(health))) + END
+
+
+def only_job(update: Update) -> str | None:
+    """What labels call the job, where there is one."""
+    return update[0].shown if len(update) == 1 else None
 
 
 def _of_windows(rolling: Rolling | None) -> Iterator[Family]:
@@ -108,9 +113,9 @@ class Endpoint:
         self._thread.start()
         place.say(f"Metrics at http://{shown}:{port}/metrics")
 
-    def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - the last one stays until the end
+    def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - the last one stays until the end
         """See `Target`."""
-        self._server.page = snapshot_text(snapshot), snapshot.analysis.job.name
+        self._server.page = update_text(update), only_job(update)
 
     def close(self) -> None:
         """See `Target`."""
@@ -127,7 +132,7 @@ class _Server(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
         self.health: Health = place.health
         self.page: tuple[str, str | None] = ("", place.job_name)
-        """The text of the last update, and the job's name."""
+        """The text of the last update, and the name of the job where there is one."""
         self._room = threading.BoundedSemaphore(CONNECTIONS)
         super().__init__(where, _Handler)
 

@@ -1,4 +1,5 @@
-"""`otlp:URL`: an update as gauges of OpenTelemetry, to a collector's HTTP receiver (`POST URL/v1/metrics`, as JSON).
+"""`otlp:URL`: an update as gauges of OpenTelemetry, a resource a job, to a collector's HTTP receiver (`POST
+URL/v1/metrics`, as JSON).
 
 The names and labels are those that Prometheus gets. A header that the collector wants is taken from the environment, as
 OpenTelemetry's own exporters do: OTEL_EXPORTER_OTLP_HEADERS.
@@ -15,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from goodput_cli import __version__
 from goodput_cli.analysis.document import Family
 from goodput_cli.errors import UsageError
-from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.monitor.snapshot import Snapshot, Update
 from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
 from goodput_cli.monitor.targets.http import families_of
 from goodput_cli.record.queues import Unavailable
@@ -37,9 +38,9 @@ class OpenTelemetry:
         self._url = base if parts.path.endswith(_PATH) else base + _PATH
         self._host = parts.hostname
 
-    def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - each update is a point
+    def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - each update is a point
         """See `Target`."""
-        body = json.dumps(request(snapshot), allow_nan=False).encode()
+        body = json.dumps({"resourceMetrics": [resource_metrics(one) for one in update]}, allow_nan=False).encode()
         try:
             post(self._url, body, "application/json", "", headers())
         except Unavailable as error:
@@ -55,13 +56,13 @@ def headers() -> dict[str, str]:
     return {unquote(name.strip()): unquote(value.strip()) for name, equals, value in pairs if equals and name.strip()}
 
 
-def request(snapshot: Snapshot) -> dict[str, Any]:
-    """An `ExportMetricsServiceRequest` in the JSON of OTLP, where 64-bit integers are texts."""
+def resource_metrics(snapshot: Snapshot) -> dict[str, Any]:
+    """A job's part of an `ExportMetricsServiceRequest` in the JSON of OTLP, where 64-bit integers are texts."""
     time = str(snapshot.at_ns)
-    job = {"service.name": "goodput", "job_name": safe(snapshot.analysis.job.name)}
+    job = {"service.name": "goodput", "job_name": snapshot.shown}
     metrics = list(_metrics(families_of(snapshot), time))
     scope = {"scope": {"name": "goodput_cli", "version": __version__}, "metrics": metrics}
-    return {"resourceMetrics": [{"resource": {"attributes": _attributes(job)}, "scopeMetrics": [scope]}]}
+    return {"resource": {"attributes": _attributes(job)}, "scopeMetrics": [scope]}
 
 
 def _metrics(families: Iterable[Family], time: str) -> Iterator[dict[str, Any]]:

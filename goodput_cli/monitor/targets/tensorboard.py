@@ -19,7 +19,7 @@ import numpy as np
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import GoodputError
 from goodput_cli.events import tensorboard
-from goodput_cli.monitor.snapshot import Amount, Snapshot, badput_of, badput_of_window
+from goodput_cli.monitor.snapshot import Amount, Snapshot, Update, badput_of, badput_of_window
 from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed, keep_state, load_state
 from goodput_cli.vocabulary.text import seconds_text
 
@@ -51,8 +51,15 @@ class TensorBoard:
         self._stream.write(tensorboard.framed(tensorboard.opening(now / 1e9)))
         self._remember()
 
-    def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - each update is a point
+    def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - each update is a point
         """See `Target`."""
+        if len(update) > 1:
+            raise TargetFailed(
+                f"takes one job, whose curves these are, and {len(update)} are followed; name one with --job-name, and "
+                "give each a monitor and a folder of its own",
+                lasting=True,
+            )
+        snapshot = update[0]
         now = time.time()
         last = self._last_step
         try:

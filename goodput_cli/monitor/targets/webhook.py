@@ -6,13 +6,14 @@ What was said last is kept, so that a monitor that was started again does not sa
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.errors import UsageError
-from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.monitor.snapshot import Snapshot, Update
 from goodput_cli.monitor.targets.base import (
     Address,
     MonitorContext,
@@ -28,8 +29,12 @@ from goodput_cli.vocabulary.text import safe
 _FALLEN = ("failed", "warning")
 
 
+_MOST_LINES = 50
+"""In one message: chats cut what is longer."""
+
+
 class Webhook:
-    """Says what changed since the update before; nothing while nothing changes. Not recorded is neither."""
+    """Says what changed since the update before, job by job; nothing while nothing changes. Not recorded is neither."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
         parts = urlsplit(address.place)
@@ -37,43 +42,47 @@ class Webhook:
             raise UsageError(f"{address.scheme}: wants the URL of a webhook, https://…, and {address.place!r} is none")
         self._url = address.place
         self._host = parts.hostname
-        self._state: Path | None = None
-        self._fallen: set[str] | None = None
+        self._fallen: dict[str, set[str]] = {}
+        """By job: the expressions that were said to have fallen."""
 
-    def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - the last one may change something too
-        """See `Target`."""
-        job = snapshot.analysis.job.name
-        known = self._known(job)
-        verdicts = {one.expression: one for one in snapshot.analysis.thresholds if one.verdict != "not_recorded"}
-        now = {name for name, one in verdicts.items() if one.verdict in _FALLEN} | (known - verdicts.keys())
-        lines = [f"{safe(job)}: {safe(name)}: fell, {_value(verdicts[name])}" for name in sorted(now - known)]
-        lines += [f"{safe(job)}: {safe(name)}: recovered, {_value(verdicts[name])}" for name in sorted(known - now)]
+    def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - the last one may change something too
+        """See `Target`. What changed for several jobs is one message."""
+        fallen: dict[str, set[str]] = {}
+        lines: list[str] = []
+        for snapshot in update:
+            job = snapshot.analysis.job.name
+            known = self._fallen[job] if job in self._fallen else self._kept(job)
+            verdicts = {one.expression: one for one in snapshot.analysis.thresholds if one.verdict != "not_recorded"}
+            now = {name for name, one in verdicts.items() if one.verdict in _FALLEN} | (known - verdicts.keys())
+            lines += [_line(snapshot, verdicts[name], "fell") for name in sorted(now - known)]
+            lines += [_line(snapshot, verdicts[name], "recovered") for name in sorted(known - now)]
+            fallen[job] = now
         if lines:
-            self._send("\n".join(lines))
-            self._fallen = now
-            self._keep(sorted(now))
+            more = [f"and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
+            self._send("\n".join([*lines[:_MOST_LINES], *more]))
+            for job, now in fallen.items():
+                self._keep(job, now)
+        self._fallen = fallen
 
     def close(self) -> None:
         """See `Target`."""
 
-    def _known(self, job: str) -> set[str]:
-        """The expressions that were said to have fallen."""
-        if self._fallen is None:
-            self._fallen = set()
-            try:
-                name = sha256(f"{self._url}\0{job}".encode("utf-8", "replace")).hexdigest()[:16]
-                self._state = state_folder() / f"webhook-{name}.json"
-                self._fallen |= {one for one in load_state(self._state).get("fallen", ()) if isinstance(one, str)}
-            except (OSError, RuntimeError, TypeError):  # no home: it is said again after a restart
-                self._state = None
-        return self._fallen
+    def _kept(self, job: str) -> set[str]:
+        """What an earlier monitor, or this one when it followed the job before, said to have fallen."""
+        try:
+            fallen = load_state(self._state_of(job)).get("fallen", ())
+            return {one for one in fallen if isinstance(one, str)}
+        except (OSError, RuntimeError, TypeError):  # no home: it is said again after a restart
+            return set()
 
-    def _keep(self, fallen: list[str]) -> None:
-        if self._state is not None:
-            try:
-                keep_state(self._state, {"fallen": fallen})
-            except OSError:
-                self._state = None
+    def _keep(self, job: str, fallen: set[str]) -> None:
+        with suppress(OSError, RuntimeError):
+            if fallen != self._kept(job):
+                keep_state(self._state_of(job), {"fallen": sorted(fallen)})
+
+    def _state_of(self, job: str) -> Path:
+        name = sha256(f"{self._url}\0{job}".encode("utf-8", "replace")).hexdigest()[:16]
+        return state_folder() / f"webhook-{name}.json"
 
     def _send(self, text: str) -> None:
         """The URL is a secret: no message names more of it than its host."""
@@ -83,5 +92,13 @@ class Webhook:
             raise TargetFailed(f"webhook at {safe(self._host)}: {error}", lasting=error.lasting) from error
 
 
-def _value(threshold: Threshold) -> str:
-    return f"{float(threshold.value):.4g}{threshold.unit}" if threshold.value is not None else "not recorded"
+def _line(snapshot: Snapshot, threshold: Threshold, what: str) -> str:
+    value = f"{float(threshold.value):.4g}{threshold.unit}" if threshold.value is not None else "not recorded"
+    return f"{_plain(snapshot.shown)}: {_plain(safe(threshold.expression))}: {what}, {value}"
+
+
+def _plain(text: str) -> str:
+    """Text that a chat shows as it is: `<!channel>` of a job's name calls nobody, nor does `@here`, and is no link."""
+    for mark, shown in {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@\u2060"}.items():
+        text = text.replace(mark, shown)
+    return text

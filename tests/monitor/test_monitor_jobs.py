@@ -1,0 +1,225 @@
+"""One monitor for several jobs: each is followed by itself, whatever happens to the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_cli.cli.main import run
+from goodput_cli.monitor import run as life
+from goodput_cli.monitor.snapshot import job_labels
+from tests.monitor.monitors import Endpoint, Job, beside, monitor, samples, started, value
+from tests.support.waiting import until
+
+
+class Named(Job):
+    """A job with a name of its own, which runs now and logs."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        super().__init__(path)
+        self.name = name
+
+    def add(self, **fact: Any) -> None:
+        super().add(**{"job_name": self.name, **fact})
+
+
+def long_ago(path: Path, name: str, steps: int = 10, ago: float = 86_400.0) -> Path:
+    """The log of a job that ended cleanly so many seconds ago: a start-up of 100 s, steps of 10 s."""
+    start = time.time() - ago - 100 - 10 * steps
+    facts: list[dict[str, Any]] = [{"job_start_time": start}]
+    facts += [{"step_count": at, "step_start_time": start + 100 + 10 * at} for at in range(steps)]
+    facts += [{"job_end_time": start + 100 + 10 * steps}]
+    path.write_text("".join(json.dumps({"job_name": name, **fact}) + "\n" for fact in facts), encoding="utf-8")
+    return path
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+def test_jobs_come_and_go_and_each_has_its_own_figures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two jobs, one of two files; a third begins later; one crashes and comes back; all end."""
+    (folder / "logs").mkdir()
+    one, other = Named(folder / "logs/a.jsonl", "one"), Named(folder / "logs/b.jsonl", "other")
+    late, endpoint = Named(folder / "logs/c.jsonl", "late"), Endpoint(capsys)
+
+    def play() -> None:
+        one.start()
+        one.steps(0, 3)
+        other.start()
+        other.steps(0, 6)
+        until(lambda: endpoint.value("goodput_last_step", job_name="one") == 3)
+        until(lambda: endpoint.value("goodput_last_step", job_name="other") == 6)
+        late.start()
+        late.steps(0, 1)
+        until(lambda: endpoint.value("goodput_last_step", job_name="late") == 1)
+        other.end()
+        until(lambda: endpoint.value("goodput_job_ended", job_name="other") == 1)
+        assert endpoint.value("goodput_job_ended", job_name="one") == 0
+        one.start()
+        one.steps(2, 5)
+        until(lambda: endpoint.value("goodput_attempts", job_name="one") == 2)
+        assert endpoint.value("goodput_attempts", job_name="late") == 1
+        assert endpoint.value("goodput_last_step", job_name="other") == 6
+        one.end()
+        late.end()
+
+    targets = ["--publish", "http://:0", "--publish", "prom:m.prom", "--publish", "json:m.json"]
+    assert beside(play, "logs/*.jsonl", *targets, "--interval", "0.1", "--settle", "0.3") == 0
+    served = samples(Path("m.prom").read_text())
+    last = {line["job"]["name"]: line for line in lines_of(Path("m.json"))}
+    for name in ("one", "other", "late"):
+        assert run(["analyze", "logs", "-j", name, "-q", "-o", "a.prom", "-o", "a.json", "--force"]) == 0
+        assert samples(Path("a.prom").read_text()).items() <= served.items()
+        assert {**last[name], "asked": None} == {**json.loads(Path("a.json").read_text()), "asked": None}
+
+
+def test_a_broken_log_stops_none_of_the_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that cannot be read, one that holds nothing, one with an event alone, and one that is missing."""
+    (folder / "logs").mkdir()
+    Path("logs/loop.jsonl").symlink_to("loop.jsonl")
+    Path("logs/noise.jsonl").write_bytes(os.urandom(5000) + b"\n{\n")
+    Path("logs/alone.jsonl").write_text('{"job_name": "alone", "job_start_time": 1.7e9}\n')
+    job = Named(folder / "logs/a.jsonl", "a")
+    job.start()
+    job.steps(0, 3)
+    sources = ["logs/loop.jsonl", "logs", "nowhere.jsonl"]
+    asked = ["--publish", "prom:m.prom", "--interval", "0.1", "--updates", "3"]
+    assert monitor(*sources, *asked) == 1  # some of what was asked for could not be read
+    served = samples(Path("m.prom").read_text())
+    assert value(served, "goodput_last_step", job_name="a") == 3
+    assert value(served, "goodput_monitor_source_failing") == 1
+    assert {dict(pairs).get("job_name") for _, pairs in served} == {"a"}
+    said = capsys.readouterr().err
+    assert said.count("nowhere.jsonl: no such file") == 1
+    assert said.count("logs/loop.jsonl: cannot be read: Too many levels of symbolic links") == 1
+    assert said.count("Waiting: the events of job 'alone' span no time") == 1
+
+
+def test_a_question_that_does_not_fit_a_job_leaves_that_one_out(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = Named(folder / "a.jsonl", "a"), Named(folder / "b.jsonl", "b")
+    for job in (first, first, second):
+        job.start()
+        job.steps(0, 3)
+    asked = ["--publish", "prom:m.prom", "--interval", "0.1", "--updates", "2", "--from", "attempt:2"]
+    assert monitor("a.jsonl", "b.jsonl", *asked) == 1
+    assert "the job 'b' is left out: " in capsys.readouterr().err
+    assert value(samples(Path("m.prom").read_text()), "goodput_last_step", job_name="a") == 3
+    assert monitor("b.jsonl", *asked) == 2  # as for every question that nothing answers
+
+
+def test_jobs_that_ended_long_ago_are_let_go_beside_one_that_runs(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of them than there is room; the one that runs is the smallest, and so the last to be taken in."""
+    monkeypatch.setattr(life, "MOST_JOBS", 2)
+    (folder / "logs").mkdir()
+    for number in range(5):
+        long_ago(Path(f"logs/{number}.jsonl"), f"old-{number}")
+    long_ago(Path("logs/recent.jsonl"), "recent", ago=120)
+    job = Named(folder / "logs/z.jsonl", "runs")
+    job.start()
+    job.steps(0, 2)
+    asked = ["--publish", "json:m.json", "--interval", "0.1", "--updates", "8", "-q"]
+    assert monitor("logs", *asked) == 0
+    assert {line["job"]["name"] for line in lines_of(Path("m.json"))[-2:]} == {"recent", "runs"}
+    assert monitor("logs", "--publish", "prom:one.prom", "-j", "old-3", "-q") == 0  # alone, however long ago
+    assert value(samples(Path("one.prom").read_text()), "goodput_last_step", job_name="old-3") == 9
+
+
+def test_names_choose_jobs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("llm-7b", "llm-70b", "vision"):
+        long_ago(Path(f"{name}.jsonl"), name)
+    assert monitor(".", "-j", "llm-*", "--publish", "json:m.json", "-q") == 0
+    assert [line["job"]["name"] for line in lines_of(Path("m.json"))] == ["llm-70b", "llm-7b"]
+    assert monitor(".", "-j", "vision", "-j", "llm-7b", "--publish", "json:n.json", "-q") == 0
+    assert sorted(line["job"]["name"] for line in lines_of(Path("n.json"))) == ["llm-7b", "vision"]
+    assert monitor(".", "-j", "audio", "--publish", "json:o.json", "-q", "--wait", "0") == 4
+    assert "no events of job 'audio'; the log holds 'llm-70b', 'llm-7b', 'vision'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("names", "code"), [(["good", "bad"], 3), (["good"], 0)])
+def test_one_job_that_fails_its_threshold_fails_the_monitor(
+    folder: Path, capsys: pytest.CaptureFixture[str], names: list[str], code: int
+) -> None:
+    for name in names:
+        long_ago(Path(f"{name}.jsonl"), name, steps={"good": 90, "bad": 10}[name])
+    assert monitor(".", "--publish", "prom:m.prom", "--fail-under", "80") == code
+    said = capsys.readouterr().err
+    assert ("bad: threshold goodput<80: FAILED" in said) == (code == 3)
+    assert ("good: threshold" in said) == (code == 3)  # one job alone needs no name
+
+
+HOSTILE = [
+    'a"} 1\ngoodput_ratio{job_name="b', "<!channel> & <https://evil|x> @here", "\x1b]8;;http://evil\x07x", "x\\x1b",
+    "x\x1b", "rtl\u202egnp", "\ud800", "n" * 5000, "n" * 5001, "../../etc/passwd", "=cmd|' /C calc'!A0", "🙂", " ",
+]  # fmt: skip
+
+
+def test_names_from_logs_harm_nobody(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every job has its series, in both formats of Prometheus; nothing that acts is said."""
+    (folder / "logs").mkdir()
+    for number, name in enumerate(HOSTILE):
+        long_ago(Path(f"logs/{number}.jsonl"), name)
+    assert monitor("logs", "--publish", "prom:m.prom", "--publish", "json:m.json") == 0
+    text = Path("m.prom").read_text(encoding="utf-8")
+    assert not set("\x1b\x07\u202e").intersection(text + capsys.readouterr().err)
+    served = samples(text)
+    ratios = [dict(pairs)["job_name"] for name, pairs in served if name == "goodput_ratio"]
+    assert len(set(ratios)) == len(ratios) == len(lines_of(Path("m.json"))) == len(HOSTILE)
+    assert max(map(len, ratios)) <= 200
+
+
+def test_labels_differ_and_who_has_a_plain_name_keeps_it() -> None:
+    labels = job_labels(["x\x1b", "x\\x1b", "n" * 300, "n" * 301, "plain"])
+    assert (labels["x\\x1b"], labels["plain"]) == ("x\\x1b", "plain")
+    assert labels["x\x1b"].startswith("x\\x1b #")
+    assert len(set(labels.values())) == 5
+    again = job_labels(["x\x1b", "x\\x1b", labels["x\x1b"]])
+    assert len(set(again.values())) == 3
+
+
+def test_many_names_cost_little(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """20,000 names with an event each do not keep the job from being followed, and are not all said."""
+    job = Named(folder / "a.jsonl", "a")
+    job.start()
+    with Path("a.jsonl").open("a") as stream:
+        stream.writelines(f'{{"job_name": "n{n}", "job_start_time": {2e9 + n}}}\n' for n in range(20_000))
+    job.steps(0, 3)
+    assert monitor("a.jsonl", "--publish", "prom:m.prom", "--interval", "0.1", "--updates", "2") == 0
+    assert value(samples(Path("m.prom").read_text()), "goodput_last_step", job_name="a") == 3
+    assert len(capsys.readouterr().err) < 200_000
+
+
+def test_a_process_is_ended_with_a_last_update_of_every_job(folder: Path) -> None:
+    first, second = Named(folder / "a.jsonl", "a"), Named(folder / "b.jsonl", "b")
+    for job in (first, second):
+        job.start()
+        job.steps(0, 3)
+    with started(".", "--publish", "json:m.out", "--interval", "3600", cwd=folder) as process:
+        until(lambda: len(lines_of(folder / "m.out")) == 2)
+        second.steps(4, 5)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in said) == (0, False)
+    assert [(one["job"]["name"], one["job"]["last_step"]) for one in lines_of(folder / "m.out")] == [
+        ("a", 3), ("b", 3), ("a", 3), ("b", 5),
+    ]  # fmt: skip
+
+
+def test_tensorboard_takes_one_job_and_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        long_ago(Path(f"{name}.jsonl"), name)
+    targets = ["--publish", "tensorboard:tb", "--publish", "prom:m.prom"]
+    assert monitor("a.jsonl", "b.jsonl", *targets, "--grace", "1", "-q") == 1
+    assert "tensorboard:tb: takes one job, whose curves these are, and 2 are followed" in capsys.readouterr().err
+    assert value(samples(Path("m.prom").read_text()), "goodput_ratio", job_name="b") is not None
+    assert monitor("a.jsonl", "b.jsonl", "-j", "a", "--publish", "tensorboard:other", "-q") == 0
