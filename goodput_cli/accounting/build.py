@@ -39,8 +39,14 @@ from goodput_cli.accounting.segments import Overlaps, Segments, partition, resol
 from goodput_cli.accounting.sweep import Claims, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import KeptTraining, Lineage, TrainingOutcome, kept_training_of, with_stalls
-from goodput_cli.accounting.training.last_steps import credit_last_step_of_job, lost_behind
-from goodput_cli.accounting.training.progress import Progress, find_progress, reference_step_time, with_slowdown
+from goodput_cli.accounting.training.progress import (
+    Progress,
+    credit_last_step_of_job,
+    find_progress,
+    lost_behind,
+    reference_step_time,
+    with_slowdown,
+)
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import EventTable, Kind

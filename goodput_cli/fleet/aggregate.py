@@ -33,7 +33,6 @@ from goodput_cli.fleet.allocations import (
 )
 from goodput_cli.fleet.labels import Labels, RunLabels
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
-from goodput_cli.fleet.ratios import HOUR_NS
 from goodput_cli.fleet.results import RunDisruption, RunResult
 from goodput_cli.fleet.sums import (
     EXCLUDED,
@@ -49,6 +48,7 @@ from goodput_cli.fleet.sums import (
     cut_spans,
 )
 from goodput_cli.vocabulary.text import plural
+from goodput_cli.vocabulary.when import NS_PER_HOUR
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -378,7 +378,7 @@ class RunAmounts:
 
     def _add_money(self, sums: Sums, chip_ns: int) -> None:
         if self._priced and self.labels.price is not None:
-            sums.money[self.labels.currency or ""] += self.labels.price * Fraction(chip_ns, HOUR_NS)  # type: ignore[assignment]
+            sums.money[self.labels.currency or ""] += self.labels.price * Fraction(chip_ns, NS_PER_HOUR)  # type: ignore[assignment]
 
     def _add_kept(self, sums: Sums, count: int, time: PieceTime) -> None:
         """P and I (docs/fleet.md): kept training, and kept steps x what one would take ideally."""

@@ -15,9 +15,8 @@ from typing import Annotated
 
 from goodput_cli.analysis.written import written
 from goodput_cli.fleet.aggregate import RECENT_WEEKS, Fleet
-from goodput_cli.fleet.ratios import percent, quantile
 from goodput_cli.fleet.rows import CHANGE_TABLE, ChangeRow
-from goodput_cli.fleet.sums import Sums
+from goodput_cli.fleet.sums import Sums, percent, quantile
 from goodput_cli.vocabulary.categories import Category
 
 LEAST_RUNS = 5

@@ -20,7 +20,6 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.fleet.aggregate import CauseAmounts, Fleet, RunRow, WorstDisruption, run_name
 from goodput_cli.fleet.change import Change, change_of, is_enough
 from goodput_cli.fleet.question import UNKNOWN_SIZE, WEEK, Grouping, size_classes
-from goodput_cli.fleet.ratios import HOUR_NS, hours, percent, quantile, ratio
 from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,
     CAUSE_TABLE,
@@ -42,12 +41,13 @@ from goodput_cli.fleet.rows import (
     WeekRow,
     category_name,
 )
-from goodput_cli.fleet.sums import HostSums, LabelledCategory, Mpg, Sums, mpg_of
+from goodput_cli.fleet.sums import HostSums, LabelledCategory, Mpg, Sums, hours, mpg_of, percent, quantile, ratio
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
+from goodput_cli.vocabulary.when import NS_PER_HOUR
 
-_LONG_RUN_NS = 24 * HOUR_NS
-_NODE_DAYS = 1000 * 24 * HOUR_NS
+_LONG_RUN_NS = 24 * NS_PER_HOUR
+_NODE_DAYS = 1000 * 24 * NS_PER_HOUR
 
 
 def category_rows(sums: Sums) -> list[CategoryRow]:
@@ -237,7 +237,7 @@ def disruption_row(one: WorstDisruption) -> DisruptionRow:
     known = one.accelerators is not None
     money = None
     if known and one.price is not None:
-        money = f"{_decimals(one.price * Fraction(one.cost, HOUR_NS))} {one.currency or ''}".strip()
+        money = f"{_decimals(one.price * Fraction(one.cost, NS_PER_HOUR))} {one.currency or ''}".strip()
     what = one.disruption
     return DisruptionRow(
         one.job, one.run, what.number, what.at_ns, what.ended, what.cause, one.accelerators, what.lost_ns,

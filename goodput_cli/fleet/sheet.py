@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from goodput_cli.analysis.document import Family, Published
 from goodput_cli.analysis.sheet import Audience, Lazy, Sheet
 from goodput_cli.analysis.table import Table
-from goodput_cli.fleet.ratios import hours, percent
 from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,
     CAUSE_TABLE,
@@ -31,7 +30,7 @@ from goodput_cli.fleet.rows import (
     category_name,
     grouped,
 )
-from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums
+from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums, hours, percent
 from goodput_cli.fleet.thresholds import MEASURES, Totals
 from goodput_cli.vocabulary.categories import brief_name
 from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe

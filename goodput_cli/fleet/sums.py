@@ -9,6 +9,7 @@ The spans of a run, cut at any instants: exact amounts that add up to the whole.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Annotated
@@ -20,9 +21,9 @@ from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.insights.passages import AGAIN_NS
 from goodput_cli.analysis.written import Key, Percent
 from goodput_cli.arrays import I64
-from goodput_cli.fleet.ratios import ratio
 from goodput_cli.fleet.results import Spans
 from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.when import NS_PER_HOUR
 
 HostKey = tuple[str, str]
 """Cluster, empty where nobody says it, and host: clusters may name their hosts alike."""
@@ -226,10 +227,14 @@ class Sums:
         """The part of it in which accelerators were held: only that costs."""
         return self.held - self.held_productive
 
+    def share_of(self, ns: Fraction | int) -> Fraction | None:
+        """An amount of chip time in the chip time without exclusions; None where there is none."""
+        return ratio(ns, self.counted)
+
     @property
     def goodput(self) -> Fraction | None:
         """Productive share of the chip time; None where nothing of it is known."""
-        return ratio(self.productive, self.counted)
+        return self.share_of(self.productive)
 
     @property
     def time_goodput(self) -> Fraction | None:
@@ -309,3 +314,29 @@ def mpg_of(sums: Sums, capacity: int | None, *, saved_only: bool) -> Mpg:
 
 def _product(one: Fraction | None, other: Fraction | None) -> Fraction | None:
     return None if one is None or other is None else one * other
+
+
+def ratio(part: Fraction | int, whole: Fraction | int) -> Fraction | None:
+    """A ratio, exact; None where there is nothing to divide by."""
+    return Fraction(part) / Fraction(whole) if whole > 0 else None
+
+
+def quantile(values: Iterable[Fraction], share: Fraction) -> Fraction | None:
+    """A quantile of exact values, linear between neighbours; None without any."""
+    ordered: list[Fraction] = sorted(values)
+    if not ordered:
+        return None
+    place = share * (len(ordered) - 1)
+    low = place.numerator // place.denominator
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def percent(value: Fraction | None) -> float | None:
+    """In percent, at the edge."""
+    return None if value is None else float(100 * value)
+
+
+def hours(chip_ns: Fraction | int) -> float:
+    """Chip time in accelerator hours, at the edge."""
+    return float(Fraction(chip_ns) / NS_PER_HOUR)

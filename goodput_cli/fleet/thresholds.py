@@ -11,9 +11,8 @@ from goodput_cli.analysis.goodput.thresholds import UNITS
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES, Measure
 from goodput_cli.analysis.threshold import Expression, Named, Subject, Threshold, judged, read, read_fail_under
 from goodput_cli.errors import UsageError
-from goodput_cli.fleet.ratios import HOUR_NS, ratio
 from goodput_cli.vocabulary.categories import BY_NAME, Category
-from goodput_cli.vocabulary.when import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_HOUR, NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.fleet.report import FleetReport
@@ -48,7 +47,7 @@ def _mttf(totals: Totals) -> Fraction | None:
 
 
 def _lost_hours(totals: Totals) -> Fraction | None:
-    return Fraction(totals.sums.lost, HOUR_NS) if totals.sums.known else None
+    return Fraction(totals.sums.lost, NS_PER_HOUR) if totals.sums.known else None
 
 
 def _money(totals: Totals) -> Fraction | None:
@@ -153,5 +152,5 @@ def _share(expression: Expression, sums: Sums) -> Fraction | None:
     ]
     if expression.label is not None and not chosen:
         return None
-    share = ratio(sum(chosen), sums.counted)
+    share = sums.share_of(sum(chosen))
     return None if share is None else 100 * share

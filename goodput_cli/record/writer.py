@@ -16,9 +16,8 @@ from .clock import Clock
 from .lines import MOST_BYTES, VITAL, Lines, stamp
 from .names import new_run_id, shown
 from .queues import Worker
-from .sinks.base import Context
 from .sinks.files import FileSink, is_file
-from .sinks.targets import behind_queue, open_target, open_targets, split
+from .sinks.targets import Context, behind_queue, open_target, open_targets, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from .queues import Drops
-    from .sinks.base import Sink
-    from .sinks.targets import Target, Targets
+    from .sinks.targets import Sink, Target, Targets
 
 TOO_LONG = "line too long"
 _MOST_SAID = 1000

@@ -1,4 +1,6 @@
-"""Progress (accounting §4): from the events of a job to its training, with what the lineage keeps of it.
+"""Progress (accounting §4): from the events of a job to its training, with what the lineage keeps of it. The last steps
+of step logs are among it, whose end nothing says, and training spans of step-end logs, which end where their steps were
+done.
 
 The reference step time (accounting §6): given, found in the log, or none, and the slowdown it makes.
 """
@@ -10,33 +12,45 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End, Endings
 from goodput_cli.accounting.claims import lost_steps
-from goodput_cli.accounting.intervals import reinitialised
+from goodput_cli.accounting.columns import owner_type
+from goodput_cli.accounting.intervals import Priority, reinitialised
 from goodput_cli.accounting.rules import Rules
-from goodput_cli.accounting.sweep import ClaimedTime
+from goodput_cli.accounting.sweep import ClaimedTime, Claims, claim
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress, checkpoint_progress
 from goodput_cli.accounting.training.kept import (
     ALL_KEPT,
+    NOTHING_KEPT,
+    KeptSteps,
     KeptTraining,
     Lineage,
     TrainingOutcome,
     apply_lineage,
     scaled,
+    share_outside,
     trace,
 )
-from goodput_cli.accounting.training.last_steps import (
-    end_spans,
-    last_steps_of_dead_attempts,
-    leave_in_progress,
-    with_last_steps,
+from goodput_cli.accounting.training.spans import (
+    StepRecordsByAttempt,
+    TrainingSpans,
+    UsualStepTimes,
+    first_behind,
+    step_records,
+    step_spans,
+    usual_step_times_of,
 )
-from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_spans, usual_step_times_of
-from goodput_cli.arrays import I64, Mask, percentiles
+from goodput_cli.arrays import I64, Mask, Rows, percentiles
 from goodput_cli.errors import UsageError
-from goodput_cli.events.schema import EventTable
+from goodput_cli.events.schema import NONE, EventTable
+from goodput_cli.vocabulary.categories import Category
+
+MOST_UNRECORDED_NS = 300 * 10**9
+"""What a writer that buffers may lose at a kill: above it, a whole attempt is missing."""
+_MOST_NS = 2.0**62
 
 
 @dataclass(frozen=True)
@@ -101,9 +115,6 @@ def _cut_by_crash(lineage: Lineage, checkpoints: CheckpointProgress, endings: En
     return replace(lineage, limit=limit)
 
 
-_MOST_NS = 2.0**62
-
-
 def reference_step_time(
     rules: Rules, training: TrainingOutcome, claimed_time: ClaimedTime, step_log: bool
 ) -> tuple[Fraction | None, Literal["given", "auto"] | None]:
@@ -154,3 +165,222 @@ def _check_amount(kept_training: KeptTraining, reference_ns: Fraction) -> None:
             f"{steps:g} kept steps x a reference step time of {float(reference_ns) / 1e9:g} s is longer than any job; "
             "check the reference step time, and whether the log counts steps"
         )
+
+
+def last_steps_of_dead_attempts(
+    table: EventTable,
+    attempts: Attempts,
+    records: StepRecordsByAttempt,
+    lineage: Lineage,
+    gross_step: UsualStepTimes,
+    sign_of_life: I64,
+    exclusions: tuple[tuple[int, int], ...],
+) -> TrainingOutcome:
+    """The last step of every attempt that another one follows.
+
+    If the lineage resumed from it behind its last step: credited with usual (gross) step times, at most to its logged
+    termination, else to the next start; if that cuts it, its steps count in proportion. Where it did not reach the
+    step resumed from, with all the missing ones if they fit, else with one. Otherwise wasted up to the last sign of
+    life.
+    """
+    made = [
+        _last_step(table, attempts, records, lineage, gross_step, sign_of_life, attempt)
+        for attempt in np.flatnonzero(records.has[:-1]).tolist()
+    ]
+    start, end, first, stop, attempt, row, kept, credited = (
+        np.array(column) for column in (zip(*made, strict=True) if made else ([],) * 8)
+    )
+    spans = TrainingSpans(
+        start.astype(np.int64),
+        end.astype(np.int64),
+        first.astype(np.int64),
+        stop.astype(np.int64),
+        attempt.astype(np.int32),
+        row.astype(np.intp),
+        np.full(len(made), -1, dtype=np.intp),
+        np.zeros(len(made), dtype=bool),
+    )
+    kept = kept.astype(np.float64)
+    whole = kept > 0
+    kept_steps = KeptSteps(spans, whole)
+    kept_steps[np.arange(len(made))] = kept
+    outside = share_outside(spans.start, spans.end, exclusions)
+    none_lost = np.zeros(len(made), dtype=bool)
+    return TrainingOutcome(spans, kept_steps, credited.astype(bool), whole, outside, none_lost)
+
+
+def _last_step(
+    table: EventTable,
+    attempts: Attempts,
+    records: StepRecordsByAttempt,
+    lineage: Lineage,
+    gross_step: UsualStepTimes,
+    sign_of_life: I64,
+    attempt: int,
+) -> tuple[int, int, int, int, int, int, float, bool]:
+    """start, end (ns), first step, stop step, attempt, row, kept steps, credited."""
+    row = int(records.last_row[attempt])
+    start, step = int(table.time[row]), int(records.last[attempt])
+    next_start = int(attempts.begin[attempt + 1])
+    resumed = int(lineage.limit[attempt])
+    if resumed in (ALL_KEPT, NOTHING_KEPT) or resumed <= step:
+        if attempts.step_ends:  # what it was at, and for how long it lived on, is no step of its own: `lost_behind`
+            return start, start, step, step, attempt, row, 0.0, False
+        end = max(start, min(int(sign_of_life[attempt]), next_start))
+        return start, end, step, step + 1, attempt, row, 0.0, False
+    usual_step = gross_step.of_last_step(attempt)
+    ending = int(attempts.first_ending[attempt])
+    limit = int(table.time[ending]) if ending >= 0 else next_start
+    steps = resumed - step
+    credit = _credit(usual_step, steps)
+    if not lineage.reached[attempt] and credit > min(MOST_UNRECORDED_NS, limit - start):
+        steps = 1
+        credit = _credit(usual_step, steps)
+    length = max(min(credit, limit - start), 0)
+    kept = steps * (length / credit) if length < credit else float(steps)
+    return start, start + length, step, step + steps, attempt, row, kept if credit else 0.0, True
+
+
+def _credit(usual_step: float, steps: int) -> int:
+    """So many usual step times (ns); 0 where the job shows none."""
+    return 0 if np.isnan(usual_step) else int(np.rint(usual_step * steps))
+
+
+def with_last_steps(
+    training: TrainingOutcome, last_steps: TrainingOutcome, places: NDArray[np.intp]
+) -> TrainingOutcome:
+    """`training` with the last steps at their places (see `step_spans`); the columns of `training` are filled in."""
+    spans, last = training.spans, last_steps.spans
+    spans.end[places], spans.stop[places] = last.end, last.stop
+    training.kept_steps[places], training.credited[places], training.whole[places] = (
+        last_steps.kept_steps[:],
+        last_steps.credited,
+        last_steps.whole,
+    )
+    if training.outside.flags.writeable:  # no exclusion: all is outside
+        training.outside[places] = last_steps.outside
+    if training.lost_lines.flags.writeable:  # lines were lost
+        training.lost_lines[places] = False
+    return training
+
+
+def leave_in_progress(training: TrainingOutcome) -> None:
+    """The last step of the job: credited with nothing as long as nothing says that it ended."""
+    training.kept_steps[-1], training.credited[-1] = 0, True
+
+
+def credit_last_step_of_job(
+    table: EventTable,
+    attempts: Attempts,
+    records: StepRecordsByAttempt,
+    usual_step: UsualStepTimes,
+    claimed_time: ClaimedTime,
+    training: TrainingOutcome,
+    exclusions: tuple[tuple[int, int], ...],
+) -> None:
+    """The last attempt's last step, if a termination or end is logged after it: productive up to stride x the
+    usual step time (all of it if the job shows none: then its steps count in proportion to its time outside
+    exclusions); the rest of its time is nobody's. Without, and in step-end logs, it is in progress.
+
+    It is the last of the spans: `training` is filled in.
+    """
+    last = len(attempts) - 1
+    ending = int(attempts.first_ending[last])
+    if not records.has[last] or ending < 0 or attempts.step_ends:
+        return
+    spans = training.spans
+    start, stop = spans.start[-1:], table.time[[ending]]
+    clock = claimed_time.net_clock(start)
+    time = int((claimed_time.net_clock(stop) - clock)[0])
+    stride = records.stride(last)
+    usual_time = usual_step.of_last_step(last)
+    most = time if np.isnan(usual_time) else int(np.rint(usual_time * stride))
+    productive = min(time, most)
+    spans.end[-1:] = np.clip(claimed_time.when(clock + productive), start, stop)
+    spans.stop[-1] = spans.first[-1] + stride
+    training.kept_steps[-1] = stride * (productive / most) if most else stride
+    if training.outside.flags.writeable:
+        training.outside[-1:] = share_outside(start, stop, exclusions) if np.isnan(usual_time) else 1
+
+
+_WHOLE_SECONDS_NS = 10**9
+_MOST_NS = 2.0**62
+
+
+def end_spans(
+    table: EventTable, records: StepRecordsByAttempt, ending: int, reinitialised: tuple[Rows, I64]
+) -> tuple[TrainingSpans, NDArray[np.intp]]:
+    """One span from record to record, and one from where each attempt began to its first: what lies between, but for
+    what the means of its steps leave over. As `step_spans`, with one span of no length and no step at the last record
+    of each attempt, whose positions are returned too."""
+    beginnings = records.beginnings
+    assert beginnings is not None
+    first_record = records.bounds[:-1]
+    shown = np.flatnonzero(records.has)
+    shown = shown[beginnings.step[shown] < records.number[first_record[shown]]]
+    before = first_record[shown]
+    rows = np.insert(records.rows.astype(np.intp), before, beginnings.row[shown])
+    time = np.insert(records.time, before, beginnings.time[shown])
+    number = np.insert(records.number.astype(np.int64), before, beginnings.step[shown])
+    owner = np.insert(records.owner, before, shown.astype(owner_type(records.attempts)))
+    bounds = np.searchsorted(owner, np.arange(records.attempts + 1)).astype(np.intp)
+    last = bounds[1:][records.has] - 1
+    end, stop = np.append(time[1:], time[-1:]), np.append(number[1:], number[-1:])
+    end[last], stop[last] = time[last], number[last]
+    start = time.copy()
+    measured = np.ones(len(rows), dtype=bool)
+    measured[bounds[:-1][shown[beginnings.started[shown]]]] = False
+    _leave_gaps(table, rows, start, end, stop - number, measured)
+    opening = np.zeros(len(rows), dtype=bool)
+    opening[bounds[:-1][records.has]] = True
+    opening[first_behind(start, bounds, reinitialised)] = True
+    opening[last] = False
+    return TrainingSpans(start, end, number, stop, owner, rows, None, opening, ending), last
+
+
+def _leave_gaps(table: EventTable, rows: Rows, start: I64, end: I64, steps: I64, measured: Mask) -> None:
+    """Begin spans later (`start` is filled in) where the mean of their steps leaves more than a little over."""
+    chosen = np.flatnonzero(measured & (steps > 0))
+    mean = table.step_time[np.append(rows, rows[-1:])[chosen + 1]]
+    gap, slack = gaps_of_means(mean, end[chosen], end[chosen] - start[chosen], steps[chosen])
+    long = gap > slack
+    start[chosen[long]] += gap[long]
+
+
+def gaps_of_means(mean: I64, end: I64, length: I64, steps: I64) -> tuple[I64, I64]:
+    """How much longer (ns) than their steps took by their mean some stretches between records are (0 without a mean),
+    and how much of it says nothing: 1 % of that time, and two seconds where the record's clock shows whole ones."""
+    fits = steps.astype(np.float64) * mean < _MOST_NS
+    took = np.where(fits, steps * np.where(fits, mean, 0), int(_MOST_NS))
+    coarse = end % _WHOLE_SECONDS_NS == 0
+    slack = took // 100 + np.where(coarse, 2 * _WHOLE_SECONDS_NS, 0)
+    return np.where(mean == NONE, 0, length - took), np.where(mean == NONE, 0, slack)
+
+
+def lost_behind(
+    table: EventTable,
+    attempts: Attempts,
+    endings: Endings,
+    records: StepRecordsByAttempt,
+    sign_of_life: I64,
+    trained_to: I64,
+) -> Claims:
+    """What is lost behind the last record of each attempt, or behind what is credited there: in attempts that others
+    follow up to the last sign of life, in the last one up to a crash. Nothing before a believed clean end.
+
+    trained_to: where (ns) the last span of each attempt ends.
+    """
+    until = attempts.cut_at_next(sign_of_life)
+    last = len(attempts) - 1
+    crash = int(endings.crash_row[last]) if last >= 0 else -1
+    until[-1:] = table.time[crash] if crash >= 0 else trained_to[-1:]
+    lost = np.flatnonzero(records.has & (endings.how != End.CLEAN) & (until > trained_to))
+    return claim(
+        trained_to[lost],
+        until[lost],
+        Priority.WASTED,
+        Category.WASTED,
+        attempt=lost,
+        row=records.last_row[lost],
+        end_row=attempts.first_ending[lost],
+    )

@@ -16,7 +16,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.claims import second_writers
 from goodput_cli.accounting.columns import codes_in, distinct, is_sorted, of_kind, search
 from goodput_cli.accounting.training.kept import ALL_KEPT
-from goodput_cli.accounting.training.last_steps import gaps_of_means
+from goodput_cli.accounting.training.progress import gaps_of_means
 from goodput_cli.arrays import Rows
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
 from goodput_cli.events.schema import BEGINS_RUN, NONE, Edge, EventTable, Kind

@@ -1,4 +1,4 @@
-"""A declared mapping as rules that read lines and records.
+"""A declared mapping as rules that read lines and records, and what the fields of one mean.
 
 The records of a mapping are a log format (see `Format`).
 """
@@ -17,16 +17,38 @@ import numpy as np
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.mappings.declared import Condition, Declared, DeclaredAt, DeclaredRule, Time, Wanted
-from goodput_cli.events.mappings.fields import meaning
 from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled
 from goodput_cli.events.mappings.places import Mistake, Place
+from goodput_cli.events.mappings.times import find_time, is_searched, read_time
+from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.causes import CauseRow
-from goodput_cli.events.text.marks import Mark, Pattern, Reading, Rule, Said, TextPart, What, readings
-from goodput_cli.events.text.stamps import Stamp, Zone, bare
+from goodput_cli.events.text.marks import (
+    BadValueError,
+    Mark,
+    Pattern,
+    Reading,
+    Rule,
+    Running,
+    Said,
+    TextPart,
+    What,
+    duration,
+    readings,
+    whole,
+)
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare
+from goodput_cli.events.values import number, round_to_us
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 Record = Mapping[str, Any]
 _MISSING = object()
 _NEEDED = ("step", "time", "text")
+STEPPED = (What.STEP, What.SAVE, What.SAVED, What.RESTORE, What.RESUME, What.EVAL)
+"""Events whose `step` says how many are done: one more than the index of the last."""
+_EDGES = {"point": Edge.POINT, "begin": Edge.BEGIN, "end": Edge.END}
+_CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d{1,9})?)", re.ASCII)
+_FASTEST = 1e300
+"""A rate, 1/s; beyond it is what no float can be."""
 _LONGEST = 1 << 16
 _PART = re.compile(r"[^.\[\]]+")
 
@@ -190,34 +212,34 @@ def made_of(mapping: DeclaredAt) -> Mapped:
     declared, place = mapping
     lines: list[LineRule] = []
     records: list[RecordRule] = []
-    for number, rule in enumerate(declared.rule):
+    for row, rule in enumerate(declared.rule):
         try:
             if rule.of_records:
-                records.append(_record_rule(number, declared, rule))
+                records.append(_record_rule(row, declared, rule))
             else:
-                lines.append(_line_rule(number, declared, rule))
+                lines.append(_line_rule(row, declared, rule))
         except Mistake as mistake:
-            raise place.of("rule", number).error_of(mistake) from None
+            raise place.of("rule", row).error_of(mistake) from None
     causes: list[CauseRow] = []
-    for number, cause in enumerate(declared.cause):
+    for row, cause in enumerate(declared.cause):
         try:
-            causes.append(cause_row(f"{declared.name}:{number + 1}", cause))
+            causes.append(cause_row(f"{declared.name}:{row + 1}", cause))
         except Mistake as mistake:
-            raise place.of("cause", number).error_of(mistake) from None
+            raise place.of("cause", row).error_of(mistake) from None
     return Mapped(declared, place, tuple(lines), tuple(records), tuple(causes))
 
 
-def _record_rule(number: int, declared: Declared, rule: DeclaredRule) -> RecordRule:
+def _record_rule(row: int, declared: Declared, rule: DeclaredRule) -> RecordRule:
     time = declared.time_of(rule)
     if "text" in rule.keys:
-        return RecordRule(number, rule, declared, time, *compiled(rule, time))
+        return RecordRule(row, rule, declared, time, *compiled(rule, time))
     if rule.event in (What.STEP, What.STEP_START) and "step" not in rule.keys:
         raise Mistake("a `step` rule needs a `step` among its `keys`", "keys")
     check_rule(rule, time, frozenset(rule.keys))
-    return RecordRule(number, rule, declared, time)
+    return RecordRule(row, rule, declared, time)
 
 
-def _line_rule(number: int, declared: Declared, rule: DeclaredRule) -> LineRule:
+def _line_rule(row: int, declared: Declared, rule: DeclaredRule) -> LineRule:
     time = declared.time_of(rule)
 
     def read(found: Any) -> Said | None:
@@ -228,7 +250,7 @@ def _line_rule(number: int, declared: Declared, rule: DeclaredRule) -> LineRule:
 
     pattern, anchor = compiled(rule, time)
     split = declared.split is not None
-    return LineRule(declared.name, anchor, pattern, read, rule.text, rule.also, split, number)
+    return LineRule(declared.name, anchor, pattern, read, rule.text, rule.also, split, row)
 
 
 class MappedRecords:
@@ -270,3 +292,111 @@ class MappedRecords:
                     marks.append(Mark(int(records.origin.line[at]), "", stamp, reading.said))
         output.texts.add(records.origin.source, TextPart(marks))
         return used
+
+
+class BadFieldError(BadValueError):
+    """A value that cannot be; args: a sentence."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.field = field
+
+
+def meaning(declared: Declared, rule: DeclaredRule, time: Time, fields: Mapping[str, str], line: str = "") -> Said:
+    """What fields mean, with the time that they or the line say in the mapping's own way. time: how it is written;
+    line: in which it may stand; "" for none. Raises BadFieldError."""
+    said = Said(declared.name, rule.event, edge=_EDGES[rule.edge], begins=rule.begins, once=rule.once)
+    said.label, said.rank = rule.label or fields.get("label", ""), fields.get("rank", "")
+    if isinstance(declared.job, str):
+        said.job = fields.get("job", "") or declared.job
+    else:
+        said.job = fields.get(declared.job.field or "job", "")
+    said.running = _running(rule, fields)
+    if "step" in fields:
+        said.step = _step(declared, rule, fields, said.running)
+    if declared.steps == "start" and rule.event is What.STEP:
+        said.what = What.STEP_START
+    elif said.what is What.STEP and said.step == 0 and (said.running is None or said.running.of is None):
+        said.what, said.once, said.step = What.START, True, None  # a bar that has just begun: no step is done yet
+    if "each" in fields and not _is_of_some(rule):
+        said.step_time = _amount("each", fields, rule)
+    if "took" in fields:
+        said.took = _amount("took", fields, rule)
+    said.at = _time("time", time, fields.get(time.field), line)
+    if said.at is not None and "end" in fields:
+        end = _time("end", time, fields["end"], "")
+        assert end is not None
+        said.took, said.begins = max(end.ns - said.at.ns, 0), True
+    return said
+
+
+def _is_of_some(rule: DeclaredRule) -> bool:
+    return rule.each is not None and rule.each.of != "mean"
+
+
+def _running(rule: DeclaredRule, fields: Mapping[str, str]) -> Running | None:
+    epochs = rule.epoch
+    elapsed = _amount("elapsed", fields, rule) if "elapsed" in fields else None
+    epoch = None
+    if "epoch" in fields:
+        epoch = max(0, _whole("epoch", fields["epoch"]) - (1 if epochs is None else epochs.first))
+    of = _whole("of", fields["of"]) if "of" in fields else None if epochs is None else epochs.steps
+    some = _amount("each", fields, rule) if _is_of_some(rule) and "each" in fields else None
+    if epoch is None and of is None and elapsed is None and some is None:
+        return None
+    of_all = rule.each is not None and rule.each.of == "all"
+    begins = rule.elapsed is not None and rule.elapsed.begins
+    return Running(epoch, of, elapsed, begins, None if of_all else some, some if of_all else None)
+
+
+def _step(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], running: Running | None) -> int:
+    step = _whole("step", fields["step"]) + (0 if rule.step is None else rule.step.add)
+    if declared.steps == "index" and rule.event in STEPPED:
+        step += 1
+    if running is not None and running.epoch is not None and running.of is not None:
+        step += running.epoch * running.of
+    if step < 0:
+        raise BadFieldError("step", f"{fields['step'][:40]} is no number of a step")
+    return whole(str(step))
+
+
+def _whole(field: str, text: str) -> int:
+    value = number(text.replace(",", ""))
+    if value is None or value != int(value) or value < 0:
+        raise BadFieldError(field, f"{text[:40]} is no number of {'an epoch' if field == 'epoch' else 'a step'}")
+    try:
+        return whole(str(int(value)))
+    except BadValueError as error:
+        raise BadFieldError(field, str(error)) from None
+
+
+def _amount(field: str, fields: Mapping[str, str], rule: DeclaredRule) -> int:
+    """ns of a duration, of a rate, or of a clock such as 1:02:03."""
+    text, unit = fields[field], rule.seconds_a_unit(field)
+    clock = _CLOCK.fullmatch(text.strip())
+    try:
+        if clock is not None:
+            days, hours, minutes = (int(part or 0) for part in clock.groups()[:3])
+            return duration(str(((days * 24 + hours) * 60 + minutes) * 60 + float(clock[4])))
+        if unit > 0:
+            return duration(text, unit)
+    except BadValueError as error:
+        raise BadFieldError(field, str(error)) from None
+    except OverflowError:
+        raise BadFieldError(field, f"{text[:40]} is no duration") from None
+    rate = number(text.replace(",", ""))
+    if rate is None or not 0 < rate < _FASTEST or 1.0 / rate >= 1e9:
+        raise BadFieldError(field, f"{text[:40]} is no rate")
+    return round_to_us(1.0 / rate)
+
+
+def _time(field: str, time: Time, text: str | None, line: str) -> Stamp | None:
+    """A time in the text of a field, or, where there is none, in a line."""
+    try:
+        if text is not None:
+            stamp: Stamp | None = read_time(text, time.format)
+        else:
+            stamp = find_time(line, time.format) if line and is_searched(time.format) else None
+    except (BadValueError, StampError) as error:
+        raise BadFieldError(field, str(error)) from None
+    return None if stamp is None else stamp._replace(ns=stamp.ns + round(time.seconds * NS_PER_SECOND))

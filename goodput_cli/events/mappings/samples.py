@@ -11,10 +11,16 @@ from typing import Any, NamedTuple
 from goodput_cli.errors import UsageError
 from goodput_cli.events.json_documents import BadLineError, parse
 from goodput_cli.events.mappings.declared import DeclaredRule, DeclaredSample
-from goodput_cli.events.mappings.fields import BadFieldError
 from goodput_cli.events.mappings.patterns import examples_of
 from goodput_cli.events.mappings.places import Place
-from goodput_cli.events.mappings.rules import LineRule, Mapped, RecordRule, needed_fields, record_readings
+from goodput_cli.events.mappings.rules import (
+    BadFieldError,
+    LineRule,
+    Mapped,
+    RecordRule,
+    needed_fields,
+    record_readings,
+)
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.marks import Reading, Said, What, line_readings
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, stamp_of

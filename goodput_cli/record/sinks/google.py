@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..queues import Item
-    from .base import Context
     from .http import Identity, Refused
+    from .targets import Context
 
 WRITER = f"goodput-record {__version__}"
 ENDPOINT_VARIABLE = "GOODPUT_LOGGING_WRITE_ENDPOINT"

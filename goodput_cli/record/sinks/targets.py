@@ -1,4 +1,5 @@
-"""From what a user names (a path, a URI, an object, or a list of them) to sinks."""
+"""From what a user names (a path, a URI, an object, or a list of them) to sinks, and what every sink is told about the
+attempt that writes to it."""
 
 from __future__ import annotations
 
@@ -10,11 +11,27 @@ from .files import FSYNC, FileSink, is_file, is_local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Protocol
 
-    from ..queues import Delivery, Item
-    from .base import Context, Sink
+    from ..queues import Delivery, Drops, Item, SayDropped
+
+    class Sink(Protocol):
+        """Takes lines in the thread of the program; no method raises.
+
+        write: a line, its kind, and its time (µs). lost: a line that cannot be written at all. flush, close: until a
+        deadline (`time.monotonic`); close returns what was lost and could not be said.
+        """
+
+        name: str
+
+        def write(self, line: bytes, kind: int, us: int) -> None: ...
+
+        def lost(self, kind: int, us: int, reason: str) -> None: ...
+
+        def flush(self, deadline: float, /) -> bool: ...
+
+        def close(self, deadline: float, /) -> Drops: ...
 
     class Writable(Protocol):
         """Takes a line, with its line break; called in the background. It may block and raise."""
@@ -26,6 +43,62 @@ if TYPE_CHECKING:
 
 _CLOUD_LOGGING, _STORAGE, _FILE = "cloud-logging:", "gs://", "file://"
 _STANDARD = {"-": 1, "stdout:": 1, "stderr:": 2}
+
+
+class Context:
+    """The attempt: whose lines they are, and how much may wait.
+
+    warn: takes sentences for the person who runs the program. inline: write files in the caller's thread (None: where
+    the file system is local). batch_lines, latency: when Cloud Logging has company enough. log_id: its log, where the
+    target names none; "" for `goodput_<job>`.
+    """
+
+    __slots__ = (
+        "batch_lines",
+        "fsync",
+        "inline",
+        "job_name",
+        "latency",
+        "log_id",
+        "queue_bytes",
+        "queue_lines",
+        "rank",
+        "run_id",
+        "say_dropped",
+        "say_second",
+        "warn",
+    )
+
+    def __init__(
+        self,
+        job_name: str,
+        run_id: str,
+        rank: int,
+        *,
+        say_dropped: SayDropped,
+        say_second: Callable[[int], bytes],
+        warn: Callable[[str], None],
+        inline: bool | None,
+        fsync: str,
+        queue_lines: int,
+        queue_bytes: int,
+        batch_lines: int = 100,
+        latency: float = 2.0,
+        log_id: str = "",
+    ) -> None:
+        self.job_name = job_name
+        self.run_id = run_id
+        self.rank = rank
+        self.say_dropped = say_dropped
+        self.say_second = say_second
+        self.warn = warn
+        self.inline = inline
+        self.fsync = fsync
+        self.queue_lines = queue_lines
+        self.queue_bytes = queue_bytes
+        self.batch_lines = batch_lines
+        self.latency = latency
+        self.log_id = log_id
 
 
 def split(to: Targets) -> list[Target]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.fleet.ratios import HOUR_NS, hours, percent
 from goodput_cli.fleet.report import FleetReport, category_rows
 from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_name
 from goodput_cli.fleet.sheet import (
@@ -33,7 +32,7 @@ from goodput_cli.fleet.sheet import (
     title,
     where_lost,
 )
-from goodput_cli.fleet.sums import Sums
+from goodput_cli.fleet.sums import Sums, hours, percent
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.drawing import (
     INK,
@@ -55,6 +54,7 @@ from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.categories import title as category_title
 from goodput_cli.vocabulary.text import percent as percent_text
 from goodput_cli.vocabulary.text import safe, shorten
+from goodput_cli.vocabulary.when import NS_PER_HOUR
 
 Drawings = tuple[Drawing, ...]
 _WIDTH = 820
@@ -173,9 +173,9 @@ def failures_chart(report: FleetReport) -> Drawings | None:
     rows = [
         {
             "size": row.size,
-            "mttf": None if row.mttf_ns is None else row.mttf_ns / HOUR_NS,
-            "low": row.mttf_low_ns / HOUR_NS,
-            "high": (row.mttf_low_ns * 4 if row.mttf_high_ns is None else row.mttf_high_ns) / HOUR_NS,
+            "mttf": None if row.mttf_ns is None else row.mttf_ns / NS_PER_HOUR,
+            "low": row.mttf_low_ns / NS_PER_HOUR,
+            "high": (row.mttf_low_ns * 4 if row.mttf_high_ns is None else row.mttf_high_ns) / NS_PER_HOUR,
             "open": row.mttf_high_ns is None,
         }
         for row in report.sizes
@@ -202,7 +202,7 @@ def runs_chart(report: FleetReport) -> Drawings | None:
     by_time = not report.sums.known_time
     rows = []
     for row in known[:_MOST_RUNS]:
-        amount = row.ns / HOUR_NS if by_time else hours(int(row.chip_ns or 0))
+        amount = row.ns / NS_PER_HOUR if by_time else hours(int(row.chip_ns or 0))
         if amount > 0:
             rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _said(row, amount)})
     if len(rows) < 2:

@@ -20,9 +20,9 @@ import msgspec
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.fleet.ratios import hours
 from goodput_cli.fleet.rows import RunLine
 from goodput_cli.fleet.sheet import FleetSheet, runs_by_loss
+from goodput_cli.fleet.sums import hours
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render as render_run
 from goodput_cli.report.html.fleet import fleet_page
