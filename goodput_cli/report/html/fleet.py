@@ -210,7 +210,7 @@ def runs_chart(report: FleetReport) -> Drawings | None:
     axis = {"title": "job hours" if by_time else "accelerator hours", "tickCount": 8, **_SHORT}
     x = field("hours", scale={"type": "log"}, axis=axis)
     y = field("goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %"})
-    look = {"size": 36, "filled": True, "opacity": 0.6, "color": _GOOD}
+    look = {"size": 36, "filled": True, "fillOpacity": 0.6, "strokeWidth": 0, "color": _GOOD}
     chart = marks(rows, "point", look, x=x, y=y, description=field("name", "N"))
     return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")[:1]  # a point a run: once is enough for a page
 
@@ -246,14 +246,18 @@ def _room_for(names: Iterable[str]) -> int:
 
 
 def _drawn(chart: Spec, name: str) -> Drawings:
-    """The chart, and the same for a phone. Each mark says what it is where the mouse rests on it: its label, as its
-    title too."""
+    """The chart, and the same for a phone. Each mark says what it is where the mouse rests on it: its label is its
+    title; a phone has no mouse."""
     spec, name = finished(chart), f"fleet-{name}"
-    return drawing(spec, None, name, _titled), drawing(narrowed(spec), None, f"{name}-narrow", _titled)
+    return drawing(spec, None, name, _titled), drawing(narrowed(spec), None, f"{name}-narrow", _unlabelled)
 
 
 def _titled(svg: str) -> str:
     return _LABELLED.sub(r"<path\2><title>\1</title></path>", svg)
+
+
+def _unlabelled(svg: str) -> str:
+    return _LABELLED.sub(r"<path\2/>", svg)
 
 
 _MOST_ROWS = 200

@@ -8,10 +8,12 @@
   const shown = document.getElementById("shown");
   const heads = [...table.tHead.rows[0].cells];
 
-  // Numbers by size, words by the alphabet, and what is not recorded last in both directions.
+  const lengths = { d: 86400, h: 3600, min: 60, s: 1, ms: 0.001 };
+
+  // Numbers by size, lengths of time too, words by the alphabet, and what is not recorded last in both directions.
   function sort(column, downward) {
     const numeric = heads[column].classList.contains("number");
-    const value = ({ cells: { [column]: cell } }) => cell.dataset.order ?? cell.textContent.replaceAll(numeric ? /[ %,]/g : "", "");
+    const value = ({ cells: { [column]: cell } }) => (numeric ? number(cell.textContent) : cell.textContent.trim());
     rows.sort((one, other) => {
       const [a, b] = [value(one), value(other)];
       if (a === "" || b === "") return (a === "") - (b === "");
@@ -22,6 +24,11 @@
     heads.forEach((head, place) => {
       head.setAttribute("aria-sort", place === column ? (downward ? "descending" : "ascending") : "none");
     });
+  }
+
+  function number(text) {
+    const parts = [...text.matchAll(/([\d.]+) (d|h|min|s|ms)\b/g)];
+    return parts.length ? parts.reduce((sum, [, count, unit]) => sum + count * lengths[unit], 0) : text.replaceAll(/[\s%,]/g, "");
   }
 
   function narrow() {

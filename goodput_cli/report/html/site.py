@@ -40,23 +40,20 @@ _DASH = "-"
 
 @dataclass(frozen=True)
 class RunColumn:
-    """A column of the table of runs. text: of a cell, empty where it is not recorded. said: by a
-    log, in any script. order: the number by which it is
-    sorted, where the text is none and its letters are in another order."""
+    """A column of the table of runs. text: of a cell, empty where it is not recorded. number: whether it is sorted by
+    size."""
 
     head: str
     text: Callable[[RunLine], str]
     number: bool = False
-    said: bool = False
-    order: Callable[[RunLine], int] | None = None
 
 
 COLUMNS = (
-    RunColumn("job", lambda row: row.job, said=True),
+    RunColumn("job", lambda row: row.job),
     RunColumn("run", lambda row: str(row.run) if row.runs > 1 else "", number=True),
-    RunColumn("team", lambda row: row.team or "", said=True),
+    RunColumn("team", lambda row: row.team or ""),
     RunColumn("start (UTC)", lambda row: iso(row.start_ns)[:16].replace("T", " ")),
-    RunColumn("length", lambda row: duration(row.ns), number=True, order=lambda row: row.ns // 10**9),
+    RunColumn("length", lambda row: duration(row.ns), number=True),
     RunColumn("goodput", lambda row: _known(row.goodput_percent, ".2f", " %"), number=True),
     RunColumn("lost h", lambda row: _known(row.lost_hours, ",.1f"), number=True),
     RunColumn("disruptions", lambda row: str(row.disruptions), number=True),
@@ -65,20 +62,12 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A cell of the table of runs."""
-
-    text: str
-    order: int | None
-
-
-@dataclass(frozen=True)
 class RunLink:
     """A row of the table of runs."""
 
     href: str | None
     """Where the run's own page is; None where it could not be drawn."""
-    cells: tuple[Cell, ...]
+    cells: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -169,7 +158,7 @@ def write_site(
             now[name] = before[name]
         costs.append((row, name, now[name].costs))
         links.append(RunLink(name, _cells(row)))
-    kept = [place for place in range(len(COLUMNS)) if any(link.cells[place].text for link in links)]
+    kept = [place for place in range(len(COLUMNS)) if any(link.cells[place] for link in links)]
     page = fleet_page(
         sheet,
         "site.html",
@@ -271,8 +260,8 @@ def _hash(*parts: str) -> str:
     return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _cells(row: RunLine) -> tuple[Cell, ...]:
-    return tuple(Cell(one.text(row), one.order(row) if one.order else None) for one in COLUMNS)
+def _cells(row: RunLine) -> tuple[str, ...]:
+    return tuple(column.text(row) for column in COLUMNS)
 
 
 def _known(value: float | None, form: str, unit: str = "") -> str:
