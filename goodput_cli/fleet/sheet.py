@@ -133,14 +133,16 @@ def headline(report: FleetReport) -> Iterator[str]:
     yield ", ".join(f"{name} {_percent(percent(value))}" for name, value in parts.items()) + source
 
 
-def where_lost(report: FleetReport) -> Iterator[str]:
-    """What took most of what was lost, and which group and size lost most: a sentence, if anything was lost."""
+def where_lost(report: FleetReport, to_what: str = "") -> Iterator[str]:
+    """What took most of what was lost, and which group and size lost most: a sentence, if anything was lost.
+
+    to_what: what took most in the words of the page, where these are not categories."""
     sums, by_time = report.sums, not report.sums.known_time
     lost = _lost(sums, by_time=by_time)
     worst = sums.worst()
     if worst is None or lost <= 0:
         return
-    parts = [f"to {brief_name(category_name(worst[0]))} {_of(worst[1], lost, ' of what was lost')}"]
+    parts = [to_what or f"to {brief_name(category_name(worst[0]))} {_of(worst[1], lost, ' of what was lost')}"]
     for table in report.groups[:1]:
         amounts = [(_lost(one, by_time=by_time), row.group) for row, one in zip(table.rows, table.sums, strict=True)]
         parts += _most(", ".join(table.dims), amounts, lost)

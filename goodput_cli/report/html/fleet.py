@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
-from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.sheet import Column, Sheet
 from goodput_cli.fleet.report import FleetReport, category_rows
 from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_name
 from goodput_cli.fleet.sheet import (
@@ -272,14 +272,12 @@ class _Figure:
 
 @dataclass(frozen=True)
 class _Part:
-    """A section: charts, a table, and tables that open."""
+    """A section: charts, a table, and one that opens."""
 
     title: str
     figures: tuple[_Figure, ...] = ()
     table: HtmlTable | None = None
-    details: tuple[HtmlTable, ...] = ()
-    of_details: str = ""
-    """What they are, where there are many."""
+    details: HtmlTable | None = None
 
 
 def render(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
@@ -287,8 +285,9 @@ def render(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's
     return fleet_page(sheet, "fleet.html")
 
 
-def fleet_page(sheet: FleetSheet, template: str, *, every_run: bool = False, **more: Any) -> str:
-    """The same by a template that shows more. every_run: it has a table of all runs, which needs no second one."""
+def fleet_page(sheet: FleetSheet, template: str, *, every_run: bool = False, lost_to: str = "", **more: Any) -> str:
+    """The same by a template that shows more. every_run: it has a table of all runs, which needs no second one.
+    lost_to: as in `where_lost`."""
     report = sheet.report
     assert report is not None
     total = report.total
@@ -300,7 +299,7 @@ def fleet_page(sheet: FleetSheet, template: str, *, every_run: bool = False, **m
         list(summary(report))[:1],
         goodput=_goodput(report),
         tiles=_tiles(report),
-        lost=[*where_lost(report), *hosts_that_repeat(report)],
+        lost=[*where_lost(report, lost_to), *hosts_that_repeat(report)],
         parts=list(_parts(report, sheet, every_run=every_run)),
         method=[("time zone", report.window.timezone), *report.method.items()],
         findings=tuple(diagnostic_lines(report.diagnostics)) if total else (),
@@ -346,13 +345,8 @@ def _parts(report: FleetReport, sheet: FleetSheet, *, every_run: bool) -> Iterat
         words = "Capacity, allocated, kept and ideal accelerator hours; what is outlined is not recorded."
         yield _Part("From capacity to progress", _figures(("factors", factors_chart(report), words)))
     weeks = "Hours of each week by category, goodput as a line. Weeks marked ~ lie in the window in part."
-    details = tuple(
-        replace(html_table(hide_unknown(_category_sheet(f"What {week.week} went to", sums), known=known)), notes=())
-        for week, sums in zip(report.weeks, report.week_sums, strict=True)
-        if week.runs
-    )
-    yield _Part("Weeks", _figures(("weeks", weeks_chart(report), weeks)), _table(sections[WEEKS]), details,
-                "What each week went to")  # fmt: skip
+    details = html_table(_categories_of_weeks(report))
+    yield _Part("Weeks", _figures(("weeks", weeks_chart(report), weeks)), _table(sections[WEEKS]), details)
     if CHANGES in sections:
         yield _Part(CHANGES, (), _table(sections[CHANGES]))
     yield _Part(CATEGORIES, (), _table(sections.get(CATEGORIES, sheet)))
@@ -373,8 +367,21 @@ def _parts(report: FleetReport, sheet: FleetSheet, *, every_run: bool) -> Iterat
     yield _Part("Runs", _figures(("runs", runs_chart(report), scatter)), runs)
 
 
-def _category_sheet(name: str, sums: object) -> Sheet:
-    return rows_sheet(name, CATEGORY_TABLE, category_rows(sums))  # type: ignore[arg-type]
+def _categories_of_weeks(report: FleetReport) -> Sheet:
+    """The share of each category in each week: a row a category, a column a week that has runs."""
+    by_time = not report.sums.known_time
+    weeks = [(week.week, sums) for week, sums in zip(report.weeks, report.week_sums, strict=True) if week.runs]
+    shares = [
+        {row.category: row.time_share_percent if by_time else row.share_percent for row in category_rows(sums)}
+        for _, sums in weeks
+    ]
+    names = [row.category for row in category_rows(report.sums) if any(row.category in share for share in shares)]
+    of_what = "job time" if by_time else "accelerator hours"
+    return Sheet(
+        f"What each week went to, shares of its {of_what}",
+        (CATEGORY_TABLE.sheet_columns()[0], *(Column(week, "percent") for week, _ in weeks)),
+        [(name, *(share.get(name) for share in shares)) for name in names],
+    )
 
 
 def _table(sheet: Sheet) -> HtmlTable:

@@ -158,6 +158,8 @@ def write_site(
             now[name] = before[name]
         costs.append((row, name, now[name].costs))
         links.append(RunLink(name, _cells(row)))
+    by_time = not report.sums.known_time
+    dearest = cost_rows(costs, by_time=by_time)
     kept = [place for place in range(len(COLUMNS)) if any(link.cells[place] for link in links)]
     page = fleet_page(
         sheet,
@@ -165,8 +167,9 @@ def write_site(
         scripts=(resource("site.js"),),
         more_style=resource("site.css") + _columns_style([COLUMNS[place] for place in kept]),
         every_run=True,
-        costs=cost_rows(costs, by_time=not report.sums.known_time),
-        costs_of="job" if not report.sums.known_time else "accelerator",
+        lost_to=f"to {dearest[0].title} ({dearest[0].amount} h in {plural(dearest[0].runs, 'run')})" if dearest else "",
+        costs=dearest,
+        costs_of="job" if by_time else "accelerator",
         runs=[replace(link, cells=tuple(link.cells[place] for place in kept)) for link in links],
         heads=[COLUMNS[place] for place in kept],
     )
