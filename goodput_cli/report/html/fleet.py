@@ -34,6 +34,7 @@ from goodput_cli.fleet.sheet import (
 )
 from goodput_cli.fleet.sums import Sums, hours, percent
 from goodput_cli.report.base import Page
+from goodput_cli.report.html.charts import LOST_COLOUR
 from goodput_cli.report.html.drawing import (
     INK,
     Drawing,
@@ -53,7 +54,7 @@ from goodput_cli.report.html.sheet import HtmlTable, html_table
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.categories import title as category_title
 from goodput_cli.vocabulary.text import percent as percent_text
-from goodput_cli.vocabulary.text import safe, shorten
+from goodput_cli.vocabulary.text import plural, safe, shorten
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
 Drawings = tuple[Drawing, ...]
@@ -194,6 +195,30 @@ def failures_chart(report: FleetReport) -> Drawings | None:
         marks(rows, "point", arrow, only("datum.open"), x=x, y=field("high", scale=scale, axis=axis)),
     )
     return _drawn(layered(*layers, width=_WIDTH, height=220), "failures")
+
+
+def causes_chart(report: FleetReport) -> Drawings | None:
+    """What failures lost, by cause: a bar a cause, with how often it was."""
+    rows = report.causes
+    if not rows:
+        return None
+    known = all(row.accelerator_hours is not None for row in rows)
+    amounts = [float(row.accelerator_hours or 0) if known else row.lost_ns / NS_PER_HOUR for row in rows]
+    bars = [
+        {"name": row.cause, "hours": amount, "text": f"{_amount(amount)} h, {plural(row.failures, 'failure')}"}
+        for row, amount in zip(rows, amounts, strict=True)
+    ]
+    names = [row.cause for row in rows]
+    y = field("name", "N", sort=names, axis={"title": None, "labelLimit": 240, "minExtent": _room_for(names)})
+    scale = {"domain": [0, 1.45 * max(amounts) or 1], "nice": False}  # room for the words behind the widest
+    of_what = "lost accelerator hours" if known else "lost job hours"
+    x = field("hours", axis={"title": of_what, "tickCount": 6, **_SHORT}, scale=scale)
+    word = {"align": "left", "dx": 4, "color": INK, "fontSize": 12}
+    layers = (
+        marks(bars, "bar", {"color": LOST_COLOUR}, x=x, y=y),
+        marks(bars, "text", word, x=x, y=y, text=field("text", "N")),
+    )
+    return _drawn(layered(*layers, width=_WIDTH, height=24 * len(bars)), "causes")
 
 
 def runs_chart(report: FleetReport) -> Drawings | None:
@@ -359,9 +384,11 @@ def _parts(report: FleetReport, sheet: FleetSheet, *, every_run: bool) -> Iterat
     failures = "Mean job time to a failure with its 95 % interval; an arrow where no failure was seen."
     sizes = _figures(("failures", failures_chart(report), failures))
     yield _Part("Sizes and failures", sizes, _table(sections[SIZES]))
+    causes = "What failures lost by cause, and how often it was; unknown: no line says why."
     for name in (CAUSES, HOSTS, DISRUPTIONS, LEFT_OUT):
         if name in sections:
-            yield _Part(name, (), _table(sections[name]))
+            figures = _figures(("causes", causes_chart(report), causes)) if name == CAUSES else ()
+            yield _Part(name, figures, _table(sections[name]))
     scatter = f"Goodput of each run against its hours: at most {_MOST_RUNS} runs, those that lost most."
     runs = None if every_run else html_table(hide_unknown(runs_sheet(report, _MOST_ROWS), known=known))
     yield _Part("Runs", _figures(("runs", runs_chart(report), scatter)), runs)
