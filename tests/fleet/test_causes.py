@@ -3,6 +3,7 @@ interval, and hosts that repeat over all jobs."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,15 @@ def test_rates_are_of_accelerator_days_up_with_garwood_s_interval() -> None:
     row, days = answer["causes"][0], sum(size["accelerator_days"] for size in answer["sizes"])
     found = (row["per_1000_accelerator_days"], row["per_1000_low"], row["per_1000_high"])
     assert found == pytest.approx([1000 * count / days for count in (2, *GARWOOD_OF_2)], rel=1e-4)
+
+
+@pytest.mark.usefixtures("answered")
+def test_the_page_draws_what_each_cause_lost() -> None:
+    assert run(["fleet", "logs", "--accelerators", "8", "--workers", "1", "-q", "-o", "fleet.html"]) == 0
+    page = Path("fleet.html").read_text(encoding="utf-8")
+    drawing = page[page.index('<figure id="causes">') :].partition("</figure>")[0]
+    assert {"device_oom", "disk_full", "unknown"} <= set(re.findall(">([^<]+)</text>", drawing))
+    assert re.search("[0-9.]+ h, 2 failures</text>", drawing)
 
 
 @pytest.mark.usefixtures("answered")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -17,7 +19,7 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
 from goodput_cli.report.html.charts import main_chart
 from goodput_cli.report.html.columns import DISRUPTIONS, _labels, _worst_labels, chart_columns
-from goodput_cli.report.html.drawing import texts
+from goodput_cli.report.html.drawing import drawn, field, finished, marks, shortened, texts
 from goodput_cli.report.html.drawing_process import VERSION
 from tests.support.accounts import account
 from tests.support.story import end, start, steps
@@ -112,3 +114,31 @@ def test_few_disruptions_are_numbered_all() -> None:
 
 def test_of_two_numbers_that_would_run_into_each_other_the_worse_stays() -> None:
     assert _worst_labels([0.5, 0.501, 0.9, 0.999], [7, 8, 9, 10], [3, 1, 0, 2], 1.0) == ["", "8", "", ""]
+
+
+HOSTILE_NAME = 'a fill="#123456" stroke="#8a8a8a" opacity="1" <path fill="red"/>'
+
+
+def looks(svg: str) -> list[dict[str, str]]:
+    """Of every mark: its tag, where it is, and its look with what it has of the groups around it."""
+    return list(_looks(ElementTree.fromstring(svg), {}))
+
+
+def _looks(element: ElementTree.Element, around: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    own = {name: value for name, value in element.attrib.items() if (name, value) != ("opacity", "1")}
+    given = {**around, **{name: own[name] for name in own if name.startswith(("stroke", "fill", "font"))}}
+    tag = element.tag.rpartition("}")[2]
+    if tag in ("path", "line", "text") and own.get("d", "line") not in ("", "M0,0h0v0h0Z"):
+        yield {**given, **own, "tag": tag, "text": element.text or ""}
+    for inner in element:
+        yield from _looks(inner, given)
+
+
+def test_a_drawing_in_fewer_bytes_looks_the_same() -> None:
+    rows = [{"name": name, "n": n} for n, name in enumerate((HOSTILE_NAME, "b", "c", "d"), 1)]
+    colour = field("name", "N", scale={"domain": [row["name"] for row in rows], "range": ["#123456", "#8a8a8a"]})
+    chart = marks(rows, "bar", {}, x=field("n"), y=field("name", "N", axis={"labelLimit": 900}), color=colour)
+    svg = drawn(finished(chart), None, "#ffffff")
+    assert len(shortened(svg)) < 0.8 * len(svg)
+    assert looks(shortened(svg)) == looks(svg)
+    assert HOSTILE_NAME in {look["text"] for look in looks(shortened(svg))}

@@ -75,6 +75,26 @@ def test_names_of_jobs_are_text_and_nothing_is_loaded() -> None:
     assert all(re.fullmatch(r"runs/[a-z0-9-]+\.html", one) for one in links(Path("site/index.html")))
 
 
+def test_a_row_of_the_table_is_little_more_than_its_words() -> None:
+    """Hundreds of runs are the largest part of the page."""
+    site("-q", "--accelerators", "8")
+    index = Path("site/index.html").read_text(encoding="utf-8")
+    table = index[index.index('id="every-run"') :]
+    rows = re.findall('<tr><th scope="row">.*', table[: table.index("</table>")])
+    assert len(rows) == 2
+    for row in rows:
+        words = "".join(re.findall('href="([^"]*)"|>([^<]+)', row)[0]) + "".join(re.findall(">([^<]+)", row))
+        assert len(row) - len(words) < 100
+
+
+def test_the_headline_and_the_table_below_it_speak_of_the_same_kinds() -> None:
+    put(Path("logs/a.jsonl"), training("a", 12, 10))
+    site("-q", "--accelerators", "8")
+    index = Path("site/index.html").read_text(encoding="utf-8")
+    first = re.findall('data-head="what">([^<]*)<.*?data-head="accelerator h">([^<]*)<', index)[0]
+    assert f"lost most: to {first[0]} ({first[1]} h in " in index
+
+
 def test_a_folder_that_is_no_site_is_left_alone(capsys: Output) -> None:
     Path("site").mkdir()
     Path("site/thesis.tex").write_text("x")

@@ -25,7 +25,6 @@ from goodput_cli.fleet.sheet import (
     hide_unknown,
     hosts_that_repeat,
     mpg_text,
-    rows_sheet,
     runs_by_loss,
     runs_sheet,
     summary,
