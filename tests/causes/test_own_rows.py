@@ -51,6 +51,43 @@ def test_a_line_may_be_written_as_a_template(tmp_path: Path) -> None:
     assert died(tmp_path, own, "shard server gone, rank 5").first_rank == 5
 
 
+BY = r"""
+name = "acme"
+
+[[cause]]
+regex = 'shard server says (?P<status>\d+) to rank (?P<rank>\d+)'
+by = "status"
+values = { "3" = "storage_error", "7" = "network", "9" = ["killed", "exit"], "0" = ["unknown", "context"] }
+
+[[sample]]
+line = "shard server says 7 to rank 2"
+gives = { cause = "network", role = "root", rank = 2 }
+"""
+
+
+@pytest.mark.parametrize(("status", "cause"), [(3, "storage_error"), (7, "network"), (9, "killed"), (0, "unknown")])
+def test_a_field_may_give_code_and_role(status: int, cause: str, tmp_path: Path) -> None:
+    assert died(tmp_path, BY, f"shard server says {status} to rank 2").cause == cause
+
+
+def test_a_value_that_is_not_listed_says_nothing_unless_there_is_another(tmp_path: Path) -> None:
+    said = "shard server says 8 to rank 2"
+    assert died(tmp_path, BY, said).cause == "unknown"
+    assert died(tmp_path, BY.replace('"0" =', 'other = "data_loader", "0" ='), said).cause == "data_loader"
+
+
+def test_exit_codes_need_no_values_of_their_own(tmp_path: Path) -> None:
+    own = 'name = "acme"\n[[cause]]\nby = "exit"\nline = "worker {rank:int} left with {exit:int}"\n'
+    assert died(tmp_path, own, "worker 3 left with 139").cause == "native_crash"
+    assert died(tmp_path, own, "worker 3 left with 0").cause == "unknown"
+
+
+def test_a_row_without_a_literal_may_be_tried_on_every_line(tmp_path: Path) -> None:
+    own = 'name = "acme"\n[[cause]]\ncode = "network"\nslow = true\nregex = "^E(?:17|18) @(?P<rank>[0-9]+)$"\n'
+    found = died(tmp_path, own, "E18 @5")
+    assert (found.cause, found.first_rank) == ("network", 5)
+
+
 def test_explain_names_the_row(tmp_path: Path) -> None:
     died(tmp_path, OWN)
     said = explain_line(f"{tmp_path / 'train.log'}:19", mapping=(str(tmp_path / "acme.toml"),))
@@ -72,6 +109,31 @@ def test_a_mistake_is_said_with_its_place(old: str, new: str, place: str, words:
         died(tmp_path, OWN.replace(old, new, 1))
     assert f"acme.toml:{place}: " in str(refused.value)
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "words"),
+    [
+        ('by = "status"', 'by = "state"', "6:1", "the row has no field `state`; did you mean status"),
+        ('"network"', '"netwrk"', "7:35", "unknown cause `netwrk`; did you mean"),
+        ('"exit"]', '"exits"]', "7:52", "`values` is a table such as"),
+        ('by = "status"', 'by = "status"\ncode = "network"', "4:1", "a cause needs a `code`"),
+        ('by = "status"\n', 'code = "network"\n', "7:1", "`values` are those of the field that `by` names"),
+        ('values = { "3"', 'valuse = { "3"', "7:1", "did you mean values"),
+    ],
+)
+def test_a_mistake_in_values_is_said_with_its_place(old: str, new: str, place: str, words: str, tmp_path: Path) -> None:
+    assert old in BY
+    with pytest.raises(UsageError) as refused:
+        died(tmp_path, BY.replace(old, new, 1))
+    assert f"acme.toml:{place}: " in str(refused.value)
+    assert words in str(refused.value)
+
+
+def test_a_field_without_values_gives_nothing(tmp_path: Path) -> None:
+    own = 'name = "acme"\n[[cause]]\nby = "status"\nline = "shard server says {status:int}"\n'
+    with pytest.raises(UsageError, match="`by` needs `values`"):
+        died(tmp_path, own)
 
 
 def test_a_row_needs_words_that_every_line_has(tmp_path: Path) -> None:

@@ -240,24 +240,53 @@ class DeclaredSample(_Table, frozen=True):
     gives: Gives = Gives()
 
 
+RoleOfRow = Annotated[
+    Literal["root", "exit", "echo", "teardown", "context"],
+    Meta(description="`role` is root, exit, echo, teardown or context"),
+]
+
+
 class DeclaredCause(_Table, frozen=True):
     """One `[[cause]]`: a kind of line that says why a process died, as the shipped rows do (docs/causes.md)."""
 
-    code: Annotated[str, Meta(description="a cause needs a `code`, one of those in docs/causes.md")]
+    code: Annotated[str, Meta(description="`code` is one of those in docs/causes.md")] = ""
     line: str | None = None
     regex: str | None = None
-    role: Annotated[
-        Literal["root", "exit", "echo", "teardown", "context"],
-        Meta(description="`role` is root, exit, echo, teardown or context"),
-    ] = "root"
+    role: RoleOfRow = "root"
+    by: Annotated[str, Meta(description="`by` is the name of a field of the row")] = ""
+    """The field whose value gives code and role; "": it is always `code` and `role`."""
+    values: Annotated[
+        dict[str, str | tuple[str, RoleOfRow]],
+        Meta(description='`values` is a table such as { "3" = "storage_error", "9" = ["killed", "exit"] }'),
+    ] = field(default_factory=dict)
+    """Of the field `by`; `other` stands for every value that is not there."""
+    slow: bool = False
+    """Whether it is tried on every line."""
 
     def __post_init__(self) -> None:
-        known = (*CAUSES, PEER_LOST)
-        if self.code not in known:
-            close = did_you_mean(self.code, known, f"the causes are {', '.join(known)}")
-            raise Mistake(f"unknown cause `{self.code}`; {close}", "code")
+        if bool(self.code) == bool(self.by):
+            raise Mistake("a cause needs a `code`, one of those in docs/causes.md, or `by` with its `values`")
+        if self.code:
+            _check_cause(self.code, "code")
+        if self.values and not self.by:
+            raise Mistake("`values` are those of the field that `by` names", "values")
+        for value, (code, _) in self.said.items():
+            _check_cause(code, "values", value)
         if (self.line is None) == (self.regex is None):
             raise Mistake("a cause needs one of `line` and `regex`")
+
+    @property
+    def said(self) -> dict[str, tuple[str, RoleOfRow]]:
+        """By value of `by`, code and role."""
+        return {value: (one, self.role) if isinstance(one, str) else one for value, one in self.values.items()}
+
+
+def _check_cause(code: str, *path: str) -> None:
+    """Raises Mistake for a word that is no cause."""
+    known = (*CAUSES, PEER_LOST)
+    if code not in known:
+        close = did_you_mean(code, known, f"the causes are {', '.join(known)}")
+        raise Mistake(f"unknown cause `{code}`; {close}", *path)
 
 
 class JobOf(_Table, frozen=True):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from goodput_cli.events.mappings.declared import AMOUNTS, FIELDS, DeclaredCause, DeclaredRule, Time
 from goodput_cli.events.mappings.places import Mistake
-from goodput_cli.events.text.causes import CauseRow
+from goodput_cli.events.text.causes import CauseRow, shipped_values
 from goodput_cli.events.text.marks import What, linear
 from goodput_cli.vocabulary.text import did_you_mean
 
@@ -207,10 +207,17 @@ def compiled(rule: DeclaredRule, time: Time) -> Compiled:
 def cause_row(name: str, cause: DeclaredCause) -> CauseRow:
     """A user's row of evidence, as the shipped ones are. Raises Mistake."""
     way = "regex" if cause.line is None else "line"
-    pattern, _, anchor = _checked(cause.line or cause.regex or "", way, anywhere=False)
-    if anchor in TOO_COMMON:
-        raise Mistake(f"`{anchor}` stands in too many healthy lines; write more of the line", way)
-    return CauseRow(name, (anchor,), pattern, "process", cause.code, cause.role)
+    pattern, made, anchor = _checked(cause.line or cause.regex or "", way, anywhere=cause.slow)
+    if anchor in TOO_COMMON and not cause.slow:
+        raise Mistake(f"`{anchor}` stands in too many healthy lines; write more of the line, or `slow = true`", way)
+    anchors = (anchor,) if len(anchor) >= LITERAL and anchor not in TOO_COMMON else ()
+    values = cause.said or shipped_values().get(cause.by, {})
+    if cause.by and cause.by not in made.groupindex:
+        named = sorted(made.groupindex)
+        raise Mistake(f"the row has no field `{cause.by}`; {did_you_mean(cause.by, named, 'name one in it')}", "by")
+    if cause.by and not values:
+        raise Mistake(f"`by` needs `values`: what `{cause.by}` may be, and the cause of each", "by")
+    return CauseRow(name, anchors, pattern, "process", cause.code, cause.role, cause.by, values)
 
 
 TOO_COMMON = ("Error", "error", "WARN", "WARNING", "Killed", "rank", "ERROR")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
@@ -95,6 +95,11 @@ class CauseRows:
     rows: tuple[CauseRow, ...]
 
     @cached_property
+    def reads_all(self) -> bool:
+        """Whether some row has no literal, and is tried on every line."""
+        return any(not row.anchors for row in self.rows)
+
+    @cached_property
     def anchors(self) -> tuple[str, ...]:
         """The literals, one of which is in each line that says something."""
         if not self.rows:
@@ -103,17 +108,22 @@ class CauseRows:
 
     @cached_property
     def expression(self) -> Any:
-        """Finds any of the anchors in bytes."""
-        return linear().compile("|".join(map(re.escape, sorted(self.anchors, key=len, reverse=True))).encode())
+        """Finds any of the anchors in bytes; with a row that is tried on every line, every line."""
+        literals = map(re.escape, sorted(self.anchors, key=len, reverse=True))
+        return linear().compile("|".join((*literals, *["(?m:^)"] * self.reads_all)).encode())
 
     def read(self, text: str) -> Found | None:
         """What the first row that fits says."""
         places = {place for anchor, places in self._of_anchor.items() if anchor in text for place in places}
-        for place in sorted(places):
+        for place in sorted(places.union(self._anywhere)):
             found = self.rows[place].read(text)
             if found is not None:
                 return found
         return None
+
+    @cached_property
+    def _anywhere(self) -> tuple[int, ...]:
+        return tuple(place for place, row in enumerate(self.rows) if not row.anchors)
 
     @cached_property
     def _of_anchor(self) -> Mapping[str, tuple[int, ...]]:
@@ -150,12 +160,22 @@ def ranks_in(text: str) -> tuple[int, ...]:
 @cache
 def shipped_rows() -> CauseRows:
     """The rows of `causes.toml`."""
-    text = files("goodput_cli.events.text").joinpath("causes.toml").read_text("utf-8")
-    declared = tomllib.loads(text)
-    return CauseRows(tuple(_row(one, declared["values"]) for one in declared["row"]))
+    return CauseRows(tuple(_row(one, shipped_values()) for one in _shipped()["row"]))
 
 
-def _row(declared: Mapping[str, Any], values: Mapping[str, Mapping[str, Sequence[str]]]) -> CauseRow:
+@cache
+def shipped_values() -> Mapping[str, Mapping[str, tuple[str, str]]]:
+    """By field that `by` may name, what its values give: code and role."""
+    tables = _shipped()["values"].items()
+    return {by: {value: (said[0], said[1]) for value, said in values.items()} for by, values in tables}
+
+
+@cache
+def _shipped() -> Mapping[str, Any]:
+    return tomllib.loads(files("goodput_cli.events.text").joinpath("causes.toml").read_text("utf-8"))
+
+
+def _row(declared: Mapping[str, Any], values: Mapping[str, Mapping[str, tuple[str, str]]]) -> CauseRow:
     by = declared.get("by", "")
     return CauseRow(
         declared["name"],
@@ -165,7 +185,7 @@ def _row(declared: Mapping[str, Any], values: Mapping[str, Mapping[str, Sequence
         declared.get("code", UNKNOWN_CAUSE),
         declared.get("role", "root"),
         by,
-        {value: (said[0], said[1]) for value, said in values.get(by, {}).items()},
+        values.get(by, {}),
         declared.get("sample", ""),
     )
 

@@ -149,8 +149,8 @@ class Ruleset:
 
     @cached_property
     def reads_all(self) -> bool:
-        """Whether some rule has no literal, and is tried on every line."""
-        return any(not rule.anchor for rule in self.rules)
+        """Whether some rule or row has no literal, and is tried on every line."""
+        return any(not rule.anchor for rule in self.rules) or self.causes.reads_all
 
     @cached_property
     def anchors(self) -> Any:
