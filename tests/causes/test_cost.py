@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import re
 from pathlib import Path
 
 import pytest
 
 from goodput_cli.events.read import read_events
+from goodput_cli.events.text import scan, storms
 from goodput_cli.events.text.observer import Line, Observer
-from tests.causes.wordings import life
+from tests.causes.wordings import life, wordings
 
 
 @pytest.fixture
@@ -52,6 +55,42 @@ def test_a_storm_of_one_failure_is_one_observation(tmp_path: Path) -> None:
             )
     (one,) = read_events([str(tmp_path)]).table.observed.listed
     assert (one.count, len(one.ranks), one.code) == (20_000, 1024, "collective_timeout")
+
+
+def storm(lines: int) -> list[str]:
+    """A line of one failure by 64 ranks, again and again."""
+    return [
+        f"[rank{at % 64}]:[E301 10:20:{50 + at // 8000}.{at % 999:03d}000123 ProcessGroupNCCL.cpp:616] "
+        f"[Rank {at % 64}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={1000 + at % 9000}, "
+        f"OpType=ALLREDUCE, Timeout(ms)=600000) ran for {600000 + at % 99} milliseconds before timing out."
+        for at in range(lines)
+    ]  # fmt: skip
+
+
+def test_the_work_of_a_storm_does_not_grow_with_it(tmp_path: Path, looked_at: list[int]) -> None:
+    def work(lines: int) -> int:
+        looked_at.clear()
+        (tmp_path / "train.log").write_text("\n".join([*life(0, 10), *storm(lines)]) + "\n")
+        (one,) = read_events([str(tmp_path)]).table.observed.listed
+        assert (one.count, len(one.ranks)) == (lines, 64)
+        return len(looked_at)
+
+    assert work(40_000) <= work(4_000) + 2 * 64
+
+
+def test_what_a_storm_says_is_what_its_lines_say_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every last word that the tests know, each thirty times with other numbers, in any order, with steps between."""
+    rng = random.Random(3)
+    words = [line for one in wordings("failures") if not one.host_log for line in one.text.split("\n")]
+    said = [re.sub(r"\d", lambda _: str(rng.randrange(10)), line) for line in words for _ in range(30)]
+    said += [line for line in words for _ in range(20)] + storm(2000)
+    rng.shuffle(said)
+    steps = list(life(0, 10))
+    (tmp_path / "train.log").write_text("\n".join([*steps, *said[:9000], *life(30, 160), *said[9000:]]) + "\n")
+    monkeypatch.setattr(storms, "_ALIKE", 4)
+    seen = read_events([str(tmp_path)]).table.observed
+    monkeypatch.setattr(scan, "BEGINS", 1 << 60)
+    assert seen == read_events([str(tmp_path)]).table.observed
 
 
 def test_of_very_many_failures_the_first_and_the_last_are_kept(tmp_path: Path) -> None:

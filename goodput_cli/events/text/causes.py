@@ -121,6 +121,11 @@ class CauseRows:
                 return found
         return None
 
+    def first_of(self, text: str) -> CauseRow | None:
+        """The row that is tried first on a line."""
+        places = [place for anchor, places in self._of_anchor.items() if anchor in text for place in places]
+        return self.rows[min(places)] if places and not self._anywhere else None
+
     @cached_property
     def _anywhere(self) -> tuple[int, ...]:
         return tuple(place for place, row in enumerate(self.rows) if not row.anchors)

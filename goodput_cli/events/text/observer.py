@@ -22,6 +22,8 @@ MOST = 5_000
 """So many observations of a source are kept from its begin, and so many from its end."""
 _FOLLOWING = 1024
 """So many lines behind an echo may name tasks."""
+_SILENT = 1 << 16
+"""So many lines behind it begins, a traceback of a stream that has fallen silent says nothing more."""
 _ALIKE = 300
 """Lines are told apart by so many characters."""
 _CHAIN = 6
@@ -155,7 +157,18 @@ class _Following:
     of: Sighting
     read: Callable[[Sighting, str], bool]
     """Takes a line; whether further ones may follow."""
+    begun: int = 0
+    """The line behind which they stand."""
     seen: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Repeatable:
+    """What a line became that is counted when it is said again."""
+
+    of: Sighting
+    epoch: int
+    cleared: int
 
 
 class Observer:
@@ -168,6 +181,7 @@ class Observer:
         self._following: dict[str, _Following] = {}
         self._raised: dict[str, tuple[int, bool]] = {}  # by stream, where the last exception stood; then: chained
         self._folded: dict[tuple[object, ...], Sighting] = {}
+        self._cleared = 0
         self._fresh: list[Sighting] = []
         self._given = 0
         self._last: deque[Sighting] = deque(maxlen=MOST)
@@ -201,6 +215,7 @@ class Observer:
                 del self._following[line.stream]
             if more:
                 return None, True
+        self._give_up(line.number)
         agent = self._agents.get(line.stream)
         if TRACEBACK in line.text and line.stream not in self._tracebacks:
             self._begin(line, agent is not None)
@@ -220,6 +235,31 @@ class Observer:
         if found is None:
             return None, False
         return self._see(line, found, back), True
+
+    def repeatable(self, seen: Sighting | None) -> Repeatable | None:
+        """What a line just became, if one that says the same is counted to it."""
+        return None if seen is None or self.wants_more else Repeatable(seen, self.epoch, self._cleared)
+
+    def again(self, of: Repeatable | None, number: int) -> bool:
+        """Count a line that says what another one said; False: it has to be looked at."""
+        if of is None or self.wants_more or (of.epoch, of.cleared) != (self.epoch, self._cleared):
+            return False
+        if of.of.ordinary is not None:  # its process went on in between
+            return False
+        of.of.count += 1
+        of.of.last_line = number
+        if of.of.row == _WATCHDOG:
+            self._watchdog = of.of
+        return True
+
+    def _give_up(self, number: int) -> None:
+        """Wait no longer for lines of streams that have fallen silent."""
+        for stream, follow in list(self._following.items())[:1]:
+            if number - follow.begun > _FOLLOWING:
+                del self._following[stream]
+        for stream, block in list(self._tracebacks.items())[:1]:
+            if number - block.line > _SILENT:
+                del self._tracebacks[stream]
 
     def finish(self) -> None:
         """The end of the source: blocks that are open end."""
@@ -263,7 +303,7 @@ class Observer:
             self._agents[line.stream] = AgentBlock()
             return None, True
         self._raised[line.stream] = (line.number, False)
-        self._following[line.stream] = _Following(_NOBODY, self._is_chain(line.stream, line.number))
+        self._following[line.stream] = _Following(_NOBODY, self._is_chain(line.stream, line.number), line.number)
         return self._exception(line, block, *raised), True
 
     def _is_chain(self, stream: str, number: int) -> Callable[[Sighting, str], bool]:
@@ -345,12 +385,12 @@ class Observer:
         kept = self._keep(one)
         target = kept
         if found.row == "ray out of memory":
-            self._following[line.stream] = _Following(target, _of_ray)
+            self._following[line.stream] = _Following(target, _of_ray, line.number)
         elif found.row == "mpirun" and kept.exit is None:
-            self._following[line.stream] = _Following(target, _of_signal)
+            self._following[line.stream] = _Following(target, _of_signal, line.number)
         elif found.row in ("tasks unhealthy", "barrier") or "tasks are unhealthy" in line.text:
-            self._following[line.stream] = _Following(target, _of_tasks)
-        if found.row == "watchdog":
+            self._following[line.stream] = _Following(target, _of_tasks, line.number)
+        if found.row == _WATCHDOG:
             self._watchdog = target
         return target
 
@@ -418,6 +458,7 @@ class Observer:
             one.text = quoted(_STAMPED.sub("", one.text, count=1))
             if len(self._folded) > 4 * MOST:
                 self._folded.clear()
+                self._cleared += 1
             self._folded[key] = known = one
             self._fresh.append(one)
         else:
@@ -432,6 +473,7 @@ class Observer:
         return known
 
 
+_WATCHDOG = "watchdog"
 _MOST_RANKS = 65_536
 _NOBODY = Sighting(UNKNOWN_CAUSE, "context", "", "", "process", 0, "")
 

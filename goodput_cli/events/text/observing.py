@@ -25,6 +25,7 @@ from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 if TYPE_CHECKING:
     from goodput_cli.events.hints import Hints
     from goodput_cli.events.text.scan import Lines
+    from goodput_cli.events.text.storms import Kind
 
 
 _LOOKED_AT = frozenset({*ENDS, What.ALIVE, What.START, What.REINIT, What.IGNORE, What.CUSTOM})
@@ -76,15 +77,15 @@ class DocumentObserver:
         return self._observer.dropped
 
     def feed(self, block: Lines, first_line: int, hits: Sequence[int], said: Mapping[int, Sequence[Said]],
-             stamped: I64) -> list[Sighting]:  # fmt: skip
+             stamped: I64, kinds: Mapping[int, Kind]) -> list[Sighting]:  # fmt: skip
         """What is seen in a block. hits: lines that may say something, ascending. said: what the rules read. stamped:
-        lines with what looks like a stamp."""
+        lines with what looks like a stamp. kinds: of lines that many others are like."""
         if not hits and not self._observer.wants_more and not self._open and not self._watches:
             self._remember(block, stamped)
             return []
         begins = [at for at, ones in said.items() if any(one.what in _BEGINS for one in ones)]
         progress = sorted(at for at, ones in said.items() if any(one.what in _PROGRESS for one in ones))
-        consumed = self._visit(block, first_line, hits, progress)
+        consumed = self._visit(block, first_line, hits, progress, kinds)
         fresh = self._observer.fresh()
         stamps = _Stamps(block, stamped)
         for one in self._open:
@@ -114,7 +115,9 @@ class DocumentObserver:
             one.before = one.before or self._last_stamp
         return found
 
-    def _visit(self, block: Lines, first_line: int, hits: Sequence[int], progress: Sequence[int]) -> set[int]:
+    def _visit(
+        self, block: Lines, first_line: int, hits: Sequence[int], progress: Sequence[int], kinds: Mapping[int, Kind]
+    ) -> set[int]:
         """Show lines to the observer; those that are part of something."""
         observer, consumed, cursor = self._observer, set[int](), 0
         base, passed = observer.epoch, 0
@@ -126,18 +129,25 @@ class DocumentObserver:
                 passed += 1
             observer.epoch = base + passed
             if at < len(block) and cursor <= at:
-                self._show(block, at, first_line, consumed)
+                kind = kinds.get(at)
+                if kind is not None and observer.again(kind.of, first_line + int(block.number[at])):
+                    consumed.add(at)
+                else:
+                    seen = self._show(block, at, first_line, consumed)
+                    if kind is not None:
+                        kind.of = observer.repeatable(seen)
             cursor = max(cursor, at + 1)
         observer.epoch = base + len(progress)
         return consumed
 
-    def _show(self, block: Lines, at: int, first_line: int, consumed: set[int]) -> None:
+    def _show(self, block: Lines, at: int, first_line: int, consumed: set[int]) -> Sighting | None:
         raw = block.text(at)
         line = Line.of(raw, first_line + int(block.number[at]))
-        _, part = self._observer.take(line, lambda count: [block.text(row) for row in range(max(0, at - count), at)])
+        seen, part = self._observer.take(line, lambda count: [block.text(row) for row in range(max(0, at - count), at)])
         if part:
             consumed.add(at)
             self._needles[line.number] = _needle(raw)
+        return seen
 
     def _watch(self, block: Lines, first_line: int, consumed: set[int], begins: Sequence[int], stamps: _Stamps) -> None:
         """Find what stands behind the roots, up to the next start."""

@@ -17,16 +17,18 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.formats.base import Parsed
 from goodput_cli.events.json_documents import LONGEST_PREFIX, json_in
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
-from goodput_cli.events.text.marks import Mark, Rule, Said, TextPart, line_readings, linear, timed
+from goodput_cli.events.text.marks import Mark, Rule, Said, TextPart, asked_of, line_readings, linear, timed
 from goodput_cli.events.text.observer import is_kernel_log
 from goodput_cli.events.text.observing import DocumentObserver, may_say
 from goodput_cli.events.text.programs.progress_bars import thinned
 from goodput_cli.events.text.stamps import StampError, bare, candidates, stamp_of
+from goodput_cli.events.text.storms import BEGINS, Kind, Storms
 from goodput_cli.sources.base import RawBatch, Record
 
 LONGEST = 1 << 16
@@ -85,6 +87,10 @@ class Lines:
     def bytes_of(self, at: int, most: int) -> bytes:
         start = int(self.start[at])
         return self._data[start : min(int(self.end[at]), start + most)]
+
+    def columns(self, lines: I64, length: int) -> NDArray[np.uint8]:
+        """uint8[n, length]: the bytes of lines that have this length."""
+        return np.lib.stride_tricks.sliding_window_view(self._bytes, length)[self.start[lines]]
 
     def find(self, text: bytes, begin: int, end: int) -> int:
         """Where a text stands in some bytes of the block; -1: nowhere."""
@@ -197,6 +203,8 @@ class TextLines:
     source: str = ""
     by_line: bool = True
     _observer: DocumentObserver | None = None
+    _worth: int = 0
+    """How many lines were worth a look so far."""
     _by_host: bool = False
 
     def feed(self, batch: RawBatch) -> Parsed:
@@ -209,12 +217,24 @@ class TextLines:
         placed: list[tuple[int, Mark]] = []
         said: dict[int, Sequence[Said]] = {}
         worth: list[int] = []
-        for at in hits.tolist():
+        kinds: dict[int, Kind] = {}
+        compared = len(hits)
+        for place, at in enumerate(hits.tolist()):
+            if self._worth >= BEGINS and compared == len(hits) and not kinds:
+                compared = place
+                kinds = self._storms.kinds(block, hits[place:])
+            kind = kinds.get(at)
+            if kind is not None and kind.quiet:
+                worth.append(at)
+                continue
             number = batch.first_line + int(block.number[at])
             more, reason = self._read(block, at, number)
             said[at] = [mark.said for mark in more if mark.said is not None]
             if may_say(said[at], bool(more or reason)) and self._may_tell(block, at):
                 worth.append(at)
+                self._worth += 1
+                if kind is not None:
+                    kind.quiet = not (more or reason) and not any(asked_of(self.rules.rules, block.text(at)))
             if reason:
                 bad.append((number, reason))
             if more or reason:
@@ -225,7 +245,7 @@ class TextLines:
         marks = [mark for _, mark in thinned(sorted(placed, key=itemgetter(0)))]
         records, lines = _objects(block, batch.first_line)
         noise = block.count - len(np.unique(block.number[meant])) - len(records)
-        seen = self._observed.feed(block, batch.first_line, worth, said, stamped[0])
+        seen = self._observed.feed(block, batch.first_line, worth, said, stamped[0], kinds)
         if batch.first_line == 1:
             self._by_host = is_kernel_log(data[:SNIFFED].decode(errors="replace"))
         part = TextPart(marks, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host)
@@ -241,6 +261,10 @@ class TextLines:
     def _may_tell(self, block: Lines, at: int) -> bool:
         causes = self.rules.causes
         return bool(causes.rows) and causes.expression.search(block.bytes_of(at, LONGEST)) is not None
+
+    @cached_property
+    def _storms(self) -> Storms:
+        return Storms(self.rules)
 
     @property
     def _observed(self) -> DocumentObserver:
