@@ -1,6 +1,6 @@
-"""What the action of this repository (`action.yml`) says on GitHub: `action.py annotate JUNIT` an error annotation of
-each gate that failed, `action.py comment NAME FILE...` one comment on the pull request, written or brought up to date,
-with the heads of Markdown reports.
+"""What the action of this repository (`action.yml`) says on GitHub: `action.py annotate JUNIT [WHAT]` an error
+annotation of each gate that failed, with what it is judged against, `action.py comment NAME FILE...` one comment on the
+pull request, written or brought up to date, with the heads of Markdown reports.
 
 What it needs is in the environment, as the runner sets it, and GITHUB_TOKEN. A comment that cannot be written is said
 as a warning, and is no failure: the gate has its own exit code.
@@ -30,11 +30,11 @@ _ESCAPES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _IN_TEXT, _IN_TITLE = str.maketrans(_ESCAPES), str.maketrans({**_ESCAPES, ":": "%3A", ",": "%2C"})
 
 
-def annotate(junit: Path) -> None:
-    """An error for each test case that failed or could not be judged, in the runner's words."""
+def annotate(junit: Path, what: str = "") -> None:
+    """An error for each test case that failed or could not be judged, in the runner's words. what: follows its name."""
     for case in ElementTree.parse(junit).iter("testcase"):
         for outcome in (*case.iter("failure"), *case.iter("error")):
-            title = f"{case.get('name')}: {outcome.get('message')}".translate(_IN_TITLE)
+            title = f"{case.get('name')}{what and f' {what}'}: {outcome.get('message')}".translate(_IN_TITLE)
             print(f"::error title={title}::{(outcome.text or '').translate(_IN_TEXT)}")
 
 
@@ -126,8 +126,8 @@ def call(method: str, path: str, content: dict[str, str] | None = None) -> Any:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["annotate", junit]:
-            annotate(Path(junit))
+        case ["annotate", junit, *what] if len(what) < 2:
+            annotate(Path(junit), *what)
         case ["comment", name, *files] if files:
             comment(name, [Path(file) for file in files])
         case _:

@@ -211,14 +211,16 @@ def test_worse_than_the_baseline_fails(tmp_path: Path) -> None:
     ran = compare(tmp_path, report, baseline=LOG, fail_if_worse="\n goodput:-0.5pp \nwork_time:+50%\n")
     assert ran.code == 3
     (error,) = (line for line in ran.said.splitlines() if line.startswith("::error"))
-    assert error.startswith("::error title=worse than the baseline::threshold goodput:-0.5pp: FAILED (-1.08 pp")
+    assert error.startswith("::error title=goodput%3A-0.5pp against the baseline%3A -1.08 pp%2C limit -0.5 pp::")
+    assert "goodput fell by 1.08 points all the same" in error
+    assert "%0Aworse: recovery by 4.05" in error
     assert "comparison" in ran.outputs
 
 
 def test_a_baseline_that_is_not_there_is_said(tmp_path: Path) -> None:
     ran = compare(tmp_path, analyze(tmp_path, source=LOG).outputs["report"], baseline="nowhere%.json")
     assert (ran.code, "comparison" in ran.outputs) == (0, False)
-    assert "::warning title=goodput::no baseline at nowhere%25.json: nothing was compared\n" in ran.said
+    assert "::warning title=goodput::the file that baseline names is not there: nothing was compared\n" in ran.said
 
 
 @pytest.mark.parametrize("text", HOSTILE)
