@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from goodput_cli.api.options import ADVISE, ANALYZE, Records, Source, asked, split, split_advice, takes
+from goodput_cli.analysis.question import AdviceQuestion
+from goodput_cli.api.options import ADVISE, ANALYZE, Records, Source, asked, split, taken, takes
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def advise(
         raise UsageError("advice is about a whole job: leave start and end out, or name a run")
     price = price_of(accelerators, price_per_hour)
     expressions = [parse_advice(one) for one in thresholds]
-    question, of_job = split_advice(options)
+    question, of_job = taken(AdviceQuestion, options)
     said = told(question, price)
     analysis = analyze(sources, **of_job)
     return advise_analysis(analysis, said, question.death, question.save_ns, question.interval_now, expressions).advice

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Unpack
 
 from goodput_cli.analysis.question import BASELINE
-from goodput_cli.api.options import SHARED, Reading, Source, addresses, split, takes
+from goodput_cli.api.options import COMPARE, Reading, Sides, Source, addresses, split, taken, takes
 from goodput_cli.errors import NotEnoughData, UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.question import Question
     from goodput_cli.analysis.summary import Summary
     from goodput_cli.analysis.threshold import Expression
-    from goodput_cli.api.keywords import SharedOptions
+    from goodput_cli.api.keywords import CompareOptions
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
 
@@ -48,24 +48,21 @@ class PlannedSide:
     """Whether it is a further baseline."""
 
 
-@takes(SHARED)
+@takes(COMPARE)
 def compare(
     sources: Source | Sequence[Source],
     *others: Source,
     job_name: str | Sequence[str] = (),
     run: int | str | Sequence[int | str] = (),
-    baseline: Source | Sequence[Source] | None = None,
     changes: Sequence[Expression | str] = (),
-    **options: Unpack[SharedOptions],
+    **options: Unpack[CompareOptions],
 ) -> Comparison:
     """Analyse each side and hold the others against the baseline.
 
     sources, others: one a side: anything that `analyze` reads, or an answer that it saved as JSON; or a single one for
-    all sides. job_name, run: none, one for all logs, or one a side in the order of the sources. baseline: one of the
-    sources, or one more (then the last in that order); the first source by default. Three or more: a side differs where
-    it lies outside of what these differ by; the first is the one of all tables. changes: expressions such as
-    "goodput:-2pp", judged for every pair. The others are those of `goodput_cli.analyze`; they hold for logs, a saved
-    answer stays as it was made.
+    all sides. job_name, run: none, one for all logs, or one a side in the order of the sources. changes: expressions
+    such as "goodput:-2pp", judged for every pair. The others are those of `goodput_cli.analyze`; they hold for logs, a
+    saved answer stays as it was made.
 
     Raises UsageError before anything is read where the sides do not fit together, SourceError, NotEnoughData.
     """
@@ -73,7 +70,8 @@ def compare(
     from goodput_cli.analysis.compare.thresholds import parse_change
 
     expressions = [parse_change(one) if isinstance(one, str) else one for one in changes]
-    baselines = [] if baseline is None else addresses(baseline)
+    asked, of_all = taken(Sides, options)
+    baselines = addresses(asked.baseline)
     planned = plan_sides(
         addresses(sources) + addresses(others),
         [job_name] if isinstance(job_name, str) else job_name,
@@ -81,7 +79,7 @@ def compare(
         baselines[0] if baselines else None,
         baselines[1:],
     )
-    reading, question = split(options)
+    reading, question = split(of_all)
     sides = _with_own_names(list(_Reader(question, reading).sides(planned)))
     usual = [side for side, plan in zip(sides, planned, strict=True) if plan.usual]
     return compare_sides(

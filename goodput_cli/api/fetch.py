@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 import orjson
 
-from goodput_cli.api.options import FETCH, Source, addresses, split, takes
+from goodput_cli.api.options import FETCH, Keeping, Source, addresses, split, taken, takes
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
@@ -65,26 +65,23 @@ class _Fetched:
 def fetch(
     sources: Source | Sequence[Source],
     output: str | os.PathLike[str],
-    *,
-    update: bool = False,
-    force: bool = False,
     **options: Unpack[FetchOptions],
 ) -> Manifest:
     """Write everything that `sources` hold to `output` (`*.jsonl.gz`, `*.jsonl` or `*.parquet`), with its manifest.
 
-    update: add to an existing snapshot what is not in it. Of Cloud Logging only newer and late entries are read, of
-    other places everything is read and the new lines are kept; what is gone from the sources stays. force: replace an
-    existing file. The other arguments are those of `analyze`. What breaks off keeps what was read, marked incomplete,
-    but for a KeyboardInterrupt while files are read.
+    With `update`, only newer and late entries of Cloud Logging are read, of other places everything is, and the new
+    lines are kept; what is gone from the sources stays. The other arguments are those of `analyze`. What breaks off
+    keeps what was read, marked incomplete, but for a KeyboardInterrupt while files are read.
 
     Raises UsageError (the file exists, or the snapshot is of something else), SourceError, GoodputError.
     """
     path = Path(output)
     snapshot.check_name(path)
-    reading, _ = split(options)
+    keeping, of_reading = taken(Keeping, options)
+    reading, _ = split(of_reading)
     named = addresses(sources)
-    _check_is_no_source(path, named, reading.stdin, update=update)
-    before = _before(path, named, reading.job_name, update=update, force=force)
+    _check_is_no_source(path, named, reading.stdin, update=keeping.update)
+    before = _before(path, named, reading.job_name, keeping)
     uris = tuple(named) or (before.sources if before else ())
     wanted = _wanted(before, reading.wanted)
     fetched_ns = time.time_ns()
@@ -125,15 +122,15 @@ def _is_worth_keeping(uris: Sequence[str], error: BaseException) -> bool:
     return any(uri == STDIN or scheme_of(uri) != FILE_SCHEME or Path(uri).is_fifo() for uri in uris)
 
 
-def _before(path: Path, sources: Sequence[str], job_name: str | None, *, update: bool, force: bool) -> Manifest | None:
+def _before(path: Path, sources: Sequence[str], job_name: str | None, keeping: Keeping) -> Manifest | None:
     """The manifest of the snapshot to be updated. Raises UsageError where writing would destroy something."""
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; create it first")
-    if not path.exists() or (force and not update):
-        if update and not sources:
+    if not path.exists() or (keeping.force and not keeping.update):
+        if keeping.update and not sources:
             raise UsageError(f"{path}: there is no snapshot yet; name the SOURCE")
         return None
-    if not update:
+    if not keeping.update:
         raise UsageError(f"{path}: the file exists; --update adds what is new, --force replaces it")
     before = snapshot.read_manifest(path)
     if before is None:

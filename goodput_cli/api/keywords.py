@@ -11,6 +11,7 @@ from typing import BinaryIO, Literal, TypedDict
 
 from goodput_cli.accounting.rules import DataLoading
 from goodput_cli.analysis.question import Time
+from goodput_cli.api.options import Paths, Source
 from goodput_cli.sources.base import Progress
 from goodput_cli.vocabulary.when import Span, When
 
@@ -53,10 +54,14 @@ class LogOptions(TypedDict, total=False):
 
 
 class FetchOptions(LogOptions, total=False):
-    """How to read, and which job's log in Cloud Logging."""
+    """How to read, which job's log in Cloud Logging, and what becomes of an earlier snapshot."""
 
     job_name: str | None
     """The job; may be left out where the logs hold one."""
+    update: bool
+    """Add to an existing snapshot what is not in it."""
+    force: bool
+    """Replace an existing file."""
 
 
 class SharedOptions(LogOptions, total=False):
@@ -87,6 +92,14 @@ class SharedOptions(LogOptions, total=False):
     """The answer as it was known then: nothing that was logged later counts. None for all."""
 
 
+class CompareOptions(SharedOptions, total=False):
+    """The same, of runs side by side."""
+
+    baseline: Source | Sequence[Source] | None
+    """One of the sources, or one more (then the last side); the first source by default. Three or more: a side
+    differs where it lies outside of what these differ by; the first is the one of all tables."""
+
+
 class JobOptions(SharedOptions, total=False):
     """The same, of one job and one of its runs."""
 
@@ -96,6 +109,13 @@ class JobOptions(SharedOptions, total=False):
     """One run of a job name: a number from 1, or "last"; None for all."""
 
 
+class ReconcileOptions(JobOptions, total=False):
+    """The same, with the reference library beside it."""
+
+    timeout: float
+    """Seconds that the reference library may take."""
+
+
 class AnalyzeOptions(JobOptions, total=False):
     """The same, with rolling windows."""
 
@@ -103,6 +123,13 @@ class AnalyzeOptions(JobOptions, total=False):
     """Lengths of rolling windows: "1h", or ns; "auto" (0 here) for a round tenth of the window."""
     every: str | int | None
     """From the end of one rolling window to the next: "30m", or ns; None for the length of the shortest."""
+
+
+class WatchOptions(AnalyzeOptions, total=False):
+    """The same, of a log that grows."""
+
+    interval: float
+    """Seconds between two answers; longer where an answer takes longer."""
 
 
 class AdviseOptions(JobOptions, total=False):
@@ -157,3 +184,11 @@ class FleetOptions(SharedOptions, total=False):
     """Order of groups."""
     limit: int | None
     """Only the first N groups of a table."""
+    labels: Paths
+    """Team, cluster, accelerators, price … of jobs: CSV, JSON, JSONL or Parquet; earlier files win."""
+    sacct: Paths
+    """Allocations from `sacct --parsable2`."""
+    allocations: Paths
+    """Allocations from a table: job, start, end, accelerators."""
+    capacity: Paths
+    """What the fleet has: from, to, count, cluster, accelerator."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Source = str | os.PathLike[str]
 """A file, a glob, a folder, `-` for standard input, or an address such as gs://bucket/logs."""
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A file or several."""
 Records = Any
 """Events that a program has: a list of dicts, or a DataFrame of pandas or polars."""
 _ACCEPTED = "name a log file, a folder, a glob or an address, or give a DataFrame or a list of dicts of events"
@@ -32,6 +34,7 @@ LONGEST_LINE = 16
 """MiB: as `sources.blocks` has it, which is not imported for `--help`."""
 _read_mib = bounded(int, "is not a number of MiB; write a whole number from 1 to 4096", least=1, most=4096)
 Function = TypeVar("Function", bound=Callable[..., Any])
+Declaring = TypeVar("Declaring")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +124,51 @@ class Reading:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """What is compared with what."""
+
+    baseline: tuple[str, ...] = option(
+        (),
+        WHAT,
+        "The side to hold the others against; default: the first. Three or more show what usually differs.",
+        about="One of the sources, or one more (then the last side); the first source by default. Three or more: a "
+        "side differs where it lies outside of what these differ by; the first is the one of all tables.",
+        accepts="Source | Sequence[Source] | None",
+        metavar="SOURCE",
+        path=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Following:
+    """How a log that grows is followed."""
+
+    interval: float = option(
+        2.0,
+        "Out",
+        "Time between updates.  [default: 2]",
+        about="Seconds between two answers; longer where an answer takes longer.",
+        metavar="SECONDS",
+        read=bounded(
+            float, "is not an interval; write seconds from 0.1 to 86400, such as 5", least=0.1, most=DAY, unit=1
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keeping:
+    """What becomes of a snapshot that is there already."""
+
+    update: bool = option(
+        False,
+        "Out",
+        "Add what is new to a snapshot; SOURCE may be left out.",
+        about="Add to an existing snapshot what is not in it.",
+    )
+    force: bool = option(False, "Out", "Replace an existing file.")
+
+
 def addresses(sources: Any) -> list[str]:
     """One source or several, as texts. Raises UsageError for anything else."""
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
@@ -170,24 +218,32 @@ def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:
 
 LOG = Keywords.of("LogOptions", "How to read.", Reading, without=("job_name",))
 FETCH = Keywords.of(
-    "FetchOptions", "How to read, and which job's log in Cloud Logging.", Reading, base=LOG, only=("job_name",)
+    "FetchOptions",
+    "How to read, which job's log in Cloud Logging, and what becomes of an earlier snapshot.",
+    Reading,
+    Keeping,
+    base=LOG,
+    only=("job_name", "update", "force"),
 )
 SHARED = Keywords.of(
     "SharedOptions", "How to read and how to account.", Question, base=LOG, without=("run", "window", "every")
 )
+COMPARE = Keywords.of("CompareOptions", "The same, of runs side by side.", Sides, base=SHARED)
+
 JOB = Keywords.of(
     "JobOptions", "The same, of one job and one of its runs.", Reading, Question, base=SHARED, only=("job_name", "run")
 )
 ANALYZE = Keywords.of("AnalyzeOptions", "The same, with rolling windows.", Question, base=JOB, only=("window", "every"))
 
+WATCH = Keywords.of("WatchOptions", "The same, of a log that grows.", Following, base=ANALYZE)
 ADVISE = Keywords.of("AdviseOptions", "The same, of advice on the whole job.", AdviceQuestion, base=JOB)
 
 
-def split_advice(options: Mapping[str, Any]) -> tuple[AdviceQuestion, dict[str, Any]]:
-    """What is asked of advice, and the options that are about the job. Raises UsageError."""
-    of_job = dict(options)
-    typed = [(one, of_job.pop(one.keyword)) for one in declared(AdviceQuestion) if one.keyword in of_job]
-    return AdviceQuestion(**{one.name: one.value(value) for one, value in typed if value is not None}), of_job
+def taken(kind: type[Declaring], options: Mapping[str, Any]) -> tuple[Declaring, dict[str, Any]]:
+    """A dataclass that declares options, made of those that are given, and the other options. Raises UsageError."""
+    rest = dict(options)
+    typed = [(one, rest.pop(one.keyword)) for one in declared(kind) if one.keyword in rest]
+    return kind(**{one.name: one.value(value) for one, value in typed if value is not None}), rest
 
 
 def takes(keywords: Keywords) -> Callable[[Function], Function]:

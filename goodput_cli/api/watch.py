@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
-from goodput_cli.api.options import ANALYZE, Source, addresses, asked, split, takes
+from goodput_cli.api.options import WATCH, Following, Source, addresses, asked, split, taken, takes
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, SourceError
 from goodput_cli.events.decode import Decoder
@@ -29,7 +29,7 @@ from goodput_cli.vocabulary.when import AUTO
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis
     from goodput_cli.analysis.threshold import Expression
-    from goodput_cli.api.keywords import AnalyzeOptions
+    from goodput_cli.api.keywords import AnalyzeOptions, WatchOptions
 
 
 class LiveLog:
@@ -128,25 +128,24 @@ class Update:
     """Why it cannot."""
 
 
-@takes(ANALYZE)
-def watch(
-    sources: Source | Sequence[Source], *, interval: float = 2.0, **options: Unpack[AnalyzeOptions]
-) -> Generator[Update, None, None]:
+@takes(WATCH)
+def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -> Generator[Update, None, None]:
     """The analysis of growing sources, again and again, without an end; the first at once.
 
-    sources: files, globs, folders, gs://, cloud-logging://; only what is new in them is read. interval: s between two
-    answers; longer where an answer takes longer. as_of: by default the moment of each answer, so that time in which
-    nothing is logged counts. notice: takes what a person should know (a file was truncated, the network fails).
-    The others are those of `goodput_cli.analyze`; so are the errors, of the first answer only where it can go on.
+    sources: files, globs, folders, gs://, cloud-logging://; only what is new in them is read. as_of: by default the
+    moment of each answer, so that time in which nothing is logged counts. notice: takes what a person should know (a
+    file was truncated, the network fails). The others are those of `goodput_cli.analyze`; so are the errors, of the
+    first answer only where it can go on.
     """
-    of_now: AnalyzeOptions = {"as_of": "now", **options}
+    following, of_job = taken(Following, options)
+    of_now: AnalyzeOptions = {"as_of": "now", **of_job}  # type: ignore[typeddict-item]
     with closing(Watched(sources, **of_now)) as watched:
         while True:
             started = time.monotonic()
             changed = watched.look()
             yield _update(watched, changed)
             spent = time.monotonic() - started
-            time.sleep(max(interval - spent, spent, 0.0))  # half of one core at the most
+            time.sleep(max(following.interval - spent, spent, 0.0))  # half of one core at the most
 
 
 def _update(watched: Watched, changed: bool) -> Update:

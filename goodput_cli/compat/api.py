@@ -13,33 +13,39 @@ from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS
 from goodput_cli.accounting.columns import rows_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.api.analyze import analyze
-from goodput_cli.api.options import JOB, Source, takes
+from goodput_cli.api.options import JOB, Source, taken, takes
 from goodput_cli.compat.checkpoints import CheckpointReconciliation, reconcile_checkpoints
 from goodput_cli.compat.library import ask_library, require_library
 from goodput_cli.compat.reconcile import Reconciliation, events_seen
 from goodput_cli.compat.reconcile import reconcile as reconcile_log
+from goodput_cli.compat.rules import Asking
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import REFERENCE_LIBRARY
+from goodput_cli.vocabulary.option import Keywords
 
 if TYPE_CHECKING:
-    from goodput_cli.api.keywords import JobOptions
+    from goodput_cli.api.keywords import ReconcileOptions
 
 SLOW_EVENTS = 20_000
 """From how many events on the reference library takes so long that people should be told: it looks at every custom
 event for every step."""
 
 
-@takes(JOB)
+RECONCILE = Keywords.of("ReconcileOptions", "The same, with the reference library beside it.", Asking, base=JOB)
+
+
+@takes(RECONCILE)
 def reconcile(
-    sources: Source | Sequence[Source], *, timeout: float = 600.0, **options: Unpack[JobOptions]
+    sources: Source | Sequence[Source], **options: Unpack[ReconcileOptions]
 ) -> Reconciliation | CheckpointReconciliation:
     """Analyse a job, and set both accounts of it side by side with the rules that explain each difference.
 
-    timeout: seconds that the reference library may take. The others are those of `goodput_cli.analyze`, and so are the
-    errors. UsageError also where the reference library is needed and not installed, GoodputError when the time is
-    over. What the library itself refuses is part of the answer.
+    The options are those of `goodput_cli.analyze` and one more, and so are the errors. UsageError also where the
+    reference library is needed and not installed, GoodputError when the time is over. What the library itself refuses
+    is part of the answer.
     """
-    return reconcile_job(analyze(sources, **options), timeout)
+    asking, of_job = taken(Asking, options)
+    return reconcile_job(analyze(sources, **of_job), asking.timeout)
 
 
 def is_checkpoint_log(analysis: Analysis) -> bool:

@@ -1,10 +1,15 @@
-"""Why the reference library puts time elsewhere than we do: a rule for every way in which a second can move."""
+"""How the reference library is asked, and why it puts time elsewhere than we do: a rule for every way in which a second
+can move."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from goodput_cli.accounting.rules import HOW
 from goodput_cli.vocabulary.categories import Category, CategoryKey
+from goodput_cli.vocabulary.option import bounded, option
+from goodput_cli.vocabulary.when import ACCEPTED_DURATIONS
 
 _DOWN = (Category.RECOVERY.id, Category.UNDETERMINED.id, Category.QUEUED.id)
 _WASTED = Category.WASTED.id
@@ -23,6 +28,26 @@ _BETWEEN_STEPS = {
     Category.STALL.id: "stall_productive",
     _WASTED: "lost_productive",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """How the reference library is asked."""
+
+    timeout: float = option(
+        600.0,
+        HOW,
+        "How long the reference library may take.  [default: 10m]",
+        about="Seconds that the reference library may take.",
+        metavar="DURATION",
+        read=bounded(
+            float,
+            f"is not a length of time above 0; write one such as {ACCEPTED_DURATIONS}, or a number of seconds",
+            above=0,
+            most=9e9,
+            unit=1,
+        ),
+    )
 
 
 class Rule(NamedTuple):

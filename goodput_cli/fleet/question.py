@@ -222,11 +222,11 @@ class Tables:
         (),
         LABELS,
         "Team, cluster, accelerators, price … of jobs: CSV, JSON, JSONL or Parquet; earlier files win.",
-        metavar="FILE", path=True, read=os.fspath,
+        metavar="FILE", accepts="Paths", path=True, read=os.fspath,
     )  # fmt: skip
     """Who and what runs are."""
     sacct: tuple[str, ...] = option(
-        (), LABELS, "Allocations from `sacct --parsable2`.", metavar="FILE", path=True, read=os.fspath
+        (), LABELS, "Allocations from `sacct --parsable2`.", metavar="FILE", accepts="Paths", path=True, read=os.fspath
     )
     """What a scheduler held for them."""
     allocations: tuple[str, ...] = option(
@@ -234,13 +234,14 @@ class Tables:
         LABELS,
         "Allocations from a table: job, start, end, accelerators.",
         metavar="FILE",
+        accepts="Paths",
         path=True,
         read=os.fspath,
     )
     """The same from a table."""
     capacity: tuple[str, ...] = option(
-        (), LABELS, "What the fleet has: from, to, count, cluster, accelerator.", metavar="FILE", path=True,
-        read=os.fspath,
+        (), LABELS, "What the fleet has: from, to, count, cluster, accelerator.", metavar="FILE", accepts="Paths",
+        path=True, read=os.fspath,
     )  # fmt: skip
     """How many accelerators there are."""
 

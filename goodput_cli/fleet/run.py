@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from goodput_cli.api.options import JOB, SHARED, Reading, Source, addresses, readable, split, takes
+from goodput_cli.api.options import JOB, SHARED, Reading, Source, addresses, readable, split, taken, takes
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError
 from goodput_cli.fleet.passes.engine import Workers, expected_seconds, worker_count
 from goodput_cli.fleet.question import FleetQuestion, Grouping, Inventory, Tables
@@ -44,10 +44,7 @@ if TYPE_CHECKING:
     from goodput_cli.sources.base import Document
 
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
-
-FLEET = Keywords.of("FleetOptions", "How to read, how to account, and how to add up.", Grouping, base=SHARED)
+FLEET = Keywords.of("FleetOptions", "How to read, how to account, and how to add up.", Grouping, Tables, base=SHARED)
 
 
 @takes(FLEET)
@@ -55,31 +52,23 @@ def fleet_report(
     sources: Source | Sequence[Source],
     *,
     jobs: Sequence[str] = (),
-    labels: Paths = (),
-    sacct: Paths = (),
-    allocations: Paths = (),
-    capacity: Paths = (),
     workers: int | Workers | None = None,
     store: str | os.PathLike[str] | None = None,
     **options: Unpack[FleetOptions],
 ) -> FleetReport:
     """Read the logs, account for every run of every job, and add them up.
 
-    jobs: globs; only jobs whose names match one. labels, sacct, allocations, capacity: files with what logs do not say
-    (docs/fleet.md). workers: how many processes, None for as many as pay, or `Workers` with a dask cluster; the answer
-    is the same. store: a folder in which results are kept and found again. Other options are those of `Grouping` by
-    name, and those of `goodput_cli.jobs` but `job_name` and `run`; times are absolute. `FleetReport.total` has the
-    whole, `weeks`, `sizes` and `groups` its parts, `runs` a row a run, and `not_analysed` what is in none of them.
+    jobs: globs; only jobs whose names match one. workers: how many processes, None for as many as pay, or `Workers`
+    with a dask cluster; the answer is the same. store: a folder in which results are kept and found again. Times are
+    absolute. `FleetReport.total` has the whole, `weeks`, `sizes` and `groups` its parts, `runs` a row a run, and
+    `not_analysed` what is in none of them.
 
     Raises UsageError (also with file and line in a table), SourceError where nothing can be listed, NotEnoughData
     where no run lies in the window, and GoodputError where the store or the scheduler cannot be used.
     """
-    rest: dict[str, Any] = dict(options)
-    typed = [(one, rest.pop(one.keyword)) for one in declared(Grouping) if one.keyword in rest]
-    grouping = Grouping(**{one.name: one.value(value) for one, value in typed if value is not None})
+    tables, rest = taken(Tables, options)
+    grouping, rest = taken(Grouping, rest)
     question = FleetQuestion(grouping, *split(rest), tuple(jobs))
-    given = {"labels": labels, "sacct": sacct, "allocations": allocations, "capacity": capacity}
-    tables = Tables(**{one.name: one.value(given[one.name]) for one in declared(Tables)})
     folder = None if store is None else Path(store)
     return report_on(question, addresses(sources), tables, _workers(workers), folder)
 

@@ -14,6 +14,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.api import options
+from goodput_cli.compat.api import RECONCILE
 from goodput_cli.fleet.run import FLEET
 from goodput_cli.vocabulary.option import Declared, Keywords
 from tests.support.markdown_docs import updating
@@ -32,11 +33,15 @@ from typing import BinaryIO, Literal, TypedDict
 
 from goodput_cli.accounting.rules import DataLoading
 from goodput_cli.analysis.question import Time
+from goodput_cli.api.options import Paths, Source
 from goodput_cli.sources.base import Progress
 from goodput_cli.vocabulary.when import Span, When
 '''
 QUOTE, DOUBLE = "'", '"'
-ALL = (options.LOG, options.FETCH, options.SHARED, options.JOB, options.ANALYZE, options.ADVISE, FLEET)
+ALL = (
+    options.LOG, options.FETCH, options.SHARED, options.COMPARE, options.JOB, RECONCILE, options.ANALYZE, options.WATCH,
+    options.ADVISE, FLEET,
+)  # fmt: skip
 
 
 def class_of(keywords: Keywords) -> Iterator[str]:
@@ -65,9 +70,9 @@ def test_editors_complete_what_the_options_say() -> None:
 @pytest.mark.parametrize(
     ("name", "keywords"),
     [
-        ("analyze", options.ANALYZE), ("advise", options.JOB), ("compare", options.SHARED), ("jobs", options.JOB),
-        ("fleet_report", FLEET), ("check", options.JOB), ("reconcile", options.JOB), ("fetch", options.FETCH),
-        ("watch", options.ANALYZE),
+        ("analyze", options.ANALYZE), ("advise", options.ADVISE), ("compare", options.COMPARE), ("jobs", options.JOB),
+        ("fleet_report", FLEET), ("check", options.JOB), ("reconcile", RECONCILE), ("fetch", options.FETCH),
+        ("watch", options.WATCH),
     ],
 )  # fmt: skip
 def test_a_function_shows_each_of_its_options(name: str, keywords: Keywords) -> None:

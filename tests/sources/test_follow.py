@@ -262,7 +262,7 @@ def test_a_bucket_gives_new_objects_and_new_versions(bucket: Bucket) -> None:
 def test_watch_counts_the_time_in_which_nothing_was_logged(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.touch()
-    updates = watch(path, interval=0.0)
+    updates = watch(path, interval=0.1)
     assert next(updates).waiting
     path.write_bytes(log_lines(*range(50)))
     later(path)

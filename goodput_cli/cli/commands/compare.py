@@ -9,8 +9,8 @@ import click
 
 from goodput_cli.analysis.compare.thresholds import parse_change
 from goodput_cli.analysis.threshold import Expression
-from goodput_cli.cli.group import FILE
-from goodput_cli.cli.options import CommandLine, GroupedCommand, option, shared_options, threshold_options
+from goodput_cli.api.options import Sides
+from goodput_cli.cli.options import CommandLine, GroupedCommand, options_of, shared_options, threshold_options
 from goodput_cli.cli.session import open_sheet_session
 
 if TYPE_CHECKING:
@@ -49,28 +49,21 @@ if TYPE_CHECKING:
         "run": "One run of a job name: once, or once a side.",
     }
 )
-@option(
-    "What",
-    "--baseline",
-    metavar="SOURCE",
-    type=FILE,
-    multiple=True,
-    help="The side to hold the others against; default: the first. Three or more show what usually differs.",
-)
+@options_of(Sides, "sides")
 @threshold_options(parse_change, holds="Exit with 3 if EXPR holds for a side.")
 def compare(
     line: CommandLine,
     job_name: tuple[str, ...],
     run: tuple[str, ...],
+    sides: Sides,
     thresholds: tuple[Expression, ...],
-    baseline: tuple[str, ...],
 ) -> int:
     """Show runs side by side, and what made the difference.
 
     The first SOURCE is the baseline. What the same work took comes first, then goodput's rise or fall, category by
     category, in points that add up.
     """
-    named = (*line.sources, *(one for one in dict.fromkeys(baseline) if one not in line.sources))
+    named = (*line.sources, *(one for one in dict.fromkeys(sides.baseline) if one not in line.sources))
     session = open_sheet_session(replace(line, sources=named), job_name, offers=("chart", "published"))
     from goodput_cli.analysis.compare.phrases import auto_cautions, threshold_lines
     from goodput_cli.analysis.compare.sheet import compare_sheet
@@ -79,7 +72,7 @@ def compare(
     with session.reading() as reading:
         options: SharedOptions = reading
         comparison = compare_sides(
-            session.sources, job_name=job_name, run=run, baseline=baseline or None, changes=thresholds, **options
+            session.sources, job_name=job_name, run=run, baseline=sides.baseline, changes=thresholds, **options
         )
     return session.finish(
         compare_sheet(comparison),

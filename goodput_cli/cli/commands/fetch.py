@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from goodput_cli.api.options import Keeping
 from goodput_cli.cli.console import print_message, print_messages, print_safely, reading_progress
-from goodput_cli.cli.options import CommandLine, GroupedCommand, option, shared_options
+from goodput_cli.cli.options import CommandLine, GroupedCommand, option, options_of, shared_options
 from goodput_cli.cli.session import CLOUD_LOGGING, Verbosity, remarks
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound
@@ -32,11 +33,10 @@ _OF_ANSWERS = ("run", "timezone", "mapping", "year", "clock_start", "tensorboard
 )
 @shared_options("What", output=False, leave_out=_OF_ANSWERS)
 @option("Out", "--output", "-o", metavar="FILE", required=True, help="*.jsonl.gz, *.jsonl or *.parquet.")
-@option("Out", "--update", is_flag=True, help="Add what is new to a snapshot; SOURCE may be left out.")
-@option("Out", "--force", is_flag=True, help="Replace an existing file.")
+@options_of(Keeping, "keeping")
 @option("Out", "--quiet", "-q", is_flag=True, help="Nothing on standard error but errors.")
 @option("Out", "--no-progress", is_flag=True, help="No progress bar.")
-def fetch(line: CommandLine, output: str, update: bool, force: bool, quiet: bool, no_progress: bool) -> int:
+def fetch(line: CommandLine, output: str, keeping: Keeping, quiet: bool, no_progress: bool) -> int:
     """Keep a local snapshot of logs that every command reads.
 
     SOURCE is anything that analyze reads; with none, the job's log in Cloud Logging. A manifest beside the file says
@@ -45,10 +45,11 @@ def fetch(line: CommandLine, output: str, update: bool, force: bool, quiet: bool
     from goodput_cli.api.fetch import fetch as fetch_logs
 
     options = cast("FetchOptions", dict(line.library))
-    sources = _sources(list(line.sources), options.get("job_name"), update=update)
+    sources = _sources(list(line.sources), options.get("job_name"), update=keeping.update)
     with reading_progress(wanted=not (quiet or no_progress), then="writing") as progress:
         options |= {"progress": progress, "notice": None if quiet else print_safely}
-        manifest = fetch_logs(sources, output, update=update, force=force, **options)
+        options |= {"update": keeping.update, "force": keeping.force}
+        manifest = fetch_logs(sources, output, **options)
     if not quiet:
         span = f"{_instant(manifest.start)} - {_instant(manifest.end)} UTC" if manifest.start else "no events"
         held = f"{plural(manifest.lines, 'line')}, {span}, from {' '.join(manifest.sources)}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from goodput_cli.cli.console import print_safely, waiting
-from goodput_cli.cli.options import LENGTH, CommandLine, GroupedCommand, option, shared_options
+from goodput_cli.cli.options import CommandLine, GroupedCommand, options_of, shared_options
 from goodput_cli.cli.session import open_sheet_session
-from goodput_cli.vocabulary.when import NS_PER_SECOND
+from goodput_cli.compat.rules import Asking
 
 
 @click.command(
@@ -27,16 +27,8 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
     are set beside the documented formula of the resiliency calculator.""",
 )
 @shared_options(leave_out=("start", "end"))
-@option(
-    "How",
-    "--timeout",
-    metavar="DURATION",
-    type=LENGTH,
-    default="10m",
-    show_default=True,
-    help="How long the reference library may take.",
-)
-def reconcile(line: CommandLine, timeout: int) -> int:
+@options_of(Asking, "asking")
+def reconcile(line: CommandLine, asking: Asking) -> int:
     """Show goodput here and by the reference library, and why.
 
     Both accounts stand side by side, and every difference is worked out from the same events: which of its
@@ -55,7 +47,7 @@ def reconcile(line: CommandLine, timeout: int) -> int:
             f"The reference library goes through {events} events one by one; this may take minutes (see --timeout)."
         )
     with waiting("the reference library computes", wanted=session.shows_progress):
-        both = reconcile_job(analysis, timeout / NS_PER_SECOND)
+        both = reconcile_job(analysis, asking.timeout)
     if isinstance(both, Reconciliation):
         return session.finish(reconcile_sheet(analysis, both), analysis.diagnostics)
     return session.finish(reconcile_checkpoints_sheet(analysis, both), analysis.diagnostics)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
+from goodput_cli.api.options import Following
 from goodput_cli.cli.console import (
     page_of_terminal,
     print_messages,
@@ -21,12 +22,11 @@ from goodput_cli.cli.console import (
     raise_what_was_lost,
     write_output,
 )
-from goodput_cli.cli.options import FORMAT, Checked, CommandLine, GroupedCommand, option, shared_options
+from goodput_cli.cli.options import FORMAT, CommandLine, GroupedCommand, option, options_of, shared_options
 from goodput_cli.cli.session import Once, Verbosity, remarks, sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.base import is_binary, load_renderer
-from goodput_cli.vocabulary.option import bounded
 from goodput_cli.vocabulary.text import safe, safe_lines
 
 if TYPE_CHECKING:
@@ -39,12 +39,6 @@ _LAST_NOTICES = 3
 
 class _NobodyReads(Exception):
     """The reader of standard output closed it (as `head` does)."""
-
-
-INTERVAL = Checked(
-    "seconds",
-    bounded(float, "is not an interval; write seconds from 0.1 to 86400, such as 5", least=0.1, most=86_400, unit=1),
-)
 
 
 @click.command(
@@ -61,11 +55,11 @@ INTERVAL = Checked(
     whenever lines arrived; --format json writes one line an update.""",
 )
 @shared_options(output=False)
-@option("Out", "--interval", metavar="SECONDS", type=INTERVAL, default=2.0, help="Time between updates.  [default: 2]")
+@options_of(Following, "following")
 @option("Out", "--updates", metavar="N", type=click.IntRange(min=1), help="End after N updates.")
 @option("Out", "--format", "format_", metavar="FORMAT", type=FORMAT, default="table", help="table, json, markdown …")
 @option("Out", "--quiet", "-q", is_flag=True, help="No diagnostics.")
-def watch(line: CommandLine, interval: float, updates: int | None, format_: str, quiet: bool) -> int:
+def watch(line: CommandLine, following: Following, updates: int | None, format_: str, quiet: bool) -> int:
     """Follow a running job: the answer is redrawn as it grows.
 
     SOURCE is a file, a glob, a folder, gs:// or cloud-logging://. Only what is new is read; a file may be truncated,
@@ -78,7 +72,7 @@ def watch(line: CommandLine, interval: float, updates: int | None, format_: str,
     on_screen = sys.stdout.isatty() and format_ == "table"
     options: JobOptions = {**line.library, "notice": notices.append if on_screen else print_safely}
     options["as_of"] = options.get("as_of") or "now"
-    answers = watch_logs(sources, interval=interval, **options)
+    answers = watch_logs(sources, interval=following.interval, **options)
     raise_again()
     show = _screen(notices, ", ".join(sources), quiet) if on_screen else _stream(format_, quiet)
     with suppress(_NobodyReads), show as showing:
