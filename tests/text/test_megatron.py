@@ -142,6 +142,17 @@ def test_the_first_iteration_of_a_process_is_not_counted_twice(tmp_path: Path) -
     assert found == {"productive": 80, "program_startup": 9}
 
 
+def test_a_load_before_the_loop_is_of_the_process_that_loops(tmp_path: Path) -> None:
+    """A log of which only some lines were kept has no line of the initialization: the load is still the first sign of
+    the new process, and no process of its own that died before it trained."""
+    kept = ("loaded checkpoint", "start of training step", "iteration  ", "failed", "launching")
+    log = FIRST + "[2026-03-01 10:05:00.000000] launching\n" + SECOND
+    text = "".join(line for line in log.splitlines(keepends=True) if any(word in line for word in kept))
+    analysis = analysed(written(tmp_path / "llm", kept_out=text))
+    assert (analysis.job.attempts, len(analysis.disruptions)) == (2, 1)
+    assert "restart_without_start" not in codes(analysis)
+
+
 def test_progress_txt_alone_is_a_checkpoint_log(tmp_path: Path) -> None:
     log = "".join(
         f"2025-02-24 {time}\tJob ID: {job}\t# GPUs: 8\t{what}\n"

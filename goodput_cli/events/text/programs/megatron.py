@@ -259,11 +259,25 @@ class _Process:
         self._initialising = None
 
     def _on_looping(self, mark: Mark) -> None:
-        self._flush_load(mark)
-        if self._stage == 2:
-            self._add(mark, What.PREP, mark.time, edge=Edge.END)
+        before = self._stage
         if self._begins(3):
-            self._add(mark, What.START, mark.time)
+            self._start_in_loop(mark)
+            return
+        self._flush_load(mark)
+        if before == 2:
+            self._add(mark, What.PREP, mark.time, edge=Edge.END)
+
+    def _start_in_loop(self, mark: Mark) -> None:
+        """A log whose lines of initialization are missing: a load before the loop is of the process that loops."""
+        before = len(self._out)
+        self._flush_load(mark)
+        loads = self._out[before:]
+        if loads and loads[0].stamp is None and loads[0].time == loads[0].end:  # its time is that of a line before
+            loads = [replace(loads[0], time=mark.time, end=mark.time)]
+        first = loads[0] if loads else mark
+        del self._out[before:]
+        self._add(first, What.START, first.time)
+        self._out += loads
 
     def _on_loaded(self, mark: Mark) -> None:
         self._loading.append(mark)
