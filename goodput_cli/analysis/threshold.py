@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.option import bounded_text
 
 Dimension = Literal["share", "ratio", "time", "count", "losses"]
 """What is measured: time that has a share of the whole; a share of something else; a plain time; a number; a number of
@@ -29,9 +30,11 @@ COMPARISONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 POINTS, PERCENT = "pp", "%"
-VALUE = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
+_LONGEST = 1000
+"""Characters of an expression."""
+VALUE = re.compile(rf"\s*(\S.*?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
 """`NAME OP VALUE[UNIT]`, in four groups."""
-CHANGE = re.compile(rf"\s*(.+)\s*(:)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
+CHANGE = re.compile(rf"\s*(\S.*)(:)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
 """`NAME:CHANGE[UNIT]`, in four groups; the sign of the change says whether a fall or a rise is meant."""
 
 
@@ -112,6 +115,7 @@ def parse(text: str, subject: Subject, *, fails: bool = True) -> Expression:
 
     `UsageError`: not an expression, an unknown name, a unit that the name cannot have.
     """
+    bounded_text(text, _LONGEST)
     every = _EVERY.match(text) if subject.groups else None
     match = subject.shape.fullmatch(text, every.end() if every else 0)
     if match is None:
@@ -143,7 +147,7 @@ def read(text: str, subject: Subject, *, fails: bool = True) -> Expression:
 
 def read_fail_under(text: str, subject: Subject) -> Expression:
     """`--fail-under PCT`, which is `goodput<PCT`. `UsageError` if it is not a number."""
-    number = text.strip().removesuffix(PERCENT).strip()
+    number = bounded_text(text).strip().removesuffix(PERCENT).strip()
     if not re.fullmatch(NUMBER, number):
         raise UsageError(f"{text!r} is not a percentage; write a number such as 85 or 92.5")
     if PERCENT not in text:

@@ -27,7 +27,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT
 from goodput_cli.report.base import is_format, no_such_format
 from goodput_cli.vocabulary import option as declare
-from goodput_cli.vocabulary.option import Declared, bounded, read_length
+from goodput_cli.vocabulary.option import Declared, bounded, bounded_text, read_length
 
 if TYPE_CHECKING:
     from goodput_cli.api.keywords import JobOptions
@@ -68,7 +68,7 @@ class Checked(click.ParamType[Any]):
         if not isinstance(value, str):
             return value
         try:
-            return self._read(value)
+            return self._read(bounded_text(value))
         except UsageError as error:
             self.fail(str(error), param, ctx)
 

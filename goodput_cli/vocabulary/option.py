@@ -10,6 +10,7 @@ Numbers and lengths of time as options take them: read in one way, each with its
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from fractions import Fraction
@@ -101,11 +102,18 @@ class Declared:
             return not argument
         if self.option.choices and argument not in self.option.choices:
             raise UsageError(f"{self.names[0]} is {' or '.join(self.option.choices)}, not {argument!r}")
-        read = self.option.read or (lambda value: value)
+        read = self._read
         if not self.several:
             return read(argument)
         values = argument if isinstance(argument, list | tuple) else [argument]
         return tuple(dict.fromkeys(map(read, values)))
+
+    def _read(self, given: Any) -> Any:
+        """One value of the field. `UsageError` if what was given is none."""
+        read = self.option.read
+        if read is None:
+            return given
+        return read(given if read in (str, os.fspath) else bounded_text(given))
 
     def typed(self, value: Any) -> str:
         """The value of the field as one would type it; on or off for a flag."""
@@ -195,6 +203,17 @@ class Keywords:
         """All of them; what no command has stands last."""
         every = (*(self.base.all if self.base else ()), *self.own)
         return tuple(sorted(every, key=lambda one: not one.option.group))
+
+
+LONGEST_TEXT = 4096
+"""Characters of a value that is read by a pattern. Nobody types more, and a file of settings may hold any number."""
+
+
+def bounded_text(given: Any, most: int = LONGEST_TEXT) -> Any:
+    """What was given. `UsageError` for a text that is too long to be meant."""
+    if isinstance(given, str) and len(given) > most:
+        raise UsageError(f"{given[:40]!r}… has {len(given)} characters; at most {most} are read")
+    return given
 
 
 T = TypeVar("T")

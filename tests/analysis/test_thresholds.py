@@ -225,3 +225,17 @@ def test_no_text_raises_anything_but_wrong_usage(text: str) -> None:
     for parse in (parse_threshold, parse_fail_under):
         with contextlib.suppress(UsageError):
             parse(text)
+
+
+@pytest.mark.parametrize("text", [" " * 500_000, "goodput" + " " * 500_000 + "<", "any(" * 250_000, "x" * 1001 + "<1"])
+def test_an_expression_of_any_length_takes_no_time(text: str) -> None:
+    """A file of settings may hold it; blanks alone took the cube of their number."""
+    with pytest.raises(UsageError, match="characters; at most 1000 are read"):
+        read_threshold(text)
+
+
+@pytest.mark.parametrize("blanks", [0, 990])
+def test_blanks_around_an_expression_cost_nothing(blanks: int) -> None:
+    assert read_threshold(" " * blanks + "goodput<90").name == "goodput"
+    with pytest.raises(UsageError, match="is not a threshold"):
+        read_threshold(" " * blanks + "goodput")

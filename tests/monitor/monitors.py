@@ -37,12 +37,13 @@ def ended(path: Path, steps: int = 10) -> Path:
 class Job:
     """A job that runs now, and logs."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str = "job") -> None:
         self.path = path
+        self.name = name
 
     def add(self, **fact: Any) -> None:
         with self.path.open("a", encoding="utf-8") as stream:
-            stream.write(Recorder().add(**fact).lines[0] + "\n")
+            stream.write(Recorder().add(**{"job_name": self.name, **fact}).lines[0] + "\n")
 
     def start(self) -> None:
         self.add(job_start_time=time.time())

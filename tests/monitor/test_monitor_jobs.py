@@ -18,17 +18,6 @@ from tests.monitor.monitors import Endpoint, Job, beside, monitor, samples, star
 from tests.support.waiting import until
 
 
-class Named(Job):
-    """A job with a name of its own, which runs now and logs."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        super().__init__(path)
-        self.name = name
-
-    def add(self, **fact: Any) -> None:
-        super().add(**{"job_name": self.name, **fact})
-
-
 def long_ago(path: Path, name: str, steps: int = 10, ago: float = 86_400.0) -> Path:
     """The log of a job that ended cleanly so many seconds ago: a start-up of 100 s, steps of 10 s."""
     start = time.time() - ago - 100 - 10 * steps
@@ -46,8 +35,8 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 def test_jobs_come_and_go_and_each_has_its_own_figures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two jobs, one of two files; a third begins later; one crashes and comes back; all end."""
     (folder / "logs").mkdir()
-    one, other = Named(folder / "logs/a.jsonl", "one"), Named(folder / "logs/b.jsonl", "other")
-    late, endpoint = Named(folder / "logs/c.jsonl", "late"), Endpoint(capsys)
+    one, other = Job(folder / "logs/a.jsonl", "one"), Job(folder / "logs/b.jsonl", "other")
+    late, endpoint = Job(folder / "logs/c.jsonl", "late"), Endpoint(capsys)
 
     def play() -> None:
         one.start()
@@ -86,7 +75,7 @@ def test_a_broken_log_stops_none_of_the_others(folder: Path, capsys: pytest.Capt
     Path("logs/loop.jsonl").symlink_to("loop.jsonl")
     Path("logs/noise.jsonl").write_bytes(os.urandom(5000) + b"\n{\n")
     Path("logs/alone.jsonl").write_text('{"job_name": "alone", "job_start_time": 1.7e9}\n')
-    job = Named(folder / "logs/a.jsonl", "a")
+    job = Job(folder / "logs/a.jsonl", "a")
     job.start()
     job.steps(0, 3)
     sources = ["logs/loop.jsonl", "logs", "nowhere.jsonl"]
@@ -105,7 +94,7 @@ def test_a_broken_log_stops_none_of_the_others(folder: Path, capsys: pytest.Capt
 def test_a_question_that_does_not_fit_a_job_leaves_that_one_out(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second = Named(folder / "a.jsonl", "a"), Named(folder / "b.jsonl", "b")
+    first, second = Job(folder / "a.jsonl", "a"), Job(folder / "b.jsonl", "b")
     for job in (first, first, second):
         job.start()
         job.steps(0, 3)
@@ -125,7 +114,7 @@ def test_jobs_that_ended_long_ago_are_let_go_beside_one_that_runs(
     for number in range(5):
         long_ago(Path(f"logs/{number}.jsonl"), f"old-{number}")
     long_ago(Path("logs/recent.jsonl"), "recent", ago=120)
-    job = Named(folder / "logs/z.jsonl", "runs")
+    job = Job(folder / "logs/z.jsonl", "runs")
     job.start()
     job.steps(0, 2)
     asked = ["--publish", "json:m.json", "--interval", "0.1", "--updates", "8", "-q"]
@@ -189,7 +178,7 @@ def test_labels_differ_and_who_has_a_plain_name_keeps_it() -> None:
 
 def test_many_names_cost_little(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """20,000 names with an event each do not keep the job from being followed, and are not all said."""
-    job = Named(folder / "a.jsonl", "a")
+    job = Job(folder / "a.jsonl", "a")
     job.start()
     with Path("a.jsonl").open("a") as stream:
         stream.writelines(f'{{"job_name": "n{n}", "job_start_time": {2e9 + n}}}\n' for n in range(20_000))
@@ -200,7 +189,7 @@ def test_many_names_cost_little(folder: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_process_is_ended_with_a_last_update_of_every_job(folder: Path) -> None:
-    first, second = Named(folder / "a.jsonl", "a"), Named(folder / "b.jsonl", "b")
+    first, second = Job(folder / "a.jsonl", "a"), Job(folder / "b.jsonl", "b")
     for job in (first, second):
         job.start()
         job.steps(0, 3)

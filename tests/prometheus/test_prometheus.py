@@ -69,7 +69,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def prometheus(folder: Path) -> Iterator[Prometheus]:
-    """Scrapes a monitor of a job that runs, as docs/dashboards says, but every second."""
+    """Scrapes a monitor of two jobs that run, as docs/dashboards says, but every second."""
+    other = Job(folder / "other.jsonl", "other")
+    other.start()
+    other.steps(0, 20)
     job = Job(folder / "run.jsonl")
     job.start()
     job.add(active_slices=2, total_slices=4, available_slices=4, elastic_slice_counts_timestamp=1.7e9)
@@ -86,13 +89,13 @@ def prometheus(folder: Path) -> Iterator[Prometheus]:
         *("prometheus", "--config.file=prometheus.yaml", "--storage.tsdb.path=data", "--log.level=error"),
         f"--web.listen-address=127.0.0.1:{port}",
     ]
-    with started("run.jsonl", *targets, *more, cwd=folder) as monitor:
+    with started("run.jsonl", "other.jsonl", *targets, *more, cwd=folder) as monitor:
         with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             found = Prometheus(port)
             try:
                 job.add(goodput_event="checkpoint_saved", goodput_time=_time(), step=10)
                 job.steps(21, 30)
-                until(lambda: found.answers('goodput_last_step{job="goodput"} == 30'))
+                until(lambda: found.answers('goodput_last_step{job="goodput", job_name="job"} == 30'))
                 until(lambda: found.answers("count_over_time(goodput_last_step[5m]) > 2"))
                 yield found
             finally:
@@ -118,8 +121,9 @@ def test_every_series_is_kept_as_it_was_served(prometheus: Prometheus, folder: P
     kept = prometheus.query('{job="goodput", __name__=~"goodput_.+"}')
     served = {name for name, _ in samples((folder / "m.prom").read_text(encoding="utf-8"))}
     assert {series["metric"]["__name__"] for series in kept} >= served
-    (ratio,) = prometheus.query("goodput_ratio")
-    assert ratio["metric"] == {**ratio["metric"], "job_name": "job", "job": "goodput"}
+    ratios = [one["metric"] for one in prometheus.query("goodput_ratio")]
+    assert sorted(one["job_name"] for one in ratios) == ["job", "other"]
+    assert {one["job"] for one in ratios} == {"goodput"}
     parts = prometheus.query("sum(goodput_category_seconds) / sum(goodput_window_seconds)")
     assert float(parts[0]["value"][1]) == pytest.approx(1)
 
@@ -130,7 +134,8 @@ def test_the_rules_are_evaluated_without_an_error(prometheus: Prometheus) -> Non
     assert {rule["health"] for rule in rules} == {"ok"}
     assert {rule["name"] for rule in rules} == {rule["alert"] for rule in alert_rules()}
     gate = next(rule for rule in rules if rule["name"] == "GoodputGate")
-    assert gate["state"] == "pending"  # the job has just begun: it is below 99 %
+    assert gate["state"] == "pending"  # the jobs have just begun: they are below 99 %
+    assert {one["labels"]["job_name"] for one in gate["alerts"]} == {"job", "other"}
 
 
 @pytest.mark.parametrize(

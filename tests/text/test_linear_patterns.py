@@ -26,8 +26,8 @@ METHODS = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "f
 
 FILES = [file for file in sorted(PACKAGE.rglob("*.py")) if "\nimport re\n" in file.read_text(encoding="utf-8")]
 BOUNDED = {
-    "analysis.threshold:VALUE": "an expression that a person types",
-    "analysis.threshold:CHANGE": "an expression that a person types",
+    "analysis.threshold:VALUE": "an expression of at most 1000 characters",
+    "analysis.threshold:CHANGE": "an expression of at most 1000 characters",
     r"events.mappings.patterns:'\\[\\?.*?\\?\\]'": "a template of a mapping, of 4000 characters at the most",
     r"events.mappings.registry:'\\(\\?P?<\\w+>|\\[[^]]*\\]|\\\\.'": "a pattern that a person wrote",
     "events.mappings.draft.text:f'{words.EVAL}|{words.PREP}|{words.SAVE}|{words.RESUME}'": "60 characters",
