@@ -294,7 +294,10 @@ def _check_device(path: str, status: os.stat_result) -> None:
 
 
 def _is_terminal(path: str) -> bool:
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:  # /dev/tty of a process without a terminal
+        return False
     try:
         return os.isatty(descriptor)
     finally:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -149,6 +150,8 @@ def follow(uris: Sequence[str], context: ReadContext) -> list[Follower]:
     if STDIN in paths:
         raise UsageError("-: standard input cannot be followed; name the file that the log is written to")
     for path in filter(os.path.exists, map(local_path, paths)):
+        if not (os.path.isfile(path) or os.path.isdir(path)):
+            raise UsageError(_no_file(path))
         _refuse_tracker(path)
     files: list[Follower] = [FileFollower([local_path(path) for path in paths], context)] if paths else []
     return files + [_remote(uri, context) for uri in uris if scheme_of(uri) != FILE_SCHEME]
@@ -274,10 +277,19 @@ def _identity_of(status: os.stat_result) -> Identity:
 
 
 def _opened(path: str) -> int:
+    """A descriptor of a file. Raises SourceError, also for what is none: a pipe in its place must not be waited for."""
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise SourceError(_no_file(path))
+    return descriptor
+
+
+def _no_file(path: str) -> str:
+    return f"{shown_path(path)}: is no file, and cannot be followed; name the file that the log is written to"
 
 
 class BucketFollower:

@@ -236,6 +236,21 @@ def test_what_cannot_be_followed(tmp_path: Path) -> None:
         LiveLog([str(tmp_path / "none.jsonl")]).look()
 
 
+def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, a device without an end; and a pipe that has taken a log's place."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(UsageError, match="is no file, and cannot be followed"):
+            LiveLog([str(path)])
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(log_lines(1))
+    log = LiveLog([str(path)])
+    path.rename(tmp_path / "run.jsonl.1")
+    os.mkfifo(path)
+    with pytest.raises(SourceError, match="is no file"):
+        log.look()
+
+
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     monkeypatch.setattr(following, "REMOTE_SECONDS", 0.0)
