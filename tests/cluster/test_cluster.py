@@ -35,6 +35,7 @@ from tests.support.fleet_processes import (
     workers_of,
 )
 from tests.support.fleets import make_fleet
+from tests.support.waiting import until
 
 JOBS = 200
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of other packages, in other processes
@@ -258,6 +259,17 @@ def test_ctrl_c_ends_everything(folder: Path, moment: float | None) -> None:
     while (left := left_behind(folder, process.pid)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
+
+
+def test_a_worker_that_starts_slowly_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine it takes longer than the patience for one that is gone; its process is there from the start."""
+    monkeypatch.setattr(clusters, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", 0.4)  # less than a process of dask needs
+    monkeypatch.setattr(clusters, "_STARTS_LONGER", 1000)
+    with open_dask(1, Workers(), tmp_path) as engine:
+        until(lambda: any(one.is_alive() for one in list(engine._client.cluster.workers.values())))
+        engine._last_process = engine._last_worker = time.monotonic()
+        assert list(engine.run(sum, iter([[1, 2]]))) == [([1, 2], 3)]
 
 
 def test_workers_that_are_all_gone_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

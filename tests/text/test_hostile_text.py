@@ -87,8 +87,9 @@ def test_what_does_not_fit_into_any_calendar_breaks_nothing(line: str) -> None:
     assert {10, 20, 30, 40, 50} <= set(steps.tolist())
 
 
-def test_a_throughput_that_is_no_number_is_left_out() -> None:
-    bad = GOOD.replace(" |\n", " | throughput per GPU (TFLOP/s/GPU): 4.1.2 |\n")
+@pytest.mark.parametrize("throughput", ["4.1.2", "1" * 400])
+def test_a_throughput_that_is_no_number_is_left_out(throughput: str) -> None:
+    bad = GOOD.replace(" |\n", f" | throughput per GPU (TFLOP/s/GPU): {throughput} |\n")
     assert sorted(read(bad).table.step[read(bad).table.step > 0].tolist()) == [10, 20, 30, 40, 50]
 
 

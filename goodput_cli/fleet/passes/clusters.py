@@ -56,17 +56,19 @@ class Dask:
         workers: int,
         memory: int | None,
         patience: float | None = None,
-        start_again: Callable[[], None] = lambda: None,
+        start_again: Callable[[], bool] = lambda: False,
     ) -> None:
-        """workers, memory: see `Engine`. patience: seconds without any worker after which none is to be hoped for;
-        None: wait for ever. start_again: starts workers that were lost while they started."""
+        """workers, memory: see `Engine`. patience: seconds without any worker process after which none is to be hoped
+        for, and ten times that where processes start but none gets to work; None: wait for ever. start_again: starts
+        workers that were lost while they started, and says whether any process is on its way."""
         self._client = client
         self.address = address
         self.workers = workers
         self.memory = memory
         self._patience = patience
         self._start_again = start_again
-        self._alone_since: float | None = None
+        self._last_process = self._last_worker = time.monotonic()
+        """When any was seen: a process that starts, or a worker that works."""
         self._finished: SimpleQueue[Future] = SimpleQueue()
 
     def run(
@@ -126,14 +128,15 @@ class Dask:
             return set()
 
     def _look_for_workers(self) -> None:
-        """Raises GoodputError where there has been none for too long."""
-        self._start_again()
-        if self._patience is None or self._client.scheduler_info(n_workers=-1)["workers"]:
-            self._alone_since = None
+        """Raises GoodputError where there has been none for too long. A process that starts counts as one for long: on
+        a machine that is busy with other things it takes a minute."""
+        starts, now = self._start_again(), time.monotonic()
+        works = self._patience is None or bool(self._client.scheduler_info(n_workers=-1)["workers"])
+        self._last_process = now if starts or works else self._last_process
+        self._last_worker = now if works else self._last_worker
+        if self._patience is None:
             return
-        now = time.monotonic()
-        self._alone_since = now if self._alone_since is None else self._alone_since
-        if now - self._alone_since > self._patience:
+        if max(now - self._last_process, (now - self._last_worker) / _STARTS_LONGER) > self._patience:
             raise GoodputError("no worker process is left, and none starts again; --workers 1 does without")
 
     def _result(self, future: Future) -> Any:
@@ -159,6 +162,8 @@ def is_gone(address: str) -> GoodputError:
 _PATIENCE_SECONDS = 60.0
 """How long a worker that died may take to be there again. A cluster of somebody else may have to wait for its
 machines."""
+_STARTS_LONGER = 10
+"""So many times that is waited for processes that start."""
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """As dask has it, but for memory that is freed: it is not given back at once, to be asked for again by the next line.
 That were ten times as many page faults."""
@@ -231,13 +236,15 @@ def _cluster(memory: int, folder: str, security: Security) -> LocalCluster:
     )
 
 
-def _start_again(cluster: LocalCluster, count: int) -> None:
-    """A worker that was lost while it started is started once more; later, dask does that itself."""
+def _start_again(cluster: LocalCluster, count: int) -> bool:
+    """A worker that was lost while it started is started once more; later, dask does that itself. Whether any process
+    is there, be it that it only starts."""
     lost = [name for name, one in list(cluster.workers.items()) if one.status in (Status.failed, Status.closed)]
     for name in lost:
         cluster.workers.pop(name, None)
     if lost:
         cluster.scale(count)
+    return any(one.is_alive() for one in list(cluster.workers.values()))
 
 
 def _leave(started: list[Any], strangers: set[Any]) -> None:

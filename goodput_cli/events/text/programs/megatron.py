@@ -23,6 +23,8 @@ _TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"
 EVAL_LABEL = "EVAL_STEP"
 _LATE_NS = 300 * NS_PER_SECOND
 _UNITS = {"ms": 0.001, "s": 1.0}
+_MOST_DIGITS = 32
+"""Of a throughput: an int of hundreds has no float."""
 _PHASES = {
     "before library-setup": "launched",
     "after megatron is initialized": "initialized",
@@ -36,7 +38,8 @@ def _iteration(found: Any) -> Said:
     each = duration(found["each"], _UNITS[found["unit"]])
     step, total = whole(found["step"]), whole(found["total"])
     said = Said(NAME, What.STEP, step, step_time=each, name="iteration", detail=(("total", total),))
-    throughput = number(found["throughput"]) if found["throughput"] else None
+    digits = found["throughput"] or ""
+    throughput = number(digits) if 0 < len(digits) <= _MOST_DIGITS else None
     if throughput is not None:
         said.metrics["tflops"] = float(throughput)
         said.detail += (("unit", "TFLOP/s"),)
