@@ -1,9 +1,13 @@
-"""`--help` of every command comes at once: it imports nothing that takes long."""
+"""`--help` of every command comes at once, for it imports nothing that takes long, and fits a terminal."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+
+import pytest
+
+from goodput_cli.cli.main import COMMANDS, run
 
 _HEAVY = {"numpy", "pandas", "pyarrow", "msgspec", "vl_convert", "jinja2", "google.cloud", "grpc", "boto3", "dask"}
 _ALL_HELP = f"""
@@ -21,3 +25,12 @@ def test_no_help_imports_what_takes_long() -> None:
     done = subprocess.run([sys.executable, "-c", _ALL_HELP], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stderr.split()[0]) > 10
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
+def test_help_fits_80_columns(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*command, "--help"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []

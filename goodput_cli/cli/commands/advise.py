@@ -34,7 +34,6 @@ if TYPE_CHECKING:
       goodput advise run.jsonl --save-seconds 5s --mtbf 6h
       goodput advise run.jsonl --fail-if 'advice.gain_low>1pp' -o advice.md
 
-    \b
     Changes of --what-if: save-every=100 (steps) or =10m, save-cost=/2 or =5s,
     async=BLOCKING[,LATENCY], restore, restart, down, queue, startup, data, stalls and
     evals =/2, =0 or a length, spares=60s, failures=/2, restart-from=newest. All of

@@ -34,11 +34,10 @@ if TYPE_CHECKING:
     Examples:
       goodput analyze run.jsonl
       goodput analyze logs/ more/*.jsonl.gz -j llm-7b --from -2h
-      goodput analyze run.jsonl --reference-step-time 2.5 -o report.json -o report.md
+      goodput analyze run.jsonl --reference-step-time 2.5 -o report.json -o out.md
       goodput analyze run.jsonl -o segments.parquet -o run.events.parquet
-      goodput analyze run.jsonl --fail-under 85 --fail-if 'wasted_progress_from_disruption>5%'
+      goodput analyze run.jsonl --fail-under 85 --fail-if 'step_stall>5%'
 
-    \b
     TIME is ISO-8601, now, -2h (before the end), +30m (after the start) or attempt:3.
     EXPR is NAME OP VALUE[UNIT]: goodput, a category, custom:LABEL, disruptions,
     steps.p99 or insight:hang, compared (< <= > >= == !=) with a value in %, s, m or h.

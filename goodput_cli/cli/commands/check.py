@@ -40,7 +40,6 @@ if TYPE_CHECKING:
       goodput check --mapping my.toml train.log --rejects refused.csv
       goodput check --mapping my.toml --explain train.log:120
 
-    \b
     error lost data, warning may change a number, info changes none. Exits with 5 if
     there is an error or a warning; with --strict also if there is an info; with 4 if
     no event could be read; else with 0. With --mapping also with 5 if a sample of it

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
       goodput compare run.jsonl -j llm-7b -j llm-7b-restarted
       goodput compare run.jsonl --run 1 --run 2
       goodput compare a.jsonl b.jsonl c.jsonl --baseline b.jsonl -o compare.md
-      goodput compare new.jsonl --baseline mon.jsonl --baseline tue.jsonl --baseline wed.jsonl
+      goodput compare d.json --baseline a.json --baseline b.json --baseline c.json
 
-    \b
     A side is anything that analyze reads, or the JSON that `analyze -o FILE.json`
     saved, told by what is in it. One SOURCE with several --job-name or --run is that
     log on every side. Options of How and When hold for the logs; saved JSON stays as
     it was made. A --baseline that is not named as SOURCE is one more side, the last
     one for --job-name and --run.
+
     EXPR is NAME:CHANGE[UNIT]: goodput:-2pp (fell by more than 2 points),
     steps.p99:+10% (rose by more than a tenth), mean_downtime:+5m, disruptions:+2;
     each is judged for every side against the baseline. work_time is the window over the

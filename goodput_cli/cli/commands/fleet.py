@@ -39,7 +39,6 @@ if TYPE_CHECKING:
       goodput fleet logs/ --store results/ -o site/
       goodput fleet logs/ --labels labels.csv --fail-if 'any(team):goodput<70'
 
-    \b
     Goodput is by chip time: accelerators x time. Where nobody says how many a run
     holds, it is by time alone, and the report says so. Times are absolute: they
     hold for all jobs. -o with a / at its end writes a site: a page for all, and one

@@ -49,12 +49,11 @@ def _target(text: str) -> Address:
     epilog="""\b
     Examples:
       goodput monitor run.jsonl --publish http://:9464
-      goodput monitor logs/ -j llm-7b --publish tensorboard:tb --publish prom:goodput.prom
+      goodput monitor logs/ --publish tensorboard:tb --publish prom:goodput.prom
       goodput monitor run.jsonl --publish gcm:my-project --window 1d --window 3d
       goodput monitor 'logs/*.jsonl' --publish http://:9464 --forever
       goodput monitor run.jsonl --publish json:goodput.jsonl --updates 1
 
-    \b
     TARGET is prom:FILE, json:FILE, http://HOST:PORT, otlp:URL, webhook:URL,
     tensorboard:DIR or gcm:PROJECT. Exits with 0 when all jobs have ended or after
     SIGTERM, 1 if a target did not take the last update, 3 if a threshold failed in

@@ -19,7 +19,6 @@ from goodput_cli.compat.rules import Asking
       goodput reconcile logs/ -j llm-7b --as-of now
       goodput reconcile checkpoints.jsonl --reference-step-time 2.5
 
-    \b
     Recorder logs are given to ml-goodput-measurement itself, which needs
     pip install '.[reconcile]' in a checkout. It takes some 20 s for 10^6 lines, and much
     longer with custom events or where several hosts report every step. A job without

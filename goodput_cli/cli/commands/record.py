@@ -29,10 +29,9 @@ class _Time(click.ParamType[Any]):
     epilog="""\b
     Examples:
       goodput record scheduled -j llm-7b --sink logs/run.jsonl
-      goodput record checkpoint_saved -j llm-7b --step 500 --sink gs://my-logs/runs
+      goodput record checkpoint_saved --step 500 --sink gs://my-logs/runs
       goodput record terminated --reason SIGTERM
 
-    \b
     TYPE is scheduled, started, step_finished, checkpoint_saved, checkpoint_loaded,
     preemption_notice, terminated, crashed, stopped, finished or heartbeat; the
     names of the resiliency library (user_scheduled, job_started) are taken too.

@@ -39,7 +39,6 @@ _SORT_KEYS = ("start", "name", "goodput", "events", "length")
       goodput rolling run.jsonl --window 1h --window 4h --every 10m
       goodput rolling logs/ -j llm-7b --from -12h --window 30m -o rolling.csv
 
-    \b
     Windows end every E, counted from the start of the job (or --from); the last one
     ends at its end (or --to). A window looks back W from its end, cut only to the
     job. Where E is W, which is the default, they tile the job and add up to it.""",
@@ -85,7 +84,6 @@ def _category(text: str) -> str:
       goodput timeline run.jsonl --category step_stall --category custom:EVAL_STEP
       goodput timeline run.jsonl --format json | jq '.segments[0]'
 
-    \b
     Tables show a run of alike steps as one row; JSON and CSV hold every segment.
     Disruptions are numbered from 1 in time order.""",
 )
@@ -147,12 +145,11 @@ def timeline(
     epilog="""\b
     Examples:
       goodput disruptions run.jsonl
-      goodput disruptions run.jsonl --from -1d --accelerators 256 --price-per-hour 2.50
-      goodput disruptions logs/ -j llm-7b --format json | jq '.reliability.mtbf_seconds'
+      goodput disruptions run.jsonl --accelerators 256 --price-per-hour 2.50
+      goodput disruptions logs/ --format json | jq '.reliability.mtbf_seconds'
       goodput disruptions run.jsonl -o disruptions.csv
       goodput disruptions logs/ --by cause
 
-    \b
     A disruption belongs to the window in which the attempt's last sign of life lies;
     its amounts are always whole. Its cost is lost training, downtime and starting
     again, without the time in the queue. Every row cites the log lines that show it.""",
@@ -190,7 +187,6 @@ def disruptions(line: CommandLine, price: Price | None, by: By | None) -> int:
       goodput steps logs/ -j llm-7b --format json | jq '.slow_regimes'
       goodput steps run.jsonl -o slowest.csv
 
-    \b
     A step time lies between two recorded steps of one attempt. The ideal step time is
     the mean of those up to median + 3 x MAD. A slow regime is a stretch in which the
     level of the step time moved up by more than 5 % and stayed, 24 steps at least;
@@ -232,7 +228,6 @@ def steps(line: CommandLine, slowest: int) -> int:
       goodput jobs logs/ --from 2026-01-12 --to 2026-01-13
       goodput jobs logs/ --format json | jq -r '.jobs[].name'
 
-    \b
     --from, --to, --as-of and --run count for each job; a job of which nothing lies in
     the window, or that has no two events at different times, is listed without
     goodput. Sorted by start; --sort goodput puts the worst first.""",

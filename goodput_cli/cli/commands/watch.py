@@ -50,7 +50,6 @@ class _NobodyReads(Exception):
       goodput watch gs://bucket/logs/llm-7b --format json >> goodput.jsonl
       goodput watch run.jsonl --updates 1 --as-of now
 
-    \b
     Ends with Ctrl-C. Without a terminal, each update is written below the one before,
     whenever lines arrived; --format json writes one line an update.""",
 )
