@@ -25,7 +25,7 @@ from goodput_cli.accounting.columns import distinct, run_heads, union
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling import Rolling, default_window, rolling
 from goodput_cli.analysis.step_curve import Buckets, StepCurve, extremes, first_of_each, thinned, whole_curve
-from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
+from goodput_cli.analysis.step_times import TimedSteps, timed_steps
 from goodput_cli.arrays import F64, I64, Rows
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, Category

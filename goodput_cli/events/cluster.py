@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.observations import ALLOCATED, quoted
+from goodput_cli.events.observations import ALLOCATED, Sighting, quoted
 from goodput_cli.events.text.blocks import exception_in, raised
 from goodput_cli.events.text.causes import CauseRows, by_exit, shipped_rows
 from goodput_cli.events.text.marks import TextPart
-from goodput_cli.events.text.observer import Sighting
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.causes import CAUSES, KILLED, UNKNOWN_CAUSE, Role

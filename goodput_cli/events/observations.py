@@ -14,10 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from goodput_cli.events.text.stamps import Stamp
 from goodput_cli.vocabulary.causes import Role
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 Speaker = Literal["process", "launcher", "scheduler", "pod", "kernel"]
 """Who says it. `kernel` and `pod` speak of hosts and pods, also of those of other jobs."""
+TOLERANCE_NS = 5 * NS_PER_SECOND
+"""How far the clocks of two processes may differ."""
+EARLIEST, LATEST = -(1 << 62), 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +161,92 @@ def quoted(text: str) -> str:
 def _is_seen(char: str) -> bool:
     kind = unicodedata.category(char)
     return kind[0] != "C" and kind not in ("Zl", "Zp")
+
+
+def same_process(one: Observation, other: Observation) -> bool:
+    if one.pid is not None and other.pid is not None:
+        return one.pid == other.pid
+    if one.rank is not None and other.rank is not None:
+        return one.rank == other.rank or any(one.rank == rank for rank, _ in other.ranks)
+    if one.rank is not None:
+        return any(one.rank == rank for rank, _ in other.ranks)
+    return one.source == other.source and one.stream == other.stream
+
+
+def same_rank(root: Observation, one: Observation) -> bool:
+    if root.pid is not None and one.pid is not None:
+        return root.pid == one.pid
+    if root.rank is not None and one.rank is not None:
+        return root.rank == one.rank
+    return False
+
+
+def precedes(one: Observation, other: Observation) -> bool:
+    if one.source == other.source and one.stream == other.stream and one.rank is not None and one.rank == other.rank:
+        return one.line < other.line
+    return latest(one) + TOLERANCE_NS < earliest(other)
+
+
+def earliest(one: Observation) -> int:
+    return EARLIEST if one.lo is None else one.lo
+
+
+def latest(one: Observation) -> int:
+    return LATEST if one.hi is None else one.hi
+
+
+def same_host(one: str, other: str) -> bool:
+    """Whether two names are of one host: in lower case, in full or the first label. `node1` is not `node10`."""
+    one, other = one.lower(), other.lower()
+    if not one or not other:
+        return False
+    return one == other or (("." not in one or "." not in other) and one.split(".")[0] == other.split(".")[0])
+
+
+def may_be_same_host(one: str, other: str) -> bool:
+    return not one or not other or same_host(one, other)
+
+
+@dataclass(slots=True)
+class Sighting:
+    """An observation before its time is known, put together line by line; what its fields mean, `Observation` says."""
+
+    code: str
+    role: Role
+    text: str
+    row: str
+    speaker: Speaker
+    line: int
+    stream: str
+    stamp: Stamp | None = None
+    before: Stamp | None = None
+    behind: Stamp | None = None
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str = ""
+    device: str = ""
+    pid: int | None = None
+    exit: int | None = None
+    peer: str = ""
+    suspects: list[int] = field(default_factory=list)
+    waited_ns: int | None = None
+    ranks: dict[int, int] = field(default_factory=dict)
+    hosts: dict[str, int] = field(default_factory=dict)
+    count: int = 1
+    last_line: int = 0
+    unhandled: bool = False
+    garbled: bool = False
+    ends: bool = False
+    ordinary: int | None = None
+    late: Stamp | None = None
+    first: bool = False
+    before_steps: str = ""
+    process: str = ""
+    own_life: str = ""
+    job: str = ""
+    identity: str = ""
+    entry: int = -1
+
+
+CHANGED_WITH_TIME = frozenset({"suspects", "ranks", "hosts", "late"})
+"""Fields of both that an observation has in another form. All others that have one name are the same."""

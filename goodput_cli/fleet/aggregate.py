@@ -8,20 +8,18 @@ What one run adds to a fleet: its amounts by week and by group, and what of it t
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import nsmallest
 from typing import Any
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.why import TOLERANCE_NS
 from goodput_cli.analysis.insights.passages import listed_name, of_a_host
 from goodput_cli.diagnostics.diagnostic import Diagnostic, severity_of
+from goodput_cli.events.observations import TOLERANCE_NS
 from goodput_cli.fleet.allocations import (
     Allocation,
     Capacity,
@@ -40,6 +38,8 @@ from goodput_cli.fleet.sums import (
     PRODUCTIVE,
     QUEUED,
     SLOWDOWN,
+    Calendar,
+    CauseAmounts,
     HostDeath,
     HostKey,
     HostSums,
@@ -49,66 +49,6 @@ from goodput_cli.fleet.sums import (
 )
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import NS_PER_HOUR
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Week:
-    """A week, or what of it lies in the window."""
-
-    name: str
-    """`2026-W05`."""
-    start: int
-    end: int
-    """ns since 1970 UTC, inside the window."""
-    full_ns: int
-    """Length of the whole week."""
-
-    @property
-    def partial(self) -> bool:
-        """Whether the window holds only a part of it."""
-        return self.end - self.start < self.full_ns
-
-
-class Calendar:
-    """A window [start, end) (ns since 1970 UTC) and the weeks in it."""
-
-    def __init__(self, start: int, end: int, zone: tzinfo) -> None:
-        self.start, self.end = start, end
-        self.weeks = weeks_of(start, end, zone)
-        self._edges = [start, *(week.end for week in self.weeks)]
-
-    def edges(self, start: int, end: int) -> list[int]:
-        """The instants at which weeks begin inside [start, end)."""
-        return self._edges[bisect_right(self._edges, start) : bisect_left(self._edges, end)]
-
-    def week_at(self, instant: int) -> int:
-        """Position of the week that holds an instant of the window."""
-        return bisect_right(self._edges, instant) - 1
-
-
-def weeks_of(start: int, end: int, zone: tzinfo) -> list[Week]:
-    """The weeks of [start, end) (ns), in order."""
-    return list(_weeks(start, end, zone))
-
-
-def _weeks(start: int, end: int, zone: tzinfo) -> Iterator[Week]:
-    day = (_EPOCH + timedelta(microseconds=start // 1000)).astimezone(zone).date()
-    monday = day - timedelta(days=day.weekday())
-    while (begin := _midnight(monday, zone)) < end:
-        following = monday + timedelta(days=7)
-        stop = _midnight(following, zone)
-        year, number, _ = monday.isocalendar()
-        if stop > start:
-            yield Week(f"{year}-W{number:02d}", max(begin, start), min(stop, end), stop - begin)
-        monday = following
-
-
-def _midnight(day: date, zone: tzinfo) -> int:
-    moment = datetime.combine(day, time(), zone).astimezone(UTC)
-    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
-
 
 _LIGHT = (
     "job", "run", "runs", "start_ns", "end_ns", "last_event_ns", "events", "documents", "formats", "attempts", "ended",
@@ -424,24 +364,6 @@ def add_allocation(allocation: Allocation, calendar: Calendar, weekly: dict[int,
             weekly[number].allocated += held * count
             weekly[number].waiting += waited * count
             weekly[number].asked += allocation.waiting_since is not None
-
-
-@dataclass
-class CauseAmounts:
-    """Failures of one cause."""
-
-    failures: int = 0
-    runs: int = 0
-    """Runs that had some."""
-    lost: int = 0
-    """What they lost (ns): wasted + downtime + restart."""
-    lost_chip: int = 0
-    """The same in chip time, where the number of accelerators is known."""
-
-    def add(self, other: CauseAmounts) -> None:
-        """Add the failures of another run."""
-        for one in fields(CauseAmounts):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
 
 @dataclass

@@ -1,4 +1,5 @@
-"""What moved goodput from one week to the next, in points that add up to the change: by category, and by run.
+"""The weeks of a fleet, and what moved goodput from one to the next, in points that add up to the
+change: by category, and by run.
 
 Goodput is what is left of a week's time once everything that was lost is taken from it. So a category costs the share
 of the week that went to it, a run the share that was lost in it, and what either costs more or less than the week
@@ -15,7 +16,7 @@ from typing import Annotated
 
 from goodput_cli.analysis.written import written
 from goodput_cli.fleet.aggregate import RECENT_WEEKS, Fleet
-from goodput_cli.fleet.rows import CHANGE_TABLE, ChangeRow
+from goodput_cli.fleet.rows import CHANGE_TABLE, ChangeRow, WeekRow, category_name, category_rows, known_hours
 from goodput_cli.fleet.sums import Sums, percent, quantile
 from goodput_cli.vocabulary.categories import Category
 
@@ -108,3 +109,40 @@ def _runs(of_runs: Sequence[Counter[str]], of_all: Sequence[Counter[str]], whole
     ]
     yield from named
     yield from _rows("run", rest, whole)
+
+
+def week_rows(fleet: Fleet, weeks: Sequence[Sums]) -> list[WeekRow]:
+    """The weeks of the fleet. weeks: the sums of each."""
+    rows: list[WeekRow] = []
+    usual = quantile((Fraction(one.counted) for one in weeks), Fraction(1, 2)) or Fraction(0)
+    before: Fraction | None = None
+    for week, sums in zip(fleet.calendar.weeks, weeks, strict=True):
+        enough = is_enough(sums, sums.counted, usual)
+        goodput = sums.goodput
+        change = goodput - before if enough and goodput is not None and before is not None else None
+        worst = sums.worst()
+        drawn = sums.time_goodput if goodput is None else goodput
+        rows.append(
+            WeekRow(
+                week=week.name,
+                start_ns=week.start,
+                end_ns=week.end,
+                partial=week.partial,
+                covered_percent=100 * (week.end - week.start) / week.full_ns,
+                runs=sums.runs,
+                chip_ns=str(sums.counted),
+                accelerator_hours=known_hours(sums, sums.counted),
+                goodput_percent=percent(goodput),
+                time_goodput_percent=percent(sums.time_goodput),
+                bar=None if drawn is None else float(drawn),
+                change_points=percent(change),
+                lost_hours=known_hours(sums, sums.lost),
+                failures=sums.failures,
+                most_lost_to=None if worst is None else category_name(worst[0]),
+                categories=[
+                    {"category": row.category, "chip_ns": row.chip_ns, "ns": row.ns} for row in category_rows(sums)
+                ],
+            )
+        )
+        before = goodput if enough else None
+    return rows

@@ -17,8 +17,8 @@ from goodput_cli.analysis.insights.passages import repeating
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.written import Count, Instant, Key, Pattern, Percent, Through, written, written_after
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.fleet.aggregate import CauseAmounts, Fleet, RunRow, WorstDisruption, run_name
-from goodput_cli.fleet.change import Change, change_of, is_enough
+from goodput_cli.fleet.aggregate import Fleet, RunRow, WorstDisruption, run_name
+from goodput_cli.fleet.change import Change, change_of, week_rows
 from goodput_cli.fleet.question import UNKNOWN_SIZE, WEEK, Grouping, size_classes
 from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,
@@ -40,49 +40,26 @@ from goodput_cli.fleet.rows import (
     SizeRow,
     WeekRow,
     category_name,
+    category_rows,
+    known_hours,
 )
-from goodput_cli.fleet.sums import HostSums, LabelledCategory, Mpg, Sums, hours, mpg_of, percent, quantile, ratio
-from goodput_cli.vocabulary.categories import Category
+from goodput_cli.fleet.sums import (
+    CauseAmounts,
+    HostSums,
+    HostTest,
+    Mpg,
+    Sums,
+    hours,
+    mpg_of,
+    percent,
+    quantile,
+    ratio,
+)
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
 _LONG_RUN_NS = 24 * NS_PER_HOUR
 _NODE_DAYS = 1000 * 24 * NS_PER_HOUR
-
-
-def category_rows(sums: Sums) -> list[CategoryRow]:
-    """Productive time first, then what took most; exclusions last."""
-    keys = sorted(
-        {*sums.chip, *sums.time},
-        key=lambda key: (
-            key[0] != Category.PRODUCTIVE, key[0] == Category.EXCLUDED, -sums.chip[key], -sums.time[key], key[0],
-            key[1] or "",
-        ),
-    )  # fmt: skip
-    return [_category_row(key, sums) for key in keys if sums.chip[key] or sums.time[key]]
-
-
-def _category_row(key: LabelledCategory, sums: Sums) -> CategoryRow:
-    counts = key[0] != Category.EXCLUDED
-    share = ratio(sums.chip[key], sums.counted) if counts else None
-    time_share = ratio(sums.time[key], sums.time_counted) if counts else None
-    drawn = time_share if share is None else share
-    width = None if drawn is None else max(drawn, Fraction(0))
-    return CategoryRow(
-        category=category_name(key),
-        chip_ns=str(sums.chip[key]),
-        ns=sums.time[key],
-        accelerator_hours=_known(sums, sums.chip[key]),
-        share_percent=percent(share),
-        job_hours=hours(sums.time[key]),
-        time_share_percent=percent(time_share),
-        bar=None if width is None else float(width),
-    )
-
-
-def _known(sums: Sums, chip_ns: int) -> float | None:
-    """Accelerator hours; None where no run says how many it has."""
-    return hours(chip_ns) if sums.known_time else None
 
 
 def group_row(values: tuple[str, ...], sums: Sums, mpg: Mpg) -> GroupRow:
@@ -96,14 +73,14 @@ def group_row(values: tuple[str, ...], sums: Sums, mpg: Mpg) -> GroupRow:
         runs=sums.runs,
         known_runs=sums.known,
         chip_ns=str(sums.counted),
-        accelerator_hours=_known(sums, sums.counted),
+        accelerator_hours=known_hours(sums, sums.counted),
         goodput_percent=percent(sums.goodput),
         time_goodput_percent=percent(sums.time_goodput),
         median_goodput_percent=percent(median),
         quartile_low_percent=percent(low),
         quartile_high_percent=percent(high),
-        lost_hours=_known(sums, sums.lost),
-        held_lost_hours=_known(sums, sums.held_lost),
+        lost_hours=known_hours(sums, sums.lost),
+        held_lost_hours=known_hours(sums, sums.held_lost),
         cost=money_text(sums) if sums.priced else None,
         priced_runs=sums.priced,
         failures=sums.failures,
@@ -127,43 +104,6 @@ def _decimals(amount: Fraction | int) -> str:
     return f"{sign}{cents // 100}.{cents % 100:02d}"
 
 
-def week_rows(fleet: Fleet, weeks: Sequence[Sums]) -> list[WeekRow]:
-    """The weeks of the fleet. weeks: the sums of each."""
-    rows: list[WeekRow] = []
-    usual = quantile((Fraction(one.counted) for one in weeks), Fraction(1, 2)) or Fraction(0)
-    before: Fraction | None = None
-    for week, sums in zip(fleet.calendar.weeks, weeks, strict=True):
-        enough = is_enough(sums, sums.counted, usual)
-        goodput = sums.goodput
-        change = goodput - before if enough and goodput is not None and before is not None else None
-        worst = sums.worst()
-        drawn = sums.time_goodput if goodput is None else goodput
-        rows.append(
-            WeekRow(
-                week=week.name,
-                start_ns=week.start,
-                end_ns=week.end,
-                partial=week.partial,
-                covered_percent=100 * (week.end - week.start) / week.full_ns,
-                runs=sums.runs,
-                chip_ns=str(sums.counted),
-                accelerator_hours=_known(sums, sums.counted),
-                goodput_percent=percent(goodput),
-                time_goodput_percent=percent(sums.time_goodput),
-                bar=None if drawn is None else float(drawn),
-                change_points=percent(change),
-                lost_hours=_known(sums, sums.lost),
-                failures=sums.failures,
-                most_lost_to=None if worst is None else category_name(worst[0]),
-                categories=[
-                    {"category": row.category, "chip_ns": row.chip_ns, "ns": row.ns} for row in category_rows(sums)
-                ],
-            )
-        )
-        before = goodput if enough else None
-    return rows
-
-
 def size_rows(fleet: Fleet) -> list[SizeRow]:
     """The size classes that have runs."""
     names = [name for name in size_classes(fleet.grouping.size_bounds) if name in fleet.by_size]
@@ -180,7 +120,7 @@ def _size_row(name: str, sums: Sums) -> SizeRow:
     return SizeRow(
         size=name,
         runs=sums.runs,
-        accelerator_hours=_known(sums, sums.counted),
+        accelerator_hours=known_hours(sums, sums.counted),
         goodput_percent=percent(sums.goodput) if known else None,
         ettr_percent=percent(sums.time_goodput),
         median_ettr_percent=percent(median),
@@ -325,35 +265,6 @@ class Coverage:
     """their accelerator hours"""
     assumed_chip_ns: ChipTime
     """of runs with allocations, chip time that no allocation covers"""
-
-
-@written("fleet_host_test", "what hosts that repeat were looked for in")
-@dataclass(frozen=True)
-class HostTest:
-    """What hosts that repeat were looked for in."""
-
-    runs: Count
-    """runs of which all hosts are listed: only they count"""
-    other_runs: Count
-    """all others"""
-    hosts: Count
-    """hosts with time up"""
-    deaths: Count
-    """failures that may be of their host, on hosts that lines name; within 10 minutes on one host they are one"""
-    elsewhere: Annotated[Count, Key("deaths_elsewhere")]
-    """such failures of other runs, or on no host that a line names"""
-
-    @property
-    @written_after("elsewhere")
-    def judged(self) -> bool:
-        """whether anything could be judged: false where no run lists its hosts"""
-        return self.runs > 0
-
-    @classmethod
-    def of(cls, hosts: HostSums, runs: int) -> HostTest:
-        """Of the hosts of so many runs."""
-        deaths = sum(map(len, hosts.failures().values()))
-        return cls(hosts.runs, runs - hosts.runs, sum(ns > 0 for ns in hosts.up.values()), deaths, hosts.elsewhere)
 
 
 @written("fleet_mpg", "ML productivity goodput and its factors; null is not recorded")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.fleet.sums import LabelledCategory
-from goodput_cli.vocabulary.categories import brief_name
+from goodput_cli.fleet.sums import LabelledCategory, Sums, hours, percent, ratio
+from goodput_cli.vocabulary.categories import Category, brief_name
 
 _CHIP: dict[str, Any] = {
     "json": {"type": "string", "pattern": "^-?[0-9]+$"}, "audience": Audience.JSON, "key": "chip_ns",
@@ -345,3 +346,38 @@ LEFT_OUT_TABLE = _table(
 def category_name(key: LabelledCategory) -> str:
     """`queued`, or `custom_badput_events:EVAL`."""
     return key[0].id if key[1] is None else f"{key[0].id}:{key[1]}"
+
+
+def category_rows(sums: Sums) -> list[CategoryRow]:
+    """Productive time first, then what took most; exclusions last."""
+    keys = sorted(
+        {*sums.chip, *sums.time},
+        key=lambda key: (
+            key[0] != Category.PRODUCTIVE, key[0] == Category.EXCLUDED, -sums.chip[key], -sums.time[key], key[0],
+            key[1] or "",
+        ),
+    )  # fmt: skip
+    return [_category_row(key, sums) for key in keys if sums.chip[key] or sums.time[key]]
+
+
+def _category_row(key: LabelledCategory, sums: Sums) -> CategoryRow:
+    counts = key[0] != Category.EXCLUDED
+    share = ratio(sums.chip[key], sums.counted) if counts else None
+    time_share = ratio(sums.time[key], sums.time_counted) if counts else None
+    drawn = time_share if share is None else share
+    width = None if drawn is None else max(drawn, Fraction(0))
+    return CategoryRow(
+        category=category_name(key),
+        chip_ns=str(sums.chip[key]),
+        ns=sums.time[key],
+        accelerator_hours=known_hours(sums, sums.chip[key]),
+        share_percent=percent(share),
+        job_hours=hours(sums.time[key]),
+        time_share_percent=percent(time_share),
+        bar=None if width is None else float(width),
+    )
+
+
+def known_hours(sums: Sums, chip_ns: int) -> float | None:
+    """Accelerator hours; None where no run says how many it has."""
+    return hours(chip_ns) if sums.known_time else None

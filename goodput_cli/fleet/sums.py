@@ -8,9 +8,11 @@ The spans of a run, cut at any instants: exact amounts that add up to the whole.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fractions import Fraction
 from typing import Annotated
 
@@ -19,7 +21,7 @@ import numpy as np
 from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.insights.passages import AGAIN_NS
-from goodput_cli.analysis.written import Key, Percent
+from goodput_cli.analysis.written import Count, Key, Percent, written, written_after
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.results import Spans
 from goodput_cli.vocabulary.categories import Category
@@ -27,6 +29,7 @@ from goodput_cli.vocabulary.when import NS_PER_HOUR
 
 HostKey = tuple[str, str]
 """Cluster, empty where nobody says it, and host: clusters may name their hosts alike."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -340,3 +343,107 @@ def percent(value: Fraction | None) -> float | None:
 def hours(chip_ns: Fraction | int) -> float:
     """Chip time in accelerator hours, at the edge."""
     return float(Fraction(chip_ns) / NS_PER_HOUR)
+
+
+@dataclass(frozen=True)
+class Week:
+    """A week, or what of it lies in the window."""
+
+    name: str
+    """`2026-W05`."""
+    start: int
+    end: int
+    """ns since 1970 UTC, inside the window."""
+    full_ns: int
+    """Length of the whole week."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether the window holds only a part of it."""
+        return self.end - self.start < self.full_ns
+
+
+class Calendar:
+    """A window [start, end) (ns since 1970 UTC) and the weeks in it."""
+
+    def __init__(self, start: int, end: int, zone: tzinfo) -> None:
+        self.start, self.end = start, end
+        self.weeks = weeks_of(start, end, zone)
+        self._edges = [start, *(week.end for week in self.weeks)]
+
+    def edges(self, start: int, end: int) -> list[int]:
+        """The instants at which weeks begin inside [start, end)."""
+        return self._edges[bisect_right(self._edges, start) : bisect_left(self._edges, end)]
+
+    def week_at(self, instant: int) -> int:
+        """Position of the week that holds an instant of the window."""
+        return bisect_right(self._edges, instant) - 1
+
+
+def weeks_of(start: int, end: int, zone: tzinfo) -> list[Week]:
+    """The weeks of [start, end) (ns), in order."""
+    return list(_weeks(start, end, zone))
+
+
+def _weeks(start: int, end: int, zone: tzinfo) -> Iterator[Week]:
+    day = (_EPOCH + timedelta(microseconds=start // 1000)).astimezone(zone).date()
+    monday = day - timedelta(days=day.weekday())
+    while (begin := _midnight(monday, zone)) < end:
+        following = monday + timedelta(days=7)
+        stop = _midnight(following, zone)
+        year, number, _ = monday.isocalendar()
+        if stop > start:
+            yield Week(f"{year}-W{number:02d}", max(begin, start), min(stop, end), stop - begin)
+        monday = following
+
+
+def _midnight(day: date, zone: tzinfo) -> int:
+    moment = datetime.combine(day, time(), zone).astimezone(UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+@dataclass
+class CauseAmounts:
+    """Failures of one cause."""
+
+    failures: int = 0
+    runs: int = 0
+    """Runs that had some."""
+    lost: int = 0
+    """What they lost (ns): wasted + downtime + restart."""
+    lost_chip: int = 0
+    """The same in chip time, where the number of accelerators is known."""
+
+    def add(self, other: CauseAmounts) -> None:
+        """Add the failures of another run."""
+        for one in fields(CauseAmounts):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+@written("fleet_host_test", "what hosts that repeat were looked for in")
+@dataclass(frozen=True)
+class HostTest:
+    """What hosts that repeat were looked for in."""
+
+    runs: Count
+    """runs of which all hosts are listed: only they count"""
+    other_runs: Count
+    """all others"""
+    hosts: Count
+    """hosts with time up"""
+    deaths: Count
+    """failures that may be of their host, on hosts that lines name; within 10 minutes on one host they are one"""
+    elsewhere: Annotated[Count, Key("deaths_elsewhere")]
+    """such failures of other runs, or on no host that a line names"""
+
+    @property
+    @written_after("elsewhere")
+    def judged(self) -> bool:
+        """whether anything could be judged: false where no run lists its hosts"""
+        return self.runs > 0
+
+    @classmethod
+    def of(cls, hosts: HostSums, runs: int) -> HostTest:
+        """Of the hosts of so many runs."""
+        deaths = sum(map(len, hosts.failures().values()))
+        return cls(hosts.runs, runs - hosts.runs, sum(ns > 0 for ns in hosts.up.values()), deaths, hosts.elsewhere)

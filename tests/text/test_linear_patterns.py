@@ -38,8 +38,8 @@ BOUNDED = {
 MADE_OF_VALUES = {
     "accounting.attempts.lives": "around a literal",
     "events.json_documents": "around a literal",
-    "events.mappings.draft.records": "words of `draft/steps.py`, asked about 600 characters",
-    "events.mappings.draft.text": "words of `draft/steps.py`, asked about 600 characters",
+    "events.mappings.draft.records": "words of `draft/words.py`, asked about 600 characters",
+    "events.mappings.draft.text": "words of `draft/words.py`, asked about 600 characters",
     "events.mappings.places": "around a literal, asked about a mapping",
     "events.mappings.registry": "around a literal, asked about a mapping",
     "events.mappings.times": "a layout of times, asked about the head of a line",

@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.attempts.why import TOLERANCE_NS, Life, Why, same_host, why_it_died
+from goodput_cli.accounting.attempts.why import Life, Why, why_it_died
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.arrays import I64, Rows
-from goodput_cli.events.observations import ALLOCATED, Observation, Observed
+from goodput_cli.events.observations import ALLOCATED, TOLERANCE_NS, Observation, Observed, same_host
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

@@ -10,7 +10,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from goodput_cli.events.observations import FACTS, Observation
+from goodput_cli.events.observations import (
+    FACTS,
+    LATEST,
+    TOLERANCE_NS,
+    Observation,
+    earliest,
+    latest,
+    may_be_same_host,
+    precedes,
+    same_host,
+    same_process,
+    same_rank,
+)
 from goodput_cli.vocabulary.causes import (
     CAUSES,
     GROUPS,
@@ -23,8 +35,6 @@ from goodput_cli.vocabulary.causes import (
 )
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
-TOLERANCE_NS = 5 * NS_PER_SECOND
-"""How far the clocks of two processes may differ."""
 _SHORT = 60 * NS_PER_SECOND
 _KILL = 10 * NS_PER_SECOND
 _FEW_SILENT, _KNOWN_RANKS, _HEARD = 4, 8, 0.9
@@ -37,7 +47,6 @@ _ABORTING = frozenset(
 _OTHER_SIGNAL = re.compile(r"egmentation|[Bb]us error|llegal instruction|loating point|SIG(?:SEGV|BUS|FPE|ILL)")
 _SIGKILL = (-9, 137)
 _TORN = "stream writer"
-_EARLIEST, _LATEST = -(1 << 62), 1 << 62
 _DIGITS = re.compile(r"\d+")
 
 
@@ -55,7 +64,7 @@ class Life:
     death: int
     """The latest moment at which it died."""
     next_start: int
-    """`_LATEST` of the last one."""
+    """`LATEST` of the last one."""
     stepped: bool
     """Whether it recorded a step."""
     job: str = ""
@@ -158,7 +167,7 @@ def why_it_died(life: Life, seen: Sequence[Observation]) -> Why:
 
 def _judged(candidates: list[Observation], seen: Sequence[Observation], echoes: list[Observation]) -> Why:
     folded = _folded(candidates, seen)
-    first = [one for one in folded if not any(_precedes(other, one) for other in folded if other is not one)]
+    first = [one for one in folded if not any(precedes(other, one) for other in folded if other is not one)]
     named = _first_seen(seen)
     chosen = min(first, key=lambda one: _order(one, named))
     others = [one for one in first if one.code != chosen.code]
@@ -181,10 +190,7 @@ def _of_echoes(echoes: list[Observation], exits: Sequence[Observation]) -> Why:
     waits = [one for one in echoes if one.code == "collective_timeout"]
     if not waits:
         return Why(evidence=next((one for one in exits if one.row == "recorded reason"), None))
-    return Why("collective_timeout", "likely", min(waits, key=_begin))
-
-
-# ---- teardown ----
+    return Why("collective_timeout", "likely", min(waits, key=earliest))
 
 
 class _End(NamedTuple):
@@ -203,7 +209,7 @@ def _ends_of_teardown(seen: Iterable[Observation]) -> list[_End]:
         if (one.role == "teardown" and one.row in ("closing signal", "death signal", "force terminated", "cancelled"))
         or one.row == "cancelled"
     ]  # fmt: skip
-    return [_End(_begin(one), one.source, one.line, one.host, one.speaker == "scheduler") for one in by_signal]
+    return [_End(earliest(one), one.source, one.line, one.host, one.speaker == "scheduler") for one in by_signal]
 
 
 def _is_teardown(one: Observation, ends: Sequence[_End]) -> bool:
@@ -212,15 +218,12 @@ def _is_teardown(one: Observation, ends: Sequence[_End]) -> bool:
     for end in ends:
         if not (end.everywhere or end.source == one.source or (end.host and same_host(end.host, one.host))):
             continue
-        if _begin(one) > end.time + TOLERANCE_NS:
+        if earliest(one) > end.time + TOLERANCE_NS:
             return True
         behind = end.source == one.source and end.line < one.line
-        if one.row == "interrupt" and (behind or _begin(one) >= end.time):
+        if one.row == "interrupt" and (behind or earliest(one) >= end.time):
             return True
     return False
-
-
-# ---- what survived, what belongs together ----
 
 
 def _went_on(one: Observation, life: Life) -> bool:
@@ -257,7 +260,7 @@ def _attached(rows: list[Observation], seen: Iterable[Observation]) -> list[Obse
 
 def _with_place(one: Observation, places: Sequence[_Place]) -> Observation:
     for place in places:
-        same_pid = one.pid is not None and one.pid == place.pid and _may_be_same_host(one.host, place.host)
+        same_pid = one.pid is not None and one.pid == place.pid and may_be_same_host(one.host, place.host)
         same_rank = one.rank is not None and one.rank == place.rank
         same_local = (
             one.rank is None and one.local_rank is not None and one.local_rank == place.local_rank
@@ -297,8 +300,8 @@ def _kills_joined(roots: list[Observation], exits: list[Observation]) -> tuple[l
 
 def _is_the_killed(root: Observation, one: Observation) -> bool:
     if root.pid is not None and one.pid is not None:
-        return root.pid == one.pid and _may_be_same_host(root.host, one.host)
-    near = abs(_begin(root) - _begin(one)) <= TOLERANCE_NS + _KILL
+        return root.pid == one.pid and may_be_same_host(root.host, one.host)
+    near = abs(earliest(root) - earliest(one)) <= TOLERANCE_NS + _KILL
     return bool(root.host and same_host(root.host, one.host) and near) or (root.speaker == "scheduler" and near)
 
 
@@ -308,7 +311,7 @@ def _without_aborts(exits: list[Observation], roots: list[Observation], echoes: 
     said = [*roots, *echoes]
     return [
         one for one in exits
-        if not (_is_abort(one) and (waits or any(_same_process(one, other) for other in said)))
+        if not (_is_abort(one) and (waits or any(same_process(one, other) for other in said)))
     ]  # fmt: skip
 
 
@@ -316,16 +319,6 @@ def _is_abort(one: Observation) -> bool:
     if one.exit is not None:
         return one.exit in _ABORTED
     return one.code == "native_crash" and one.row in _ABORTING and not _OTHER_SIGNAL.search(one.text)
-
-
-def _same_process(one: Observation, other: Observation) -> bool:
-    if one.pid is not None and other.pid is not None:
-        return one.pid == other.pid
-    if one.rank is not None and other.rank is not None:
-        return one.rank == other.rank or any(one.rank == rank for rank, _ in other.ranks)
-    if one.rank is not None:
-        return any(one.rank == rank for rank, _ in other.ranks)
-    return one.source == other.source and one.stream == other.stream
 
 
 def _own_process_only(
@@ -336,20 +329,9 @@ def _own_process_only(
     kept: list[Observation] = []
     passed: list[Observation] = []
     for root in roots:
-        far = [one for one in killed if _begin(one) > _end(root) + _SHORT and not _is_same_rank(root, one)]
+        far = [one for one in killed if earliest(one) > latest(root) + _SHORT and not same_rank(root, one)]
         (passed if far and root.speaker == "process" else kept).append(root)
     return kept, passed
-
-
-def _is_same_rank(root: Observation, one: Observation) -> bool:
-    if root.pid is not None and one.pid is not None:
-        return root.pid == one.pid
-    if root.rank is not None and one.rank is not None:
-        return root.rank == one.rank
-    return False
-
-
-# ---- which one ----
 
 
 def _folded(candidates: Iterable[Observation], seen: Sequence[Observation]) -> list[Observation]:
@@ -369,10 +351,10 @@ def _kind(one: Observation) -> str:
 
 
 def _one_of(group: list[Observation], named: Sequence[_Place], ranks: int) -> Observation:
-    lead = min(group, key=lambda one: (not _is_named(one, named), _begin(one), one.source, one.line))
+    lead = min(group, key=lambda one: (not _is_named(one, named), earliest(one), one.source, one.line))
     every = tuple(sorted(_ranks_of(group)))
     if len(group) > 1:
-        bound = min(group, key=lambda one: (_begin(one), one.source, one.line))
+        bound = min(group, key=lambda one: (earliest(one), one.source, one.line))
         lead = replace(
             lead,
             lo=bound.lo,
@@ -395,7 +377,9 @@ def _first_seen(seen: Iterable[Observation]) -> list[_Place]:
     launched = [one for one in seen if one.speaker == "launcher" and one.role == "exit"]
     named = [one for one in launched if one.first]
     if not named:
-        plain = sorted((one for one in launched if one.row == "agent failed"), key=lambda one: (_begin(one), one.line))
+        plain = sorted(
+            (one for one in launched if one.row == "agent failed"), key=lambda one: (earliest(one), one.line)
+        )
         named = plain[:1]
     return [_Place(one.rank, one.local_rank, one.host, one.pid) for one in named]
 
@@ -413,17 +397,11 @@ def _is_named(one: Observation, named: Sequence[_Place]) -> bool:
     return False
 
 
-def _precedes(one: Observation, other: Observation) -> bool:
-    if one.source == other.source and one.stream == other.stream and one.rank is not None and one.rank == other.rank:
-        return one.line < other.line
-    return _end(one) + TOLERANCE_NS < _begin(other)
-
-
 def _order(one: Observation, named: Sequence[_Place]) -> tuple[object, ...]:
     """By group, a torn file behind the others of it, then the one that an agent saw first, then one with a place, the
     lowest rank, the file and the line."""
     placed = one.rank is not None or bool(one.host) or bool(one.device)
-    rank = one.rank if one.rank is not None else _LATEST
+    rank = one.rank if one.rank is not None else LATEST
     symptom = one.row == _TORN  # a full disk tears files as well
     return GROUPS.index(group_of(one.code)), symptom, not _is_named(one, named), not placed, rank, one.source, one.line
 
@@ -451,9 +429,6 @@ def _is_exit_of(root: Observation, one: Observation) -> bool:
     if root.pid is not None and one.pid is not None:
         return root.pid == one.pid
     return root.source == one.source and one.line > root.line
-
-
-# ---- where ----
 
 
 def _where(one: Observation, echoes: list[Observation], seen: Sequence[Observation]) -> tuple[int | None, str, str]:
@@ -514,23 +489,3 @@ def _echoes(echoes: Iterable[Observation]) -> tuple[Echo, ...]:
         )
         for code, rows in sorted(by_code.items())
     )
-
-
-def _begin(one: Observation) -> int:
-    return _EARLIEST if one.lo is None else one.lo
-
-
-def _end(one: Observation) -> int:
-    return _LATEST if one.hi is None else one.hi
-
-
-def same_host(one: str, other: str) -> bool:
-    """Whether two names are of one host: in lower case, in full or the first label. `node1` is not `node10`."""
-    one, other = one.lower(), other.lower()
-    if not one or not other:
-        return False
-    return one == other or (("." not in one or "." not in other) and one.split(".")[0] == other.split(".")[0])
-
-
-def _may_be_same_host(one: str, other: str) -> bool:
-    return not one or not other or same_host(one, other)

@@ -27,7 +27,7 @@ from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions, reliability
 from goodput_cli.analysis.goodput.findings import findings, not_recorded, union_length
 from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
-from goodput_cli.analysis.steps.statistics import step_statistics
+from goodput_cli.analysis.step_statistics import step_statistics
 from goodput_cli.arrays import F64, I64, blocks, give_back
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData

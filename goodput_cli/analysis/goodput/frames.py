@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.goodput import phrases as facts
-from goodput_cli.analysis.timeline.rows import evidence, segment_rows
+from goodput_cli.analysis.timeline_rows import evidence, segment_rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, Category

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.why import same_host
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among
 from goodput_cli.analysis.disruptions.find import downtimes
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
 from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.events.observations import same_host
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import group_of

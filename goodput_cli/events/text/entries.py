@@ -26,8 +26,9 @@ from goodput_cli.events.formats.base import (
     Records,
     labels_of,
 )
+from goodput_cli.events.observations import Sighting
 from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, TextPart, What, pattern, timed
-from goodput_cli.events.text.observer import Line, Sighting
+from goodput_cli.events.text.observer import Line
 from goodput_cli.events.text.observing import EntryObserver, may_say
 from goodput_cli.events.text.scan import LONGEST, Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_of

@@ -21,8 +21,8 @@ from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
 
 if TYPE_CHECKING:
+    from goodput_cli.events.observations import Sighting
     from goodput_cli.events.tensorboard import Event
-    from goodput_cli.events.text.observer import Sighting
     from goodput_cli.events.text.observing import EntryObserver
 
 

@@ -9,12 +9,19 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from goodput_cli.events.observations import FACTS, Speaker, quoted
+from goodput_cli.events.observations import FACTS, Sighting, Speaker, quoted
 from goodput_cli.events.text.blocks import ROOT_CAUSE, AgentBlock, Failure, Raised, Traceback, chains, exception_in
 from goodput_cli.events.text.causes import AGENT, TRACEBACK, CauseRows, Found, by_exit, ranks_in
-from goodput_cli.events.text.stamps import PLACEHOLDER_YEAR, Stamp, StampError, Zone, bare, read_dated, stamp_of
+from goodput_cli.events.text.stamps import (
+    Stamp,
+    StampError,
+    bare,
+    kernel_stamp,
+    read_or_none,
+    stamp_of,
+)
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 from goodput_cli.vocabulary.when import NS_PER_MS
 
@@ -49,11 +56,6 @@ _STAMPED = re.compile(
 _SYSLOG = re.compile(
     r"(?:<\d+>)?(?:\S*T[\d:.,+Z-]+|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<host>[\w.-]+) [\w/().-]+(?:\[\d+\])?: "
 )
-_SHORT = re.compile(
-    r"(?:<\d+>)?\[?(?:[A-Z][a-z]{2} )?(?P<month>[A-Z][a-z]{2}) (?P<day>[ \d]\d) (?P<time>\d\d:\d\d:\d\d)"
-    r"(?: (?P<year>\d{4})\])?"
-)
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 OF_PATH = re.compile(r"(?:^|/)attempt_(?P<life>\d+)/(?P<local>\d{1,8})/[^/]*$")
 _RANK_OF_PATH = re.compile(r"(?:^|[/_.-])rank[-_]?(?P<rank>\d+)(?=[._-][^/]*$|$)")
 _NOT_ORDINARY = re.compile(
@@ -68,47 +70,6 @@ _NOT_ORDINARY = re.compile(
     r"|^\*\*\* |terminate called|sys:1: |^Aborted|^Segmentation fault|FAILED$|^Failures:|^Root Cause"
 )  # fmt: skip
 """What a process that dies, its launcher and its libraries say besides."""
-
-
-@dataclass(slots=True)
-class Sighting:
-    """An observation before its time is known."""
-
-    code: str
-    role: Role
-    text: str
-    row: str
-    speaker: Speaker
-    line: int
-    stream: str
-    stamp: Stamp | None = None
-    before: Stamp | None = None
-    behind: Stamp | None = None
-    rank: int | None = None
-    local_rank: int | None = None
-    host: str = ""
-    device: str = ""
-    pid: int | None = None
-    exit: int | None = None
-    peer: str = ""
-    suspects: list[int] = field(default_factory=list)
-    waited_ns: int | None = None
-    ranks: dict[int, int] = field(default_factory=dict)
-    hosts: dict[str, int] = field(default_factory=dict)
-    count: int = 1
-    last_line: int = 0
-    unhandled: bool = False
-    garbled: bool = False
-    ends: bool = False
-    ordinary: int | None = None
-    late: Stamp | None = None
-    first: bool = False
-    before_steps: str = ""
-    process: str = ""
-    own_life: str = ""
-    job: str = ""
-    identity: str = ""
-    entry: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,7 +376,7 @@ class Observer:
         launcher = _LAUNCHER_HOST.search(line.raw)
         one.host = fields.get("host", "") or (launcher[1] if launcher else "") or one.host
         if "time" in fields:
-            one.stamp = _read(fields["time"]) or one.stamp
+            one.stamp = read_or_none(fields["time"]) or one.stamp
         if found.speaker == "kernel":
             self._of_kernel(one, line)
         return one
@@ -444,7 +405,7 @@ class Observer:
         one.last_line, one.own_life, one.first = entry.line, self._life, entry.first
         one.rank, one.local_rank, one.host = entry.rank, entry.local_rank, entry.host
         one.exit, one.pid = entry.exit, entry.pid
-        one.stamp = _read(entry.time)
+        one.stamp = read_or_none(entry.time)
         return one
 
     def _keep(self, one: Sighting) -> Sighting:
@@ -481,39 +442,6 @@ _NOBODY = Sighting(UNKNOWN_CAUSE, "context", "", "", "process", 0, "")
 def is_ordinary(line: Line) -> bool:
     """Whether a line that no row reads shows that its process went on: no frame, and nothing that is said in dying."""
     return not _NOT_ORDINARY.search(line.text)
-
-
-def is_kernel_log(head: str) -> bool:
-    """Whether text that begins like this is a log of a kernel: every third of its lines has such a prefix."""
-    lines = [line for line in head.split("\n")[:200] if line.strip()]
-    kernel = sum(bool(_OF_KERNEL.match(line)) for line in lines)
-    return bool(lines) and 3 * kernel >= len(lines)
-
-
-_OF_KERNEL = re.compile(
-    r"(?:<\d+>)?(?:kern *:\w+ *: )?(?:\[ *\d+\.\d{3,6}\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
-    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d{6}[+-]\d\d:\d\d (?!\S+ \S+: )|\S+ \S+ kernel: "
-    r"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S+ kernel: |\S+ +kernel: |NVRM: )"
-)
-
-
-def kernel_stamp(line: str) -> Stamp | None:
-    """The stamp of a line of a kernel's log that is not written as others are: `Mar  1 10:10:05`, and `[Sun Mar  1
-    10:10:05 2026]`. Seconds since boot say no time of day."""
-    match = _SHORT.match(line)
-    if match is None or match["month"] not in _MONTHS:
-        return None
-    month = _MONTHS.index(match["month"]) + 1
-    year = match["year"] or str(PLACEHOLDER_YEAR)
-    stamp = _read(f"{year}-{month:02d}-{int(match['day']):02d} {match['time']}")
-    return stamp if stamp is None or match["year"] else stamp._replace(zone=Zone.YEARLESS)
-
-
-def _read(text: str) -> Stamp | None:
-    try:
-        return read_dated(text)
-    except StampError:
-        return None
 
 
 def _of_tasks(one: Sighting, text: str) -> bool:

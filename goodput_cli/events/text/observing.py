@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.arrays import I64
-from goodput_cli.events.observations import Observation, Observed
+from goodput_cli.events.observations import CHANGED_WITH_TIME, Observation, Observed, Sighting
 from goodput_cli.events.text.causes import CauseRows
 from goodput_cli.events.text.marks import ENDS, CollectedSource, Said, What
-from goodput_cli.events.text.observer import OF_PATH, Line, Observer, Sighting, is_ordinary
+from goodput_cli.events.text.observer import OF_PATH, Line, Observer, is_ordinary
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
@@ -381,19 +381,28 @@ class _Clock:
         return self._lines[min(at, len(self._lines) - 1)][1] if at else self._lines[0][1]
 
 
+_AS_SEEN = tuple(
+    sorted(({one.name for one in fields(Observation)} & {one.name for one in fields(Sighting)}) - CHANGED_WITH_TIME)
+)
+"""Fields that an observation has of what was seen, as they are."""
+
+
 def _observation(one: Sighting, source: str, clock: _Clock) -> Observation:
     path = OF_PATH.search(source) if one.row == "error.json" else None
     if path is not None:
         one.own_life, one.local_rank = path["life"], int(path["local"])
     lo, hi, stamped = _bounds(one, clock)
-    late = None if one.late is None else clock.ns(one.late, one.line)
     return Observation(
-        one.code, one.role, one.text, one.row, one.speaker, source, one.line, lo, hi, stamped, one.stream, one.rank,
-        one.local_rank, one.host, one.device, one.pid, one.exit, one.peer, tuple(sorted(one.suspects)), one.waited_ns,
-        tuple(sorted(one.ranks.items(), key=lambda pair: (pair[1], pair[0]))), tuple(one.hosts), one.count,
-        one.last_line, one.unhandled, one.garbled, one.ends, one.ordinary, late, one.first, one.before_steps,
-        one.process, one.own_life, one.job, one.identity,
-    )  # fmt: skip
+        **{name: getattr(one, name) for name in _AS_SEEN},
+        source=source,
+        lo=lo,
+        hi=hi,
+        stamped=stamped,
+        suspects=tuple(sorted(one.suspects)),
+        ranks=tuple(sorted(one.ranks.items(), key=lambda pair: (pair[1], pair[0]))),
+        hosts=tuple(one.hosts),
+        late=None if one.late is None else clock.ns(one.late, one.line),
+    )
 
 
 def _bounds(one: Sighting, clock: _Clock) -> tuple[int | None, int | None, bool]:

@@ -24,10 +24,9 @@ from goodput_cli.events.formats.base import Parsed
 from goodput_cli.events.json_documents import LONGEST_PREFIX, json_in
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
 from goodput_cli.events.text.marks import Mark, Rule, Said, TextPart, asked_of, line_readings, linear, timed
-from goodput_cli.events.text.observer import is_kernel_log
 from goodput_cli.events.text.observing import DocumentObserver, may_say
 from goodput_cli.events.text.programs.progress_bars import thinned
-from goodput_cli.events.text.stamps import StampError, bare, candidates, stamp_of
+from goodput_cli.events.text.stamps import StampError, bare, candidates, is_kernel_log, stamp_of
 from goodput_cli.events.text.storms import BEGINS, Kind, Storms
 from goodput_cli.sources.base import RawBatch, Record
 

@@ -19,6 +19,16 @@ HEAD = 96
 PLACEHOLDER_YEAR = 1972
 """Of stamps without a year: a leap year, so that 29 February is one."""
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_SHORT = re.compile(
+    r"(?:<\d+>)?\[?(?:[A-Z][a-z]{2} )?(?P<month>[A-Z][a-z]{2}) (?P<day>[ \d]\d) (?P<time>\d\d:\d\d:\d\d)"
+    r"(?: (?P<year>\d{4})\])?"
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_OF_KERNEL = re.compile(
+    r"(?:<\d+>)?(?:kern *:\w+ *: )?(?:\[ *\d+\.\d{3,6}\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d{6}[+-]\d\d:\d\d (?!\S+ \S+: )|\S+ \S+ kernel: "
+    r"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S+ kernel: |\S+ +kernel: |NVRM: )"
+)
 
 
 class Zone(IntEnum):
@@ -232,5 +242,31 @@ def _stamp(text: str) -> Stamp | None:
     found = DATED.fullmatch(text)
     try:
         return None if found is None else dated(found)
+    except StampError:
+        return None
+
+
+def is_kernel_log(head: str) -> bool:
+    """Whether text that begins like this is a log of a kernel: every third of its lines has such a prefix."""
+    lines = [line for line in head.split("\n")[:200] if line.strip()]
+    kernel = sum(bool(_OF_KERNEL.match(line)) for line in lines)
+    return bool(lines) and 3 * kernel >= len(lines)
+
+
+def kernel_stamp(line: str) -> Stamp | None:
+    """The stamp of a line of a kernel's log that is not written as others are: `Mar  1 10:10:05`, and `[Sun Mar  1
+    10:10:05 2026]`. Seconds since boot say no time of day."""
+    match = _SHORT.match(line)
+    if match is None or match["month"] not in _MONTHS:
+        return None
+    month = _MONTHS.index(match["month"]) + 1
+    year = match["year"] or str(PLACEHOLDER_YEAR)
+    stamp = read_or_none(f"{year}-{month:02d}-{int(match['day']):02d} {match['time']}")
+    return stamp if stamp is None or match["year"] else stamp._replace(zone=Zone.YEARLESS)
+
+
+def read_or_none(text: str) -> Stamp | None:
+    try:
+        return read_dated(text)
     except StampError:
         return None

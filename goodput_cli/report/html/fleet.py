@@ -10,8 +10,8 @@ from typing import Any
 
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.analysis.sheet import Column, Sheet
-from goodput_cli.fleet.report import FleetReport, category_rows
-from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_name
+from goodput_cli.fleet.report import FleetReport
+from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_name, category_rows
 from goodput_cli.fleet.sheet import (
     CATEGORIES,
     CAUSES,

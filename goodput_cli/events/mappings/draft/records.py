@@ -9,25 +9,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from goodput_cli.events.mappings.draft import steps as words
+from goodput_cli.events.mappings.draft import words
 from goodput_cli.events.mappings.draft.lines import Clock, entry_of
 from goodput_cli.events.mappings.draft.steps import Candidate, Column, Lines, candidates, epochs_as_steps
 from goodput_cli.events.mappings.draft.text import (
-    Attempts,
-    Chosen,
     Draft,
     Rule,
-    Thing,
     assumptions,
     contradictions,
     expected_steps,
     goes_on_from,
-    phases,
     quoted,
     remarks,
     step_of,
     text_draft,
 )
+from goodput_cli.events.mappings.draft.words import Attempts, Chosen, Thing, phases
 from goodput_cli.events.mappings.times import read_time
 from goodput_cli.events.text.marks import BadValueError
 from goodput_cli.events.text.stamps import StampError

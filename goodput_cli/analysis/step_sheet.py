@@ -9,7 +9,7 @@ from typing import Annotated
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.steps.statistics import (
+from goodput_cli.analysis.step_statistics import (
     BINS,
     METRICS,
     SLOW_STEPS,
@@ -19,7 +19,7 @@ from goodput_cli.analysis.steps.statistics import (
     measured,
     shown,
 )
-from goodput_cli.analysis.steps.times import SLOW_REGIMES, Regime
+from goodput_cli.analysis.step_times import SLOW_REGIMES, Regime
 from goodput_cli.analysis.table import FilledTable, attribute, each, table_rows
 from goodput_cli.analysis.written import Amount, FromOne, written
 from goodput_cli.vocabulary.text import clock, duration, duration_of_seconds, period, plural

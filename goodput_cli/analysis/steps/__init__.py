@@ -1,1 +1,0 @@
-"""`goodput steps`: step times."""
