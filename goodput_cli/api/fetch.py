@@ -34,6 +34,7 @@ from goodput_cli.sources.base import (
     SourceFilter,
     scheme_of,
     source_for,
+    without_password,
 )
 from goodput_cli.sources.files import STDIN, source_behind
 from goodput_cli.sources.snapshot import Manifest
@@ -135,7 +136,9 @@ def _before(path: Path, sources: Sequence[str], job_name: str | None, keeping: K
     before = snapshot.read_manifest(path)
     if before is None:
         raise UsageError(f"{path}: has no manifest that fits; --force fetches it anew")
-    if (sources and tuple(sources) != before.sources) or (job_name and job_name != before.job_name):
+    if (sources and tuple(map(without_password, sources)) != before.sources) or (
+        job_name and job_name != before.job_name
+    ):
         named = " ".join(before.sources)
         job = f" of job {before.job_name}" if before.job_name else ""
         raise UsageError(f"{path}: is a snapshot of {named}{job}; --update it without naming another SOURCE")
@@ -232,7 +235,7 @@ def _write(
         newest = {name: max(before.newest_ns.get(name, 0), ns) for name, ns in {**before.newest_ns, **newest}.items()}
     log = decode_batches([_blocks(str(path), lines)], AUTO, ReadContext(lambda _: None), [])
     manifest = Manifest(
-        sources=tuple(sources),
+        sources=tuple(map(without_password, sources)),
         job_name=wanted.job_name,
         log_name=wanted.log_name,
         lookback_days=wanted.lookback_days,

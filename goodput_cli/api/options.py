@@ -13,6 +13,7 @@ from goodput_cli.accounting.rules import HOW
 from goodput_cli.analysis.question import AdviceQuestion, Question, make_question
 from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT, Hints
+from goodput_cli.sources.base import without_password
 from goodput_cli.vocabulary.option import DAY, Keywords, argument, bounded, declared, option
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def asked(sources: Source | Sequence[Source], reading: Reading, question: Questi
     """The logs, and what chooses the job and how it is measured, as one types them: `Analysis.asked`. Not the window: a
     command that shows more names its own."""
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
-    texts = [os.fspath(source) for source in named if isinstance(source, str | os.PathLike)]
+    texts = [without_password(os.fspath(source)) for source in named if isinstance(source, str | os.PathLike)]
     if not texts:
         return ()
     values = {**vars(question.method), **vars(question), **vars(reading.hints), **vars(reading)}

@@ -240,13 +240,14 @@ _BUILT_IN = {
     "cloud-logging": "goodput_cli.sources.cloud_logging:CloudLoggingSource",
     FILE_SCHEME: "goodput_cli.sources.files:FileSource",
     "gs": "goodput_cli.sources.bucket:BucketSource",
-    **dict.fromkeys(("sqlite", "postgresql", "mysql"), "goodput_cli.sources.databases:DatabaseSource"),
+    **dict.fromkeys(("sqlite", "postgresql", "mysql", "mariadb"), "goodput_cli.sources.databases:DatabaseSource"),
     **dict.fromkeys(("mlflow+http", "mlflow+https"), "goodput_cli.sources.mlflow_server:TrackingServerSource"),
     "s3": "goodput_cli.sources.bucket:BucketSource",
 }
-_DATABASES = ("postgresql", "mysql")
+_DATABASES = ("postgresql", "mysql", "mariadb")
 _KNOWN_ELSEWHERE = {
     "az": "download the objects first, for example with `az storage blob download-batch`, and name the files",
+    "postgres": "write postgresql://…",
     "hdfs": "copy the files first with `hdfs dfs -get`, and name the copies",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -256,6 +257,20 @@ def scheme_of(uri: str) -> str:
     """The scheme of a URI in lower case; a plain path, a glob, a folder and `-` are `file`."""
     match = _SCHEME.match(uri)
     return match.group(1).lower() if match else FILE_SCHEME
+
+
+def without_password(uri: str) -> str:
+    """A URI as it is shown: without the password of an account, and without any that is said as an option."""
+    if not _SCHEME.match(uri):
+        return uri
+    scheme, _, rest = uri.partition("://")
+    place, question, options = rest.partition("?")
+    account, at, host = place.rpartition("@")
+    shown = f"{scheme}://{account.partition(':')[0]}{at}{host}"
+    if not question:
+        return shown
+    kept = [one for one in options.split("&") if "pass" not in one.partition("=")[0].lower()]
+    return shown + (f"?{'&'.join(kept)}" if kept else "")
 
 
 def source_for(uri: str) -> Source:
@@ -273,9 +288,12 @@ def source_for(uri: str) -> Source:
     if scheme in plugged_in:
         return _load(scheme, plugged_in[scheme])
     if scheme in _KNOWN_ELSEWHERE:
-        raise SourceError(f"{uri}: no source for {scheme}:// is installed; {_KNOWN_ELSEWHERE[scheme]}")
+        raise SourceError(
+            f"{without_password(uri)}: no source for {scheme}:// is installed; {_KNOWN_ELSEWHERE[scheme]}"
+        )
     known = ", ".join(f"{name}://" for name in sorted({*_BUILT_IN, *plugged_in}))
-    raise UsageError(f"{uri}: unknown kind of source {scheme}://; name a file, a glob, a folder, - or one of {known}")
+    shown = without_password(uri)
+    raise UsageError(f"{shown}: unknown kind of source {scheme}://; name a file, a glob, a folder, - or one of {known}")
 
 
 def _load(scheme: str, point: Any) -> Source:

@@ -18,7 +18,16 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from goodput_cli.errors import SourceError, UsageError
-from goodput_cli.sources.base import FILE_SCHEME, Batch, RawBatch, ReadContext, RecordBatch, scheme_of, source_for
+from goodput_cli.sources.base import (
+    FILE_SCHEME,
+    Batch,
+    RawBatch,
+    ReadContext,
+    RecordBatch,
+    scheme_of,
+    source_for,
+    without_password,
+)
 from goodput_cli.sources.blocks import BLOCK_BYTES, GZIP_MAGIC, ZSTD_MAGIC, line_blocks, until_damaged
 from goodput_cli.sources.files import STDIN, find_files, local_path, shown_path, unreadable
 from goodput_cli.sources.layouts import is_of_tracker
@@ -179,7 +188,7 @@ def _remote(uri: str, context: ReadContext) -> Follower:
     }
     if scheme_of(uri) not in kinds:
         source_for(uri)  # says so if there is no such scheme
-        raise UsageError(f"{uri}: cannot be followed; files, gs://, s3:// and cloud-logging:// can")
+        raise UsageError(f"{without_password(uri)}: cannot be followed; files, gs://, s3:// and cloud-logging:// can")
     return _Seldom(kinds[scheme_of(uri)](uri, context))
 
 

@@ -35,7 +35,7 @@ class Manifest:
     """What a snapshot holds."""
 
     sources: tuple[str, ...]
-    """The sources, as they were named."""
+    """The sources, as they were named, without passwords: --update of such a one names it again."""
     job_name: str | None
     """`--job-name` that Cloud Logging was asked for; None: every job."""
     log_name: str | None
