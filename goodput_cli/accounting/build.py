@@ -50,6 +50,12 @@ from goodput_cli.accounting.training.progress import (
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import EventTable, Kind
+from goodput_cli.vocabulary.categories import Category
+
+_FIRST_RECORDS = 1000
+"""So many records mostly tell that there are more than two."""
+_MAY_BE_TRAINING = (Category.OTHER, Category.RECOVERY, Category.UNDETERMINED)
+"""Where the rules put the time of attempts that show no step."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,6 +151,56 @@ class Timeline:
     def planned(self) -> Mask:
         """By attempt, whether a scale-up ended it: listed with the disruptions, and not counted."""
         return np.asarray((self.elastic_passages[0] == Elastic.SCALE_UP) & (self.preempted_saves < 0))
+
+    @property
+    def shows_training(self) -> bool:
+        """Whether the job's lines show any training, kept or not: a step; in checkpoint logs, steps done since a start,
+        a load or another checkpoint."""
+        if self.progress is not None:
+            return len(self.progress.spans) > 0
+        return self.records is not None and len(self.records.number) > 0
+
+    @cached_property
+    def few_records(self) -> int | None:
+        """How many records of steps there are, of different numbers, if these are one or two; else None."""
+        if self.records is None or not len(self.records.number):
+            return None
+        for numbers in (self.records.number[:_FIRST_RECORDS], self.records.number):
+            low, high = int(numbers.min()), int(numbers.max())
+            if not bool(((numbers == low) | (numbers == high)).all()):
+                return None
+        return 1 if low == high else 2
+
+    @cached_property
+    def why_unknown(self) -> str | None:
+        """Why goodput cannot be judged where the job's time may hold training that no line shows (accounting §7); None
+        where it can. Not of a job that crashed before its first step, which lost all of its time."""
+        if not self.shows_training:
+            crashed = len(self.attempts) > 0 and self.endings.how[-1] == End.CRASHED
+            return None if crashed else self.no_training
+        few, numbers = self.few_records, None if self.records is None else self.records.number
+        if few is None or numbers is None:
+            return None
+        more = int(numbers.max()) - int(numbers.min()) > 1 if few == 2 else self.attempts.step_ends and numbers[0] > 1
+        stand = "one record of steps stands" if few == 1 else "two records of steps stand"
+        return f"{stand} for all of it" if more else None
+
+    @property
+    def no_training(self) -> str:
+        """How it is said that no line shows training."""
+        if of_kind(self.table.kind, (Kind.FINISHED, Kind.SAVED)).any():
+            return "no step was logged but that of a checkpoint"
+        return "no step was logged"
+
+    def unknown(self, start: I64, end: I64) -> Mask:
+        """Of each window [start, end) (ns), whether its goodput cannot be judged: of a job of which that is so, where
+        the window holds time that may have been training."""
+        if self.why_unknown is None:
+            return np.zeros(len(start), dtype=np.bool_)
+        if self.shows_training:
+            return np.ones(len(start), dtype=np.bool_)
+        amounts = self.ledger.between(start, end, only=_MAY_BE_TRAINING)
+        return np.asarray(sum(amounts.values(), np.zeros(len(start), dtype=np.int64)) > 0)
 
     @property
     def failed(self) -> Mask:

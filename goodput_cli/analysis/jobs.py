@@ -59,7 +59,7 @@ class JobSummary:
     ending: str | None
     """How the last attempt ended; None where the job cannot be analysed."""
     goodput_ns: int | None
-    """Productive time; None where the job cannot be analysed, or all of the window is excluded."""
+    """Productive time; None where the job cannot be analysed or judged, or all of the window is excluded."""
     goodput_percent: float | None
     """Of the window without what is excluded; None as `goodput_ns`."""
     reason: str | None = None
@@ -163,7 +163,7 @@ JOBS = Table(
             "text",
             Audience.JSON,
             each(_goodput),
-            "null: the job cannot be analysed, and reason says why",
+            "null: the job cannot be analysed or judged, and reason says why",
             json={
                 "type": "object",
                 "description": "productive time",
@@ -181,7 +181,7 @@ JOBS = Table(
             "text",
             Audience.PROGRAMS,
             attribute("reason"),
-            "why the job could not be analysed",
+            "why the job could not be analysed or judged",
             nullable=True,
         ),
     ),
@@ -216,6 +216,9 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
     taken = {category: int(ns[0]) for (category, _), ns in amounts.items() if category != Category.CUSTOM}
     productive = taken.get(Category.PRODUCTIVE, 0)
     counted = end - start - taken.get(Category.EXCLUDED, 0)
+    reason = None if counted > 0 else "the whole window is excluded"
+    if reason is None and timeline.unknown(np.array([start]), np.array([end]))[0]:
+        reason = f"cannot be judged: {timeline.why_unknown}"
     attempts = len(timeline.attempts)
     return JobSummary(
         name=job.table.jobs[0],
@@ -227,9 +230,9 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
         runs=runs,
         disruptions=count_disruptions(timeline, start, end),
         ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],
-        goodput_ns=productive if counted > 0 else None,
-        goodput_percent=100 * productive / counted if counted > 0 else None,
-        reason=None if counted > 0 else "the whole window is excluded",
+        goodput_ns=productive if reason is None else None,
+        goodput_percent=100 * productive / counted if reason is None else None,
+        reason=reason,
     )
 
 

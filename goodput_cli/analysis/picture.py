@@ -332,7 +332,7 @@ def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:
 def _rolling(analysis: Analysis, buckets: Buckets) -> tuple[Shares, ...]:
     """Rolling goodput: the windows that were asked for, else a round tenth of the job that slides along."""
     windows = analysis.rolling or _sliding(analysis, buckets)
-    shares = _percent(windows.productive_ns, windows.counted_ns)
+    shares = windows.percent
     lengths = dict.fromkeys(windows.window_ns.tolist())
     return tuple(
         _downsampled(length, windows.end_ns[rows], shares[rows], buckets)

@@ -27,7 +27,6 @@ from goodput_cli.analysis.written import (
     written_after,
 )
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.vocabulary.categories import Category
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,10 +41,6 @@ if TYPE_CHECKING:
     from goodput_cli.events.schema import EventTable, LogFormat
 
 _JUDGED_STEPS = 10
-_FIRST_RECORDS = 1000
-_MAY_BE_TRAINING = (Category.OTHER.id, Category.RECOVERY.id, Category.UNDETERMINED.id)
-"""Where the rules put the time of attempts that show no step."""
-"""So many records mostly tell that there are more than two."""
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
 Frame = Literal["categories", "insights", "disruptions", "segments", "events"]
 
@@ -275,9 +270,10 @@ class Analysis:
     """The logs, and the options that choose the job, as they were named: what other commands need to see it again."""
 
     @property
-    def goodput_percent(self) -> float:
-        """Goodput in percent of the window without what is excluded; never clamped."""
-        return self.goodput.percent
+    def goodput_percent(self) -> float | None:
+        """Goodput in percent of the window without what is excluded; never clamped. None where it cannot be judged,
+        and `why_unknown` says why."""
+        return None if self.goodput_unknown else self.goodput.percent
 
     @property
     def too_short(self) -> bool:
@@ -288,36 +284,25 @@ class Analysis:
         if self.timeline.records is None:
             return False
         first, last = self.job.kept_range or (0, -1)
-        return last - first + 1 < _JUDGED_STEPS or self.few_records is not None
+        return last - first + 1 < _JUDGED_STEPS or self.timeline.few_records is not None
 
     @property
     def shows_training(self) -> bool:
-        """Whether the job's lines show any training, kept or not: a step; in checkpoint logs, steps done since a start,
-        a load or another checkpoint."""
-        progress, records = self.timeline.progress, self.timeline.records
-        if progress is not None:
-            return len(progress.spans) > 0
-        return records is not None and len(records.number) > 0
+        """Whether the job's lines show any training, kept or not (`Timeline.shows_training`)."""
+        return self.timeline.shows_training
 
     @property
+    def why_unknown(self) -> str | None:
+        """Why goodput cannot be judged, where training may have gone on that no line shows: then no goodput is not the
+        same as none; None where it can (accounting §7). Not of a window in which the job was never up."""
+        return self.timeline.why_unknown if self.goodput_unknown else None
+
+    @cached_property
     def goodput_unknown(self) -> bool:
-        """Whether training may have gone on that no line shows: then no goodput is not the same as none. Not of a job
-        that crashed before its first step, which lost all of its time, nor of one that was never up."""
-        if self.shows_training or self.job.ending == "crashed":
-            return False
-        return any(row.ns > 0 and row.category in _MAY_BE_TRAINING for row in self.badput)
+        """Whether goodput cannot be judged (accounting §7)."""
+        from numpy import array
 
-    @property
-    def few_records(self) -> int | None:
-        """How many records of steps there are, of different numbers, if these are one or two; else None."""
-        records = self.timeline.records
-        if records is None or not len(records.number):
-            return None
-        for numbers in (records.number[:_FIRST_RECORDS], records.number):
-            low, high = int(numbers.min()), int(numbers.max())
-            if not bool(((numbers == low) | (numbers == high)).all()):
-                return None
-        return 1 if low == high else 2
+        return bool(self.timeline.unknown(array([self.window.start_ns]), array([self.window.end_ns]))[0])
 
     def __repr__(self) -> str:
         from goodput_cli.analysis.goodput.frames import repr_text

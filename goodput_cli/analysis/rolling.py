@@ -19,7 +19,7 @@ from goodput_cli.analysis.results import Analysis, CategoryTime
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table
 from goodput_cli.analysis.written import Instant, Seconds, written
-from goodput_cli.arrays import I64, blocks
+from goodput_cli.arrays import I64, Mask, blocks
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
@@ -42,10 +42,10 @@ class WindowRow:
     """ns since 1970 UTC."""
     excluded_ns: int
     """Time of it that the user excluded."""
-    productive_ns: int
-    """Time that became progress."""
+    productive_ns: int | None
+    """Time that became progress; None where that cannot be judged."""
     percent: float | None
-    """Goodput; None where nothing counts."""
+    """Goodput; None where nothing counts, or it cannot be judged."""
     badput: tuple[CategoryTime, ...]
     """Every category that is not zero, the largest first."""
     stepping: float | None
@@ -76,6 +76,8 @@ class Rolling:
     """Between two ends."""
     hindsight: bool
     """False where each window is as it was known at its end."""
+    unknown: NDArray[np.bool_]
+    """Whether goodput of each cannot be judged (accounting §7)."""
 
     def __len__(self) -> int:
         return len(self.window_ns)
@@ -88,16 +90,28 @@ class Rolling:
         import pandas as pd
 
         counted = pd.Series(self.counted_ns)
+        productive = pd.Series(self.productive_ns)
+        if self.unknown.any():
+            productive = productive.astype("Int64").mask(self.unknown)
         return pd.DataFrame(
             {
                 "start": pd.to_datetime(self.start_ns, unit="ns", utc=True),
                 "end": pd.to_datetime(self.end_ns, unit="ns", utc=True),
                 "window_ns": self.window_ns,
                 "counted_ns": counted,
-                "productive_ns": self.productive_ns,
-                "goodput_percent": 100 * self.productive_ns / counted.where(counted > 0),
+                "productive_ns": productive,
+                "goodput_percent": self.percent,
             }
         )
+
+    @property
+    def percent(self) -> NDArray[np.float64]:
+        """Goodput of each; NaN where nothing counts, or it cannot be judged."""
+        counted = self.counted_ns
+        known = (counted > 0) & ~self.unknown
+        share = np.full(len(self), np.nan)
+        np.divide(100 * self.productive_ns, counted, out=share, where=known)
+        return share
 
     @property
     def counted_ns(self) -> NDArray[np.int64]:
@@ -106,18 +120,21 @@ class Rolling:
 
     def rows(self) -> Iterator[WindowRow]:
         """The windows, length by length and each in time order."""
-        columns = (self.window_ns, self.start_ns, self.end_ns, self.excluded_ns, self.productive_ns, self.stepping)
+        columns = (
+            self.window_ns, self.start_ns, self.end_ns, self.excluded_ns, self.productive_ns, self.stepping,
+            self.unknown,
+        )  # fmt: skip
         amounts = self.badput_ns.T.tolist()
         lists = (column.tolist() for column in columns)
-        for window, start, end, excluded, productive, stepping, badput in zip(*lists, amounts, strict=True):
+        for window, start, end, excluded, productive, stepping, unknown, badput in zip(*lists, amounts, strict=True):
             counted = end - start - excluded
             yield WindowRow(
                 window_ns=window,
                 start_ns=start,
                 end_ns=end,
                 excluded_ns=excluded,
-                productive_ns=productive,
-                percent=100 * productive / counted if counted else None,
+                productive_ns=None if unknown else productive,
+                percent=100 * productive / counted if counted and not unknown else None,
                 badput=self._badput(badput, counted),
                 stepping=None if stepping != stepping else stepping,  # NaN
             )
@@ -152,9 +169,9 @@ def rolling(
     """
     window, begins, ends = window_bounds(timeline, start, end, windows, every or min(windows))
     if hindsight:
-        amounts = timeline.ledger.between(begins, ends)
+        amounts, unknown = timeline.ledger.between(begins, ends), timeline.unknown(begins, ends)
     else:
-        ends, amounts = _as_known_then(timeline, begins, ends)
+        ends, amounts, unknown = _as_known_then(timeline, begins, ends)
     nothing = np.zeros(len(ends), dtype=np.int64)
     productive = amounts.pop((Category.PRODUCTIVE, -1), nothing)
     excluded = amounts.pop((Category.EXCLUDED, -1), nothing)
@@ -170,6 +187,7 @@ def rolling(
         stepping=slice_counts(timeline.table).stepping.mean(begins, ends),
         every_ns=every or min(windows),
         hindsight=hindsight,
+        unknown=unknown,
     )
 
 
@@ -206,10 +224,10 @@ def window_bounds(timeline: Timeline, start: int, end: int, windows: Sequence[in
     return window[some], begins[some], cut[some]
 
 
-def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dict[Key, I64]]:
-    """Ends and amounts of windows as they were known at each end: a window ends where the job had ended by then (if
-    that was before the window began, nothing of it counts)."""
-    cut = begins.copy()
+def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dict[Key, I64], Mask]:
+    """Ends and amounts of windows as they were known at each end, and whether goodput could not be judged then: a
+    window ends where the job had ended by then (if that was before the window began, nothing of it counts)."""
+    cut, unknown = begins.copy(), np.zeros(len(ends), dtype=np.bool_)
     amounts: dict[Key, I64] = {}
     for known_at in distinct(ends).tolist():
         rows = np.flatnonzero(ends == known_at)
@@ -217,7 +235,8 @@ def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dic
         if then is not None:
             cut[rows] = np.maximum(np.minimum(ends[rows], then.end), begins[rows])
             _add(amounts, then.ledger, rows, begins, cut)
-    return cut, dict(sorted(amounts.items()))
+            unknown[rows] = then.unknown(begins[rows], cut[rows])
+    return cut, dict(sorted(amounts.items())), unknown
 
 
 def _add(amounts: dict[Key, I64], ledger: Ledger, rows: NDArray[np.intp], begins: I64, ends: I64) -> None:
@@ -327,13 +346,14 @@ WINDOWS = Table(
             "count",
             Audience.JSON,
             _of(lambda row: row.productive_ns),
-            "productive time; with all badput[].ns it adds up to the window without exclusions",
+            "productive time; with all badput[].ns it adds up to the window without exclusions; null: cannot be judged",
+            nullable=True,
         ),
         Column(
             "goodput",
             "percent",
             values=_of(lambda row: row.percent),
-            words="of the window without exclusions; null: nothing counts",
+            words="of the window without exclusions; null: nothing counts, or it cannot be judged",
             nullable=True,
         ),
         Column(
@@ -404,15 +424,13 @@ def _is_elastic(rolling: Rolling) -> bool:
 
 def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], str, str]]:
     """Per window length: what it is, goodput in percent of every window, and the lowest and the last one in words."""
-    shares = np.divide(
-        100 * rolling.productive_ns, rolling.counted_ns, out=np.full(len(rolling), np.nan), where=rolling.counted_ns > 0
-    )
+    shares = rolling.percent
     for length in dict.fromkeys(rolling.window_ns.tolist()):
         rows = np.flatnonzero(rolling.window_ns == length)
         head = f"{as_typed(length)} every {as_typed(rolling.every_ns)}, {plural(len(rows), 'window')}"
         known = rows[~np.isnan(shares[rows])]
         if len(known) == 0:
-            yield head, [None] * len(rows), "nothing counts", ""
+            yield head, [None] * len(rows), "cannot be judged" if rolling.unknown[rows].any() else "nothing counts", ""
             continue
         lowest, last = int(known[np.argmin(shares[known])]), int(known[-1])
         span = _short_period(int(rolling.start_ns[lowest]), int(rolling.end_ns[lowest]))
@@ -431,7 +449,8 @@ def _short_period(start_ns: int, end_ns: int) -> str:
 
 def _summary(analysis: Analysis, rolling: Rolling) -> Iterator[str]:
     window = analysis.window
-    goodput = percent(analysis.goodput.percent)
+    known = analysis.goodput_percent
+    goodput = f"cannot be judged: {analysis.why_unknown}" if known is None else percent(known)
     yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)}), goodput {goodput}"
     for head, _, words, _ in rolling_lines(rolling):
         yield f"{head}: {words}"

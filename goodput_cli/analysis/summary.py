@@ -229,8 +229,8 @@ class Summary:
     """Its name."""
     window: Window
     """Of the question."""
-    goodput_ns: int
-    """With `badput` it adds up to `window.counted_ns`."""
+    goodput_ns: int | None
+    """With `badput` it adds up to `window.counted_ns`; None where it cannot be judged."""
     badput: Mapping[CategoryKey, int]
     """ns by category and label, those that are not zero."""
     not_recorded: frozenset[str]
@@ -300,7 +300,7 @@ def summary_of(analysis: Analysis) -> Summary:
     return Summary(
         job=analysis.job.name,
         window=analysis.window,
-        goodput_ns=analysis.goodput.ns,
+        goodput_ns=None if analysis.goodput_unknown else analysis.goodput.ns,
         badput=badput,
         not_recorded=frozenset(analysis.not_recorded),
         overlapped_ns=sum(row.ns for row in analysis.overlapped) if analysis.overlapped else None,

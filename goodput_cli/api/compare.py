@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Unpack
 from goodput_cli.analysis.question import BASELINE
 from goodput_cli.api.options import COMPARE, Reading, Sides, Source, addresses, split, taken, takes
 from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.sources.base import without_password
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison, Side
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
 
+_NOT_COMPARED = "its goodput cannot be judged, and so it is compared with nothing"
 _BOTH_LOGS = "--reference-step-time baseline needs logs on all sides"
 CLOUD_LOGGING = "cloud-logging://"
 _GIVE_EVERYTHING = ("file", "gs", "s3")
@@ -151,7 +153,7 @@ class _Reader:
                     self._question = self._with_reference(side, read[key])
                 yield self._side(side, read[key])
             except (UsageError, NotEnoughData) as error:
-                raise type(error)(f"{side.source}: {error}") from error
+                raise type(error)(f"{without_password(side.source)}: {error}") from error
             if last[key] == at:
                 del read[key]  # a log may be large, and the next one too
 
@@ -191,9 +193,13 @@ class _Reader:
             _check_saved(planned, read)
             if self._of_baseline:
                 raise UsageError(f"a saved answer stays as it was made; {_BOTH_LOGS}")
-            return Side(read.job, planned.source, True, None, read)
+            if read.goodput_ns is None:
+                raise NotEnoughData(f"{_NOT_COMPARED}, as the saved answer says")
+            return Side(read.job, without_password(planned.source), True, None, read)
         analysis = analyze_log(read, replace(self._question, run=planned.run), planned.job_name)
-        return Side(analysis.job.name, planned.source, False, planned.run, summary_of(analysis))
+        if analysis.why_unknown is not None:
+            raise NotEnoughData(f"{_NOT_COMPARED}: {analysis.why_unknown}")
+        return Side(analysis.job.name, without_password(planned.source), False, planned.run, summary_of(analysis))
 
 
 def _key(planned: PlannedSide) -> tuple[str, str | None]:

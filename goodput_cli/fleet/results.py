@@ -186,6 +186,8 @@ def _account(
     try:
         asked = question if as_of is None else as_of.of(question, last)
         timeline, _, _ = account_for(ordered, asked, name)
+        if timeline.unknown(np.array([timeline.start]), np.array([timeline.end]))[0]:
+            return replace(bare, reason=f"goodput cannot be judged: {timeline.why_unknown}")
         return _result(bare, timeline)
     except GoodputError as error:
         return replace(bare, reason=well_formed(str(error)))

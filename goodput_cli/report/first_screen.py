@@ -72,7 +72,7 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     kept = phrases.kept_text(analysis, " steps kept")
     beside = f"{amount}, {kept}" if analysis.job.first_step is not None else amount
     steps = phrases.kept_text(analysis, " steps").partition(" (")[0]
-    judged = analysis.goodput_unknown or analysis.few_records is not None  # the amount says so already
+    judged = analysis.goodput_unknown or analysis.timeline.few_records is not None  # the amount says so already
     short = f"; too short to judge: {steps}" if analysis.too_short and not judged else ""
     lines = [*wrapped(beside + short, room - len("GOODPUT    ") - len(share))]
     yield Text.assemble(("GOODPUT", "bold"), "  ", (share, "bold green"), "  ", lines[0])

@@ -196,7 +196,7 @@ def _about_analysis(analysis: Analysis, table: str) -> dict[str, str]:
         "window_end": iso(window.end_ns),
         "window_ns": str(window.ns),
         "excluded_ns": str(window.excluded_ns),
-        "goodput_ns": str(analysis.goodput.ns),
+        "goodput_ns": "" if analysis.goodput_unknown else str(analysis.goodput.ns),
         "method": json.dumps(method),
         "version": _program_version(),
     }

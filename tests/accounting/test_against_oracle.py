@@ -40,7 +40,7 @@ def oracle_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int]:
         options["as_of"] = START + options["as_of"] * 10**9
     answer = account(lines, **options)
     amounts = {name: round(seconds * 10**9) for name, seconds in answer.seconds.items() if seconds}
-    return {**amounts, "attempts": answer.attempts, "disruptions": answer.disruptions}
+    return {**amounts, "attempts": answer.attempts, "disruptions": answer.disruptions, "judged": int(answer.judged)}
 
 
 def engine_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int] | None:
@@ -55,7 +55,8 @@ def engine_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int] | No
     amounts = {row.name: row.ns for row in (analysis.goodput, *analysis.badput) if row.ns}
     if analysis.window.excluded_ns:
         amounts["excluded"] = analysis.window.excluded_ns
-    return {**amounts, "attempts": analysis.job.attempts, "disruptions": analysis.job.disruptions}
+    counts = {"attempts": analysis.job.attempts, "disruptions": analysis.job.disruptions}
+    return {**amounts, **counts, "judged": int(analysis.goodput_percent is not None)}
 
 
 @slowly

@@ -77,7 +77,7 @@ def test_the_worked_example_in_the_table_of_the_calculator() -> None:
 
 def test_the_real_run_of_two_attempts() -> None:
     analysis = analyze(SAMPLES / "fsdp-2-attempts.jsonl", reference_step_time="0.002569")
-    assert round(analysis.goodput_percent, 2) == 21.72
+    assert round(analysis.goodput.percent, 2) == 21.72
     assert analysis.reference.effective_computation_ns == 10_000 * 2_569_000
     expected = {
         "program_startup": 5.299,

@@ -203,4 +203,4 @@ def test_no_value_in_any_place_makes_more_than_a_sentence(path: str, value: Any)
         summary = summary_of_saved(answer, "x")
     except GoodputError:
         return
-    assert summary.goodput_ns + sum(summary.badput.values()) == summary.window.counted_ns
+    assert (summary.goodput_ns or 0) + sum(summary.badput.values()) == summary.window.counted_ns

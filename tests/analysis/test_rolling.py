@@ -240,7 +240,7 @@ def test_a_window_over_100_percent_is_explained(tmp_path: Path) -> None:
     log = Recorder().start(0).steps(0, 20, 10, 12).steps(20, 24, 250, 1).end(260).write(tmp_path / "run.jsonl")
     analysis = goodput_cli.analyze(log, reference_step_time=10, window=["2s"])
     assert analysis.rolling is not None
-    assert analysis.goodput_percent < 100 < max(row.percent or 0 for row in analysis.rolling.rows())
+    assert analysis.goodput.percent < 100 < max(row.percent or 0 for row in analysis.rolling.rows())
     assert "reference_too_slow" in {found.code for found in analysis.diagnostics}
     assert "reference_too_slow" not in {
         found.code for found in goodput_cli.analyze(log, reference_step_time=10).diagnostics

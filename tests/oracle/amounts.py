@@ -30,6 +30,8 @@ class Answer:
     t1_ns: int
     ending: str
     reference_step_time: Fraction | None = None
+    judged: bool = True
+    """Whether goodput can be judged (accounting §7)."""
 
     @property
     def seconds(self) -> dict[str, Fraction]:
@@ -148,7 +150,23 @@ class Books:
             ns["productive"] = round(steps * self.reference)
         ns = {name: amount for name, amount in ns.items() if amount}
         assert sum(ns.values()) == job.t1 - job.t0, "the categories add up to the window"
-        return Answer(ns, len(job.attempts), job.disruptions(), steps, job.t0, job.t1, job.ending(), self.reference)
+        return Answer(
+            ns, len(job.attempts), job.disruptions(), steps, job.t0, job.t1, job.ending(), self.reference,
+            self.is_judged(ns),
+        )  # fmt: skip
+
+    def is_judged(self, ns: dict[str, int]) -> bool:
+        """Whether lines show where training was, or that there was none."""
+        job = self.job
+        numbers = {step.number for attempt in job.attempts for step in attempt.steps}
+        if job.is_step_log and len(numbers) == 2:
+            return max(numbers) - min(numbers) == 1
+        if job.is_step_log and len(numbers) == 1:
+            return not job.step_ends or max(numbers) <= 1
+        if numbers if job.is_step_log else self.spans:
+            return True
+        may_be_training = ("other", "infrastructure_recovery_from_disruption", "disruption_undetermined")
+        return job.ending() == "crashed" or not any(ns.get(name, 0) > 0 for name in may_be_training)
 
     def parts(self, span: TrainingSpan, held: int) -> dict[str, int]:
         """Where the `held` ns of a kept span go; slowdown is told apart only in the sum."""

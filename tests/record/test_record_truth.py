@@ -64,7 +64,7 @@ def test_a_clock_that_is_set_forward_takes_nothing(tmp_path: Path) -> None:
     """By ten minutes, in a job of two seconds."""
     run(tmp_path, WORK + SET_FORWARD)
     analysis = goodput_cli.analyze(tmp_path / "run.jsonl")
-    assert analysis.goodput_percent > 95
+    assert analysis.goodput.percent > 95
     assert 600 * 10**9 <= analysis.window.excluded_ns < 601 * 10**9
     assert "clock_step" in {one.code for one in analysis.diagnostics}
 
@@ -72,7 +72,7 @@ def test_a_clock_that_is_set_forward_takes_nothing(tmp_path: Path) -> None:
 def test_loads_between_steps_keep_training_waiting(tmp_path: Path) -> None:
     out, _ = run(tmp_path, WORK + LOADS)
     analysis = goodput_cli.analyze(tmp_path / "run.jsonl")
-    assert abs(analysis.goodput_percent - float(out)) < 5
+    assert abs(analysis.goodput.percent - float(out)) < 5
     (beside,) = analysis.overlapped
     assert 0.1 <= beside.ns / 1e9 < 1
 
@@ -83,6 +83,6 @@ def test_what_a_full_disk_lost_is_not_training(tmp_path: Path) -> None:
     analysis = goodput_cli.analyze(tmp_path / "run.jsonl")
     lost = next(row.ns for row in analysis.badput if row.category == "other")
     assert lost / 1e9 > 0.6 + 18 * 0.03
-    assert analysis.goodput_percent <= float(out)
+    assert analysis.goodput.percent <= float(out)
     assert "recorder_dropped" in {one.code for one in analysis.diagnostics}
     assert "the log will say so" in said

@@ -49,7 +49,7 @@ def sample(found: Samples, name: str, **labels: str) -> float:
 
 def test_metrics_hold_the_figures() -> None:
     found = metrics(hostile())
-    assert sample(found, "goodput_ratio") == pytest.approx(hostile().goodput_percent / 100)
+    assert sample(found, "goodput_ratio") == pytest.approx(hostile().goodput.percent / 100)
     assert sample(found, "goodput_category_seconds", category="productive") == 82561.123456788
     assert sample(found, "goodput_category_seconds", label="=HYPERLINK(1)") == 4000
     assert sample(found, "goodput_window_start_timestamp_seconds") == BASE / 1e9

@@ -53,7 +53,7 @@ class Account:
 
     @property
     def percent(self) -> float:
-        return self.analysis.goodput_percent
+        return self.analysis.goodput.percent
 
     @property
     def attempts(self) -> int:

@@ -77,7 +77,7 @@ class TestLlamaFactory:
         for size in sorted(chosen.sample(range(300, len(text)), 8)):
             analysis = analysed(tmp_path / "trainer_log.jsonl", text[:size])
             assert analysis.job.kept_steps <= 250
-            assert analysis.goodput_percent > 50
+            assert analysis.goodput.percent > 50
 
 
 class TestUltralytics:

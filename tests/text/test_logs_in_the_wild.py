@@ -143,7 +143,7 @@ def test_what_is_read(tmp_path: Path, name: str) -> None:
     assert not analysis.disruptions
     assert steps <= analysis.job.kept_steps <= steps + 100
     assert seconds - 1 <= window <= seconds + first_record + 1
-    assert analysis.goodput_percent > 90
+    assert analysis.goodput.percent > 90
 
 
 def test_the_time_of_a_hundred_steps_is_not_that_of_one(tmp_path: Path) -> None:

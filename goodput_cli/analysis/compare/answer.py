@@ -194,7 +194,7 @@ def _side(side: Side) -> ComparedSide:
         window=SideWindow(
             start=iso(window.start_ns), end=iso(window.end_ns), ns=window.ns, excluded_ns=window.excluded_ns
         ),
-        goodput=SideGoodput(ns=summary.goodput_ns, percent=float(side.percent)),
+        goodput=SideGoodput(ns=side.goodput_ns, percent=float(side.percent)),
         reference=SideReference(step_time_seconds=summary.reference_seconds, origin=summary.origin),
         method=summary.method,
     )

@@ -41,9 +41,15 @@ class Side:
     """Its numbers."""
 
     @property
+    def goodput_ns(self) -> int:
+        """Productive time; a side of which it cannot be judged is refused before."""
+        assert self.summary.goodput_ns is not None
+        return self.summary.goodput_ns
+
+    @property
     def percent(self) -> Fraction:
         """Goodput in percent."""
-        return percent_of(self.summary, self.summary.goodput_ns)
+        return percent_of(self.summary, self.goodput_ns)
 
 
 @dataclass(frozen=True)

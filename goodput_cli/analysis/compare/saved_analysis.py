@@ -107,7 +107,7 @@ def _is_beyond_all(value: Any) -> bool:
 
 def _summary(answer: Any) -> Summary:
     window, badput, not_recorded = _window(answer.window), _badput(answer), frozenset(answer.not_recorded)
-    if answer.goodput.ns + sum(badput.values()) != window.counted_ns:
+    if answer.goodput.ns is not None and answer.goodput.ns + sum(badput.values()) != window.counted_ns:
         raise _Wrong("goodput and badput do not add up to the window without what is excluded")
     if not_recorded & {category for category, _ in badput}:
         raise _Wrong("a category has time and is not recorded")
@@ -217,7 +217,7 @@ def _steps(part: Any) -> StepStatistics:
 def _longest(part: Any) -> float | None:
     """Seconds; null is no such stretch where the other figures are known."""
     if part.longest_unproductive is None:
-        return None if part.ettr is None else 0.0
+        return None if part.exposure_seconds is None else 0.0
     seconds: float = part.longest_unproductive.seconds
     return seconds
 

@@ -249,13 +249,13 @@ class Reliability:
     longest_unproductive: Annotated[tuple[int, int] | None, Through(_stretch, UnproductiveStretch), After("ettr")]
     """the longest stretch without kept training"""
     # [start, end) in ns; None where all is productive or excluded
-    ettr: Amount
-    """effective training time ratio: productive / window, 0..1"""
+    ettr: Amount | None
+    """effective training time ratio: productive / window, 0..1; null: it cannot be judged"""
 
 
-def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: int, ettr: float) -> Reliability:
+def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: int, ettr: float | None) -> Reliability:
     """Reliability over [start, end) (ns). disruptions: those inside, of which scale-ups do not count; ettr: productive
-    / window."""
+    / window, None where that cannot be judged."""
     disruptions = disruptions.unplanned
     exposure = _exposure(timeline, start, end)
     count = len(disruptions)

@@ -221,7 +221,8 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
         yield ", ".join(means)
     longest = reliability.longest_unproductive
     idle = f", longest unproductive stretch {duration(longest[1] - longest[0])} ({period(*longest)})" if longest else ""
-    yield f"ETTR {percent(100 * reliability.ettr)}{idle}"
+    ettr = "cannot be judged" if reliability.ettr is None else percent(100 * reliability.ettr)
+    yield f"ETTR {ettr}{idle}"
     if price is not None:
         yield _cost_text(rows, price)
 

@@ -118,7 +118,7 @@ def _shares(detail: tuple[object, ...]) -> tuple[float, float]:
     return stepping, ready
 
 
-def elastic_of(timeline: Timeline, start: int, end: int, goodput_percent: float) -> Elastic:
+def elastic_of(timeline: Timeline, start: int, end: int, goodput_percent: float | None) -> Elastic:
     """Slice efficiency of the window [start, end) (ns), and goodput times it."""
     slices = slice_counts(timeline.table)
     if not slices.recorded:
@@ -126,7 +126,8 @@ def elastic_of(timeline: Timeline, start: int, end: int, goodput_percent: float)
     window = np.array([start]), np.array([end])
     stepping, available = (_known(share.mean(*window)) for share in (slices.stepping, slices.available))
     unknown = end - start - int(slices.stepping.known(*window)[0])
-    return Elastic(stepping, available, unknown, None if stepping is None else goodput_percent * stepping)
+    both = None if stepping is None or goodput_percent is None else goodput_percent * stepping
+    return Elastic(stepping, available, unknown, both)
 
 
 def _known(value: F64) -> float | None:
@@ -158,6 +159,7 @@ def analyse_window(
     counted = window.counted_ns
     badput = [_amount(timeline.table, key, ns, counted) for key, ns in amounts.items() if ns]
     disruptions = find_disruptions(timeline, start, end)
+    unknown = bool(timeline.unknown(np.array([start]), np.array([end]))[0])
     return Analysis(
         job=job,
         window=window,
@@ -172,9 +174,9 @@ def analyse_window(
         diagnostics=(*diagnostics, *findings(timeline)),
         timeline=timeline,
         table=timeline.table,
-        elastic=elastic_of(timeline, start, end, _percent(productive, counted)),
+        elastic=elastic_of(timeline, start, end, None if unknown else _percent(productive, counted)),
         disruptions=disruptions,
-        reliability=reliability(timeline, disruptions, start, end, productive / counted),
+        reliability=reliability(timeline, disruptions, start, end, None if unknown else productive / counted),
         saves=saves_inside(timeline, start, end),
         method=timeline.rules.method,
     )

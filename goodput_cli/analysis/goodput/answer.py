@@ -37,10 +37,10 @@ NO_ROWS: tuple[()] = ()
 class Goodput:
     """Productive time."""
 
-    ns: Annotated[int, Both(least=0)]
-    """productive time"""
+    ns: Annotated[int | None, Both(least=0)]
+    """productive time; null: it cannot be judged"""
     percent: float | None
-    """of the window without exclusions; never clamped"""
+    """of the window without exclusions; never clamped; null: it cannot be judged"""
 
 
 @written("badput")
@@ -88,8 +88,8 @@ class LastEnd:
 @written(
     "analysis_answer",
     "goodput analyze --format json: where every second of one job went. In integers, goodput.ns and all badput[].ns "
-    "add up to window.ns - window.excluded_ns. Every key is always there; what was not recorded or does not apply is "
-    "null.",
+    "add up to window.ns - window.excluded_ns, where goodput can be judged. Every key is always there; what was not "
+    "recorded or does not apply is null.",
     kind="analysis",
     indented=True,
 )
@@ -102,7 +102,7 @@ class AnalysisAnswer:
     goodput: Goodput
     too_short: bool = False
     """fewer than ten steps were kept, by their numbers, or one or two records stand for all: shares then say little. Or
-    no line shows training, and the job did not crash: goodput is 0 by the rules, and cannot be judged"""
+    no line shows training, and the job did not crash: goodput is null"""
     insights: Sequence[Insight] = ()
     """what cost most, the most first; none on a healthy run"""
     badput: Sequence[Badput]
@@ -141,7 +141,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
     return AnalysisAnswer(
         job=analysis.job,
         window=analysis.window,
-        goodput=Goodput(analysis.goodput.ns, analysis.goodput.percent),
+        goodput=Goodput(None if analysis.goodput_unknown else analysis.goodput.ns, analysis.goodput_percent),
         too_short=analysis.too_short,
         insights=analysis.insights,
         badput=[badput(row) for row in analysis.badput],

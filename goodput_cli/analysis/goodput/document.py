@@ -110,9 +110,10 @@ def _measured(analysis: Analysis) -> dict[str, Family]:
 
 
 def _categories(analysis: Analysis) -> Iterator[tuple[Labels, str]]:
-    """Goodput, every badput, and zero for what was recorded and did not occur. Labels that look the same once they are
-    safe are one series: two would make the whole file invalid."""
-    yield {"category": Category.PRODUCTIVE.id, "label": ""}, seconds_text(analysis.goodput.ns)
+    """Goodput where it can be judged, every badput, and zero for what was recorded and did not occur. Labels that
+    look the same once they are safe are one series: two would make the whole file invalid."""
+    if not analysis.goodput_unknown:
+        yield {"category": Category.PRODUCTIVE.id, "label": ""}, seconds_text(analysis.goodput.ns)
     amounts: dict[tuple[str, str], int] = {}
     for row in analysis.badput:
         key = row.category, safe(row.label or "")
@@ -177,7 +178,10 @@ class AnalysisDocument:
     def tables(self) -> tuple[Sheet, ...]:
         """Time by category."""
         analysis = self.analysis
-        rows = [(row.category, row.label, row.ns, row.ns, row.percent) for row in (analysis.goodput, *analysis.badput)]
+        rows = [(row.category, row.label, row.ns, row.ns, row.percent) for row in analysis.badput]
+        goodput = analysis.goodput
+        amounts = (None, None, None) if analysis.goodput_unknown else (goodput.ns, goodput.ns, goodput.percent)
+        rows.insert(0, (goodput.category, goodput.label, *amounts))
         return (Sheet(title=f"Goodput of {analysis.job.name}", columns=CATEGORY_COLUMNS, rows=rows),)
 
     def gates(self) -> Published:

@@ -65,33 +65,18 @@ def category_rows(analysis: Analysis) -> list[LedgerRow]:
 
 
 def headline(analysis: Analysis) -> tuple[str, str]:
-    """Goodput in percent, and of what: `50.00 %`, `1 h 40 min of 3 h 20 min`; and where it cannot be judged, why. Where
-    no line shows any training there is no share: `cannot be judged`, `no step was logged in 3 h 20 min`."""
+    """Goodput in percent, and of what: `50.00 %`, `1 h 40 min of 3 h 20 min`; where it cannot be judged, that and why:
+    `cannot be judged`, `no step was logged in 3 h 20 min`."""
     share = _percent(analysis.goodput, _limits(analysis))
     whole = duration(analysis.window.counted_ns)
     if analysis.goodput_unknown:
-        return _NOT_JUDGED, f"{no_training_text(analysis)} in {whole}"
+        return _NOT_JUDGED, f"{analysis.why_unknown} in {whole}"
     amount = f"{duration(analysis.goodput.ns)} of {whole}"
     if not analysis.shows_training and analysis.job.ending == "crashed":
-        return share, f"{amount}; it crashed, and {no_training_text(analysis)} before"
-    records = analysis.few_records
-    if records is None:
-        return share, amount
-    first, last = analysis.job.kept_range or (0, -1)
-    if last - first < records:
+        return share, f"{amount}; it crashed, and {analysis.timeline.no_training} before"
+    if analysis.timeline.few_records is not None:
         return share, f"{amount}; too short to judge: {kept_text(analysis, ' steps').partition(' (')[0]}"
-    stand = "one record of steps stands" if records == 1 else "two records of steps stand"
-    return share, f"{amount}; {_NOT_JUDGED}: {stand} for all of it"
-
-
-def no_training_text(analysis: Analysis) -> str:
-    """Why no training is seen, where no line shows any."""
-    from goodput_cli.events.schema import Kind  # NumPy, which --help does without
-
-    kinds = analysis.table.kind
-    if ((kinds == Kind.FINISHED) | (kinds == Kind.SAVED)).any():
-        return "no step was logged but that of a checkpoint"
-    return "no step was logged"
+    return share, amount
 
 
 def window_text(analysis: Analysis) -> str:

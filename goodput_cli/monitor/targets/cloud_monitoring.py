@@ -107,7 +107,8 @@ def _gauges(snapshot: Snapshot, workload: Workload) -> Iterator[_Gauge]:
 
 def _of_job(snapshot: Snapshot, common: Mapping[str, str]) -> Iterator[_Gauge]:
     analysis, cumulative = snapshot.analysis, {**common, "window_type": "cumulative"}
-    yield _Gauge("goodput_time", analysis.goodput.seconds, {**common, "goodput_source": "TOTAL"})
+    if not analysis.goodput_unknown:
+        yield _Gauge("goodput_time", analysis.goodput.seconds, {**common, "goodput_source": "TOTAL"})
     for source, amount in _sources(badput_of(analysis)).items():
         yield _Gauge("badput_time", amount[0], {**common, "badput_source": source})
     yield _Gauge("disruptions", analysis.job.disruptions, cumulative)

@@ -52,10 +52,12 @@ def _of_windows(rolling: Rolling | None) -> Iterator[Family]:
     amounts: list[tuple[Labels, str]] = []
     for row in () if rolling is None else rolling.rows():
         window = {"window": seconds_text(row.window_ns)}
-        counted = row.end_ns - row.start_ns - row.excluded_ns
-        if counted:
-            ratios.append((window, exact(float(Fraction(row.productive_ns, counted)))))
-        seconds = {(Category.PRODUCTIVE.id, ""): row.productive_ns}
+        seconds: dict[tuple[str, str], int] = {}
+        if row.productive_ns is not None:
+            counted = row.end_ns - row.start_ns - row.excluded_ns
+            if counted:
+                ratios.append((window, exact(float(Fraction(row.productive_ns, counted)))))
+            seconds = {(Category.PRODUCTIVE.id, ""): row.productive_ns}
         for part in row.badput:
             key = part.category, safe(part.label or "")
             seconds[key] = seconds.get(key, 0) + part.ns

@@ -87,11 +87,14 @@ class TensorBoard:
         analysis = snapshot.analysis
         step = analysis.job.last_step or 0
         if snapshot.whole and self._totals:
-            yield "goodput/goodput", analysis.goodput_percent, step, "goodput"
+            goodput = analysis.goodput_percent
+            if goodput is not None:
+                yield "goodput/goodput", goodput, step, "goodput"
             if self._badput:
                 yield from (_badput("badput", amount, step) for amount in badput_of(analysis))
             seconds = (analysis.window.end_ns - analysis.job.start_ns) // 10**9
-            yield "goodput_by_time/goodput", analysis.goodput_percent, seconds, ""
+            if goodput is not None:
+                yield "goodput_by_time/goodput", goodput, seconds, ""
         if self._has_windows:
             yield from self._windows(analysis, step)
         if self._step_deviation:

@@ -352,7 +352,7 @@ def _goodput_words(analysis: Analysis, picture: Picture) -> str:
 
 def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
     if analysis.goodput_unknown:
-        yield "Goodput over time cannot be judged: no line shows training."
+        yield f"Goodput over time cannot be judged: {analysis.why_unknown}."
         return
     yield f"Goodput over time: cumulative, at the end {percent(analysis.goodput.percent)}."
     for shares in picture.rolling:

@@ -1,0 +1,110 @@
+"""Jobs of which no line shows training: their goodput is unknown everywhere, and never 0 (accounting §7)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from goodput_cli import analyze
+from goodput_cli.cli.main import run
+from goodput_cli.report.base import Page, load_renderer
+from tests.support.accounts import account
+from tests.support.fleets import fleet, put, text_of, training
+from tests.support.json_answers import check_answer
+from tests.support.story import end, loaded, scheduled, start, started, steps, terminated, told
+
+pytestmark = pytest.mark.usefixtures("folder")
+Output = pytest.CaptureFixture[str]
+UNKNOWN = {
+    "nothing": told(start(0), end(7200)),
+    "killed": told(started(0), loaded(0, 10), terminated(3600)),
+    "two records": told(start(0), steps(0, 2, at=10, every=600, stride=500), end(1300)),
+}
+
+
+def log_of(kind: str) -> str:
+    Path("one.jsonl").write_text(text_of(*UNKNOWN[kind]))
+    return "one.jsonl"
+
+
+def said(capsys: pytest.CaptureFixture[str], *command: str, code: int = 0) -> str:
+    assert run([*command, "-q"]) == code
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_no_list_and_no_metric_gives_a_number(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    log = log_of(kind)
+    answer = json.loads(said(capsys, "analyze", log, "--window", "10m", "--format", "json"))
+    check_answer(answer, "analysis")
+    assert answer["goodput"] == {"seconds": None, "ns": None, "percent": None}
+    assert answer["reliability"]["ettr"] is None
+    assert {(row["goodput_ns"], row["goodput_percent"]) for row in answer["rolling"]} == {(None, None)}
+    (job,) = json.loads(said(capsys, "jobs", log, "--format", "json"))["jobs"]
+    assert job["goodput"] is None
+    assert "cannot be judged" in job["reason"]
+    metrics = said(capsys, "analyze", log, "--format", "openmetrics")
+    assert "goodput_ratio{" not in metrics
+    assert 'category="productive"' not in metrics
+    assert "productive,,,,\n" in said(capsys, "analyze", log, "--format", "csv")
+    for command in ("rolling", "jobs", "disruptions"):
+        shown = said(capsys, command, log)
+        assert "cannot be judged" in shown
+        assert not re.search(r"goodput[^\n]* \d", shown)
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_gates_fail_closed(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    log = log_of(kind)
+    for gate in (["--fail-under", "1"], ["--fail-if", "goodput>50"], ["--fail-if", "productive<1h"]):
+        assert "not recorded" in said(capsys, "analyze", log, *gate, code=4)
+
+
+def test_a_comparison_refuses_it_saved_or_not(capsys: pytest.CaptureFixture[str]) -> None:
+    log = log_of("nothing")
+    Path("other.jsonl").write_text(text_of(*told(start(0), steps(0, 50, at=10), end(600))))
+    said(capsys, "analyze", log, "-o", "saved.json")
+    for side in (log, "saved.json"):
+        assert run(["compare", "other.jsonl", side, "-q"]) == 4
+        assert f"{side}: its goodput cannot be judged" in capsys.readouterr().err
+
+
+def test_a_fleet_leaves_it_out_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    put(Path("logs/a.jsonl"), training("trained", 2, 0.5))
+    put(Path("logs/b.jsonl"), [line.replace('"j"', '"evaluated"') for line in UNKNOWN["nothing"]])
+    answer = fleet("logs")
+    assert answer["coverage"]["runs"] == 1
+    assert answer["coverage"]["not_analysed"] == 1
+    (one,) = answer["not_analysed"]
+    assert "cannot be judged: no step was logged" in one["reason"]
+    assert [row["job"] for row in answer["runs"]] == ["trained"]
+    assert "1 of 2 runs analysed" in said(capsys, "fleet", "logs")
+
+
+def test_a_job_that_was_never_up_is_judged() -> None:
+    """In the queue, or crashed before its first step: no training is the truth."""
+    assert account(scheduled(0), started(100)).analysis.goodput_percent == 0
+
+
+def test_nothing_is_drawn_or_written_of_it() -> None:
+    log_of("nothing")
+    analysis = analyze("one.jsonl", window=("10m",))
+    assert analysis.goodput_percent is None
+    assert analysis.why_unknown == "no step was logged"
+    assert analysis.rolling is not None
+    frame = analysis.rolling.to_frame()
+    assert frame["goodput_percent"].isna().all()
+    assert frame["productive_ns"].isna().all()
+    assert "cannot be judged" in str(load_renderer("html")(analysis, Page()))
+
+
+def test_the_cumulative_scalars_of_tensorboard_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    log = log_of("nothing")
+    assert run(["monitor", log, "--publish", "tensorboard:board", "--publish", "prom:out.prom", "-q"]) == 0
+    written = b"".join(file.read_bytes() for file in Path("board").rglob("events.*"))
+    assert b"goodput/goodput" not in written
+    assert b"badput/" in written
+    assert "goodput_ratio{" not in Path("out.prom").read_text()
