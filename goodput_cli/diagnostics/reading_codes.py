@@ -379,7 +379,8 @@ TEXT: dict[str, Code] = {
     "same_run_twice": Code(
         "info",
         "Two logs hold the steps of one run at the same times: an experiment tracker beside text or event files, say.",
-        "They are one job, with the steps of the better one; of the other only starts, ends and signs of life count.",
+        "They are one job, with the steps of the better one; of the other only starts, ends and signs of life count. "
+        "Of a tracker beside a log of events (the recorder's, or goodput's own) nothing does: that log says all of it.",
         "Nothing.",
     ),
 }

@@ -281,7 +281,7 @@ class Decoder:
         metrics: tuple[Metric, ...] = ()
         observed = NO_OBSERVATIONS
         if output.texts:
-            of_text, metrics, observed = self._of_text(sources, notes)
+            of_text, metrics, observed = self._of_text(sources, columns, notes)
             columns = joined(columns, of_text)
         _note_counters(columns, notes)
         table = build_table(
@@ -303,14 +303,15 @@ class Decoder:
         return EventLog(table, formats, diagnostics, output.texts.of_files, self._earlier)
 
     def _of_text(
-        self, sources: Sequence[str], notes: DiagnosticCollector
+        self, sources: Sequence[str], recorded: Mapping[str, NDArray[Any]], notes: DiagnosticCollector
     ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], Observed]:
-        """Columns of what sources of text gave so far, what was measured, and what was seen of deaths."""
+        """Columns of what sources of text gave so far, what was measured, and what was seen of deaths. recorded: the
+        columns of all other lines."""
         from goodput_cli.events.text.collected import Texts  # few logs hold text
 
         texts = Texts(self._output.texts)
         output = replace(self._output, notes=notes)
-        rows, formats = texts.rows(sources, self._hints, output, self._jobs)
+        rows, formats = texts.rows(sources, self._hints, output, self._jobs, recorded)
         self._earlier = texts.earlier
         for job, names in formats.items():
             for name in names:

@@ -12,6 +12,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli import Analysis
+from goodput_cli.events.tensorboard import framed, scalar_event
 from tests.support.wandb_files import exit_record, printed, row, run_file, run_folder, run_record, stats
 
 EPOCH = 1795385400
@@ -396,6 +397,40 @@ class TestTheSameRunTwice:
         assert analysis.job.ending == "crashed"
         assert "same_run_twice" in codes(analysis)
         assert {one.name for one in goodput_cli.jobs([text, str(folder)]).jobs} == {"abc"}
+
+    def recorded(self, path: Path, job: str, begin: float = 10.0) -> str:
+        """The recorder's log of the same steps, which says when they begin."""
+        lines = [{"job_name": job, "job_start_time": at(begin - 9)}]
+        lines += [{"job_name": job, "step_count": n, "step_start_time": at(begin + n)} for n in range(20)]
+        lines.append({"job_name": job, "job_end_time": at(begin + 20.5)})
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return str(path)
+
+    @pytest.mark.parametrize("job", ["abc", "llm"])
+    def test_beside_the_recorders_log_nothing_of_the_tracker_counts(self, tmp_path: Path, job: str) -> None:
+        folder, log = self.run(tmp_path), self.recorded(tmp_path / "rec.jsonl", job)
+        alone, both = goodput_cli.analyze(log), goodput_cli.analyze([log, str(folder)])
+        assert (both.job, both.badput, both.window) == (alone.job, alone.badput, alone.window)
+        (note,) = [one for one in both.diagnostics if one.code == "same_run_twice"]
+        assert note.message == f"abc of wandb is the run that {job} logs: one job, all of it from that log"
+        (listed,) = goodput_cli.jobs([log, str(folder)]).jobs
+        assert (listed.name, listed.attempts, listed.goodput_ns) == (job, 1, alone.goodput.ns)
+
+    def test_another_run_beside_the_recorders_log_is_a_job_of_its_own(self, tmp_path: Path) -> None:
+        folder = self.run(tmp_path)
+        for begin in (300.0, 20.0):  # at other times, and the same numbers ten steps late
+            log = self.recorded(tmp_path / "rec.jsonl", "llm", begin)
+            assert {one.name for one in goodput_cli.jobs([log, str(folder)]).jobs} == {"abc", "llm"}
+
+    def test_event_files_of_the_run_are_it(self, tmp_path: Path) -> None:
+        folder = self.run(tmp_path)
+        events = tmp_path / "events.out.tfevents.1795385411.node0"
+        scalars = (scalar_event(at(11.01 + n), n, "loss", 1.0, "") for n in range(20))
+        events.write_bytes(b"".join(framed(one) for one in scalars))
+        analysis = goodput_cli.analyze([str(events), str(folder)])
+        assert (analysis.job.attempts, analysis.job.disruptions) == (1, 0)
+        assert analysis.job.kept_steps == 20
+        assert "same_run_twice" in codes(analysis)
 
     def test_runs_at_other_times_stay_two_jobs(self, tmp_path: Path) -> None:
         folder, text = self.run(tmp_path, begin=300), self.text(tmp_path / "train.log")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RUNS, Output
@@ -219,12 +219,15 @@ class Texts:
         """Jobs that were runs before another one in their folder; made by `rows`."""
 
     def rows(
-        self, names: Sequence[str], hints: Hints, output: Output, jobs: Interner[str]
+        self, names: Sequence[str], hints: Hints, output: Output, jobs: Interner[str], recorded: Mapping[str, Any]
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
-        """The rows of all sources, and the formats of each job. names: of the sources."""
+        """The rows of all sources, and the formats of each job. names: of the sources. recorded: columns of the events
+        that are no text, of which a tracker may have the same run."""
         sources = self._without_runs(names, hints, output.notes)
         parts, run_lines = self._parts(sources, names, hints, output)
         tracked = self._tracked(names, hints, output)
+        if tracked:
+            tracked = _without_recorded(tracked, recorded, jobs.values(), output.notes)
         asked = replace(hints, job_name=None) if hints.job_name in {run.job for run in tracked} else hints
         found = _named(parts, sources, names, asked, output.notes)
         named, self.earlier = found.jobs, frozenset(found.earlier)
@@ -417,6 +420,14 @@ def _same_runs(
         by_job[job] += marks
     renamed = same_runs(tracked, by_job, notes)
     return [renamed.get(job, job) for job in named]
+
+
+def _without_recorded(
+    tracked: Sequence[Run], recorded: Mapping[str, Any], jobs: Sequence[str], notes: DiagnosticCollector
+) -> list[Run]:
+    from goodput_cli.events.trackers.registry import without_recorded  # few logs are of trackers
+
+    return without_recorded(tracked, recorded, jobs, notes)
 
 
 def _settled(marks: list[Mark], of_trainer: bool, hints: Hints) -> list[Mark]:

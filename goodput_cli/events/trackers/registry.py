@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
+
+from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import Output
+from goodput_cli.events.schema import Kind
 from goodput_cli.events.text.marks import Mark, What
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.trackers import mlflow, tables, wandb
@@ -50,6 +55,73 @@ def same_runs(runs: Sequence[Run], others: Mapping[str, Sequence[Mark]], notes: 
                 _give_up_steps(run)
                 break
     return renamed
+
+
+def without_recorded(
+    runs: Sequence[Run], recorded: Mapping[str, Any], jobs: Sequence[str], notes: DiagnosticCollector
+) -> list[Run]:
+    """The runs without those that a log of events has too: such a log says all of it, and better. recorded: its
+    columns. jobs: names of the codes in them."""
+    steps = np.flatnonzero(np.asarray(recorded["kind"]) == Kind.STEP)
+    codes, numbers, times = (np.asarray(recorded[name])[steps] for name in ("job", "step", "time"))
+    by_job = {
+        jobs[code]: _Recorded.of(numbers[codes == code], times[codes == code]) for code in np.unique(codes).tolist()
+    }
+    left = []
+    for run in runs:
+        own = _steps(mark for _, mark in run.marks)
+        same = next((job for job, one in by_job.items() if one.has(own)), None)
+        if same is None:
+            left.append(run)
+            continue
+        said = f"{notes.bounded('job', run.job)} of {run.tool} is the run that {notes.bounded('job', same)} logs"
+        message = f"{said}: one job, all of it from that log"
+        notes.add("same_run_twice", message, run.place.source, [max(run.place.line, 1)])
+    return left
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """The steps of a job of a log of events, sorted by number: each lasts until the next one began."""
+
+    number: I64
+    begin: I64
+    end: I64
+    pace: int
+    """Median time (ns) between two of them."""
+
+    @classmethod
+    def of(cls, number: I64, time: I64) -> _Recorded:
+        order = np.argsort(time, kind="stable")
+        number, time = number[order], time[order]
+        pace = int(np.median(np.diff(time))) if len(time) > 1 else 0
+        end = np.append(time[1:], time[-1:] + pace)
+        by_number = np.argsort(number, kind="stable")
+        return cls(number[by_number], time[by_number], end[by_number], pace)
+
+    def has(self, steps: Mapping[int, int]) -> bool:
+        """Whether rows of a tracker, by step their time (ns), are of this job: their windows overlap by over half of
+        the shorter one, and nine in ten of the rows whose step both have lie within one logging distance of it."""
+        if len(steps) < 2 or len(self.number) < 2:
+            return False
+        begins, ends = zip(*((min(x), max(y)) for x, y in ((self.begin, self.end), (steps.values(),) * 2)), strict=True)
+        shorter = min(end - begin for begin, end in zip(begins, ends, strict=True))
+        if 2 * (min(ends) - max(begins)) <= shorter:
+            return False
+        distance = max(self.pace, _distance(steps))
+        far = [away for number, time in steps.items() if (away := self._away(number, time)) is not None]
+        return len(far) >= 2 and sum(away <= distance for away in far) >= _NEARLY_ALL * len(far)
+
+    def _away(self, number: int, time: int) -> int | None:
+        """How far (ns) a time is from where a step was, the nearest if it was done again; None without the step."""
+        first, stop = np.searchsorted(self.number, [number, number + 1])
+        if first == stop:
+            return None
+        rows = slice(int(first), int(stop))
+        return int(np.maximum(np.maximum(self.begin[rows] - time, time - self.end[rows]), 0).min())
+
+
+_NEARLY_ALL = 0.9
 
 
 def _steps(marks: Iterable[Mark]) -> dict[int, int]:

@@ -181,13 +181,14 @@ def _part(job: EventLog, document: Document) -> JobPart:
 
 
 def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow]) -> list[Document]:
-    """The documents in their order, those of text of one folder as one. rows: by URI, what each holds. What nobody can
-    read twice stays alone."""
+    """The documents in their order, those of text of one folder as one, and logs of events with them where trackers are,
+    which may have the same runs. rows: by URI, what each holds. What nobody can read twice stays alone."""
     folders: defaultdict[str, list[Document]] = defaultdict(list)
     homes = {home for one in documents if (home := home_of(one.name)) is not None}
     for one in documents:
-        if one.version and rows[one.uri].has_text:
-            folders[_beside(one.name, homes)].append(one)
+        folder = _beside(one.name, homes)
+        if one.version and (rows[one.uri].has_text or folder in homes):
+            folders[folder].append(one)
     groups = {found[0].uri: _one_of(found, folder) for folder, found in folders.items() if len(found) > 1}
     inside = {part.uri for group in groups.values() for part in group.parts}
     return [groups.get(one.uri, one) for one in documents if one.uri in groups or one.uri not in inside]
