@@ -320,9 +320,12 @@ def _with_the_worst(marks: Marks, times: I64, number: I64, buckets: Buckets, ord
 
 
 def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:
-    """Goodput from the start of the window to each corner of the bands, and to every edge of a bucket."""
+    """Goodput from the start of the window to each corner of the bands, and to every edge of a bucket; NaN where that
+    of the window cannot be judged."""
     time = union(corners, buckets.edges[1:])
     start = np.full(len(time), buckets.start)
+    if bool(timeline.unknown(start[:1], time[-1:])[0]):
+        return _downsampled(0, time, np.full(len(time), np.nan), buckets)
     amounts = timeline.ledger.between(start, time)
     nothing = np.zeros(len(time), dtype=np.int64)
     counted = time - start - amounts.get((Category.EXCLUDED, -1), nothing)

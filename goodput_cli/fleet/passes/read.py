@@ -181,8 +181,8 @@ def _part(job: EventLog, document: Document) -> JobPart:
 
 
 def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow]) -> list[Document]:
-    """The documents in their order, those of text of one folder as one, and logs of events with them where trackers are,
-    which may have the same runs. rows: by URI, what each holds. What nobody can read twice stays alone."""
+    """The documents in their order, those of text of one folder as one, with the logs of events where trackers lie that
+    may have the same runs. rows: by URI, what each holds. What nobody can read twice stays alone."""
     folders: defaultdict[str, list[Document]] = defaultdict(list)
     homes = {home for one in documents if (home := home_of(one.name)) is not None}
     for one in documents:
