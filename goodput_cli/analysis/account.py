@@ -240,9 +240,10 @@ def _silence(ordered: Ordered, timeline: Timeline, question: Question, name: str
         return
     logged, start, end = account_for(ordered, replace(question, as_of=None, start=None, end=None), name)
     percent = analyse_window(logged, name, (), start, end, ()).goodput_percent
+    then = "cannot be judged" if percent is None else f"is {percent:.2f} %"
     yield Diagnostic.of(
         "long_silence",
-        f"no line for {duration(silent)}: the job has probably ended; without --as-of its goodput is {percent:.2f} %",
+        f"no line for {duration(silent)}: the job has probably ended; without --as-of its goodput {then}",
     )
 
 

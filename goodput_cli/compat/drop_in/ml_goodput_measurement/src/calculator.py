@@ -72,7 +72,7 @@ class GoodputCalculator:
         """Goodput (percent), badput (percent by type; {} unless asked for) and the last step. Raises ValueError."""
         analysis = self._analyze()
         self._last = self._details(analysis, configured_ideal_step_time)
-        return analysis.goodput_percent, self._percents(analysis, include_badput_breakdown), _last_step(analysis)
+        return analysis.goodput.percent, self._percents(analysis, include_badput_breakdown), _last_step(analysis)
 
     def get_job_goodput_interval(
         self, interval_start: datetime.datetime, interval_end: datetime.datetime
@@ -80,7 +80,7 @@ class GoodputCalculator:
         """Goodput and badput of a window, the last step in it, its length (s), its disruptions. Raises ValueError."""
         analysis = self._analyze(start=_aware(interval_start), end=_aware(interval_end))
         return (
-            analysis.goodput_percent,
+            analysis.goodput.percent,
             self._percents(analysis, True),
             _last_step(analysis),
             analysis.window.ns / 1e9,
@@ -98,7 +98,7 @@ class GoodputCalculator:
         analysis = self._analyze(exclude=windows)
         self._last = self._details(analysis, configured_ideal_step_time)
         percents = self._percents(analysis, include_badput_breakdown)
-        return analysis.goodput_percent, percents, _last_step(analysis), analysis.window.excluded_ns / 1e9
+        return analysis.goodput.percent, percents, _last_step(analysis), analysis.window.excluded_ns / 1e9
 
     def get_step_deviation(self, configured_ideal_step_time: float | None = None) -> dict[int, float]:
         """Seconds that each step took more or less than the ideal one."""
