@@ -124,6 +124,10 @@ def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> 
     return one
 
 
+_PODS = ("pod", "pod_name", "podName")
+_TIMES = ("time", "timestamp", "ts", "eventTime", "lastTimestamp")
+_NOT_OF_CLUSTER = frozenset({"job_name", "event", "kind"})
+"""Keys of records of other kinds that have a reason as well."""
 _KINDS = ("Event", "Pod", "List", "EventList", "PodList")
 _PARTS = frozenset({"items", "involvedObject", "regarding", "status"})
 _REASONS: Mapping[str, tuple[str, Role]] = {
@@ -155,6 +159,8 @@ def is_of_cluster(keys: frozenset[str], record: Mapping[str, Any]) -> bool:
     """Whether a record is one of Kubernetes, or an agent's file of an exception."""
     if "kind" in keys and not _PARTS.isdisjoint(keys):
         return record.get("kind") in _KINDS
+    if "reason" in keys and _NOT_OF_CLUSTER.isdisjoint(keys):
+        return record["reason"] in _REASONS if isinstance(record["reason"], str) else False
     message = record.get("message")
     return keys <= {"message", "timestamp"} and isinstance(message, Mapping) and "message" in message
 
@@ -164,7 +170,10 @@ def observe(records: Records, output: Output, rows: CauseRows) -> None:
     seen: list[Sighting] = []
     for at, record in enumerate(records.records):
         line = int(records.origin.line[at])
-        seen += _error_file(record, line, rows) if "kind" not in record else _of_kind(record, line)
+        if "kind" in record:
+            seen += _of_kind(record, line)
+        else:
+            seen += [_reasoned(record, line)] if "reason" in record else _error_file(record, line, rows)
     output.texts.add(records.origin.source, TextPart(seen=seen, by_host=True))
 
 
@@ -183,6 +192,17 @@ def _of_kind(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
         yield from _event(record, line)
     elif record.get("kind") == "Pod" or "status" in record:
         yield from _pod(record, line)
+
+
+def _reasoned(record: Mapping[str, Any], line: int) -> Sighting:
+    """A line that a collector or an operator writes as JSON, with one of the reasons of Kubernetes."""
+    named = next((str(record[key]) for key in _PODS if record.get(key)), "")
+    said = next((str(record[key]) for key in ("message", "msg") if record.get(key)), "")
+    stamp = next((at for at in (_time(record.get(key)) for key in _TIMES) if at), None)
+    reason = str(record["reason"])
+    one = Sighting(*_REASONS[reason], quoted(f"{reason}: {said}" if said else reason), "reason", "pod", line, "", stamp)
+    one.identity, one.last_line = named, line
+    return one
 
 
 def _event(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:

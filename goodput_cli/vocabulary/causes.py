@@ -43,12 +43,13 @@ class Cause:
 
 
 _ROWS = (
-    Cause("gpu_memory", "hardware", "Xid 48, 64, 94, 95 or 140 in the kernel log; `uncorrectable ECC error`",
+    Cause("gpu_memory", "hardware", "Xid 48, 64, 94, 95, 140, 171 or 172 in the kernel log; `uncorrectable ECC error`",
           "drain the host and reset the GPU; replace it if it comes back"),
-    Cause("gpu_fault", "hardware", "Xid 61, 62, 79, 119 or 120; a GPU that fell off the bus; a GSP timeout",
+    Cause("gpu_fault", "hardware", "Xid 46, 61, 62, 79, 109, 110, 119, 120, 143, 158, 167 or 169; a GPU that "
+          "fell off the bus; a GSP timeout",
           "drain the host and power it off and on"),
-    Cause("gpu_link", "hardware", "Xid 74, or 144 to 150 with `Fatal`; `uncorrectable NVLink error`; a fatal NVSwitch "
-          "error", "drain the host and test its links"),
+    Cause("gpu_link", "hardware", "Xid 74, 136, or 144 to 150 with `Fatal`; `uncorrectable NVLink error`; a fatal "
+          "NVSwitch error", "drain the host and test its links"),
     Cause("node_failure", "hardware", "NODE_FAIL of sacct; `DUE TO NODE FAILURE`; `Node failure on`; NodeNotReady of a "
           "node of the job", "ask the operators about the node; keep spare nodes"),
     Cause("network", "network", "NCCL's `Got completion ... with status`, `ibv_modify_qp failed`; a link that goes "
@@ -70,7 +71,7 @@ _ROWS = (
     Cause("python_error", "software", "any other unhandled exception: its type and message", "read the traceback"),
     Cause("native_crash", "software", "SIGSEGV, SIGABRT, SIGBUS, SIGFPE or SIGILL; C++ `terminate`",
           "keep the core and look at the library named"),
-    Cause("device_error", "software", "a device-side assert, an illegal access, Xid 13 or 31",
+    Cause("device_error", "software", "a device-side assert, an illegal access, Xid 13, 31, 32, 69 or 137",
           "an index out of range is the usual reason; repeat with CUDA_LAUNCH_BLOCKING=1"),
     Cause("environment", "software", "an import that fails, a missing executable, an image that cannot be pulled, a "
           "mount that fails", "compare image and machine with the last start that worked"),

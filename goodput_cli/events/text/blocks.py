@@ -43,6 +43,7 @@ _OWN_PEERS = re.compile(r"checkpoint|dataset|dataloader|/data/|http|urllib|reque
 _ENVIRONMENT = re.compile(
     r"ddress already in use|No CUDA GPUs are available|no kernel image is available|NVIDIA driver on your system is"
     r"|Unable to initialize backend|Found no NVIDIA driver"
+    r"|Torch not compiled with CUDA|CUDA driver initialization failed"
 )
 """What is wrong with a machine or an image, if it is said before the first step."""
 _MISSING_TYPES = ("ImportError", "ModuleNotFoundError", "FileNotFoundError")

@@ -33,7 +33,7 @@ _MOST = 1 << 16
 _STAMP = re.compile(
     r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?|\b[WIEF]\d{3,4} \d\d:\d\d:\d\d(?:\.\d+)?|\[ *\d+\.\d{6}\]"
 )
-_PLACE = re.compile(r"\[\w*\d+\]:|@")
+_PLACE = re.compile(r"\d\]:|@")
 """What says which process wrote a line, wherever it stands."""
 _NOT_ASKED = frozenset({"sequence", "waited"})
 """Fields of rows that say nothing of a line that is counted."""
