@@ -1,14 +1,9 @@
-"""The measures: a row each. Which group one is in decides where a comparison shows it.
-
-What a measure is, and the amounts of time that measures are made of.
-
-How the values of measures are read from a summary: by the path of a field, or by what follows from several.
-
-Measures: every number of an analysis that can be asked for by name, declared once.
+"""Measures: every number of an analysis that can be asked for by name, declared once, a row each.
 
 Thresholds (`--fail-if`), comparisons and metrics (OpenMetrics) all take them from here, and so does whatever publishes
-an analysis. A new measure is a row in `rows`. Values are exact; None is "not recorded", or that there was nothing to
-average.
+an analysis. A value is read from a summary, by the path of a field or by what follows from several; it is exact, and
+None is "not recorded", or that there was nothing to average. The group of a measure decides where a comparison shows
+it.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
-"""What lines of one template say, a column a key.
+"""What lines of one template say, a column a key: numbers as they were written, read without an object per number.
 
-Columns of numbers as they were written, read without an object per number.
-
-Eight digits at a time: the text of a column of numbers lies in 64-bit words, and a few operations read them all.
-
-This is known as SWAR, "SIMD within a register": each byte of a word is a lane, and no operation carries into the next.
-
-Words are little endian: the first character is the lowest byte.
-
-A block of lines as arrays: where each line begins and how long it is, and any part of it as 64-bit words.
-
-Test many lines at once against a learnt line shape, eight characters (one 64-bit word) at a time.
+A block of lines is arrays: where each line begins and how long it is, and any part of it as 64-bit words, eight
+characters each (little endian: the first is the lowest byte). Many lines are tested at once against the shape of a
+template, and eight digits are read at a time: each byte of a word is a lane, and no operation carries into the next
+(SWAR, "SIMD within a register").
 """
 
 from __future__ import annotations

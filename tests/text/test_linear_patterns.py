@@ -33,13 +33,15 @@ BOUNDED = {
     "events.mappings.draft.text:f'{words.EVAL}|{words.PREP}|{words.SAVE}|{words.RESUME}'": "60 characters",
     "events.text.jobs:_TAIL": "the name of a file",
     "report.html.fleet:_LABELLED": "a chart that we drew, with names escaped",
+    "report.html.drawing:_EMPTY": "a chart that we drew",
+    "report.html.drawing:_MARKS": "a chart that we drew",
 }
 """Patterns that are worse than linear, and why the text that they are asked about is short or ours."""
 MADE_OF_VALUES = {
     "accounting.attempts.lives": "around a literal",
     "events.json_documents": "around a literal",
     "events.mappings.draft.records": "words of `draft/words.py`, asked about 600 characters",
-    "events.mappings.draft.text": "words of `draft/words.py`, asked about 600 characters",
+    "events.mappings.draft.words": "its own words, asked about 600 characters",
     "events.mappings.places": "around a literal, asked about a mapping",
     "events.mappings.registry": "around a literal, asked about a mapping",
     "events.mappings.times": "a layout of times, asked about the head of a line",

@@ -1,10 +1,9 @@
-"""What `goodput advise` answers. Times are seconds where they are averages and ns where the ledger is exact; goodput is
-percent, gains are points of goodput. None is *not known*, never 0.
+"""What `goodput advise` answers, and what it rests on: the job as it was recorded. Times are seconds where they are
+averages and ns where the ledger is exact; goodput is percent, gains are points of goodput. None is *not known*, never
+0.
 
-What advice rests on: the job as it was recorded. Times are seconds. None is *not known*, never 0.
-
-The formulas that people know, as a check beside the curve: training time between two saves (s) for a cost C of a
-save and an MTBF M (s). All assume a constant hazard.
+Beside them the formulas that people know, as a check of the curve: training time between two saves (s) for a cost C of
+a save and an MTBF M (s). All assume a constant hazard.
 """
 
 from __future__ import annotations
