@@ -128,11 +128,11 @@ def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int],
         head, under = " " * (_INDENT - len(_GAP)), _INDENT
     what = shorten(safe(insight.text), _LONGEST_TEXT, "...")
     sign = "\N{RIGHTWARDS ARROW} " if page.unicode else "-> "
-    lines = [*wrapped(what, width - under), *wrapped(sign + safe(insight.advice), width - under)]
-    first, *others = lines
+    first, *more = wrapped(what, width - under)
     yield Text.assemble(head + _GAP, (first, "bold"))
-    last = others.pop()
-    yield from (Text(" " * under + line, style="bold") for line in others)
+    yield from (Text.assemble(" " * under, (line, "bold")) for line in more)
+    *others, last = wrapped(sign + safe(insight.advice), width - under)
+    yield from (Text(" " * under + line) for line in others)
     room = width - under - cell_len(last) - len(_GAP)
     if not command.plain:
         yield Text(" " * under + last)

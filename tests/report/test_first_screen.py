@@ -142,3 +142,12 @@ def test_a_terminal_gets_one_screen_and_all_of_it_with_full(capsys: pytest.Captu
     assert len(brief.splitlines()) < LINES
     assert "--full" in brief
     assert full == piped
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_what_happened_is_bold_and_what_to_do_is_not(width: int) -> None:
+    """Also where each takes several lines."""
+    text = str(load_renderer("table")(goodput_cli.analyze(NIGHT), Page(width=width, colour=True)))
+    bold = [words.strip() for words in re.findall("\x1b\\[1m(.*?)\x1b\\[0m", text)]
+    assert {line for line in bold if "→" in line or "watchdog" in line or "compare hosts" in line} == set()
+    assert "as goodput" in bold or "usual 8.01 s, counted as goodput" in bold
