@@ -16,6 +16,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 
 import goodput_cli
 from goodput_cli.cli.main import run
+from tests.causes.wordings import OTHER_END, life
 
 EXAMPLES = Path(__file__).parent / "examples"
 EXPECTED: dict[str, Any] = json.loads((EXAMPLES / "expected.json").read_text())
@@ -177,3 +178,13 @@ def test_a_page_shows_words_of_a_log_as_words(tmp_path: Path) -> None:
     page = page_of("12-hostile-words", tmp_path)
     assert "in the words of the log" in page
     assert "<script>alert(1)" not in page
+
+
+def test_a_job_of_which_nobody_heard_again_says_what_its_last_lines_say(tmp_path: Path) -> None:
+    """Nothing ended it, and much later than its last line a person asks what it does."""
+    (tmp_path / "train.log").write_text("\n".join([*life(0, 10), *OTHER_END]) + "\n")
+    asked = {one.code: one.text for one in goodput_cli.analyze(str(tmp_path), as_of="2026-03-05").insights}
+    assert "the job may be dead; its last lines say disk_full" in asked["dead_job"]
+    (tmp_path / "train.log").write_text("\n".join(life(0, 10)) + "\n")
+    asked = {one.code: one.text for one in goodput_cli.analyze(str(tmp_path), as_of="2026-03-05").insights}
+    assert asked["dead_job"].endswith("the job may be dead")

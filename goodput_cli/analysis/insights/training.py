@@ -258,6 +258,9 @@ def find_unexplained(analysis: Analysis, explained: int) -> Iterator[Candidate]:
     if dead:
         begin = int(timeline.segments.start[silence[0]])
         text = f"no line for {duration(timeline.end - begin)} up to the end of the window: the job may be dead"
+        why = timeline.causes.why[-1] if timeline.causes.why else None
+        if why is not None and why.known:
+            text += f"; its last lines say {why.code}{' (likely)' if why.certainty == 'likely' else ''}"
         last = int(np.argmax(timeline.table.end))
         yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,),
                     About(categories=(Category.OTHER.id,)), ("--from", "-10m"))  # fmt: skip
