@@ -146,6 +146,20 @@ def test_what_is_read(tmp_path: Path, name: str) -> None:
     assert analysis.goodput.percent > 90
 
 
+def test_a_step_that_two_programs_print_without_a_stamp_takes_its_time_once(tmp_path: Path) -> None:
+    """GPT-NeoX: DeepSpeed and Megatron each print every record, here 40 of 10 steps of 2 s."""
+    text = "".join(
+        f"steps: {n} loss: 5.2150 iter time (s): 2.000 samples/sec: 512.000\n"
+        f" samples/sec: 512.0 | iteration {n:8d}/  320000 | elapsed time per iteration (ms): 2000.0 | learning rate: "
+        "6.000E-05 | lm_loss: 5.2E+00 | number of nan iterations:   0 |\n"
+        for n in range(10, 401, 10)
+    )
+    analysis = read(tmp_path, text)
+    assert analysis.window.ns == 800 * NS
+    assert analysis.job.kept_range == (11, 400)
+    assert analysis.goodput.percent > 95
+
+
 def test_the_time_of_a_hundred_steps_is_not_that_of_one(tmp_path: Path) -> None:
     """TensorFlow's Estimator, 20 lines of 40 s."""
     log = "INFO:tensorflow:loss = 9.1, step = 0\n"

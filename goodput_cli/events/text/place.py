@@ -174,6 +174,7 @@ def _lengths(
     missing: list[int] = []
     for rows in streams:
         before: dict[str, int] = {}
+        latest = ("", -1)
         strides = _strides([marks[at] for at in rows])
         for at in rows:
             mark, said = marks[at], marks[at].said
@@ -184,6 +185,9 @@ def _lengths(
                 continue
             last = before.get(said.format)
             before[said.format] = said.step
+            told_before, latest = latest, (said.format, said.step)
+            if told_before[1] == said.step and told_before[0] != said.format:
+                continue  # two programs print one step each in their own words
             if said.took is not None:
                 lengths[at] = said.took
                 continue
