@@ -96,10 +96,22 @@ amount: Callable[[str], Fraction] = bounded(Fraction, "is not an amount above 0"
 """An exact number above 0."""
 
 
+_MOST_BYTES = 256 << 20
+
+
+def _text(path: Path) -> str:
+    """What a table holds. Raises ValueError for one without an end, such as a device."""
+    with path.open("rb") as stream:
+        content = stream.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"larger than {_MOST_BYTES >> 20} MiB")
+    return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+
+
 def _listed(path: str, read: Callable[[Path], Iterator[TableRow]]) -> list[TableRow]:
     try:
         return list(read(Path(path)))
-    except (OSError, ValueError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error, RecursionError) as error:
         reason = unreadable(path, error) if isinstance(error, OSError) else f"{path}: is no such table: {error}"
         raise UsageError(str(reason)) from error
 
@@ -110,7 +122,7 @@ def _rows(path: Path) -> Iterator[TableRow]:
         import pyarrow.parquet as pq
 
         return _named(path, enumerate(pq.read_table(path).to_pylist(), start=1))
-    text = path.read_text(encoding="utf-8-sig")
+    text = _text(path)
     if ending == ".json":
         listed = json.loads(text, parse_float=Fraction)
         if not isinstance(listed, list):
@@ -124,7 +136,7 @@ def _rows(path: Path) -> Iterator[TableRow]:
 
 
 def _parsable(path: Path, needed: Sequence[str], free: str) -> Iterator[TableRow]:
-    first, *lines = path.read_text(encoding="utf-8-sig").rstrip("\n").split("\n")
+    first, *lines = _text(path).rstrip("\n").split("\n")
     header = [column.strip().lower() for column in first.split("|")]
     lacking = [column for column in needed if column not in header]
     if lacking:

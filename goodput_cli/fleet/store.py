@@ -232,7 +232,7 @@ def _version(about: bytes) -> int | None:
             version != FORMAT and said in ({"format": version}, json.loads(_about(version)))
         )
         return version if known else None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

@@ -37,13 +37,19 @@ def test_thresholds_of_groups(logs: Path, capsys: Output) -> None:
         (["--labels", "bad.csv"], "bad.csv:3: accelerators: '0' is not a number from 1"),
         (["--capacity", "overlap.csv"], "overlap.csv:3: overlaps"),
         (["--labels", "nothing.csv"], "no such file"),
+        (["--labels", "deep.json"], "deep.json: is no such table: maximum recursion depth exceeded"),
+        (["--labels", "/dev/zero"], "/dev/zero: is no such table: larger than 1 MiB"),
         (["--fail-if", "moon<3"], "there is no 'moon'"),
         (["--scheduler", "tcp://127.0.0.1:1", "--store", "s"], "--insecure-scheduler"),
     ],
 )
-def test_wrong_usage_is_said_before_anything_is_read(arguments: list[str], words: str, capsys: Output) -> None:
+def test_wrong_usage_is_said_before_anything_is_read(
+    arguments: list[str], words: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(Path("a.jsonl"), training("a", 1, 0.5))
     Path("bad.csv").write_text(text_of("job,accelerators", "a,8", "b,0"))
+    Path("deep.json").write_text("[" * 200_000)
+    monkeypatch.setattr("goodput_cli.fleet.labels._MOST_BYTES", 1 << 20)
     Path("overlap.csv").write_text(text_of("from,to,count", "2026-01-01,2026-01-03,8", "2026-01-02,2026-01-04,8"))
     assert run(["fleet", "a.jsonl", *arguments]) == 2
     assert words in capsys.readouterr().err

@@ -17,7 +17,7 @@ from tensorboardX import SummaryWriter
 
 import goodput_cli
 from goodput_cli.monitor.targets.tensorboard import STATE
-from tests.monitor.monitors import Job, monitor, started
+from tests.monitor.monitors import Job, ended, monitor, started
 from tests.support.recorder_log import EPOCH, Recorder
 from tests.support.waiting import until
 
@@ -143,3 +143,12 @@ def test_a_log_that_begins_after_the_job_gives_no_totals(folder: Path, capsys: p
     }
     assert monitor("run.jsonl", *targets, "--history", "earlier.jsonl") == 0
     assert 'goodput_attempts{job_name="job"} 2' in Path("m.prom").read_text()
+
+
+@pytest.mark.parametrize(
+    "state", ['{"step": "x", "file": 7}', '{"step": 1e999}', "[" * 200_000], ids=("x", "inf", "deep")
+)
+def test_a_state_that_somebody_broke_breaks_nothing(folder: Path, state: str) -> None:
+    (folder / "tb/goodput").mkdir(parents=True)
+    (folder / "tb/goodput/.goodput-monitor.json").write_text(state, encoding="utf-8")
+    assert monitor(ended(folder / "run.jsonl"), "--publish", "tensorboard:tb", "-q") == 0

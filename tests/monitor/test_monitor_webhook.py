@@ -99,6 +99,18 @@ def test_the_name_of_a_job_calls_nobody_and_is_no_link(tmp_path: Path, chat: Cha
     assert chat.texts == ["&lt;!channel&gt; @\u2060here &lt;https://evil|ok&gt;&amp;: goodput&lt;80: fell, 50%"]
 
 
+@pytest.mark.parametrize(
+    "state", [b"[" * 200_000, b'{"fallen": 5}', b'{"fallen": [[]]}', b"\xff", b'{"fallen": ["x"]}']
+)
+def test_a_state_that_somebody_broke_breaks_nothing(tmp_path: Path, chat: Chat, state: bytes) -> None:
+    path = log(tmp_path / "run.jsonl", 10)
+    publish(path, chat)
+    (kept,) = (tmp_path / "state/goodput").iterdir()
+    kept.write_bytes(state)
+    publish(path, chat)
+    assert chat.texts == ["j: goodput&lt;80: fell, 50%"] * 2
+
+
 def test_nothing_is_said_of_what_is_well(tmp_path: Path, chat: Chat) -> None:
     publish(log(tmp_path / "run.jsonl", 900), chat)
     assert chat.texts == []

@@ -352,7 +352,7 @@ def _address(named: str) -> str:
         raise UsageError(f"--scheduler {named}: is neither a file nor an address, which begins with tls://")
     try:
         return str(json.loads(file.read_text())["address"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(f"--scheduler {named}: is no file that a dask scheduler wrote") from error
 
 

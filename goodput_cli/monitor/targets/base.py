@@ -321,9 +321,15 @@ def load_state(path: Path) -> dict[str, Any]:
     """What was kept; {} where nothing was, or where it cannot be read."""
     try:
         state = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return state if isinstance(state, dict) else {}
+
+
+def kept_number(state: Mapping[str, Any], name: str, otherwise: int) -> int:
+    """A whole number that was kept; `otherwise` where there is none of 64 bits."""
+    number = state.get(name)
+    return number if type(number) is int and 0 <= number < 1 << 62 else otherwise
 
 
 def keep_state(path: Path, state: dict[str, Any]) -> None:

@@ -23,7 +23,15 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling import WindowRow
 from goodput_cli.arrays import F64
 from goodput_cli.monitor.snapshot import Amount, Snapshot, Update, badput_of, badput_of_window
-from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed, keep_state, load_state, state_folder
+from goodput_cli.monitor.targets.base import (
+    Address,
+    MonitorContext,
+    TargetFailed,
+    keep_state,
+    kept_number,
+    load_state,
+    state_folder,
+)
 from goodput_cli.record.queues import Unavailable
 from goodput_cli.record.sinks.http import Identity, Refused, metadata, post
 from goodput_cli.vocabulary.categories import OVERLAPPED
@@ -257,7 +265,7 @@ class CloudMonitoring:
         name = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:16]
         state = state_folder() / f"gcm-{name}.json"
         if not self._sent.get(job):
-            self._sent[job] = _whole(load_state(state).get("end_ns"))
+            self._sent[job] = kept_number(load_state(state), "end_ns", 0)
         return state
 
     def _find_workload(self) -> Workload:
@@ -310,11 +318,6 @@ class CloudMonitoring:
         post(url, json.dumps({"timeSeries": series}).encode(), "application/json", token)
 
 
-def _whole(number: object) -> int:
-    """A time that was kept; 0 for what is none."""
-    return number if type(number) is int and 0 <= number < 1 << 62 else 0
-
-
 def _of_machine(what: str) -> str:
     """What the metadata server says; "" where there is none."""
     try:
@@ -333,6 +336,6 @@ def _reason(error: Refused) -> str:
     """What the server says, in its own words."""
     try:
         said = str(json.loads(error.body)["error"]["message"])
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return str(error)
     return f"{error}: {said[:300]}"

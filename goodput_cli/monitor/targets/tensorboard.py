@@ -20,7 +20,14 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import GoodputError
 from goodput_cli.events import tensorboard
 from goodput_cli.monitor.snapshot import Amount, Snapshot, Update, badput_of, badput_of_window
-from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed, keep_state, load_state
+from goodput_cli.monitor.targets.base import (
+    Address,
+    MonitorContext,
+    TargetFailed,
+    keep_state,
+    kept_number,
+    load_state,
+)
 from goodput_cli.vocabulary.text import seconds_text
 
 FOLDER = "goodput"
@@ -43,7 +50,7 @@ class TensorBoard:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(self._folder, address.text)
         state = load_state(self._folder / STATE)
-        self._last_step = max(int(state.get("step", -1)), _last_step(self._folder / str(state.get("file", ""))))
+        self._last_step = max(kept_number(state, "step", -1), _last_step(self._folder / str(state.get("file", ""))))
         now = time.time_ns()
         life = f"{now // 10**9}.{socket.gethostname()}.{os.getpid()}.{now % 10**9:09d}"
         self._file = self._folder / f"events.out.tfevents.{life}"

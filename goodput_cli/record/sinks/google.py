@@ -101,7 +101,7 @@ def _refused(error: Refused) -> list[int]:
     try:
         details = json.loads(error.body)["error"]["details"]
         return sorted({int(at) for detail in details for at in detail.get("logEntryErrors", ())})
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         return []
 
 

@@ -226,7 +226,7 @@ def _made_of(folder: Path) -> dict[str, Drawn] | None:
         said = json.loads((folder / _MADE_OF).read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(said, dict) or said.get("kind") != _KIND:
         return None
