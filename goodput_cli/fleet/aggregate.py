@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from goodput_cli.analysis.insights.passages import listed_name, of_a_host
+from goodput_cli.analysis.insights.hosts import listed_name, of_a_host
 from goodput_cli.diagnostics.diagnostic import Diagnostic, severity_of
 from goodput_cli.events.observations import TOLERANCE_NS
 from goodput_cli.fleet.allocations import (

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.disruptions.find import poisson_interval
-from goodput_cli.analysis.insights.passages import repeating
+from goodput_cli.analysis.insights.hosts import repeating
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.written import Count, Instant, Key, Pattern, Percent, Through, written, written_after
 from goodput_cli.diagnostics.diagnostic import Diagnostic

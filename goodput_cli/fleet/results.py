@@ -27,11 +27,12 @@ from goodput_cli.accounting.build import Timeline, is_step_log
 from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.analysis.account import account_for, pick_run
-from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, passage_amounts, up_times
-from goodput_cli.analysis.disruptions.losses import find_losses, signs_of_life
+from goodput_cli.analysis.disruptions.costs import AttemptCosts
+from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, up_times
+from goodput_cli.analysis.disruptions.losses import signs_of_life
 from goodput_cli.analysis.goodput.analyse import at_risk, slice_counts
 from goodput_cli.analysis.goodput.findings import findings
-from goodput_cli.analysis.insights.passages import listed_name
+from goodput_cli.analysis.insights.hosts import listed_name
 from goodput_cli.analysis.question import Question
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import GoodputError
@@ -263,8 +264,8 @@ def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
     if len(inside) == 0:
         return ()
     table, dead = timeline.table, timeline.disruptions[inside]  # the attempt that ended
-    amounts, (ended, shown) = passage_amounts(timeline), how_ended(timeline)
-    wasted, down, restart = find_losses(timeline).ns[dead], amounts.down[dead], amounts.restart[dead]
+    costs, (ended, shown) = AttemptCosts(timeline), how_ended(timeline)
+    wasted, down, restart = costs.taken_back[dead], costs.downtime[dead], costs.restart[dead]
     at = clipped(timeline.sign_of_life[dead], timeline.start, timeline.end - 1)
     rows = np.where(shown >= 0, shown, signs_of_life(timeline))[dead]
     columns = (at, wasted, down, restart, wasted + down + restart)

@@ -20,7 +20,7 @@ import numpy as np
 
 from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
-from goodput_cli.analysis.insights.passages import AGAIN_NS
+from goodput_cli.analysis.insights.hosts import AGAIN_NS
 from goodput_cli.analysis.written import Count, Key, Percent, written, written_after
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.results import Spans

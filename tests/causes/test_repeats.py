@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.insights.passages import deaths_by_host, holm, repeating, tail
+from goodput_cli.analysis.insights.hosts import deaths_by_host, holm, repeating, tail
 from goodput_cli.events.cluster import nodes_in
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import search
 from goodput_cli.analysis.advice.record import Amounts
-from goodput_cli.analysis.disruptions.find import find_disruptions
+from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.goodput.findings import not_recorded
 from goodput_cli.analysis.step_times import lost_in_regimes, slow_regimes, timed_steps
 from goodput_cli.arrays import I64
@@ -78,14 +78,18 @@ class LedgerAmounts:
 
 def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerAmounts:
     """taken: ns of the wasted time that saves of a given cost take."""
-    startup, parts = _startup(timeline), _passages(timeline)
-    parts["startup"] = np.array(startup[1:], dtype=np.int64)
-    undetermined = parts.pop("undetermined")
+    costs = AttemptCosts(timeline)
+    parts = {
+        name: costs.until_up(*categories) if name in _UNTIL_UP else costs.until_trained(*categories)
+        for name, categories in PARTS.items()
+    }
+    parts["startup"] = costs.first_startup[1:]
+    undetermined = costs.until_up(Category.UNDETERMINED)
     before_death = np.zeros(len(undetermined), dtype=np.int64)
     for life in lives:
         if life.attempt < len(before_death):
             before_death[life.attempt] = life.undetermined
-    disrupted = timeline.failed[:-1]
+    disrupted = costs.unplanned
     parts["down"] = parts["down"] + np.maximum(undetermined - before_death, 0)
     gap = np.searchsorted([life.attempt for life in lives], np.arange(1, len(timeline.attempts)))
     before = {}
@@ -94,62 +98,32 @@ def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerA
         np.add.at(sums, gap, np.where(disrupted, amount, 0))
         before[name] = tuple(sums[:-1].tolist())
     outages = [(int(gap[at]), int(parts["down"][at])) for at in np.flatnonzero(disrupted & (gap < len(lives))).tolist()]
-    window = np.array([timeline.start]), np.array([timeline.end])
-    total = {key: int(value[0]) for key, value in timeline.ledger.between(*window).items()}
     unknown = not_recorded(timeline)
 
     def known(category: Category) -> int | None:
-        return None if CATEGORIES[category] in unknown else total.get((category, -1), 0)
+        return None if CATEGORIES[category] in unknown else costs.total(category)
 
-    lost = int(find_disruptions(timeline, timeline.start, timeline.end).unplanned.column("lost_ns").sum())
+    lost = int((costs.taken_back[:-1] + costs.downtime + costs.restart)[disrupted].sum())
     slow = known(Category.SLOWDOWN) if timeline.reference_ns is not None else _slow(timeline)
     amounts = Amounts(
         before=before,
         outages=tuple(outages),
-        restore=total.get((Category.RESTORE, -1), 0),
-        saved=total.get((Category.SAVE, -1), 0),
-        wasted=total.get((Category.WASTED, -1), 0) + sum(life.undetermined for life in lives),
+        restore=costs.total(Category.RESTORE),
+        saved=costs.total(Category.SAVE),
+        wasted=costs.total(Category.WASTED) + sum(life.undetermined for life in lives),
         data=known(Category.DATA_LOADING_SYNC),
         stalls=known(Category.STALL),
         slow=slow,
         custom={
-            timeline.table.labels[label]: ns for (category, label), ns in total.items() if category == Category.CUSTOM
+            timeline.table.labels[label]: int(amount.sum())
+            for (category, label), amount in costs.ledger.items()
+            if category == Category.CUSTOM
         },
         disruptions=int(np.count_nonzero(timeline.failed)),
         lost=lost - taken,
         failed_starts=tuple(_failed_starts(timeline, lives)),
     )
-    return LedgerAmounts(amounts, startup)
-
-
-def _startup(timeline: Timeline) -> list[int]:
-    """Start-up (ns) of each attempt, without that of elastic re-initialisations within it."""
-    segments = timeline.segments
-    rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
-    spans = timeline.training.spans
-    restarted = np.isin(segments.start[rows], spans.start[spans.restarted])
-    rows = rows[~restarted]
-    startup = np.zeros(len(timeline.attempts), dtype=np.int64)
-    np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
-    return [int(ns) for ns in startup]
-
-
-def _passages(timeline: Timeline) -> dict[str, I64]:
-    """ns of each part between the training of each attempt and that of the next; as a disruption has them."""
-    attempts, spans = timeline.attempts, timeline.training.spans
-    begin = attempts.up.copy()
-    bounds = search(spans.attempt, np.arange(len(begin) + 1))
-    some = np.flatnonzero(bounds[1:] > bounds[:-1])
-    begin[some] = spans.start[bounds[some]]
-    left, up = np.maximum(attempts.up, spans.latest_end(attempts.up))[:-1], attempts.up[1:]
-    nothing = np.zeros(len(up), dtype=np.int64)
-    down = timeline.ledger.between(left, np.maximum(left, up))
-    starting = timeline.ledger.between(left, np.maximum(left, begin[1:]))
-    parts = {
-        name: sum(((down if name in _UNTIL_UP else starting).get((one, -1), nothing) for one in categories), nothing)
-        for name, categories in PARTS.items()
-    }
-    return {**parts, "undetermined": down.get((Category.UNDETERMINED, -1), nothing)}
+    return LedgerAmounts(amounts, costs.first_startup.tolist())
 
 
 def _failed_starts(timeline: Timeline, lives: Sequence[Span]) -> list[tuple[int, int]]:

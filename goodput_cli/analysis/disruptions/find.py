@@ -16,26 +16,15 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.endings import Elastic, End
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import clipped, distinct, search
+from goodput_cli.accounting.columns import clipped, distinct
+from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.losses import Losses, find_evidence, find_losses, first_and_last_steps
 from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
 from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.analysis.written import After, Amount, Instant, Seconds, Through, Unknown, written, written_after
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
-from goodput_cli.vocabulary.categories import ENDED, Category, in_group
-
-_DOWN, _STARTING = in_group("down"), in_group("starting")
-
-
-@dataclass(frozen=True)
-class PassageAmounts:
-    """ns, one value an attempt that another one follows."""
-
-    down: I64
-    undetermined: I64
-    queued: I64
-    restart: I64
+from goodput_cli.vocabulary.categories import ENDED, Category
 
 
 def how_ended(timeline: Timeline) -> tuple[I64, Rows]:
@@ -54,59 +43,13 @@ def how_ended(timeline: Timeline) -> tuple[I64, Rows]:
     return ended, np.where(preempted >= 0, preempted, row)
 
 
-def passage_amounts(timeline: Timeline) -> PassageAmounts:
-    """Time between the last training of each attempt and the next one's start, and until that trained. The spans of
-    two passages never overlap, so that no second is counted for two disruptions."""
-    trained_from = _training_span(timeline)[0]
-    left, up = downtimes(timeline)
-    between = timeline.ledger.between(left, up, (*_DOWN, Category.QUEUED))
-    starting = timeline.ledger.between(left, np.maximum(left, trained_from[1:]), _STARTING)
-    nothing = np.zeros(len(left), dtype=np.int64)
-    restart = sum((starting.get((category, -1), nothing) for category in _STARTING), nothing)
-    return PassageAmounts(
-        down=sum((between.get((category, -1), nothing) for category in _DOWN), nothing),
-        undetermined=between.get((Category.UNDETERMINED, -1), nothing),
-        queued=between.get((Category.QUEUED, -1), nothing),
-        restart=restart + _startup(timeline)[1:],
-    )
-
-
-def downtimes(timeline: Timeline) -> tuple[I64, I64]:
-    """From where to where (ns) downtime behind each attempt that another one follows can lie: from its last training
-    until the next one was up."""
-    left = np.maximum(timeline.attempts.up, _training_span(timeline)[1])[:-1]
-    return left, np.maximum(left, timeline.attempts.up[1:])
-
-
-def _training_span(timeline: Timeline) -> tuple[I64, I64]:
-    """When (ns) each attempt began to train and when its last span ended; both when it was up if it never did."""
-    spans = timeline.training.spans
-    begin = timeline.attempts.up.copy()
-    bounds = search(spans.attempt, np.arange(len(begin) + 1))
-    some = np.flatnonzero(bounds[1:] > bounds[:-1])
-    begin[some] = spans.start[bounds[some]]
-    return begin, spans.latest_end(timeline.attempts.up)
-
-
-def _startup(timeline: Timeline) -> I64:
-    """Program start-up (ns) of each attempt's first span of training: what follows a re-initialisation later in its
-    life is no restart."""
-    segments, spans = timeline.segments, timeline.training.spans
-    rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
-    if len(spans.restarted):
-        rows = rows[~np.isin(segments.start[rows], spans.start[spans.restarted])]
-    startup = np.zeros(len(timeline.attempts), dtype=np.int64)
-    np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
-    return startup
-
-
 def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     """The disruptions whose last sign of life lies in [start, end) (ns), in time order (accounting §10)."""
     table, attempts = timeline.table, timeline.attempts
     inside = disruptions_inside(timeline, start, end)
     if len(inside) == 0:
         return no_disruptions(table)
-    losses, amounts, evidence = find_losses(timeline), passage_amounts(timeline), find_evidence(timeline)
+    losses, costs, evidence = find_losses(timeline), AttemptCosts(timeline), find_evidence(timeline)
     began, last = first_and_last_steps(timeline)
     ranks, died = ranks_of(timeline), timeline.sign_of_life
     dead = timeline.disruptions[inside]  # the attempt that ended
@@ -114,8 +57,9 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     first_step, regained = evidence.first_step[dead], evidence.regained[dead]
     ended, ended_row = how_ended(timeline)
     up, next_start = attempts.up[next_], attempts.begin[next_]
-    steps_lost, silent = _steps_lost(timeline, losses, amounts)[dead], ended[dead] == ENDED.index("silent")
-    wasted, downtime, restart = losses.ns[dead], amounts.down[dead], amounts.restart[dead]
+    undetermined = costs.until_up(Category.UNDETERMINED)
+    steps_lost, silent = _steps_lost(timeline, losses, undetermined)[dead], ended[dead] == ENDED.index("silent")
+    wasted, downtime, restart = losses.ns[dead], costs.downtime[dead], costs.restart[dead]
     columns = {
         "number": inside + 1,
         "attempt": dead + 1,
@@ -130,8 +74,8 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "steps_lost_is": np.where(steps_lost == UNKNOWN, UNKNOWN, silent),
         "wasted_ns": wasted,
         "downtime_ns": downtime,
-        "undetermined_ns": amounts.undetermined[dead],
-        "queued_ns": amounts.queued[dead],
+        "undetermined_ns": undetermined[dead],
+        "queued_ns": costs.until_up(Category.QUEUED)[dead],
         "restart_ns": restart,
         "lost_ns": wasted + downtime + restart,
         "time_to_first_step_ns": _since(up, table, first_step),
@@ -172,12 +116,12 @@ def _since(instant: I64, table: EventTable, rows: Rows) -> I64:
     return np.where(rows >= 0, np.maximum(table.time[rows] - instant, 0), UNKNOWN)
 
 
-def _steps_lost(timeline: Timeline, losses: Losses, amounts: PassageAmounts) -> I64:
+def _steps_lost(timeline: Timeline, losses: Losses, undetermined: I64) -> I64:
     """By attempt that another one follows; unknown where a checkpoint log shows time lost but no step."""
     steps = losses.steps[:-1]
     if timeline.progress is None:
         return steps
-    unseen = (steps == 0) & ((losses.ns[:-1] > 0) | (amounts.undetermined > 0))
+    unseen = (steps == 0) & ((losses.ns[:-1] > 0) | (undetermined > 0))
     return np.where(unseen, UNKNOWN, steps)
 
 

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goodput_cli.accounting.attempts.why import Why
+from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
-from goodput_cli.analysis.insights.kinds import About, Candidate
-from goodput_cli.analysis.insights.passages import (
-    DisruptionCosts,
+from goodput_cli.analysis.insights.hosts import (
     HostRepeat,
-    Older,
     deaths_by_host,
     listed_name,
     of_a_host,
     repeating,
     time_up_by_host,
 )
+from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.insights.patterns import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
@@ -55,23 +54,25 @@ class Failures:
     """
 
     analysis: Analysis
-    passages: DisruptionCosts
+    unplanned: Mask
+    """Whether it was a disruption that counts."""
+    down: I64
+    """Recovery."""
     older: I64
     """Training that a newer checkpoint would have kept."""
     wasted: I64
     """Other training that was taken back."""
     unfinished: I64
     """Training that saves which never completed would have kept."""
-
-    @property
-    def down(self) -> I64:
-        """Recovery."""
-        return self.passages.down
+    olders: tuple[Older, ...]
+    """Restores that left newer checkpoints aside."""
+    failed: tuple[Older, ...]
+    """Restores that had to leave saves aside which never completed."""
 
     @property
     def lost(self) -> I64:
         """All of it but what older checkpoints cost, of disruptions that count."""
-        return np.where(self.passages.unplanned, self.wasted + self.down, 0)
+        return np.where(self.unplanned, self.wasted + self.down, 0)
 
 
 def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate]:
@@ -82,7 +83,7 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
         failures = _without(failures, between)
     yield from _older_checkpoints(failures)
     yield from _failed_saves(failures)
-    rest = failures.passages.unplanned.copy()
+    rest = failures.unplanned.copy()
     starts = _failing_starts(failures)
     if np.count_nonzero(starts) >= _AGAIN:
         yield _starts_that_die(failures, starts)
@@ -115,7 +116,7 @@ def _between_runs(failures: Failures) -> Mask:
     first = np.searchsorted(timeline.attempts.begin_row, timeline.runs[1:])
     last = np.zeros(len(failures.wasted), dtype=bool)
     last[first - 1] = True
-    return np.asarray(last & failures.passages.unplanned & (failures.lost + failures.older + failures.unfinished > 0))
+    return np.asarray(last & failures.unplanned & (failures.lost + failures.older + failures.unfinished > 0))
 
 
 def _runs(failures: Failures, between: Mask) -> Candidate:
@@ -133,20 +134,20 @@ def _runs(failures: Failures, between: Mask) -> Candidate:
 
 def _without(failures: Failures, taken: Mask) -> Failures:
     """What is left without the passages behind some attempts."""
-    passages, left = failures.passages, ~taken
-    olders = tuple(one for one in passages.olders if left[one.ended])
-    passages = replace(passages, unplanned=passages.unplanned & left, down=passages.down * left, olders=olders)
+    left = ~taken
     return replace(
         failures,
-        passages=passages,
+        unplanned=failures.unplanned & left,
+        down=failures.down * left,
         older=failures.older * left,
         wasted=failures.wasted * left,
         unfinished=failures.unfinished * left,
+        olders=tuple(one for one in failures.olders if left[one.ended]),
     )
 
 
 def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
-    analysis, olders = failures.analysis, failures.passages.olders
+    analysis, olders = failures.analysis, failures.olders
     costly = [one for one in olders if failures.older[one.ended] > 0]
     if not costly:
         return
@@ -166,7 +167,7 @@ def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
 
 def _failed_saves(failures: Failures) -> Iterator[Candidate]:
     analysis = failures.analysis
-    costly = [one for one in failures.passages.failed if failures.unfinished[one.ended] > 0]
+    costly = [one for one in failures.failed if failures.unfinished[one.ended] > 0]
     if not costly:
         return
     worst = max(costly, key=lambda one: int(failures.unfinished[one.ended]))
@@ -223,7 +224,7 @@ def _failing_starts(failures: Failures) -> Mask:
     began, _ = first_and_last_steps(timeline)
     lived = timeline.sign_of_life - timeline.attempts.begin
     short = (began == NO_STEP) | (lived < _SHORT_NS)
-    return np.asarray(failures.passages.unplanned & short[:-1] & (failures.lost > 0))
+    return np.asarray(failures.unplanned & short[:-1] & (failures.lost > 0))
 
 
 def _starts_that_die(failures: Failures, starts: Mask) -> Candidate:
@@ -246,7 +247,7 @@ def _repeating_hosts(failures: Failures, rest: Mask) -> list[tuple[HostRepeat[st
     if time_up is None:
         return []
     why, found = timeline.causes.why, dict[int, str]()
-    for at in np.flatnonzero(failures.passages.unplanned).tolist():
+    for at in np.flatnonzero(failures.unplanned).tolist():
         name = listed_name(why[at].host, time_up) if of_a_host(why[at].code) else None
         if name is not None:
             found[at] = name
@@ -366,7 +367,7 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     amounts = failures.down[which] + wasted[which]
     worst = int(which[np.argmax(amounts)])
     down, lost = int(failures.down[which].sum()), int(wasted[which].sum())
-    text = _which(analysis, which, others=bool(np.any(failures.passages.unplanned & ~rest)))
+    text = _which(analysis, which, others=bool(np.any(failures.unplanned & ~rest)))
     if lost:
         text += ": " + ", ".join([f"{duration(down)} down"] * (down > 0) + [f"{duration(lost)} lost"])
     quick = down <= _QUICK_NS * len(which)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.insights.failures import Failures, find_failures
 from goodput_cli.analysis.insights.hangs import find_hangs, lost_in_hangs, that_matter
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
-from goodput_cli.analysis.insights.passages import find_passages
 from goodput_cli.analysis.insights.patterns import find_periodic, find_slow_saves, periodic_insight
 from goodput_cli.analysis.insights.training import (
     find_given_up,
@@ -23,6 +23,7 @@ from goodput_cli.analysis.insights.training import (
 )
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.summary import summary_of
+from goodput_cli.vocabulary.categories import Category
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis
@@ -56,17 +57,21 @@ def _all(analysis: Analysis) -> Iterator[Candidate]:
     if periodic is not None:
         hangs = hangs.without(periodic.holds(hangs.attempt, hangs.step))
     hangs = that_matter(hangs, timeline, within)
-    passages = find_passages(analysis)
-    kept_by = (*passages.olders, *passages.failed)
-    in_hangs, avoidable = lost_in_hangs(timeline, hangs, kept_by)
-    newer = np.where(passages.unplanned, np.maximum(passages.older + passages.unfinished - avoidable, 0), 0)
-    older = np.minimum(newer, passages.older)
-    wasted = np.maximum(passages.wasted - in_hangs - newer, 0)
-    taken_back = int(np.where(passages.unplanned, newer + wasted, 0).sum()) + int(hangs.lost.sum())
+    costs = AttemptCosts(timeline, within)
+    unplanned, lost = costs.unplanned, costs.taken_back[:-1]
+    in_hangs, avoidable = lost_in_hangs(timeline, hangs, (*costs.olders, *costs.failed))
+    newer = np.where(unplanned, np.maximum((costs.older + costs.unfinished)[:-1] - avoidable, 0), 0)
+    older = np.minimum(newer, costs.older[:-1])
+    wasted = np.maximum(lost - in_hangs - newer, 0)
+    taken_back = int(np.where(unplanned, newer + wasted, 0).sum()) + int(hangs.lost.sum())
     slow_saves = find_slow_saves(analysis)
     yield from find_failures(
-        Failures(analysis, passages, older, wasted, newer - older), 0 if slow_saves is None else slow_saves.ns
-    )
+        Failures(
+            analysis, unplanned, costs.until_up(Category.RECOVERY), older, wasted, newer - older, costs.olders,
+            costs.failed,
+        ),
+        0 if slow_saves is None else slow_saves.ns,
+    )  # fmt: skip
     yield from find_hang(hangs, timeline)
     hung_now = list(find_hung_now(analysis))
     yield from hung_now

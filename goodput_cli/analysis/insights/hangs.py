@@ -9,8 +9,8 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.losses import taken_back_by
-from goodput_cli.analysis.insights.passages import Older
 from goodput_cli.analysis.step_times import timed_steps
 from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import Edge, Kind

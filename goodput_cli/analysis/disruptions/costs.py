@@ -1,0 +1,267 @@
+"""What each attempt cost (accounting §10): one table of the ledger by attempt, from which disruptions, insights and
+advice take their sums; and what the training that ends took back could have been spared by saves.
+
+Every second of a window is in one row, so that a column adds up to the ledger. A row begins when its attempt was up
+(when it trained, if it did so before all its ranks were up) and ends where the next one begins; the first row begins,
+and the last one ends, with the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import among, clipped, search
+from goodput_cli.accounting.ledger import Key
+from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
+from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.events.schema import NO_STEP, Edge, Kind
+from goodput_cli.vocabulary.categories import Category, in_group
+
+_TOP = np.iinfo(np.int64).max
+_STARTING_PART, _TRAINING_PART, _BEHIND_PART = range(3)
+DOWN, STARTING = in_group("down"), in_group("starting")
+
+
+class AttemptCosts:
+    """The ledger of a window by attempt: columns (ns) of n rows, each made when it is asked for.
+
+    A row has three parts: until the attempt trains, until its last training, and until the next one begins. within:
+    the window (ns), if not the whole job. A job without any attempt has no row.
+    """
+
+    def __init__(self, timeline: Timeline, within: tuple[int, int] | None = None) -> None:
+        self._timeline = timeline
+        self.within = within or (timeline.start, timeline.end)
+        attempts, spans = timeline.attempts, timeline.training.spans
+        begin = attempts.up.copy()
+        bounds = search(spans.attempt, np.arange(len(begin) + 1))
+        some = np.flatnonzero(bounds[1:] > bounds[:-1])
+        begin[some] = spans.start[bounds[some]]
+        left = np.maximum(attempts.up, spans.latest_end(attempts.up))
+        before = np.append(timeline.start, left)[: len(left)]
+        up, trained = np.maximum(before, attempts.up), np.maximum(before, begin)
+        self._early: Mask = trained < up
+        """Of attempts: it trained before all its ranks were up."""
+        rows = np.append(np.minimum(up, trained), timeline.end)
+        rows[:1] = timeline.start
+        edges = np.column_stack((rows[:-1], np.maximum(up, trained), left, rows[1:]))
+        self._edges = clipped(np.maximum.accumulate(edges.ravel()), *self.within).reshape(-1, 4)
+
+    def __len__(self) -> int:
+        return len(self._edges)
+
+    @property
+    def begin(self) -> I64:
+        """Where each row begins (ns)."""
+        return self._edges[:, 0]
+
+    @property
+    def end(self) -> I64:
+        """Where each row ends (ns)."""
+        return self._edges[:, -1]
+
+    @cached_property
+    def ledger(self) -> dict[Key, I64]:
+        """Time of each category in each part of each row: int64[n, 3]; over all of them the ledger of the window."""
+        start, end = self._edges[:, :-1].ravel(), self._edges[:, 1:].ravel()
+        amounts = self._timeline.ledger.between(start, end)
+        return {key: amount.reshape(-1, 3) for key, amount in amounts.items()}
+
+    def of(self, *categories: Category) -> I64:
+        """Time of some categories, whatever their label, by attempt."""
+        return np.asarray(self._parts(categories).sum(axis=1))
+
+    def total(self, *categories: Category) -> int:
+        """The same of all attempts."""
+        return int(self._parts(categories).sum())
+
+    def until_up(self, *categories: Category) -> I64:
+        """Time of some categories from the last training of each attempt until the next was up: a value for each
+        attempt that another one follows. No second is behind two attempts."""
+        starting, _, behind = self._parts(categories).T
+        return np.asarray(behind[:-1] + np.where(self._early[1:], starting[1:], 0))
+
+    def until_trained(self, *categories: Category) -> I64:
+        """The same until the next attempt trained; until it was up if it never did."""
+        starting, _, behind = self._parts(categories).T
+        return np.asarray(behind[:-1] + np.where(self._early[1:], 0, starting[1:]))
+
+    def _parts(self, categories: Sequence[Category]) -> I64:
+        found = [amount for (category, _), amount in self.ledger.items() if category in categories]
+        return sum(found, np.zeros((len(self), 3), dtype=np.int64))
+
+    @cached_property
+    def first_startup(self) -> I64:
+        """`program_startup` of each attempt's first span of training, whatever the window: what follows a
+        re-initialisation later in its life is no restart."""
+        timeline = self._timeline
+        segments, spans = timeline.segments, timeline.training.spans
+        rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
+        if len(spans.restarted):
+            rows = rows[~np.isin(segments.start[rows], spans.start[spans.restarted])]
+        startup = np.zeros(len(timeline.attempts), dtype=np.int64)
+        np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
+        return startup
+
+    @property
+    def downtime(self) -> I64:
+        """Behind each attempt that another one follows, as `DOWN`."""
+        return self.until_up(*DOWN)
+
+    @property
+    def restart(self) -> I64:
+        """What starting again cost behind each attempt that another one follows, in time that is not downtime."""
+        return self.until_trained(*STARTING) + self.first_startup[1:]
+
+    @cached_property
+    def taken_back(self) -> I64:
+        """Training of any attempt inside the window that the end of each one took back, as `Losses.ns`."""
+        return lost_time(self._timeline, self.within)
+
+    @cached_property
+    def unplanned(self) -> Mask:
+        """Whether the end of each attempt that another one follows was a disruption that counts."""
+        return self._timeline.failed[:-1]
+
+    @cached_property
+    def _saves(self) -> SavesOfAttempts:
+        return find_saves(self._timeline)
+
+    @cached_property
+    def olders(self) -> tuple[Older, ...]:
+        """Restores that left newer checkpoints aside."""
+        return tuple(older_restores(self._timeline, self._saves))
+
+    @cached_property
+    def failed(self) -> tuple[Older, ...]:
+        """Restores that had to leave saves aside which never completed; `newer` are these."""
+        return tuple(unfinished_saves(self._timeline, self._saves))
+
+    @cached_property
+    def older(self) -> I64:
+        """The part of `taken_back` that a newer checkpoint would have kept."""
+        return self._kept_by(self.olders)
+
+    @cached_property
+    def unfinished(self) -> I64:
+        """The part of `taken_back`, beyond `older`, that saves which never completed would have kept."""
+        return np.asarray(np.maximum(self._kept_by(self.failed) - self.older, 0))
+
+    def _kept_by(self, passed_over: Sequence[Older]) -> I64:
+        """Lost training that the newest of the saves which each restore left aside would have kept."""
+        count = len(self._timeline.attempts)
+        if not passed_over:
+            return np.zeros(count, dtype=np.int64)
+        below = np.full(count, -_TOP)
+        below[[one.ended for one in passed_over]] = [one.below for one in passed_over]
+        return lost_time(self._timeline, self.within, below)
+
+
+@dataclass(frozen=True)
+class Older:
+    """A restore that left a newer checkpoint aside."""
+
+    ended: int
+    """The attempt whose training it took back, from 0."""
+    resumed: int
+    """The attempt that restored, from 0."""
+    began: int
+    """The step from which that trained."""
+    restored: int | None
+    """The newest checkpoint that is not above it; None where no line shows one."""
+    newer: tuple[int, ...]
+    """Steps of the complete ones above it, rising."""
+
+    @property
+    def below(self) -> int:
+        """The step from which training would have gone on with the newest of them: as far behind it as here."""
+        behind = 0 if self.restored is None else min(self.began - self.restored, 1)
+        return self.newer[-1] + behind
+
+
+@dataclass(frozen=True)
+class SavesOfAttempts:
+    """Saves by attempt and then by step."""
+
+    owner: Rows
+    step: I64
+    begun_owner: Rows
+    """Saves that began and were never complete; of logs that do not say when saves are complete, none."""
+    begun: I64
+
+
+def older_restores(timeline: Timeline, saves: SavesOfAttempts | None = None) -> list[Older]:
+    """Attempts that began below the newest checkpoint that was complete when they started, and was not given up before.
+    A log that shows no saves has none."""
+    began, _ = first_and_last_steps(timeline)
+    stepping = np.flatnonzero(began != NO_STEP)
+    saves = saves or find_saves(timeline)
+    owner, step = saves.owner, saves.step
+    if not _may_be_older(began[stepping], stepping, owner, step):
+        return []
+    bounds, steps = np.searchsorted(owner, stepping).tolist(), step.tolist()
+    usable: list[int] = []
+    older: list[Older] = []
+    for place, attempt in enumerate(stepping.tolist()):
+        first = int(began[attempt])
+        newer = tuple(saved for saved in usable if saved > first) if usable and usable[-1] > first else ()
+        del usable[len(usable) - len(newer) :]
+        if newer:
+            older.append(Older(int(stepping[place - 1]), attempt, first, usable[-1] if usable else None, newer))
+        stop = bounds[place + 1] if place + 1 < len(stepping) else len(steps)
+        for saved in steps[bounds[place] : stop]:
+            if not usable or saved > usable[-1]:
+                usable.append(saved)
+    return older
+
+
+def unfinished_saves(timeline: Timeline, saves: SavesOfAttempts) -> Iterator[Older]:
+    """Attempts that began below saves of the attempt before them which were never complete."""
+    if len(saves.begun) == 0:
+        return
+    began, _ = first_and_last_steps(timeline)
+    stepping = np.flatnonzero(began != NO_STEP)
+    for before, attempt in pairwise(stepping.tolist()):
+        first = int(began[attempt])
+        newer = np.unique(saves.begun[(saves.begun_owner == before) & (saves.begun > first)])
+        if len(newer):
+            complete = saves.step[(saves.owner <= before) & (saves.step <= first)]
+            restored = int(complete.max()) if len(complete) else None
+            yield Older(before, attempt, first, restored, tuple(newer.tolist()))
+
+
+def _may_be_older(began: I64, stepping: Rows, owner: Rows, step: I64) -> bool:
+    """Whether any attempt began below a save of an earlier one, given up or not: nearly always none did."""
+    newest = np.maximum.accumulate(np.append(NO_STEP, step))
+    return bool(np.any(newest[np.searchsorted(owner, stepping)] > began))
+
+
+def find_saves(timeline: Timeline) -> SavesOfAttempts:
+    """The complete saves, and those that never were. One that the end of the window cuts is not complete; one that
+    ended behind the next attempt's start was not there for it. Where a line says when the save of a step is complete
+    (`checkpoint_saved` beside Orbax lines), the line of its blocking part only says that it began."""
+    table, attempts = timeline.table, timeline.attempts
+    rows = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
+    owner = attempts.of_row[rows]
+    rows = rows[(owner >= 0) & (table.step[rows] != NO_STEP)]
+    said = rows[table.kind[rows] == Kind.SAVED]
+    begun = rows[(table.kind[rows] == Kind.SAVE) & (table.edge[rows] == Edge.INTERVAL)]
+    unfinished = np.zeros(0, dtype=np.intp)
+    complete = among(table.step[begun], np.sort(table.step[said]))
+    if complete.any():
+        unfinished = begun[~complete]
+        rows = said
+    until = np.append(attempts.begin[1:], _TOP)[attempts.of_row[rows]]
+    cut = (table.edge[rows] == Edge.INTERVAL) & (table.end[rows] >= timeline.end) & (not timeline.ended)
+    rows = rows[~cut & (table.end[rows] <= until)]
+    owner = attempts.of_row[rows]
+    order = np.lexsort((table.step[rows], owner))
+    return SavesOfAttempts(
+        owner[order], table.step[rows][order], attempts.of_row[unfinished], table.step[unfinished].astype(np.int64)
+    )
