@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _JUDGED_STEPS = 10
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
-Frame = Literal["categories", "insights", "disruptions", "segments", "events"]
+Frame = Literal["categories", "insights", "disruptions", "attempts", "segments", "events"]
 
 
 @written("job_part", without=("kept_range", "log_formats"))
@@ -315,8 +315,8 @@ class Analysis:
         return notebook_html(self)
 
     def to_frame(self, of: Frame = "categories") -> pd.DataFrame:
-        """Rows of the answer as a DataFrame: `categories` (goodput among them), `insights`, `disruptions`, `segments`
-        or `events`. Raises UsageError for anything else."""
+        """Rows of the answer as a DataFrame: `categories` (goodput among them), `insights`, `disruptions`, `attempts`
+        (what each cost), `segments` or `events`. Raises UsageError for anything else."""
         from goodput_cli.analysis.goodput.frames import frame_of
 
         return frame_of(self, of)

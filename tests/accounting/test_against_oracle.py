@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goodput_cli.analysis.disruptions.costs import AttemptCosts
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 from tests.accounting.test_properties import analyse, slowly
-from tests.oracle import account
+from tests.oracle import account, costs_by_attempt
 from tests.strategies import BASE, any_logs, asynchronous_logs, entry_logs, messy_logs, step_end_logs
 
 Lines = Sequence[str]
@@ -32,24 +36,32 @@ def questions() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def oracle_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int]:
+def for_oracle(question: dict[str, Any]) -> dict[str, Any]:
     options = dict(question)
     if "exclude" in options:
         options["exclude"] = [tuple(START + second * 10**9 for second in options["exclude"])]
     if "as_of" in options:
         options["as_of"] = START + options["as_of"] * 10**9
-    answer = account(lines, **options)
+    return options
+
+
+def oracle_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int]:
+    answer = account(lines, **for_oracle(question))
     amounts = {name: round(seconds * 10**9) for name, seconds in answer.seconds.items() if seconds}
     return {**amounts, "attempts": answer.attempts, "disruptions": answer.disruptions, "judged": int(answer.judged)}
 
 
-def engine_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int] | None:
+def engine_analysis(lines: Lines, question: dict[str, Any]) -> Analysis | None:
     options = dict(question)
     if "exclude" in options:
         options["exclude"] = [f"{START // 10**9 + options['exclude'][0]}/{START // 10**9 + options['exclude'][1]}"]
     if "as_of" in options:
         options["as_of"] = START + options["as_of"] * 10**9
-    analysis = analyse(lines, **options)
+    return analyse(lines, **options)
+
+
+def engine_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int] | None:
+    analysis = engine_analysis(lines, question)
     if analysis is None:
         return None
     amounts = {row.name: row.ns for row in (analysis.goodput, *analysis.badput) if row.ns}
@@ -83,6 +95,41 @@ def test_they_agree_on_step_ends(lines: Lines, question: dict[str, Any]) -> None
 @pytest.mark.usefixtures("asynchronous_saves")
 def test_they_agree_on_saves_that_say_they_are_asynchronous(lines: Lines, question: dict[str, Any]) -> None:
     agree(lines, question)
+
+
+@slowly
+@given(st.one_of(any_logs(), messy_logs()), questions())
+def test_they_agree_on_what_each_attempt_cost(lines: Lines, question: dict[str, Any]) -> None:
+    agree_by_attempt(lines, question)
+
+
+@slowly
+@given(step_end_logs(), questions())
+@pytest.mark.usefixtures("step_end_lines")
+def test_they_agree_on_what_each_attempt_of_a_log_of_step_ends_cost(lines: Lines, question: dict[str, Any]) -> None:
+    agree_by_attempt(lines, question)
+
+
+def agree_by_attempt(lines: Lines, question: dict[str, Any]) -> None:
+    """Whether both deal the same seconds to the same attempts; the columns add up to the ledger."""
+    analysis = engine_analysis(lines, question)
+    if analysis is None or not analysis.job.attempts:
+        return
+    timeline, table = analysis.timeline, AttemptCosts(analysis.timeline)
+    whole = timeline.ledger.between(np.array([timeline.start]), np.array([timeline.end]))
+    assert {key: int(ns.sum()) for key, ns in table.ledger.items()} == {key: int(ns[0]) for key, ns in whole.items()}
+    assert (table.end - table.begin).tolist() == np.sum([*table.ledger.values()], axis=(0, 2)).tolist()
+    expected = costs_by_attempt(lines, **for_oracle(question))
+    for attempt, row in enumerate(expected.rows):
+        found: dict[str, int] = {}
+        for (category, label), ns in table.ledger.items():
+            name = CATEGORIES[category] + (f":{timeline.table.labels[label]}" if label >= 0 else "")
+            name = "productive" if category == Category.SLOWDOWN else name
+            found[name] = found.get(name, 0) + int(ns[attempt].sum())
+        assert {name: ns for name, ns in found.items() if ns} == {name: ns for name, ns in row.items() if ns}
+    assert table.downtime.tolist() == expected.down
+    assert table.restart.tolist() == expected.restart
+    assert table.until_up(Category.QUEUED).tolist() == expected.queued
 
 
 def agree(lines: Lines, question: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ comment that begins with "Chosen:" says what was chosen. Fit for logs of some th
     account(lines).seconds  ->  {"productive": Fraction(60), "custom_badput_events:EVAL": Fraction(20), ...}
 
 Modules follow the rules: events (§1), attempts and life (§3), lineage, checkpoints and training (§4), claims and
-canvas (§5), amounts (§6).
+canvas (§5), amounts (§6), by_attempt (§10).
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from .amounts import Answer, settle
+from .by_attempt import Costs, costs
 from .events import NS, iso_ns, read
-from .job import Options, understand
+from .job import Job, Options, understand
 
-__all__ = ["Answer", "account", "account_path"]
+__all__ = ["Answer", "Costs", "account", "account_path", "costs_by_attempt"]
 
 
 def account(
@@ -42,8 +43,35 @@ def account(
     reference_step_time: seconds or "auto". as_of: ISO-8601 or ns. exclude: pairs of ns. timezone: of times without
     one. tick: ns, width of a cell; changes nothing but speed. Raises ValueError if the log holds no event.
     """
+    return settle(
+        _job(lines, reference_step_time, as_of, exclude, data_loading, async_saves, stall_factor, timezone, tick)
+    )
+
+
+def costs_by_attempt(
+    lines: Iterable[str],
+    *,
+    reference_step_time: str | float | None = None,
+    as_of: str | int | None = None,
+    exclude: Sequence[tuple[int, int]] = (),
+    data_loading: str = "overlapped",
+    async_saves: bool = False,
+    stall_factor: float = 5.0,
+    timezone: str = "UTC",
+    tick: int = NS,
+) -> Costs:
+    """The same by attempt, and what lies behind each (§10)."""
+    return costs(
+        _job(lines, reference_step_time, as_of, exclude, data_loading, async_saves, stall_factor, timezone, tick)
+    )
+
+
+def _job(
+    lines: Iterable[str], reference: str | float | None, as_of: str | int | None, exclude: Sequence[tuple[int, int]],
+    data_loading: str, async_saves: bool, stall_factor: float, timezone: str, tick: int,
+) -> Job:  # fmt: skip
     options = Options(
-        reference=reference_step_time,
+        reference=reference,
         exclude=tuple(exclude),
         blocking=data_loading == "blocking",
         async_saves=async_saves,
@@ -51,7 +79,7 @@ def account(
         tick=tick,
     )
     instant = iso_ns(as_of, timezone) if isinstance(as_of, str) else as_of
-    return settle(understand(read(lines, timezone), instant, options))
+    return understand(read(lines, timezone), instant, options)
 
 
 def account_path(path: Path, *, exclude: Sequence[str] = (), **arguments: Any) -> Answer:

@@ -40,6 +40,12 @@ class Answer:
 
 
 def settle(job: Job) -> Answer:
+    """From the painted cells to the sums."""
+    training, canvas = painting(job)
+    return Books(job, training).close(canvas.totals())
+
+
+def painting(job: Job) -> tuple[Training, Canvas]:
     """Paints twice: once to measure net time, then again with the wasted ends of spans kept in part."""
     training = train(job)
     claims = list(claims_beside_training(job, training))
@@ -58,9 +64,8 @@ def settle(job: Job) -> Answer:
     totals = measured.totals()
     for number, span in enumerate(training.spans):
         span.net = totals.get(number, 0)
-    books = Books(job, training)
-    claims += books.wasted_ends(measured)
-    return books.close(painted(claims, job.t0, job.t1, job.options.tick).totals())
+    claims += Books(job, training).wasted_ends(measured)
+    return training, painted(claims, job.t0, job.t1, job.options.tick)
 
 
 class Books:

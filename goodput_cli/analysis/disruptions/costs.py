@@ -8,7 +8,7 @@ and the last one ends, with the window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -19,6 +19,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, clipped, search
 from goodput_cli.accounting.ledger import Key
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
+from goodput_cli.analysis.table import FilledTable, Table, column, columns_of
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category, in_group
@@ -265,3 +266,85 @@ def find_saves(timeline: Timeline) -> SavesOfAttempts:
     return SavesOfAttempts(
         owner[order], table.step[rows][order], attempts.of_row[unfinished], table.step[unfinished].astype(np.int64)
     )
+
+
+def _group(name: str) -> Callable[[dict[str, I64]], I64]:
+    return lambda part: part[name]
+
+
+@dataclass(frozen=True)
+class AttemptCost:
+    """A row of the table as people and programs read it (ns): from `productive` to `excluded` they add up to `time`."""
+
+    number: int = column("count", "of the attempt, from 1", least=1, heading="attempt")
+    start_ns: int = column("instant", "where its row begins: when it was up, or trained if it did so before")
+    end_ns: int = column("instant", "where the next row begins; of the last one, the end of the window")
+    time_ns: int = column(
+        "duration", "from start to end: the columns up to excluded add up to it", least=0, heading="time"
+    )
+    productive_ns: int = column("duration", "training that was kept", heading="productive")
+    wasted_ns: int = column("duration", "training in it that was taken back", least=0, heading="wasted")
+    downtime_ns: int = column(
+        "duration", "recovery, undetermined and stopped time, mostly behind it", least=0, heading="downtime"
+    )
+    startup_ns: int = column(
+        "duration", "initialisation, preparation and the extra time of first steps", least=0, heading="start-up"
+    )
+    restore_ns: int = column("duration", "checkpoint restores", least=0, heading="restore")
+    saves_ns: int = column("duration", "saves that blocked training", least=0, heading="saves")
+    data_ns: int = column("duration", "data loading outside steps", least=0, heading="data")
+    stalls_ns: int = column("duration", "kept steps that hung, beyond a usual one", least=0, heading="stalls")
+    slowdown_ns: int = column("duration", "beyond the reference step time", heading="slowdown")
+    custom_ns: int = column("duration", "custom events, whatever their label", least=0, heading="custom")
+    elastic_ns: int = column("duration", "elastic waits and re-initialisation", least=0, heading="elastic")
+    queued_ns: int = column("duration", "in the queue", least=0, heading="queued")
+    other_ns: int = column("duration", "what no line explains", least=0, heading="other")
+    excluded_ns: int = column("duration", "taken out by the user", least=0)
+    taken_back_ns: int = column(
+        "duration", "training of any attempt that the end of this one took back: no part of time", least=0
+    )
+    older_ns: int = column("duration", "the part of taken_back that a newer checkpoint would have kept", least=0)
+    unfinished_ns: int = column(
+        "duration", "the part of taken_back that saves which were never complete would have kept", least=0
+    )
+
+
+_GROUPS: dict[str, tuple[Category, ...]] = {
+    "productive_ns": (Category.PRODUCTIVE,),
+    "wasted_ns": (Category.WASTED,),
+    "downtime_ns": DOWN,
+    "startup_ns": (Category.PROGRAM_STARTUP, Category.TPU_INITIALIZATION, Category.TRAINING_PREP),
+    "restore_ns": (Category.RESTORE,),
+    "saves_ns": (Category.SAVE,),
+    "data_ns": (Category.DATA_LOADING_SYNC,),
+    "stalls_ns": (Category.STALL,),
+    "slowdown_ns": (Category.SLOWDOWN,),
+    "custom_ns": (Category.CUSTOM,),
+    "elastic_ns": (Category.ELASTIC_DOWN, Category.ELASTIC_UP, Category.ELASTIC_REINIT),
+    "queued_ns": (Category.QUEUED,),
+    "other_ns": (Category.OTHER,),
+    "excluded_ns": (Category.EXCLUDED,),
+}
+"""Every category is in one column."""
+ATTEMPTS = Table(
+    "attempt_cost",
+    "what an attempt cost in the window; every second of the window is in one row, and in one of the columns that add "
+    "up to time",
+    columns_of(AttemptCost, _group),
+)
+
+
+def costs_of_attempts(costs: AttemptCosts) -> FilledTable:
+    """The rows that reach into the window."""
+    inside = np.flatnonzero(costs.end > costs.begin)
+    columns = {
+        "number": inside + 1,
+        "start_ns": costs.begin[inside],
+        "end_ns": costs.end[inside],
+        "time_ns": (costs.end - costs.begin)[inside],
+        "taken_back_ns": costs.taken_back[inside],
+        "older_ns": costs.older[inside],
+        "unfinished_ns": costs.unfinished[inside],
+        **{name: costs.of(*categories)[inside] for name, categories in _GROUPS.items()},
+    }
+    return ATTEMPTS.of(len(inside), lambda: [columns])

@@ -1,4 +1,5 @@
-"""Disruptions as a `Sheet` and as an answer: a row each, or a row a cause; totals above, the lines behind it below."""
+"""Disruptions as a `Sheet` and as an answer: a row each, or a row a cause or an attempt; totals above, the lines behind
+it below."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Annotated, Literal, get_args
 
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
+from goodput_cli.analysis.disruptions.costs import ATTEMPTS, AttemptCosts, costs_of_attempts
 from goodput_cli.analysis.disruptions.find import Reliability
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.question import Price
@@ -150,6 +152,32 @@ def _name(why: Why, by: By) -> str:
 
 def _share(one: Line) -> float:
     return 100 * one.lost_ns / one.of_ns if one.of_ns else 0.0
+
+
+def attempts_sheet(analysis: Analysis) -> Sheet:
+    """What each attempt cost, and what all of them did."""
+    costs = costs_in(analysis)
+    table = costs_of_attempts(costs)
+    (columns,) = table.parts()
+    people = [one for one in ATTEMPTS.columns if one.audience & Audience.PEOPLE]
+    empty = {one.heading for one in people if one.kind == "duration" and not one.values(columns).any()}  # type: ignore[misc]
+    shown = ATTEMPTS.sheet_columns(without=empty)
+    return Sheet(
+        title=f"What each attempt of {analysis.job.name} cost",
+        summary=(f"{period(*costs.within)} ({duration(analysis.window.ns)})",),
+        columns=shown,
+        rows=table.cells(shown),
+        notes=(
+            "a row goes from when an attempt was up until the next one was; the columns behind time add up to it",
+            "wasted: training in it that was taken back, whichever end did that",
+        ),
+        answer=lambda: _answer(analysis),
+    )
+
+
+def costs_in(analysis: Analysis) -> AttemptCosts:
+    """The ledger of the window by attempt."""
+    return AttemptCosts(analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns))
 
 
 _SHOWN_EVIDENCE = {
@@ -342,6 +370,7 @@ class DisruptionsAnswer:
     disruptions: Annotated[FilledTable, PRICED_DISRUPTIONS]
     by_cause: tuple[ByCause, ...]
     """the same added up: what lost most comes first, what nobody knows last"""
+    attempts: Annotated[FilledTable, ATTEMPTS]
     reliability: Annotated[Reliability | None, Nulls()]
     cost: DisruptionCost | None
 
@@ -354,6 +383,7 @@ def disruptions_answer(analysis: Analysis, price: Price | None) -> DisruptionsAn
         window=measured_window(analysis),
         disruptions=rows.as_priced_table(price),
         by_cause=by_cause(rows),
+        attempts=costs_of_attempts(costs_in(analysis)),
         reliability=analysis.reliability,
         cost=None if price is None else _cost(rows, price),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -149,6 +149,7 @@ def timeline(
       goodput disruptions logs/ --format json | jq '.reliability.mtbf_seconds'
       goodput disruptions run.jsonl -o disruptions.csv
       goodput disruptions logs/ --by cause
+      goodput disruptions logs/ --by attempt
 
     A disruption belongs to the window in which the attempt's last sign of life lies;
     its amounts are always whole. Its cost is lost training, downtime and starting
@@ -158,17 +159,21 @@ def timeline(
 @option(
     "What",
     "--by",
-    type=click.Choice(["cause", "group", "host"]),
-    help="Add them up: by why they died, by the group of that, or by where.",
+    type=click.Choice(["cause", "group", "host", "attempt"]),
+    help="Add up: by why they died, the group of that, where; or all time by attempt.",
 )
 @cost_options
-def disruptions(line: CommandLine, price: Price | None, by: By | None) -> int:
+def disruptions(line: CommandLine, price: Price | None, by: By | Literal["attempt"] | None) -> int:
     """List every disruption: what it lost, and the proof.
 
     Above the list: MTBF with its 95 % interval, mean downtime, ETTR. SOURCE is as for analyze.
     """
     session = open_sheet_session(line)
     analysis = session.analyze()
+    if by == "attempt":
+        from goodput_cli.analysis.disruptions.sheet import attempts_sheet
+
+        return session.finish(attempts_sheet(analysis), analysis.diagnostics)
     if by is not None:
         from goodput_cli.analysis.disruptions.sheet import by_sheet
 
