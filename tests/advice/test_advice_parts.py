@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, uniforms
+import goodput_cli
+from goodput_cli.analysis.advice.advise import check_replay
+from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, one_run, spread, uniforms
 from goodput_cli.analysis.advice.interval import roundest
-from goodput_cli.analysis.advice.lives import DeathEvidence, JobContext, settled
+from goodput_cli.analysis.advice.lives import DeathEvidence, JobContext, record_of, settled
 from goodput_cli.analysis.advice.record import (
     FLAT,
+    Kind,
     Life,
     SaveColumns,
     linear_total,
@@ -25,6 +30,7 @@ from goodput_cli.analysis.advice.record import (
 from goodput_cli.analysis.advice.results import daly, exact, formulas, young
 from goodput_cli.analysis.advice.what_if import Cut, parse_plan
 from goodput_cli.errors import UsageError
+from tests.simulation.job import Job
 
 SECOND = 10**9
 HOUR = 3600.0
@@ -51,8 +57,15 @@ def test_random_numbers_are_the_same_everywhere() -> None:
     assert uniforms(5)[3:].tolist() == uniforms(2, skip=3).tolist()
 
 
-def exposure(lives: list[float], **changes: float) -> Exposure:
-    values = {"budgets": sum(lives), "work": 0.9 * sum(lives), "gaps": 0.0, "fixed": 0.0, "extra": 0.0, "pace": 1.0}
+def exposure(lives: list[float], **changes: Any) -> Exposure:
+    values: dict[str, Any] = {
+        "budgets": sum(lives),
+        "work": 0.9 * sum(lives),
+        "gaps": 0.0,
+        "fixed": 0.0,
+        "extra": 0.0,
+        "pace": 1.0,
+    }
     values |= {"productive": 0.9 * sum(lives), "window": sum(lives)} | changes
     return Exposure(lives=np.array(lives), **values)
 
@@ -179,3 +192,44 @@ def test_a_cut_is_rounded_once(amounts: list[int], factor: int) -> None:
 def test_changes_that_make_no_sense(change: str) -> None:
     with pytest.raises(UsageError):
         parse_plan([change])
+
+
+def test_one_run_varies_more_than_the_average_of_many() -> None:
+    """Ten lives of equal length: the average is known, and how one run fares still depends on where each dies."""
+    curve = Curve(exposure([7200.0] * 10, gaps=3000.0, behind=np.full(10, 300.0)), [1200], Saving(15.0))
+    drawn = spread(curve, None, None).goodput[:, 0]
+    alone = one_run(curve)
+    assert alone is not None
+    low, high = alone
+    assert low < float(curve.goodput(curve.average)[0]) < high
+    assert high - low > 0.5 * (drawn[1] - drawn[0])
+    assert one_run(Curve(exposure([], budgets=7200.0, mtbf_given=600.0), [60], Saving(1.0))) is None
+
+
+def background(completes_after: float) -> list[dict[str, object]]:
+    """150 steps, a save in the background after 50 and 100 of them; the job dies 20 s behind the second."""
+    job = Job(1, noise=0.0)
+    job.start()
+    for number in range(2):
+        job.steps(50)
+        job.background_save(completes_after=None if number and completes_after > 20 else completes_after)
+    job.steps(2)
+    job.now += 4
+    job.begin_step()
+    job.now += 300
+    job.start()
+    job.restore(99 if completes_after < 20 else 49)
+    job.steps(150)
+    job.end()
+    return sorted(map(json.loads, job.lines), key=lambda line: min(v for k, v in line.items() if k.endswith("_time")))
+
+
+@pytest.mark.parametrize("after", [1.0, 200.0])
+def test_saves_in_the_background_can_be_used_when_a_line_says_that_they_are_complete(after: float) -> None:
+    """200 s behind the second save the job was dead: it came back at the first, which was then the newest."""
+    record = record_of(goodput_cli.analyze(background(after)).timeline, "sim")
+    assert check_replay(record).ok
+    assert [end.kind for end in record.ends] == [Kind.NEWEST, Kind.END]
+    assert record.latency == after * 1e9
+    assert record.asynchronous
+    assert not record.background

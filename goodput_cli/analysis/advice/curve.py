@@ -10,7 +10,7 @@ How sure the curve is: draws over the rate of failures and over the lives (docs/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -47,6 +47,8 @@ class Exposure:
     """T: length of the record."""
     mtbf_given: float | None = None
     """MTBF, if it is known from elsewhere; None: that of the record."""
+    behind: F64 = field(default_factory=lambda: np.zeros(0))
+    """The time behind each failure: together `gaps`."""
 
     @property
     def failures(self) -> int:
@@ -90,6 +92,7 @@ def exposure_of(record: JobRecord, mtbf: float | None = None) -> Exposure:
         productive=record.productive / _NS,
         window=record.window / _NS,
         mtbf_given=mtbf,
+        behind=np.array(behind) / _NS,
     )
 
 
@@ -274,3 +277,53 @@ def _lengths(curve: Curve, weights: F64, half: F64, gaps: F64) -> F64:
     if curve.exposure.mtbf_given is not None and not curve.exposure.failures:
         return np.broadcast_to(curve.average, (len(half), len(curve.intervals)))
     return curve.lengths(weights @ curve.lost + half[:, None] * curve.half, gaps)
+
+
+_MOST_LIVES = 20
+"""A run that needs more lives than so many times those of the record never ends."""
+
+
+def one_run(curve: Curve) -> tuple[float, float] | None:
+    """95 % range (percent) of the goodput of a single run like the record, for a curve of one interval: each draw
+    weighs the recorded lives as `spread` does, and lives one after the other, half to one and a half times as long as
+    those that chance takes, with the time behind any failure, until the work is done. None where no failure was seen
+    but how often they come is known."""
+    one, failures = curve.exposure, curve.exposure.failures
+    if one.mtbf_given is not None and not failures:
+        return None
+    given = uniforms(DRAWS * (failures + 2)).reshape(DRAWS, failures + 2)
+    weights, half, _ = _weights(one, given)
+    lives = np.append(one.lives, one.budgets)
+    share = np.column_stack((weights, half))
+    upto: F64 = np.cumsum(share / share.sum(axis=1, keepdims=True), axis=1) + np.arange(DRAWS)[:, None]
+    scale: F64 = np.ones(DRAWS)
+    if one.mtbf_given is not None:
+        scale = np.asarray(one.mtbf_given * share.sum(axis=1) / (share @ lives), dtype=np.float64)
+    goodput = np.sort(curve.goodput(_lived(curve, lives, upto, scale)))
+    return float(goodput[_LOW - 1]), float(goodput[_HIGH - 1])
+
+
+def _lived(curve: Curve, lives: F64, upto: F64, scale: F64) -> F64:
+    """T (s) of one run a draw. lives: of which each is taken with the chance by which `upto`, [draws, lives], grows;
+    scale: by how much they are longer."""
+    one = curve.exposure
+    period, training, latency = float(curve.periods[0]), float(curve._training[0]), curve.saving.latency
+    random = np.random.Generator(np.random.PCG64(1))
+    behind = one.behind if len(one.behind) else np.zeros(1)
+    left, clock = np.full(DRAWS, one.work), np.full(DRAWS, one.fixed)
+    running = np.arange(DRAWS)
+    for _ in range(_MOST_LIVES * (len(lives) + 1)):
+        place = np.searchsorted(upto.ravel(), running + random.random(len(running)))
+        life = lives[np.minimum(place - running * len(lives), len(lives) - 1)]
+        life = life * scale[running] * (0.5 + random.random(len(running)))
+        done = left[running] * period / training <= life
+        clock[running[done]] += left[running[done]] * period / training
+        running, life = running[~done], life[~done]
+        if not len(running):
+            return clock
+        whole, rest = np.divmod(life, period)
+        whole -= (whole > 0) & (rest < latency)
+        left[running] -= np.maximum(whole * training - one.extra * life / one.budgets, 0)
+        clock[running] += life + behind[random.integers(len(behind), size=len(running))]
+    clock[running] = np.inf
+    return clock

@@ -7,7 +7,7 @@ from math import comb, exp, log
 
 import numpy as np
 
-from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, Spread, candidates, spread
+from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, Spread, candidates, one_run, spread
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.results import EarlyDeaths, Formulas, IfCost, IntervalAdvice, Verdict, formulas
 from goodput_cli.vocabulary.text import duration_of_seconds, plural
@@ -116,6 +116,8 @@ def _chosen(
         ci95_steps=drawn.best,
         goodput_percent=new,
         today_percent=old,
+        one_run_percent=one_run(advised),
+        today_one_run_percent=one_run(today),
         luck_points=recorded - old,
         gain_points=new - old,
         gain_ci95_points=drawn.gain,
@@ -155,14 +157,19 @@ def _bound_only(record: JobRecord, exposure: Exposure, curve: Curve, today: Curv
     nothing = _nothing(exposure, "unclear", "no_failure", say)
     recorded = 100 * record.productive / record.window
     advice = replace(
-        nothing, ci95_steps=(drawn.best[0], None), today_percent=old, luck_points=recorded - old, formulas=shown
+        nothing,
+        ci95_steps=(drawn.best[0], None),
+        today_percent=old,
+        today_one_run_percent=one_run(today),
+        luck_points=recorded - old,
+        formulas=shown,
     )
     return Interval(advice, curve, today, None, drawn)
 
 
 def _nothing(exposure: Exposure, verdict: Verdict, reason: str, say: str) -> IntervalAdvice:
     return IntervalAdvice(
-        verdict, reason, say, None, None, None, None, None, None, None, None, None, None, None,
+        verdict, reason, say, None, None, None, None, None, None, None, None, None, None, None, None, None,
         exposure.failures, None, Formulas(None, None, None), (),
     )  # fmt: skip
 

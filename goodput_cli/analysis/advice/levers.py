@@ -144,7 +144,7 @@ def _interval(inputs: LeverInputs) -> Iterator[Estimate]:
 
 def _async_saves(inputs: LeverInputs) -> Iterator[Estimate]:
     record, exposure, today = inputs.record, inputs.exposure, inputs.interval.today
-    if record.asynchronous or not record.cost or today is None or record.every is None:
+    if record.asynchronous or record.background or not record.cost or today is None or record.every is None:
         return
     saving = Saving(_STILL_BLOCKS * record.cost, (1 - _STILL_BLOCKS) * record.cost)
     if exposure.failures == 0 and exposure.mtbf_given is None:

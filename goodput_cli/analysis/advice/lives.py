@@ -27,7 +27,7 @@ from goodput_cli.analysis.advice.record import (
     sparse_linear_total,
 )
 from goodput_cli.analysis.advice.replay import AsRecorded, Run
-from goodput_cli.analysis.advice.training import JobTraining, SaveLog
+from goodput_cli.analysis.advice.training import NEVER, JobTraining, SaveLog
 from goodput_cli.analysis.question import Death
 from goodput_cli.arrays import I64
 from goodput_cli.errors import NotEnoughData
@@ -135,14 +135,22 @@ def with_endings(record: JobRecord) -> JobRecord:
         if life.resumed is None:
             ends.append(Ending(Kind.END, life.stop, life.first, None))
             continue
-        died = Run(record, policy, index, 0, life.first).within(life.budget, record.end).position
-        stored = [int(made) + record.shift for made in life.saves.made_at]
+        run = Run(record, policy, index, 0, life.first)
+        died = run.within(life.budget, record.end).position
+        stored = [int(made) + record.shift for made in _completed(life, run)]
         stored = [position for position in stored if position <= died + 1]
         usable += [position for position in stored if position > life.first]
         newest = max([life.first, *stored])
         ends.append(Ending(_kind(life, newest), died, newest, _newest_upto(usable, life.resumed)))
         usable.append(life.resumed)
     return replace(record, ends=tuple(ends))
+
+
+def _completed(life: Life, run: Run) -> list[int]:
+    """Positions of the saves that could be used before the life ended."""
+    made, delay = life.saves.made_at.tolist(), life.saves.delay.tolist()
+    end = life.budget + life.hang
+    return [at for at, later in zip(made, delay, strict=True) if not later or run.done(at) + later <= end]
 
 
 def _kind(life: Life, newest: int) -> Kind:
@@ -208,7 +216,7 @@ class _Reader:
                 cost=cost,
                 cost_given=self._save_ns is not None,
                 latency=self._latency,
-                asynchronous=self._job.asynchronous,
+                asynchronous=self._job.asynchronous or bool(self._log.completed),
                 unit=self._training.unit,
                 start=int(self._job.clock.counted(np.array([timeline.start]))[0]),
                 lives=tuple(lives),
@@ -217,7 +225,7 @@ class _Reader:
                 kept_steps=int(np.ceil(self._training.spans.kept).sum()),
                 amounts=ledger.amounts,
                 deaths=self._death,
-                background=self._job.background,
+                background=self._job.background and not self._log.completed,
                 one_save=self._every is None and len(self._log.saved_steps) == 1,
             )
         )
@@ -235,9 +243,10 @@ class _Reader:
 
     @property
     def _latency(self) -> int:
-        """Median ns of asynchronous saves until they could be used."""
-        delays = self._training.delays
-        return round(median(delays.tolist())) if self._job.asynchronous and len(delays) else 0
+        """Median ns of asynchronous saves until they could be used: of those that ever could."""
+        saves, delays = self._training.saves, self._training.delays
+        known = delays[saves.usable < NEVER].tolist()
+        return round(median(known)) if known else 0
 
     @cached_property
     def _end(self) -> tuple[int, int]:

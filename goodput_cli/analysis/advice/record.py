@@ -305,7 +305,7 @@ class JobRecord:
     deaths: Death = "middle"
     """The moment of death assumed where none was logged."""
     background: bool = False
-    """Whether saves go on in the background of training."""
+    """Whether saves go on in the background of training, and no line says until when."""
     one_save: bool = False
     """Whether `every` is known from a single saved step, by its distance from the first one trained."""
     ends: tuple[Ending, ...] = ()

@@ -238,6 +238,10 @@ class IntervalAdvice:
     """on average, at the advised interval"""
     today_percent: float | None
     """on average, at today's"""
+    one_run_percent: tuple[float, float] | None
+    """where a single run at the advised interval lies with 95 %; averages are known better"""
+    today_one_run_percent: tuple[float, float] | None
+    """the same at today's"""
     luck_points: float | None
     """recorded goodput less today_percent"""
     gain_points: float | None

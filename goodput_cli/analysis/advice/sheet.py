@@ -81,6 +81,7 @@ def verdict_lines(advice: Advice) -> Iterator[str]:
             f"luck: saves every {advice.saves.every_steps} steps give {percent(interval.today_percent)} on average; "
             f"this one run had {percent(advice.recorded.goodput_percent)}"
         )
+    yield from _one_run(advice)
     yield from _replayed(interval)
     if advice.deaths:
         known = {name: value for name, value in asdict(advice.deaths).items() if value is not None}
@@ -172,6 +173,21 @@ def _formulas(interval: IntervalAdvice) -> Iterator[str]:
     shown = [f"{name} {duration_of_seconds(seconds)}" for name, seconds in named.items() if seconds is not None]
     if shown:
         yield ", ".join(shown)
+
+
+def _one_run(advice: Advice) -> Iterator[str]:
+    """What a single run may show, which is more than an average is uncertain by."""
+    interval, today = advice.interval, advice.saves.every_steps
+    if interval.today_one_run_percent is None or today is None:
+        return
+    ranges = [f"{_percents(interval.today_one_run_percent)} saving every {_every(today)}"]
+    if interval.one_run_percent is not None and interval.verdict != "keep" and interval.every_steps != today:
+        ranges.append(f"{_percents(interval.one_run_percent)} saving every {_every(interval.every_steps)}")
+    yield f"one run alone (95 %): {', '.join(ranges)}"
+
+
+def _percents(ends: tuple[float, float]) -> str:
+    return f"{ends[0]:.0f} to {ends[1]:.0f} %"
 
 
 def _replayed(interval: IntervalAdvice) -> Iterator[str]:
@@ -448,7 +464,7 @@ def _curve(advice: Advice) -> Iterator[Sheet]:
         notes=(
             f"bars begin at {base:.1f} %; replayed: this job's own failures again, which no other job will meet",
             "a gain is known better than the 95 % ranges of its two ends say, since both see the same failures",
-            "95 % ranges are of the average of many runs: a single run varies more",
+            "95 % ranges are of the average of many runs: one run alone varies more",
         ),
     )
 

@@ -19,6 +19,9 @@ from goodput_cli.analysis.advice.amounts import JobTimeline
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import Edge, Kind
 
+NEVER = 1 << 62
+"""When a save can be used that was never complete (ns)."""
+
 
 @dataclass(frozen=True)
 class SavedLines:
@@ -62,11 +65,13 @@ class SavedLines:
 
 @dataclass(frozen=True)
 class Saves:
-    """Saves by attempt and step, sorted by both. cost: ns, counted once. usable: ns. measured: as in the lines."""
+    """Saves by attempt and step, sorted by both. cost: ns, counted once. end: when it no longer blocked. usable: ns.
+    measured: as in the lines."""
 
     attempt: I64
     step: I64
     start: I64
+    end: I64
     cost: I64
     usable: I64
     measured: Mask
@@ -81,12 +86,13 @@ def saves_of(lines: SavedLines) -> tuple[Saves, I64]:
     heads = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(step) != 0))[: len(order)])
     if len(heads) == 0:
         none = np.zeros(0, dtype=np.int64)
-        return Saves(none, none, none, none, none, none.astype(bool)), begins
+        return Saves(none, none, none, none, none, none, none.astype(bool)), begins
     return (
         Saves(
             owner[heads],
             step[heads],
             lines.start[order][heads],
+            np.maximum.reduceat(lines.end[order], heads),
             np.add.reduceat((lines.end - begins)[order], heads),
             np.maximum.reduceat(lines.usable[order], heads),
             np.logical_or.reduceat(lines.measured[order], heads),
@@ -144,7 +150,24 @@ class SaveLog:
         completed, measured = np.ones(len(first), dtype=bool), np.ones(len(first), dtype=bool)
         completed[: len(orbax)], measured[len(orbax) + len(pairs) :] = seen, False
         measured[: len(orbax)] = table.edge[orbax] == Edge.INTERVAL
-        return SavedLines(owner[saved].astype(np.int64), table.step[saved], start, end, end, completed, measured)
+        usable = end.copy()
+        if self._job.step_log and self.completed:
+            keys = zip(owner[orbax].tolist(), table.step[orbax].tolist(), strict=True)
+            whole = [self.completed.get(key, NEVER) for key in keys]
+            usable[: len(orbax)] = np.maximum(np.array(whole, dtype=np.int64), end[: len(orbax)])
+        return SavedLines(owner[saved].astype(np.int64), table.step[saved], start, end, usable, completed, measured)
+
+    @cached_property
+    def completed(self) -> dict[tuple[int, int], int]:
+        """When (counted ns) each save of an attempt could be used, where lines say that saves which only blocked are
+        complete (`checkpoint_saved` beside Orbax lines); empty where none says it."""
+        table, owner = self._job.timeline.table, self._job.timeline.attempts.of_row
+        said = np.flatnonzero((table.kind == Kind.SAVED) & (owner >= 0))
+        begun = np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL) & (owner >= 0))
+        known = set(zip(owner[begun].tolist(), table.step[begun].tolist(), strict=True))
+        time = self._job.clock.counted(table.time[said]).tolist()
+        keys = zip(owner[said].tolist(), table.step[said].tolist(), strict=True)
+        return {key: at for key, at in zip(keys, time, strict=True) if key in known}
 
     def _alone(self, orbax: NDArray[np.intp], pairs: NDArray[np.intp]) -> NDArray[np.intp]:
         """The first `checkpoint_saved` of each step and attempt that no other line shows."""
@@ -353,8 +376,11 @@ class JobTraining:
 
     @cached_property
     def delays(self) -> I64:
-        """ns of each save from its step's end until it could be used, in asynchronous jobs."""
+        """ns of each save until it could be used: in asynchronous jobs from its step's end; in logs of steps from when
+        it no longer blocked, `NEVER` less that where it never could."""
         saves = self.saves
+        if self._job.step_log:
+            return saves.usable - saves.end
         if not self._job.asynchronous:
             return np.zeros(len(saves.step), dtype=np.int64)
         finished = self._log.finished

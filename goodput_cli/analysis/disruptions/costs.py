@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from goodput_cli.analysis.table import FilledTable, Table, column, columns_of
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category, in_group
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
 
 _TOP = np.iinfo(np.int64).max
 _STARTING_PART, _TRAINING_PART, _BEHIND_PART = range(3)
@@ -162,6 +166,11 @@ class AttemptCosts:
         below = np.full(count, -_TOP)
         below[[one.ended for one in passed_over]] = [one.below for one in passed_over]
         return lost_time(self._timeline, self.within, below)
+
+
+def costs_of(analysis: Analysis) -> AttemptCosts:
+    """The ledger of the window of an analysis by attempt."""
+    return AttemptCosts(analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns))
 
 
 @dataclass(frozen=True)

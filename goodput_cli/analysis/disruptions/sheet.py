@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
-from goodput_cli.analysis.disruptions.costs import ATTEMPTS, AttemptCosts, costs_of_attempts
+from goodput_cli.analysis.disruptions.costs import ATTEMPTS, costs_of, costs_of_attempts
 from goodput_cli.analysis.disruptions.find import Reliability
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.question import Price
@@ -156,7 +156,7 @@ def _share(one: Line) -> float:
 
 def attempts_sheet(analysis: Analysis) -> Sheet:
     """What each attempt cost, and what all of them did."""
-    costs = costs_in(analysis)
+    costs = costs_of(analysis)
     table = costs_of_attempts(costs)
     (columns,) = table.parts()
     people = [one for one in ATTEMPTS.columns if one.audience & Audience.PEOPLE]
@@ -173,11 +173,6 @@ def attempts_sheet(analysis: Analysis) -> Sheet:
         ),
         answer=lambda: _answer(analysis),
     )
-
-
-def costs_in(analysis: Analysis) -> AttemptCosts:
-    """The ledger of the window by attempt."""
-    return AttemptCosts(analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns))
 
 
 _SHOWN_EVIDENCE = {
@@ -383,7 +378,7 @@ def disruptions_answer(analysis: Analysis, price: Price | None) -> DisruptionsAn
         window=measured_window(analysis),
         disruptions=rows.as_priced_table(price),
         by_cause=by_cause(rows),
-        attempts=costs_of_attempts(costs_in(analysis)),
+        attempts=costs_of_attempts(costs_of(analysis)),
         reliability=analysis.reliability,
         cost=None if price is None else _cost(rows, price),
     )

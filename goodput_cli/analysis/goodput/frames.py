@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.costs import costs_of_attempts
-from goodput_cli.analysis.disruptions.sheet import costs_in
+from goodput_cli.analysis.disruptions.costs import costs_of, costs_of_attempts
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.timeline_rows import evidence, segment_rows
 from goodput_cli.errors import UsageError
@@ -31,7 +30,7 @@ def frame_of(analysis: Analysis, of: str) -> pd.DataFrame:
         "categories": lambda: _categories(analysis),
         "insights": lambda: _insights(analysis),
         "disruptions": analysis.disruptions.to_frame,
-        "attempts": lambda: costs_of_attempts(costs_in(analysis)).to_frame(),
+        "attempts": lambda: costs_of_attempts(costs_of(analysis)).to_frame(),
         "segments": lambda: analysis.segments,
         "events": lambda: analysis.events,
     }

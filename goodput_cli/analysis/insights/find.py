@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_cli.analysis.disruptions.costs import AttemptCosts
+from goodput_cli.analysis.disruptions.costs import costs_of
 from goodput_cli.analysis.insights.failures import Failures, find_failures
 from goodput_cli.analysis.insights.hangs import find_hangs, lost_in_hangs, that_matter
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
@@ -57,7 +57,7 @@ def _all(analysis: Analysis) -> Iterator[Candidate]:
     if periodic is not None:
         hangs = hangs.without(periodic.holds(hangs.attempt, hangs.step))
     hangs = that_matter(hangs, timeline, within)
-    costs = AttemptCosts(timeline, within)
+    costs = costs_of(analysis)
     unplanned, lost = costs.unplanned, costs.taken_back[:-1]
     in_hangs, avoidable = lost_in_hangs(timeline, hangs, (*costs.olders, *costs.failed))
     newer = np.where(unplanned, np.maximum((costs.older + costs.unfinished)[:-1] - avoidable, 0), 0)
