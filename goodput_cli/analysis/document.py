@@ -66,6 +66,8 @@ class Headline:
     """How often the job was started."""
     progress: str
     """Disruptions, steps, how it ended."""
+    doubts: tuple[str, ...] = ()
+    """Why the value may be that of another job."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,13 @@ ACCOUNTING: dict[str, Code] = {
         "The earliest report counts and the others are dropped; step times are those of the fastest host.",
         "Let one host write the recorder's log.",
     ),
+    "long_gap": Code(
+        "info",
+        "A day or more in which no line explains what happened; or an hour and a quarter of the job between the lines "
+        "of two files.",
+        "It counts as down, or as unexplained, and lowers goodput.",
+        "If what lies on its two sides are two jobs, name the files of one alone, or ask for a part with --from.",
+    ),
     "two_writers": Code(
         "warning",
         "Two processes wrote the job's log at once: a program that was started twice, or one that its restart left "

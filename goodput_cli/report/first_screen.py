@@ -26,8 +26,6 @@ _MOST_CAUSES = 4
 _MOST = 5
 _LEAST_STRIP = 2
 """The strip, and a line of its legend."""
-_DOUBTS = ("same_steps_in_files", "earlier_runs")
-"""What stands beside the share of goodput: it may be that of another job, or of none."""
 _ENDS = {
     "clean": "ended clean", "terminated": "terminated", "crashed": "crashed at the end", "not_logged": "no end logged",
 }  # fmt: skip
@@ -69,16 +67,13 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     if whole:
         yield Text(shorten(whole, room, "..."), style="dim")
     share, amount = phrases.headline(analysis)
-    kept = phrases.kept_text(analysis, " steps kept")
-    beside = f"{amount}, {kept}" if analysis.job.first_step is not None else amount
-    steps = phrases.kept_text(analysis, " steps").partition(" (")[0]
-    judged = analysis.goodput_unknown or analysis.timeline.few_records is not None  # the amount says so already
-    short = f"; too short to judge: {steps}" if analysis.too_short and not judged else ""
-    lines = [*wrapped(beside + short, room - len("GOODPUT    ") - len(share))]
+    kept = f", {phrases.kept_text(analysis, ' steps kept')}"
+    beside = amount + kept * (analysis.job.first_step is not None and not analysis.too_short)
+    lines = [*wrapped(beside, room - len("GOODPUT    ") - len(share))]
     yield Text.assemble(("GOODPUT", "bold"), "  ", (share, "bold green"), "  ", lines[0])
     yield from (Text(" " * (11 + len(share)) + line) for line in lines[1:])
     yield from (Text(line) for line in wrapped(_deaths(analysis), room))
-    for doubt in (one.message for one in analysis.diagnostics if one.code in _DOUBTS):
+    for doubt in phrases.doubts(analysis):
         yield from (Text(line, style="yellow") for line in wrapped(f"but: {safe(doubt)}", room))
     if (why := phrases.last_cause(analysis)) is not None:
         yield Text(shorten(f"`{safe(why.text)}`" if why.text else safe(why.where or ""), room, "..."), style="dim")

@@ -118,6 +118,8 @@ def _headline(block: Headline, gates: Published | None) -> Iterator[str]:
     yield ""
     yield f"**{block.value}**{' ' * bool(block.adjective)}{block.adjective}: {block.amount}."
     yield ""
+    for doubt in block.doubts:
+        yield from (f"But: {escape(doubt)}.", "")
     yield f"{block.window}; {block.attempts}; {escape(block.progress)}"
     if block.whole:
         yield f"({block.whole})"

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
+import goodput_cli
+from goodput_cli.report.base import Page
+from goodput_cli.report.first_screen import first_screen
 from tests.support.accounts import account
+from tests.support.rendered import as_markdown
 from tests.support.story import end, start, steps
 
 DAY = 86_400
@@ -25,3 +31,19 @@ def test_a_pause_within_a_day_is_ordinary() -> None:
 
 def test_an_instant_inside_the_log_is_not_behind_it() -> None:
     assert account(start(0), steps(0, 3, at=10), steps(3, 2, at=3 * DAY), as_of=2 * DAY).found("long_silence") == 0
+
+
+def test_a_gap_of_a_day_stands_beside_goodput_in_every_format() -> None:
+    """Two jobs may have been read as one: a person who sees the share alone would not know."""
+    again = 2 * DAY
+    lines = [start(0), *steps(0, 20, at=10), start(again), *steps(20, 20, at=again + 10), end(again + 300)]
+    analysis = goodput_cli.analyze([json.loads(line) for line in lines])
+    doubt = "one gap holds 100 % of the job"
+    for shown in (repr(analysis), analysis.to_html(), as_markdown(analysis, Page()), first_screen(analysis, Page())):
+        assert doubt in " ".join(shown.split())
+    assert any(one.startswith(doubt) for one in analysis.to_dict()["doubts"])
+
+
+def test_a_gap_of_hours_in_one_file_is_an_outage() -> None:
+    story = account(start(0), steps(0, 20, at=10), start(18_000), steps(20, 20, at=18_010), end(18_300))
+    assert story.found("long_gap") == 0

@@ -9,6 +9,7 @@ from typing import Annotated
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
 from goodput_cli.analysis.disruptions.find import Reliability
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
+from goodput_cli.analysis.goodput.phrases import every_doubt
 from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.results import (
     Analysis,
@@ -103,6 +104,8 @@ class AnalysisAnswer:
     too_short: bool = False
     """fewer than ten steps were kept, by their numbers, or one or two records stand for all: shares then say little. Or
     no line shows training, and the job did not crash: goodput is null"""
+    doubts: Sequence[str] = ()
+    """what stands beside goodput in reports: why it says little, cannot be judged, or may be that of another job"""
     insights: Sequence[Insight] = ()
     """what cost most, the most first; none on a healthy run"""
     badput: Sequence[Badput]
@@ -143,6 +146,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         window=analysis.window,
         goodput=Goodput(None if analysis.goodput_unknown else analysis.goodput.ns, analysis.goodput_percent),
         too_short=analysis.too_short,
+        doubts=every_doubt(analysis),
         insights=analysis.insights,
         badput=[badput(row) for row in analysis.badput],
         overlapped=[Overlapped(row.category, row.ns) for row in analysis.overlapped],

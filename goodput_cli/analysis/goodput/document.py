@@ -192,7 +192,7 @@ class AnalysisDocument:
             job=analysis.job.name,
             end_ns=analysis.window.end_ns,
             headline=f"goodput {share}, {amount}",
-            said=(phrases.window_text(analysis), *_why(analysis)),
+            said=(phrases.window_text(analysis), *(f"but: {one}" for one in phrases.doubts(analysis)), *_why(analysis)),
             properties=tuple(_properties(analysis)),
             thresholds=analysis.thresholds,
             diagnostics=analysis.diagnostics,
@@ -254,6 +254,7 @@ def _headline(analysis: Analysis) -> blocks.Headline:
         whole=phrases.outside_window_text(analysis),
         attempts=phrases.attempts_text(analysis),
         progress=phrases.progress_text(analysis),
+        doubts=phrases.doubts(analysis),
     )
 
 

@@ -21,8 +21,8 @@ from goodput_cli.arrays import Rows
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
 from goodput_cli.events.schema import BEGINS_RUN, NONE, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.text import rough_duration
-from goodput_cli.vocabulary.when import NS_PER_SECOND
+from goodput_cli.vocabulary.text import duration, percent, period, rough_duration
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 
 def diagnostic_at(
@@ -43,6 +43,10 @@ _AT_ONCE_NS = 10 * NS_PER_SECOND
 """Starts without a rank that follow each other within this time may be one start of several hosts."""
 _MOST_GAPS = 5
 """So many gaps between step ends are named."""
+_UNEXPLAINED = (Category.RECOVERY, Category.UNDETERMINED, Category.OTHER)
+_LEAST_GAP_NS = 3600 * NS_PER_SECOND
+_LARGE_GAP = 0.25
+"""Of the job: a gap between two files that is as large is named."""
 _SLIGHTLY = 0.01
 """A reference that is beaten by less is as good as right."""
 
@@ -51,7 +55,7 @@ def findings(timeline: Timeline) -> tuple[Diagnostic, ...]:
     """Everything the accounting noticed, in a fixed order."""
     return tuple(
         diagnostic
-        for check in (_identity, _attempts, _intervals, _progress, _reference, _loading, _evidence)
+        for check in (_identity, _gap, _attempts, _intervals, _progress, _reference, _loading, _evidence)
         for diagnostic in check(timeline)
         if diagnostic.count
     )
@@ -79,6 +83,29 @@ def _identity(timeline: Timeline) -> Iterator[Diagnostic]:
         ordered.duplicates,
         "lines that say exactly what another line says; each counts once",
     )
+
+
+def _gap(timeline: Timeline) -> Iterator[Diagnostic]:
+    """The longest stretch that no line explains, behind which the job goes on: two jobs may have been read as one."""
+    segments, table = timeline.segments, timeline.table
+    open_ = np.flatnonzero(of_kind(segments.category, _UNEXPLAINED))
+    if len(open_) == 0:
+        return
+    longest = open_[np.argmax(segments.end[open_] - segments.start[open_])]
+    start, end = int(segments.start[longest]), int(segments.end[longest])
+    if end - start < _LEAST_GAP_NS or end >= timeline.end:
+        return
+    after = int(np.searchsorted(table.time, end))
+    share = (end - start) / (timeline.end - timeline.start)
+    files = 0 < after < len(table) and table.source[after - 1] != table.source[after]
+    if end - start >= NS_PER_DAY or (files and share >= _LARGE_GAP):
+        yield diagnostic_at(
+            "long_gap",
+            table,
+            np.array([min(after, len(table) - 1)]),
+            f"one gap holds {percent(100 * share, 0)} of the job: {duration(end - start)}, {period(start, end)}; if "
+            "its two sides are two jobs, ask for one of them",
+        )
 
 
 def _says_that_it_begins(timeline: Timeline) -> bool:

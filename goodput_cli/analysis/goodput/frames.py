@@ -160,6 +160,7 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     share, amount = facts.headline(analysis)
     yield f"<Analysis of {_name(analysis)}: goodput {share}, {amount}"
     yield f" {facts.window_text(analysis)}, {facts.attempts_text(analysis)}, {facts.progress_text(analysis)}"
+    yield from (f" but: {safe(one)}" for one in facts.doubts(analysis))
     for insight in analysis.insights[:_MOST]:
         yield f" {percent(insight.percent):>8}  {duration(insight.ns):>11}  {safe(insight.text)}"
     yield f" more: {_MORE}>"
@@ -179,6 +180,7 @@ def notebook_html(analysis: Analysis) -> str:
         f"<div><p><strong>{_text(_name(analysis))}: goodput {_text(share)}</strong>, {_text(amount)}<br>",
         f"{_text(facts.window_text(analysis))}, {_text(facts.attempts_text(analysis))}, "
         f"{_text(facts.progress_text(analysis))}</p>",
+        *(f"<p>but: {_text(one)}</p>" for one in facts.doubts(analysis)),
         _table(("what cost most", "what to do", "time", "share"), insights) if insights else "",
         _table(("category", "time", "share"), categories),
         "</div>",

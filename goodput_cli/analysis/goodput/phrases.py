@@ -39,6 +39,8 @@ _LONGEST = 400
 _FEW = 10
 """Steps: of fewer tenths are shown."""
 _NOT_JUDGED = "cannot be judged"
+DOUBTS = ("same_steps_in_files", "earlier_runs", "long_gap")
+"""Diagnostics that stand beside the share of goodput: it may be that of another job, or of two."""
 _ENDINGS = {
     "clean": "clean end",
     "terminated": "terminated",
@@ -74,9 +76,22 @@ def headline(analysis: Analysis) -> tuple[str, str]:
     amount = f"{duration(analysis.goodput.ns)} of {whole}"
     if not analysis.shows_training and analysis.job.ending == "crashed":
         return share, f"{amount}; it crashed, and {analysis.timeline.no_training} before"
-    if analysis.timeline.few_records is not None:
+    if analysis.too_short or analysis.timeline.few_records is not None:
         return share, f"{amount}; too short to judge: {kept_text(analysis, ' steps').partition(' (')[0]}"
     return share, amount
+
+
+def doubts(analysis: Analysis) -> tuple[str, ...]:
+    """What stands beside the share of goodput: why it may be that of another job."""
+    return tuple(one.message for one in analysis.diagnostics if one.code in DOUBTS)
+
+
+def every_doubt(analysis: Analysis) -> tuple[str, ...]:
+    """The same, behind why the share says little, or nothing."""
+    _, amount = headline(analysis)
+    little = amount.partition("; ")[2] if analysis.too_short and not analysis.goodput_unknown else ""
+    unknown = f"{_NOT_JUDGED}: {amount}" if analysis.goodput_unknown else ""
+    return tuple(one for one in (unknown or little, *doubts(analysis)) if one)
 
 
 def window_text(analysis: Analysis) -> str:

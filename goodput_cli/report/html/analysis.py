@@ -358,6 +358,7 @@ def render(analysis: Analysis, page: Page) -> str:
         job=analysis.job.name,
         share=share,
         amount=amount,
+        doubts=facts.doubts(analysis),
         window=facts.window_text(analysis),
         whole=facts.outside_window_text(analysis),
         facts=key_facts(analysis, proof),
