@@ -38,10 +38,10 @@ def test_a_gap_of_a_day_stands_beside_goodput_in_every_format() -> None:
     again = 2 * DAY
     lines = [start(0), *steps(0, 20, at=10), start(again), *steps(20, 20, at=again + 10), end(again + 300)]
     analysis = goodput_cli.analyze([json.loads(line) for line in lines])
-    doubt = "one gap holds 100 % of the job"
+    doubt = "of the job: 47 h 57 min, 2026-01-01 00:03:30"
     for shown in (repr(analysis), analysis.to_html(), as_markdown(analysis, Page()), first_screen(analysis, Page())):
         assert doubt in " ".join(shown.split())
-    assert any(one.startswith(doubt) for one in analysis.to_dict()["doubts"])
+    assert any(doubt in one for one in analysis.to_dict()["doubts"])
 
 
 def test_a_gap_of_hours_in_one_file_is_an_outage() -> None:

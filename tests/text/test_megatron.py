@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import goodput_cli
+from goodput_cli.analysis.summary import size_of
 from goodput_cli.report.base import Page
 from goodput_cli.report.first_screen import first_screen
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
@@ -381,3 +382,15 @@ def test_a_job_that_comes_back_after_weeks_is_one(tmp_path: Path, again: str) ->
 def test_files_that_name_their_job_are_joined_however_far_apart(tmp_path: Path) -> None:
     named = FIRST.replace("time to init", "  save ....... /ckpt/llm\ntime to init")
     assert analysed(written(tmp_path / "job", run__1_out=named, run__2_out=later(named, 20))).job.attempts == 2
+
+
+def test_the_world_size_of_a_start_is_the_size_of_the_job(tmp_path: Path) -> None:
+    """Comparisons tell by it that two runs did not the same work."""
+    text = "using world size: 128, data-parallel size: 16, tensor-model-parallel size: 8\n"
+    text += "[before the start of training step] datetime: 2026-03-01 10:00:00.000000\n"
+    for step in range(1, 31):
+        clock = f" [2026-03-01 10:{step:02}:00.000000]"
+        text += f"{clock} iteration {step}/ 400 | elapsed time per iteration (ms): 60000.0 |\n"
+    path = tmp_path / "run.out"
+    path.write_text(text)
+    assert size_of(goodput_cli.analyze(path)).accelerators == 128

@@ -102,8 +102,13 @@ def _progress(found: Any) -> Said | None:
     if what is None:
         return Said(PROGRESS, What.IGNORE)
     step = None if what is What.START else whole(found["step"] or "")
+    size = {"world_size": float(found["gpus"])} if what is What.START else {}
     detail = ASYNCHRONOUS if what is What.SAVED and "async" in found["what"] else ()
-    return Said(PROGRESS, what, step, detail=detail)
+    return Said(PROGRESS, what, step, detail=detail, metrics=size)
+
+
+def _world(found: Any) -> Said:
+    return Said(NAME, What.IGNORE, name="world", metrics={"world_size": float(found["size"])})
 
 
 RULES = (
@@ -119,6 +124,7 @@ RULES = (
         "iteration",
     ),
     Rule(NAME, "] datetime: ", pattern(rf"\[(?P<what>[^\[\]]+)\] datetime: (?P<time>{_TIME})"), _moment, "datetime"),
+    Rule(NAME, "using world size:", pattern(r"using world size:\s*(?P<size>[1-9]\d{0,6})(?:,|\s|$)"), _world, "world"),
     Rule(NAME, "time to initialize megatron", pattern(r"time to initialize megatron \(seconds\):\s*(?P<took>\S+)"),
          _initialised, "initialize"),
     Rule(NAME, "saving checkpoint at", pattern(r"(?<!successfully )saving checkpoint at iteration\s+(?P<step>\S+) to"),
@@ -201,6 +207,7 @@ class _Process:
         self._timed_saves: set[int] = set()
         self._iteration: Mark | None = None
         self._interval: int | None = None  # of the log, where the arguments say it
+        self._size: dict[str, float] = {}  # of the process that starts, until its first iteration
 
     def read(self, marks: Sequence[Mark]) -> list[Mark]:
         for mark in marks:
@@ -234,6 +241,10 @@ class _Process:
         begun, self._saving = self._saving, None
         if begun is not None and begun.said is not None:
             self._add(begun, What.SAVE, begun.time, edge=edge, step=begun.said.step)
+
+    def _on_world(self, mark: Mark) -> None:
+        assert mark.said is not None
+        self._size = mark.said.metrics
 
     def _on_log_interval(self, mark: Mark) -> None:
         assert mark.said is not None
@@ -366,6 +377,9 @@ class _Process:
         self._leave_open(Edge.POINT)
         self._iteration = mark
         self._out.append(mark)
+        if self._size:
+            self._add(mark, What.ALIVE, mark.time, name="world", metrics=self._size)
+            self._size = {}
 
     def _on_done(self, mark: Mark) -> None:
         said = None if self._iteration is None else self._iteration.said
