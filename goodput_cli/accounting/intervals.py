@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts
-from goodput_cli.accounting.columns import of_kind, row_type, rows_of, run_heads, search, without
+from goodput_cli.accounting.columns import distinct, of_kind, row_type, rows_of, run_heads, search, without
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome
@@ -330,7 +330,7 @@ def data_loading(
 def _waits(table: EventTable, rows: Rows) -> Mask:
     """Whether these loads kept training waiting between two steps, by what their start lines say."""
     detail = table.detail[rows]
-    codes = [code for code in np.unique(detail).tolist() if code >= 0 and table.details[code] == BETWEEN_STEPS]
+    codes = [code for code in distinct(detail).tolist() if code >= 0 and table.details[code] == BETWEEN_STEPS]
     return np.isin(detail, codes) if codes else np.zeros(len(detail), dtype=bool)
 
 

@@ -125,7 +125,11 @@ class Ledger:
         time = np.concatenate((start, end))
         segment = self._at(time)
 
+        whole = len(start) == 1 and (start[0], end[0]) == (self.start, self.end)
+
         def within(account: _Account) -> I64:
+            if whole:  # of a thousand small jobs nothing else is asked
+                return account.before[-1:].copy()
             upto = self._upto(account, time, segment)
             return upto[len(start) :] - upto[: len(start)]
 

@@ -341,6 +341,9 @@ def _joined(
     values = {piece if isinstance(piece, int) else _only_value(piece) for piece in pieces}
     if len(values) == 1 and None not in values:
         return constant(sum(map(_length, times)), values.pop() or 0, COLUMNS[name])
+    if all(isinstance(piece, int) for piece in pieces):
+        whole = np.repeat(np.array(pieces, dtype=COLUMNS[name]), [*map(_length, times)])
+        return whole if arrival is None else whole[arrival]
     filled = [_filled(name, *pair) for pair in zip(pieces, times, strict=True)]
     whole = filled[0] if len(filled) == 1 else np.concatenate(filled)
     return whole if arrival is None else whole[arrival]

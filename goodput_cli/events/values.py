@@ -33,6 +33,8 @@ _EXACT_INTEGERS = float(1 << 53)
 _MAX_DIGITS = 400
 _FIRST_OF_A_NUMBER = frozenset("+-.0123456789")
 _NUMERIC = frozenset((int, float))
+_HANDFUL = 16
+"""So few values are converted sooner one by one than as a column."""
 
 
 def number(value: Any) -> int | float | None:
@@ -79,7 +81,7 @@ def epoch_ns(value: Any) -> int | None:
 
 def epoch_column(values: Sequence[Any]) -> tuple[I64, Mask]:
     """`epoch_ns` of a column: ns int64[n], and bool[n] that tells which of them are good (the others are 0)."""
-    if not set(map(type, values)) <= _NUMERIC:
+    if len(values) <= _HANDFUL or not set(map(type, values)) <= _NUMERIC:
         return _one_by_one(values, epoch_ns)
     try:
         seconds = np.array(values, dtype=np.float64)

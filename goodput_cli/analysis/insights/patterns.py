@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.step_times import TimedSteps, block_means, block_size, drifts, timed_steps
@@ -307,7 +308,7 @@ def _seconds_apart(analysis: Analysis, interval: float | None, cost: float, step
 def _steps_apart(analysis: Analysis) -> int | None:
     """Steps between two saves; of a single one, those before it. None where saves name no steps."""
     table, kept = analysis.timeline.table, analysis.job.kept_range
-    steps = np.unique(table.step[(table.kind == Kind.SAVE) | (table.kind == Kind.SAVED)])
+    steps = distinct(table.step[(table.kind == Kind.SAVE) | (table.kind == Kind.SAVED)])
     if len(steps) == 1 and kept is not None:
         return max(int(steps[0]) + 1 - kept[0], 1)
     return int(np.median(np.diff(steps))) if len(steps) > 1 else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import among, of_kind
+from goodput_cli.accounting.columns import among, distinct, of_kind
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ran_out_of_time
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, find_drift, hangs_now
@@ -327,7 +327,7 @@ def _how_many(analysis: Analysis, segments: Rows, *, by_attempt: bool = False) -
     """How many things some segments are of: one that others interrupt is one. by_attempt: those of an attempt are one,
     whatever parts it has."""
     of_all = analysis.timeline.segments
-    return max(len(np.unique(of_all.attempt(segments) if by_attempt else of_all.holder[segments])), 1)
+    return max(len(distinct(of_all.attempt(segments) if by_attempt else of_all.holder[segments])), 1)
 
 
 def _rows(analysis: Analysis, segments: Rows) -> tuple[int, ...]:
