@@ -93,7 +93,7 @@ def amounts(analysis: goodput_cli.Analysis) -> list[tuple[str, int]]:
 ANSWERS: list[tuple[str, Callable[[], Any], str, int]] = [
     ("Comparison", lambda: goodput_cli.compare(str(NIGHT), str(NEXT)), "goodput fell by 1.08 points", 48),
     ("CheckReport", lambda: goodput_cli.check(NIGHT), "2 warnings, 3 infos", 5),
-    ("Advice", lambda: goodput_cli.advise(NIGHT), "SAVE EVERY 50 STEPS", 12),
+    ("Advice", lambda: goodput_cli.advise(NIGHT), "SAVE EVERY 50 STEPS", 11),
     ("JobList", lambda: goodput_cli.jobs([NIGHT, NEXT]), "2 jobs", 2),
     ("FleetReport", lambda: goodput_cli.fleet_report([NIGHT, NEXT]), "2 of 2 runs analysed", 2),
 ]

@@ -46,7 +46,7 @@ def evil(text: str) -> Analysis:
     rows = (amount("custom_badput_events", 100 * MINUTE, total, text), amount("other", MINUTE, total, text + "2"))
     job = replace(primer().job, name=text)
     found = (Diagnostic("x", "warning", text, 1, (text,)),)
-    asked = evaluate([parse_threshold(f"custom:x{text}x>5", fails=True)], primer())
+    asked = evaluate([parse_threshold(f"custom:x{text[:900]}x>5", fails=True)], primer())
     return primer(job=job, badput=rows, diagnostics=found, thresholds=asked)
 
 
