@@ -194,8 +194,10 @@ def hostile_log(folder: Path, name: str) -> Path:
 @pytest.mark.parametrize("name", HOSTILE_NAMES, ids=lambda name: ascii(name)[:20])
 def test_hostile_names_are_text(name: str, harmless: Element, tmp_path: Path) -> None:
     hostile = read_page(written(hostile_log(tmp_path, name), name))
-    for active in ("script", "style", "link", "meta", "a", "section", "figure", "table", "tr", "svg"):
+    for active in ("script", "style", "link", "meta", "section", "figure", "table", "tr", "svg"):
         assert len(hostile.all(active)) == len(harmless.all(active))
+    cut = threshold_on(name) != f"custom:{name.upper()}>50%"  # then it asks for no row that is there
+    assert len(hostile.all("a")) + cut == len(harmless.all("a"))
     assert names_in(hostile) <= names_in(harmless) | {"details", "summary", "class"}
     assert hostile.all("h1")[0].text == safe(name)
     labels = [row[0] for row in section(hostile, "where").all("table")[0].rows()]
