@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 from goodput_cli.api.options import JOB, Source, split, takes
@@ -71,12 +73,34 @@ def suggest_mapping(source: str) -> str:
 
 
 def draft_mapping(source: str) -> Suggestion:
-    """The same, with why it cannot be used if it cannot. Raises SourceError."""
-    from goodput_cli.events.mappings.draft.draft import suggest
+    """The same, with why it cannot be used if it cannot: one that reads, and that an analysis of the same text cannot
+    answer with, is refused too, unless the text is standard input, which is read once. Raises SourceError."""
+    from goodput_cli.events.mappings.draft.draft import refused_for, suggest
     from goodput_cli.events.mappings.explained import lines_of
 
     stem = source.rstrip("/").rpartition("/")[2].partition(".")[0]
-    return suggest((line.text for line in lines_of([source])), "my-log" if source == _STDIN else stem)
+    name = "my-log" if source == _STDIN else stem
+    made = suggest((line.text for line in lines_of([source])), name)
+    failed = None if made.refused or source == _STDIN else _no_answer(source, made.text)
+    return made if failed is None else refused_for(made, failed)
+
+
+def _no_answer(source: str, mapping: str) -> str | None:
+    """Why a text cannot be analysed with a mapping; None: it can."""
+    from goodput_cli.api.analyze import analyze
+
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "draft.toml")
+        file.write_text(mapping, encoding="utf-8")
+        try:
+            analyze(source, mapping=(str(file),))
+        except GoodputError as error:
+            said = str(error).replace(str(file), "the draft")
+            return (
+                f"with it the log cannot be analysed: {said}; say by hand what its steps are (`step`), and what gives "
+                "them their times: stamps, or a number with `each` or `elapsed`"
+            )
+    return None
 
 
 def explain_line(place: str, mapping: Sequence[str] = ()) -> str:

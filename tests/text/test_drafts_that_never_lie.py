@@ -68,6 +68,37 @@ def test_steps_without_any_time_refuse_a_draft(tmp_path: Path) -> None:
     assert reason.startswith("no line has a time")
 
 
+def test_a_draft_with_which_its_log_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
+    """A bar that never counted a second."""
+    bars = "".join(f"[Epoch 0]: {n}%|███| {n}/100 [00:00<00:00, 1.2it/s, Throughput=12 TFLOPS]\n" for n in range(1, 60))
+    (tmp_path / "train.log").write_text(bars, encoding="utf-8")
+    draft = draft_mapping(str(tmp_path / "train.log"))
+    assert "with it the log cannot be analysed" in draft.refused[0]
+    assert "each" in draft.refused[0]
+    assert not any(line.startswith(("[[", "assumed")) for line in draft.text.splitlines())
+    assert run(["check", "--suggest", str(tmp_path / "train.log")]) == 5
+
+
+def test_years_of_two_digits_are_no_days(tmp_path: Path) -> None:
+    """Rich writes month, day and year: `03/04/26` is in 2026, and not in 2003."""
+    log = "".join(f"[03/04/26 10:{n:02d}:00] INFO step {n} loss 0.5\n" for n in range(1, 40))
+    assert drafted(tmp_path, log).job.start_ns // 10**9 == 1_772_618_460
+
+
+@pytest.mark.parametrize(
+    "before", ["I0304 10:{minutes:02d}:{seconds:02d}.123456 140234 writer.py:48]", "[10:{minutes:02d}:{seconds:02d}]"]
+)
+def test_steps_a_second_are_no_seconds(tmp_path: Path, before: str) -> None:
+    """100 steps in 20 s between two lines, by either kind of stamp: not 100 steps of 5 s each."""
+    log = ""
+    for n in range(30):
+        stamp = before.format(minutes=n // 3, seconds=n % 3 * 20)
+        log += f"{stamp} [{100 * n}] loss={3 - n / 50:.2f}, steps_per_sec=5.0\n"
+    analysis = drafted(tmp_path, log)
+    assert analysis.job.kept_steps == 2900
+    assert analysis.goodput.ns == pytest.approx(580e9, rel=0.002)
+
+
 def test_launches_that_died_before_a_step_are_attempts(tmp_path: Path) -> None:
     """5 launches 100 s apart, of which the first and the last did steps."""
     log = ""

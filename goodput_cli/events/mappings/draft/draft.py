@@ -28,6 +28,7 @@ _TRIED = 2_000
 _DELIMITERS = ",\t;|"
 _SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
 _FEW = 20
+_CLOSED = "\n]\n"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,15 @@ def suggest(lines: Iterable[str], name: str) -> Suggestion:
     if draft.refused:
         rules = [replace(rule, active=False) for rule in rules]
     return Suggestion(_written_whole(draft, name, rules, texts), tuple(draft.refused))
+
+
+def refused_for(made: Suggestion, reason: str) -> Suggestion:
+    """A draft that turned out to be of no use: its rules and samples are commented out."""
+    head, rule, rest = made.text.partition("\n[[rule]]")
+    before, _, assumed = head.partition("\nassumed = [")
+    head = f"{before}\n{assumed.partition(_CLOSED)[2]}" if assumed else head
+    rules = [f"# {line}" if line else "" for line in f"{rule}{rest}".split("\n")]
+    return Suggestion(f"{head}# refused: {reason}\n" + "\n".join(rules), (*made.refused, reason))
 
 
 def _misread(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequence[str]) -> Iterable[str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from goodput_cli.events.mappings.times import find_time, pattern_of, read_time
 from goodput_cli.events.text.marks import BadValueError
 from goodput_cli.events.text.stamps import AMERICAN_STAMP, DATED, HEAD, Stamp, StampError, bare, stamp_of
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 FORMATS = (
     "%d/%m/%Y %H:%M:%S", "%d/%b/%Y:%H:%M:%S %z", "%d/%b/%Y:%H:%M:%S", "%d-%b-%Y %H:%M:%S",
@@ -26,6 +27,8 @@ FORMATS = (
 """Stamps that logs are not searched for, the likeliest first."""
 AMERICAN = "%m/%d/%Y %H:%M:%S"
 """Every log is searched for it; whether the day comes first cannot be told before the 13th."""
+_SINCE = 1_388_534_400 * NS_PER_SECOND
+"""2014: two digits that would be an earlier year are the day or the month."""
 _GLOG = re.compile(r"^\[?[IWEFDV]\d{4} \d\d:\d\d:\d\d\.\d+\s+(?:\d+ )?\S+:\d+\]")
 _TRIED = 400
 _LONGEST = 600
@@ -38,6 +41,7 @@ _LOGGER = (
     r"|\d++(?!\]\s+[A-Za-z_/]+[=:]))"
     r"(?:\[\d+\])?"
 )
+_OF_A_DAY = re.compile(r"(?:^|[\s\[(|])((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:[.,]\d{1,9})?)(?=[\s\])|,:-]|$)")
 _AROUND = r"[\s\[\]()|:,>-]*"
 _HEADER = re.compile(
     rf"{_AROUND}(?:[\w.]+\s+-\s+(?={_LEVEL}\b))?(?:{_LEVEL}\b{_AROUND})?"
@@ -83,6 +87,8 @@ class Clock:
                 return (None, None) if found is None else (_of_epoch(found[0]), found.span())
             if self.format:
                 stamp = find_time(text, self.format)
+                if stamp is not None and "%y" in self.format and stamp.ns < _SINCE:
+                    return None, None
                 return stamp, None if stamp is None else _span(text, self.format)
             stamp = stamp_of(text)
         except (StampError, BadValueError):
@@ -114,7 +120,15 @@ def entry_of(line: str, clock: Clock) -> Entry | None:
     begin = span[1] if span is not None and span[0] < _BEFORE else 0
     header = _HEADER.match(text, begin)
     begin = header.end() if header is not None and header.end() < len(text) else begin
+    if text[begin - 1 : begin] == "[" and text[begin].isdigit():  # `[100] loss=…`: the bracket tells what is a step
+        begin -= 1
     return Entry(line, text, begin, None if stamp is None else stamp.ns, span)
+
+
+def time_of_day(entries: Sequence[Entry]) -> str:
+    """A time of day without a date with which most lines begin, as one writes it; "": they begin with none."""
+    found = [match[1] for one in entries[:_TRIED] if (match := _OF_A_DAY.search(one.text, 0, _BEFORE))]
+    return found[0] if 2 * len(found) > len(entries[:_TRIED]) else ""
 
 
 def _span(text: str, written: str) -> tuple[int, int] | None:

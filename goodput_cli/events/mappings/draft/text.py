@@ -18,6 +18,7 @@ from goodput_cli.events.mappings.draft.lines import (
     epoch_unit,
     shapes_of,
     template,
+    time_of_day,
 )
 from goodput_cli.events.mappings.draft.steps import Candidate, Column, Lines, candidates, epochs_as_steps, usual_step
 from goodput_cli.events.mappings.draft.words import Attempts, Chosen, Thing, phases
@@ -105,7 +106,8 @@ def text_draft(entries: Sequence[Entry], clock: Clock) -> Draft:
     rows = shapes[best[0][0]].rows
     steps = expected_steps(chosen)
     draft.expected = [(at, entry.line, step) for (at, entry, _), step in zip(rows, steps, strict=False)]
-    draft.refused += contradictions(chosen, [entry.ns for entry in entries if entry.ns is not None])
+    times = [entry.ns for entry in entries if entry.ns is not None]
+    draft.refused += contradictions(chosen, times, "" if times else time_of_day(entries))
     if not clock.format and any(pattern_of(AMERICAN).search(one.text, 0, 40) for one in entries[:20]):
         draft.notes.append(f"03/01/2026 is read as 1 March; if it is 3 January: {_DAY_FIRST}")
     return draft
@@ -293,13 +295,20 @@ def goes_on_from(lines: Lines, column: int, steps: Candidate) -> bool:
     return bool(values) and all(a == b for a, b in zip(values, following, strict=False))
 
 
-def contradictions(chosen: Candidate, times: Sequence[int]) -> Iterable[str]:
+def contradictions(chosen: Candidate, times: Sequence[int], of_a_day: str = "") -> Iterable[str]:
     """Why the answers of a draft would be wrong: there is no time, or more than there can be. times: all of the log's,
-    ns."""
+    ns. of_a_day: one without a date, where lines have such times; else ""."""
     columns = chosen.lines.columns
     timed = [one for at, one in enumerate(columns) if one.unit is not None and at != chosen.step]
     if not times and chosen.each is None and chosen.elapsed is None:
-        yield "no line has a time, and no number is the time of a step: let the program print stamps"
+        if of_a_day:
+            yield (
+                f"its lines have a time of day without a date ({of_a_day}), which no option and no mapping can place, "
+                "and no number is the time of a step: let the program print the date too, or put it before the time of "
+                f"each line, such as 2026-03-03 {of_a_day}"
+            )
+        else:
+            yield "no line has a time, and no number is the time of a step: let the program print stamps"
         for one in timed[:3]:
             yield (
                 f"`{one.name}` never falls, and is no time since the start: it is not read as the time of a step; say "
@@ -370,7 +379,8 @@ def assumptions(chosen: Candidate) -> Iterable[str]:
             apart = f", not of the {chosen.apart} between two lines" if chosen.apart > 1 else ""
             yield f"`{each}` is the mean time of one step, in {chosen.unit}{apart}"
     if chosen.elapsed is not None:
-        yield f"`{_named(chosen, chosen.elapsed)}` never falls: read as time since the start, in {chosen.unit or 's'}"
+        unit = chosen.unit if chosen.lines.columns[chosen.elapsed].unit is not None else None
+        yield f"`{_named(chosen, chosen.elapsed)}` never falls: read as time since the start, in {unit or 's'}"
     if chosen.falls:
         yield f"where `{name}` falls, which it does {_times(len(chosen.falls))}, something was restarted"
     if chosen.epochs is not None:

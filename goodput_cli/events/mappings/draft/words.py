@@ -24,7 +24,12 @@ _OF_EVALUATION = re.compile(r"\b(?:val|valid|validat\w*|eval\w*|test\w*|predict\
 DURATION = re.compile(r"\b(?:dt|time|elapsed|took|duration|seconds|secs?|ms|step time|iter time|batch time|in)$")
 """Words before a number that may be a time."""
 _NO_DURATION = re.compile(r"\b(?:eta|remaining|left|timestamp|lr|loss)\b")
-_RATE = re.compile(r"(?:/|\bper[ _])\s*s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$", re.IGNORECASE)
+_STEPS_A_SECOND = re.compile(
+    r"\b(?:its?|iters?|iterations?|steps?|batch(?:es)?)(?:/|[ _]per[ _])s(?:ec(?:ond)?s?)?\)?\s*+[:=]\s*+$",
+    re.IGNORECASE,
+)
+"""Before a number that is so many steps a second."""
+_RATE = re.compile(r"(?:/|(?<![A-Za-z])per[ _])\s*s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$", re.IGNORECASE)
 """Before a number that is so many a second."""
 _UNIT_BEHIND = re.compile(
     r"\s?\(?(?:(?P<rate>(?:it|its|iters?|iterations?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?)\b"
@@ -235,6 +240,8 @@ def step_likeness(label: str) -> float:
 
 def unit_of(before: str, after: str) -> tuple[str, bool] | None:
     """The unit of a number by the text around it, and whether it is the time of one step."""
+    if _STEPS_A_SECOND.search(before[-40:]):
+        return "per_s", True
     if _NO_DURATION.search(plain(before)[-24:]) or _RATE.search(before[-24:]):
         return None
     behind = _UNIT_BEHIND.match(after)
