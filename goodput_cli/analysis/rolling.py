@@ -262,13 +262,8 @@ def rolling_sheet(analysis: Analysis) -> Sheet:
         columns=columns,
         rows=filled(rolling).cells(columns),
         notes=tuple(_notes(rolling)),
-        answer=lambda: _answer(analysis, rolling),
+        answer=lambda: rolling_answer(analysis, rolling),
     )
-
-
-def _answer(analysis: Analysis, rolling: Rolling) -> object:
-
-    return rolling_answer(analysis, rolling)
 
 
 @dataclass(frozen=True)
