@@ -10,25 +10,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from goodput_cli.analysis.written import written
+from goodput_cli.analysis.written import Amount, Count, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.rows import Disruption
-    from goodput_cli.analysis.results import Analysis, Method, Saves, StepStatistics, Window
+    from goodput_cli.analysis.results import Analysis, Elastic, Method, Saves, StepStatistics, Window
 
 
-@dataclass(frozen=True)
+@written("disruption_summary")
+@dataclass(frozen=True, kw_only=True)
 class DisruptionSummary:
-    """One disruption."""
+    """What a comparison needs of a row of `disruptions`; a saved one is read by it."""
 
     ended: str
     """How the attempt ended."""
-    steps_lost: int | None
-    """Steps that had to be trained again; None where nobody knows."""
-    wasted_seconds: float
+    wasted_seconds: Amount
     """Training time that was lost."""
+    steps_lost: Count | None = None
+    """Steps that had to be trained again; None where nobody knows."""
 
 
 class DisruptionSummaries(Sequence[DisruptionSummary]):
@@ -42,7 +43,10 @@ class DisruptionSummaries(Sequence[DisruptionSummary]):
         return len(self._disruptions)
 
     def __iter__(self) -> Iterator[DisruptionSummary]:
-        return (DisruptionSummary(row.ended, row.steps_lost, row.wasted_ns / 1e9) for row in self._disruptions)
+        return (
+            DisruptionSummary(ended=row.ended, steps_lost=row.steps_lost, wasted_seconds=row.wasted_ns / 1e9)
+            for row in self._disruptions
+        )
 
     def __getitem__(self, index: Any) -> Any:
         return tuple(self)[index]
@@ -210,18 +214,6 @@ class SavedProgress:
 
 
 @dataclass(frozen=True)
-class Slices:
-    """Slice efficiency; None where no counts are known."""
-
-    stepping: float | None = None
-    """Share of 0 to 1."""
-    available: float | None = None
-    """Share of 0 to 1."""
-    goodput_percent: float | None = None
-    """Goodput times `stepping`."""
-
-
-@dataclass(frozen=True)
 class Summary:
     """The numbers of one analysis. None is "not recorded", or that there was nothing to average; never zero."""
 
@@ -273,7 +265,7 @@ class Summary:
     """Training time that no completed save holds yet."""
     at_risk_steps: float | None
     """Steps that no completed save holds yet."""
-    slices: Slices
+    elastic: Elastic
     """Slice efficiency."""
     reference_seconds: float | None
     """The reference step time in use."""
@@ -292,7 +284,7 @@ class Summary:
 
 def summary_of(analysis: Analysis) -> Summary:
     """The summary of an analysis that was made now."""
-    reliability, risk, elastic = analysis.reliability, analysis.at_risk, analysis.elastic
+    reliability, risk = analysis.reliability, analysis.at_risk
     badput: dict[CategoryKey, int] = {}
     for row in analysis.badput:
         key = (row.category, row.label)
@@ -322,7 +314,7 @@ def summary_of(analysis: Analysis) -> Summary:
         saves=analysis.saves,
         at_risk_seconds=None if risk is None else risk.ns / 1e9,
         at_risk_steps=None if risk is None else risk.steps,
-        slices=Slices(elastic.stepping, elastic.available, elastic.goodput_percent),
+        elastic=analysis.elastic,
         reference_seconds=analysis.reference.step_time_seconds,
         origin=analysis.reference.origin,
         method=analysis.method,

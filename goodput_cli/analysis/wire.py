@@ -108,6 +108,17 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def result_of(part: Any) -> Any:
+    """The result that a part of a saved answer was made of: what `wire` makes, undone. Not of one that holds further
+    results, or something made of a value."""
+    values = {}
+    for one in _fields_of(part.declared):
+        *_, entry = one.entries
+        value = getattr(part, entry.key)
+        values[one.name] = round(value * 1e9) if entry.value is _seconds and value is not None else value
+    return part.declared(**values)
+
+
 @cache
 def wire_type(kind: type) -> type:
     """The object of JSON that a `written` class gives; any other class as it is."""

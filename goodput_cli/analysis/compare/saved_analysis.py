@@ -7,24 +7,24 @@ amounts must add up as they do in every analysis. Percentages are never read; th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import ValidationError, convert
 
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer
-from goodput_cli.analysis.results import Saves, StepStatistics, Window
+from goodput_cli.analysis.results import Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.analysis.summary import (
     DisruptionSummary,
     SavedProgress,
     Size,
-    Slices,
     Summary,
     failures_of,
     step_range_of,
 )
-from goodput_cli.analysis.wire import Amount, Count, wire_type
+from goodput_cli.analysis.wire import result_of, wire_type
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
 from goodput_cli.vocabulary.categories import NOT_BADPUT, Category, CategoryKey
@@ -35,14 +35,6 @@ _OF_AN_ANALYSIS = ("job", "window", "goodput", "badput", "reference", "steps", "
 _BADPUT = {category.id: category.row for category in Category if category not in NOT_BADPUT}
 _MOST_NS = 1 << 62
 Declared = TypeVar("Declared")
-
-
-class _SavedDisruption(Struct):
-    """What a comparison needs of a row of `disruptions`."""
-
-    ended: str
-    wasted_seconds: Amount
-    steps_lost: Count | None = None
 
 
 _BEYOND_ALL = 2**64
@@ -111,10 +103,10 @@ def _summary(answer: Any) -> Summary:
         raise _Wrong("goodput and badput do not add up to the window without what is excluded")
     if not_recorded & {category for category, _ in badput}:
         raise _Wrong("a category has time and is not recorded")
-    saved = _read(answer.disruptions, list[_SavedDisruption], "disruptions")
-    each_disruption = tuple(DisruptionSummary(one.ended, one.steps_lost, one.wasted_seconds) for one in saved)
+    rows: Any = list[wire_type(DisruptionSummary)]  # type: ignore[misc]
+    each_disruption = tuple(result_of(one) for one in _read(answer.disruptions, rows, "disruptions"))
     counted = sum(one.ended != "scale_up" for one in each_disruption)  # planned: listed, and not counted
-    reliability, reference, elastic = answer.reliability, answer.reference, answer.elastic
+    reliability, reference = answer.reliability, answer.reference
     return Summary(
         job=answer.job.name,
         window=window,
@@ -133,18 +125,14 @@ def _summary(answer: Any) -> Summary:
         mean_downtime_seconds=reliability.mean_downtime_seconds,
         mean_time_to_regain_seconds=reliability.mean_time_to_regain_seconds,
         longest_unproductive_seconds=_longest(reliability),
-        steps=_steps(answer.steps),
+        steps=result_of(answer.steps),
         step_blocks=tuple(answer.step_blocks),
         progress=_progress(answer, window),
         size=_size(answer.size),
-        saves=_saves(answer.saves),
+        saves=None if answer.saves.count is None else result_of(answer.saves),
         at_risk_seconds=answer.at_risk.seconds,
         at_risk_steps=answer.at_risk.steps,
-        slices=Slices(
-            elastic.stepping_slice_efficiency,
-            elastic.available_slice_efficiency,
-            elastic.goodput_x_stepping_percent,
-        ),
+        elastic=result_of(answer.elastic),
         reference_seconds=reference.step_time_seconds,
         origin=None if reference.step_time_seconds is None else reference.origin or "given",
         method=answer.method,
@@ -154,7 +142,7 @@ def _summary(answer: Any) -> Summary:
 
 def _size(part: Any) -> Size:
     """What is not a number above 0 is not known."""
-    numbers = (part.accelerators, part.ranks, part.slices, part.samples_per_step)
+    numbers = astuple(result_of(part))
     return Size(*(one if one is not None and 0 < one < _MOST_NS else None for one in numbers))
 
 
@@ -208,22 +196,12 @@ def _badput(answer: Any) -> dict[CategoryKey, int]:
     return {key: ns for key, ns in amounts.items() if ns}
 
 
-def _steps(part: Any) -> StepStatistics:
-    return StepStatistics(
-        part.count, part.ideal_seconds, part.mean_seconds, part.median_seconds, part.p90_seconds, part.p99_seconds
-    )
-
-
 def _longest(part: Any) -> float | None:
     """Seconds; null is no such stretch where the other figures are known."""
     if part.longest_unproductive is None:
         return None if part.exposure_seconds is None else 0.0
     seconds: float = part.longest_unproductive.seconds
     return seconds
-
-
-def _saves(part: Any) -> Saves | None:
-    return None if part.count is None else Saves(part.count, part.interval_seconds)
 
 
 def _diagnostics(parts: Sequence[Any]) -> tuple[Diagnostic, ...]:
