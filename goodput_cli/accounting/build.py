@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting import claims
@@ -214,8 +215,7 @@ def is_step_log(table: EventTable) -> bool:
     return bool(np.any(table.kind == Kind.STEP))
 
 
-@dataclass(frozen=True)
-class _Job:
+class _Job(Struct, frozen=True):
     """A job before any of its time is accounted for: its events, its attempts, and its window [start, end) (ns)."""
 
     ordered: Ordered
@@ -273,7 +273,7 @@ def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
 def _account(job: _Job, rules: Rules) -> Timeline:
     """The chapters of accounting.md, one after the other."""
     table, attempts, endings = job.table, job.attempts, job.endings
-    rules = replace(rules, exclusions=(*rules.exclusions, *claims.clock_steps(table)))
+    rules = structs.replace(rules, exclusions=(*rules.exclusions, *claims.clock_steps(table)))
     sign_of_life = last_signs_of_life(table, attempts)
     progress = find_progress(table, attempts, endings, rules, sign_of_life)
     training = progress.training

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import BLOCK, Rows, blocks
@@ -93,8 +93,7 @@ def latest_row(rows: Rows, floor: int, before: int) -> int:
     return max(int(rows[place - 1]), floor) if place else floor
 
 
-@dataclass(frozen=True)
-class Sparse:
+class Sparse(Struct, frozen=True):
     """A column of amounts (ns) that is 0 but in a few rows: `amount[i]` in `rows[i]`, which are sorted."""
 
     rows: Rows
@@ -195,8 +194,7 @@ class Readable(Protocol):
     def __getitem__(self, places: Rows, /) -> NDArray[Any]: ...
 
 
-@dataclass(frozen=True)
-class Gathered:
+class Gathered(Struct, frozen=True):
     """`column[rows]`, of which only what is read is made."""
 
     column: NDArray[Any]

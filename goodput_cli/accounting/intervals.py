@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts
@@ -52,8 +52,7 @@ class Priority(IntEnum):
 PHASE_KINDS = (Kind.TPU_INIT, Kind.PREP, Kind.CUSTOM, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)
 
 
-@dataclass(frozen=True)
-class Intervals:
+class Intervals(Struct, frozen=True):
     """Intervals of k phases or data loads: columns of length k unless said otherwise."""
 
     start: I64
@@ -334,8 +333,7 @@ def _waits(table: EventTable, rows: Rows) -> Mask:
     return np.isin(detail, codes) if codes else np.zeros(len(detail), dtype=bool)
 
 
-@dataclass(frozen=True)
-class _LoadsOfAttempts:
+class _LoadsOfAttempts(Struct, frozen=True):
     """Data loads, or what of them reaches into later attempts: columns of one length."""
 
     intervals: Intervals

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import clipped, codes_in, distinct, positions, search
@@ -23,8 +23,7 @@ _STRIDE = 16
 """Of an account of more than `_LONG` segments."""
 
 
-@dataclass(frozen=True)
-class _Account:
+class _Account(Struct, frozen=True):
     """One category: its segments in time order (positions), the amount of each (None: its length), and the total (ns)
     before every `stride`-th of them: the few in between are added when somebody asks."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import distinct, is_sorted, of_kind, positions, union
@@ -22,8 +23,7 @@ ENDINGS = (Kind.TERMINATED, Kind.CRASHED, Kind.USER_TERMINATED, Kind.JOB_FINISHE
 """Kinds that are a termination or an end line."""
 
 
-@dataclass(frozen=True)
-class Ordered:
+class Ordered(Struct, frozen=True):
     """Events of one job in the order of accounting §1, each once."""
 
     table: EventTable

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from msgspec import Struct
+
 from goodput_cli.vocabulary.option import bounded, option
 from goodput_cli.vocabulary.text import exact
 
@@ -71,8 +73,7 @@ class Method:
     )
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What the accounting of one job goes by."""
 
     method: Method = Method()

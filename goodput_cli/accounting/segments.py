@@ -8,10 +8,10 @@ Overlaps (accounting §5): one sweep over all claims, and the cut of training th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.claims import wasted
@@ -25,8 +25,7 @@ from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.vocabulary.categories import Category
 
 
-@dataclass(frozen=True)
-class KeptAndDeadTime:
+class KeptAndDeadTime(Struct, frozen=True):
     """Intervals in time order that do not overlap, each of one category; claims take precedence over them."""
 
     start: I64
@@ -76,8 +75,7 @@ NOBODY = -1
 _FIRST_CLAIM = -2
 
 
-@dataclass(frozen=True)
-class Segments:
+class Segments(Struct, frozen=True):
     """s segments that touch, do not overlap and cover the job window. Columns of length s."""
 
     edges: I64
@@ -143,8 +141,7 @@ class Segments:
         return values
 
 
-@dataclass(frozen=True)
-class _Cells:
+class _Cells(Struct, frozen=True):
     """Segments of a part of the time, up to where the next part begins. below: where (ns) the kept or dead time of each
     begins, which tells two dead times that touch apart; the lowest number where there is none."""
 
@@ -267,11 +264,10 @@ def _with_slowdown(segments: Segments) -> Segments:
     if len(homeless):
         home = np.clip(np.searchsorted(segments.start, kept_training.start[homeless], side="right") - 1, 0, None)
         np.add.at(slowdown, home, kept_training.slowdown[homeless])
-    return replace(segments, slowdown=slowdown)
+    return structs.replace(segments, slowdown=slowdown)
 
 
-@dataclass(frozen=True)
-class Overlaps:
+class Overlaps(Struct, frozen=True):
     """All claims resolved, and what that says of training."""
 
     claims: Claims

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import codes_in, places, places_behind, row_type, run_heads
@@ -19,8 +19,7 @@ _LONG_AGO = np.iinfo(np.int64).min // 2
 """Before every instant; differences to it fit."""
 
 
-@dataclass(frozen=True)
-class Claims:
+class Claims(Struct, frozen=True):
     """k claims of time ("from here to there this job was doing that"): columns of length k."""
 
     start: I64
@@ -46,7 +45,7 @@ class Claims:
 
     def take(self, chosen: Mask | slice) -> Claims:
         """The chosen claims."""
-        return Claims(*(getattr(self, field.name)[chosen] for field in fields(self)))
+        return Claims(*(column[chosen] for column in structs.astuple(self)))
 
 
 _DTYPES: tuple[type[np.generic], ...] = (
@@ -108,13 +107,10 @@ def join(parts: Iterable[Claims]) -> Claims:
         return _NONE
     if len(parts_with_claims) == 1:
         return parts_with_claims[0]
-    return Claims(
-        *(np.concatenate([getattr(part, field.name) for part in parts_with_claims]) for field in fields(Claims))
-    )
+    return Claims(*map(np.concatenate, zip(*map(structs.astuple, parts_with_claims), strict=True)))
 
 
-@dataclass(frozen=True)
-class ClaimedTime:
+class ClaimedTime(Struct, frozen=True, dict=True):
     """What the sweep leaves of the claims: intervals in time order that do not overlap."""
 
     start: I64

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
@@ -44,8 +46,7 @@ class Document(Protocol):
         """The whole answer as JSON writes it. `UsageError` where it is a part of an answer only."""
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(Struct, frozen=True):
     """What the answer is about, and the answer in a line."""
 
     subject: str
@@ -70,15 +71,13 @@ class Headline:
     """Why the value may be that of another job."""
 
 
-@dataclass(frozen=True)
-class Gates:
+class Gates(Struct, frozen=True):
     """The thresholds, with their verdicts."""
 
     thresholds: tuple[Threshold, ...]
 
 
-@dataclass(frozen=True)
-class Losses:
+class Losses(Struct, frozen=True):
     """What was lost, what cost most and what to do."""
 
     counted_ns: int
@@ -102,8 +101,7 @@ class Losses:
         return sum(row.ns for row in self.badput)
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """The window in one line. A format says how many cells it has room for."""
 
     start_ns: int
@@ -112,8 +110,7 @@ class Picture:
     """From a number of cells, at most, to the strip."""
 
 
-@dataclass(frozen=True)
-class LedgerRow:
+class LedgerRow(Struct, frozen=True):
     """Time in one category, as people read it."""
 
     category: str
@@ -129,8 +126,7 @@ class LedgerRow:
     is_goodput: bool = False
 
 
-@dataclass(frozen=True)
-class Ledger:
+class Ledger(Struct, frozen=True):
     """Where the time went: rows that add up to the window."""
 
     rows: tuple[LedgerRow, ...]
@@ -138,15 +134,13 @@ class Ledger:
     total_ns: int
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """Names, and a few words on each."""
 
     rows: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """A sentence, with names of ours behind it where it lists some."""
 
     sentence: str
@@ -154,8 +148,7 @@ class Line:
     """Of categories."""
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """How a share went, as a line of small bars."""
 
     head: str
@@ -166,15 +159,13 @@ class Curve:
     last: str
 
 
-@dataclass(frozen=True)
-class Curves:
+class Curves(Struct, frozen=True):
     """Several of them."""
 
     rows: tuple[Curve, ...]
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(Struct, frozen=True):
     """A table of names and values, which Markdown folds."""
 
     title: str
@@ -183,8 +174,7 @@ class Pairs:
     rows: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Details:
+class Details(Struct, frozen=True):
     """A table that a reader unfolds. A terminal has a command for it instead."""
 
     what: str
@@ -195,8 +185,7 @@ class Details:
     """Makes the table where it is shown."""
 
 
-@dataclass(frozen=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """Diagnostics of the log. On a terminal they go to standard error."""
 
     diagnostics: tuple[Diagnostic, ...]

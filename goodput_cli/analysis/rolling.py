@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline, build_timeline
@@ -266,8 +267,7 @@ def rolling_sheet(analysis: Analysis) -> Sheet:
     )
 
 
-@dataclass(frozen=True)
-class _Windows:
+class _Windows(Struct, frozen=True):
     """Some of the windows: a part of the table."""
 
     rows: list[WindowRow]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.find import find_disruptions
@@ -18,8 +18,7 @@ STEP_PREFIX = "step:"
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class StepNumber:
+class StepNumber(Struct, frozen=True):
     """A step, as the log counts them."""
 
     number: int

@@ -15,13 +15,13 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from textwrap import dedent
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
-from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, structs
 from msgspec import field as wire_field
 
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
@@ -65,8 +65,7 @@ class Wire(Struct, kw_only=True):
     indented: ClassVar[bool] = False
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     """A key of JSON."""
 
     key: str
@@ -77,8 +76,7 @@ class _Entry:
     """What the schema says, where that is not the string under the field."""
 
 
-@dataclass(frozen=True)
-class _Field:
+class _Field(Struct, frozen=True):
     """A field, or a property, of a result, and the keys that JSON has of it."""
 
     name: str
@@ -212,7 +210,7 @@ def _field_of(name: str, hint: Any, default: Any, *, nulls: bool) -> _Field:
     if Unknown in named:
         default = named[Unknown].value
     elif nulls:
-        entries = tuple(replace(entry, type=_or_null(entry.type, True)) for entry in entries)
+        entries = tuple(structs.replace(entry, type=_or_null(entry.type, True)) for entry in entries)
         default = None
     return _Field(name, entries, default, named[After].field if After in named else None)
 

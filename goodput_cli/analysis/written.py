@@ -9,23 +9,22 @@ a command that writes no JSON.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
+
+from msgspec import Struct
 
 Class = TypeVar("Class", bound=type)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class Seconds:
+class Seconds(Struct, frozen=True):
     """ns that JSON has in seconds: `lost_ns` as `lost_seconds`, `ns` as `seconds`."""
 
     least: int | None = None
     """What no value is below."""
 
 
-@dataclass(frozen=True)
-class Both:
+class Both(Struct, frozen=True):
     """ns that JSON has in seconds and in ns: `lost_ns` as `lost_seconds` and `lost_ns`."""
 
     ns: str = ""
@@ -34,63 +33,54 @@ class Both:
     """What no number of ns is below."""
 
 
-@dataclass(frozen=True)
-class Percent:
+class Percent(Struct, frozen=True):
     """A share, exact or not, that JSON has in percent: `runtime` as `runtime_percent`."""
 
 
-@dataclass(frozen=True)
-class InstantText:
+class InstantText(Struct, frozen=True):
     """ns since 1970 UTC that JSON has as text, in ISO 8601: `start_ns` as `start`."""
 
 
-@dataclass(frozen=True)
-class Least:
+class Least(Struct, frozen=True):
     """A number that is not below this."""
 
     value: int
     """no smaller number is written"""
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(Struct, frozen=True):
     """The field's name in JSON, where that is another one."""
 
     name: str
     """the key in JSON"""
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """Text that fits a pattern."""
 
     pattern: str
     """regular expression that the text fits"""
 
 
-@dataclass(frozen=True)
-class OneOf:
+class OneOf(Struct, frozen=True):
     """Texts of which the field is one."""
 
     choices: Sequence[str]
     """All that it may be."""
 
 
-@dataclass(frozen=True)
-class After:
+class After(Struct, frozen=True):
     """JSON has the field behind the one of this name."""
 
     field: str
     """name of the field behind which this one is written"""
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """A number that is written as an integer where it is whole."""
 
 
-@dataclass(frozen=True)
-class Through:
+class Through(Struct, frozen=True):
     """Written as something made of it, where it is not None."""
 
     made: Callable[[Any], Any]
@@ -99,8 +89,7 @@ class Through:
     """class of what is written; a `Pattern` or `Least` beside this one says more of it"""
 
 
-@dataclass(frozen=True)
-class Each:
+class Each(Struct, frozen=True):
     """As `Through`, of each of several."""
 
     made: Callable[[Any], Any]
@@ -109,21 +98,18 @@ class Each:
     """class of what is written"""
 
 
-@dataclass(frozen=True)
-class Nulls:
+class Nulls(Struct, frozen=True):
     """Where the field is None, JSON has an object of nulls. Its class is `written` with `nulls`."""
 
 
-@dataclass(frozen=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """What such an object has for the field, in the place of null."""
 
     value: Any
     """what stands for: not known"""
 
 
-@dataclass(frozen=True)
-class Optional:
+class Optional(Struct, frozen=True):
     """JSON leaves the field out where it is None."""
 
 
@@ -135,8 +121,7 @@ Amount = Annotated[float, Least(0)]
 """A number that is not below 0."""
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Struct, frozen=True):
     """What is said of a class."""
 
     name: str

@@ -9,11 +9,11 @@ template, and eight digits are read at a time: each byte of a word is a lane, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
 import orjson
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask, Words, blocks
@@ -37,8 +37,7 @@ _EXACT_DIGITS = 100
 """A fraction that is a multiple of this many units has at most six digits."""
 
 
-@dataclass(frozen=True)
-class Numerals:
+class Numerals(Struct, frozen=True):
     """n numbers from 0 up, as digits.
 
     whole: int64[n], the part before the point. fraction: int64[n], the part behind it in 10^-8, None if there is no
@@ -90,8 +89,7 @@ def _through_float(whole: I64, fraction: I64) -> I64:
     return micros
 
 
-@dataclass(frozen=True)
-class Wrapping:
+class Wrapping(Struct, frozen=True):
     """The envelopes around n records: the name of the log, and uint8[n, width], timestamps and insertIds."""
 
     log_name: str
@@ -100,11 +98,10 @@ class Wrapping:
 
     def take(self, chosen: Mask) -> Wrapping:
         """Some of them."""
-        return replace(self, stamps=self.stamps[chosen], ids=self.ids[chosen])
+        return structs.replace(self, stamps=self.stamps[chosen], ids=self.ids[chosen])
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """n lines of one template."""
 
     rows: I64
@@ -120,7 +117,7 @@ class Columns:
 
     def take(self, chosen: Mask) -> Columns:
         """Some of the lines."""
-        return replace(
+        return structs.replace(
             self,
             rows=self.rows[chosen],
             numbers={key: one.take(chosen) for key, one in self.numbers.items()},
@@ -135,7 +132,7 @@ def joined_columns(parts: Sequence[Columns]) -> Columns | None:
         return parts[0] if parts else None
     first = parts[0]
     wrappings = [part.wrapping for part in parts if part.wrapping is not None]
-    return replace(
+    return structs.replace(
         first,
         rows=np.concatenate([part.rows for part in parts]),
         numbers={key: joined_numerals([part.numbers[key] for part in parts]) for key in first.numbers},
@@ -146,7 +143,7 @@ def joined_columns(parts: Sequence[Columns]) -> Columns | None:
 
 def _joined_wrappings(parts: Sequence[Wrapping]) -> Wrapping:
     stamps, ids = (np.concatenate([getattr(part, name) for part in parts]) for name in ("stamps", "ids"))
-    return replace(parts[0], stamps=stamps, ids=ids)
+    return structs.replace(parts[0], stamps=stamps, ids=ids)
 
 
 DIGITS = 8
@@ -194,8 +191,7 @@ LONGEST = 1024
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """Where lines of one shape may differ: digits where digits are, or any letters."""
 
     path: Path

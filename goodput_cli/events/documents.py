@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 
 from goodput_cli.events.formats import collected
 from goodput_cli.events.formats.base import DocumentReader, Parsed
@@ -178,7 +178,7 @@ class Documents:
                 yield reader.finish()
             reader = self._readers[batch.source] = document_reader(batch, self._templates, self._hints)
         parsed = reader.feed(batch)
-        yield parsed if batch.modified_ns is None else replace(parsed, modified_ns=batch.modified_ns)
+        yield parsed if batch.modified_ns is None else structs.replace(parsed, modified_ns=batch.modified_ns)
 
     def read_all(self, batches: Iterator[Batch]) -> Iterator[tuple[str, Parsed]]:
         """The records of batches whose documents come one after the other, each with the name of its source."""

@@ -19,12 +19,12 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC
 from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
+from msgspec import structs
 
 from goodput_cli.arrays import I64
 from goodput_cli.events.columnar import Block
@@ -65,7 +65,7 @@ class JsonLines:
         block = Block(data)
         columns, rest = self._templates.split(block)
         parsed = parse_lines(block.text(rest), rest + batch.first_line)
-        return replace(parsed, columns=columns, block=block, first_line=batch.first_line) if columns else parsed
+        return structs.replace(parsed, columns=columns, block=block, first_line=batch.first_line) if columns else parsed
 
     def finish(self) -> Parsed:
         """The end of the document: nothing is left over."""

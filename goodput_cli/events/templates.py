@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import orjson
+from msgspec import Struct, structs
 
 from goodput_cli.arrays import I64, Characters, Mask, Words, blocks
 from goodput_cli.events.columnar import (
@@ -53,8 +53,7 @@ _LETTERS = re.compile(rb'"[ !#-\[\]-~]+"')
 _HEAD_AT_LEAST = DIGITS
 
 
-@dataclass(frozen=True)
-class LineShape:
+class LineShape(Struct, frozen=True):
     """A line, and what is known of the lines like it."""
 
     line: bytes
@@ -156,7 +155,7 @@ def _is_whole(entry: dict[str, Any], slots: list[Slot]) -> bool:
 def _placed(slot: Slot, fraction: tuple[int, int] | None, length: int) -> Slot:
     if fraction is None or slot.start < fraction[1]:
         return slot
-    return replace(slot, start=slot.start - length, stop=slot.stop - length)
+    return structs.replace(slot, start=slot.start - length, stop=slot.stop - length)
 
 
 _AT_ONCE = 1 << 13

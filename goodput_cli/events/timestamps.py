@@ -22,6 +22,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from goodput_cli.arrays import I64, Characters, Mask, Rows, Words
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -42,8 +43,7 @@ _PAIRS = np.uint64(mask_of(0, 2) | mask_of(3, 5) | mask_of(6, 8))
 _BYTE = np.uint64(0xFF)
 
 
-@dataclass(frozen=True)
-class LayoutColumn:
+class LayoutColumn(Struct, frozen=True):
     """Timestamps of one layout. rows: int64[k], their positions. ns: int64[k] since 1970, local time if naive."""
 
     rows: I64
@@ -172,8 +172,7 @@ class Instant(NamedTuple):
     oddity: str | None
 
 
-@dataclass(frozen=True)
-class Instants:
+class Instants(Struct, frozen=True):
     """n timestamps. ns: int64[n], 0 where not good. good, naive: bool[n]. odd: positions by code of a diagnostic."""
 
     ns: I64

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from calendar import timegm
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -27,8 +28,7 @@ _RUN_FILE = re.compile(r"(?:.*/)?run-(?P<id>[^/]+)\.wandb", re.DOTALL)
 _SIDE_LOGS = {"logs/debug-internal.log": True, "logs/debug.log": False}
 
 
-@dataclass(frozen=True)
-class RunFolder:
+class RunFolder(Struct, frozen=True):
     """What the path of a file of a Weights & Biases run tells."""
 
     path: str = ""
@@ -50,8 +50,7 @@ def wandb_folder(name: str) -> RunFolder:
     return RunFolder(run_id="" if file is None else file["id"])
 
 
-@dataclass(frozen=True)
-class StoreFile:
+class StoreFile(Struct, frozen=True):
     """What the path of a file in a store of MLflow tells."""
 
     run_id: str
@@ -78,8 +77,7 @@ def _stamp(text: str) -> int | None:
     return timegm((year, month, day, hour, minute, second)) * NS_PER_SECOND if good else None
 
 
-@dataclass(frozen=True)
-class SortedOut:
+class SortedOut(Struct, frozen=True):
     """The files of a folder's tree, or the objects below a prefix."""
 
     logs: tuple[str, ...]

@@ -5,10 +5,10 @@ Where the attempts of a step-end log began to train (accounting §4, Step-end lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.bursts import STARTUP_PHASES, Bursts, closing_lines, find_bursts
@@ -45,8 +45,7 @@ _OF_NO_ATTEMPT = (Kind.SCHEDULED, Kind.SLICES)
 _BEGIN_NOTHING = (*_OF_NO_ATTEMPT, Kind.HEARTBEAT)
 
 
-@dataclass(frozen=True)
-class Attempts:
+class Attempts(Struct, frozen=True, dict=True):
     """The attempts of one job, in time order: columns of one value an attempt, unless said otherwise."""
 
     begin: I64
@@ -268,8 +267,7 @@ def _endings(table: EventTable, of_row: Rows) -> Rows:
     return rows[rows > first] if before_any else rows
 
 
-@dataclass(frozen=True)
-class Strides:
+class Strides(Struct, frozen=True, dict=True):
     """The usual distances between the recorded steps of attempts. number: of every record; bounds: the records of
     attempt a are at bounds[a] .. bounds[a + 1] - 1."""
 
@@ -295,8 +293,7 @@ def _lower_median(values: NDArray[np.signedinteger]) -> int:
     return int(np.partition(values, middle)[middle])
 
 
-@dataclass(frozen=True)
-class Beginnings:
+class Beginnings(Struct, frozen=True):
     """Where training began: columns of one value an attempt, which mean nothing for those without a step."""
 
     step: I64

@@ -7,10 +7,10 @@ Why an attempt ended, where no line of its end says so (accounting §10): preemp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts, find_beginnings
@@ -32,8 +32,7 @@ class End(IntEnum):
 END_NAMES = ("not_logged", "terminated", "crashed", "clean")
 
 
-@dataclass(frozen=True)
-class Endings:
+class Endings(Struct, frozen=True):
     """How attempts ended: columns of one value an attempt."""
 
     how: NDArray[np.int8]

@@ -12,9 +12,8 @@ Attempts of checkpoint logs that no start line shows (accounting §3): loads aft
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import latest_row, next_row, search
@@ -40,8 +39,7 @@ def twice_the_median(number: I64, time: I64) -> int | None:
     return int(gaps[middle[0]]) + int(gaps[middle[1]])
 
 
-@dataclass(frozen=True)
-class StepRecords:
+class StepRecords(Struct, frozen=True):
     """What a step log records of steps, starts and ends; rows and records in time order."""
 
     row: Rows

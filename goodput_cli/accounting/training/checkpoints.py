@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
@@ -16,8 +15,7 @@ from goodput_cli.events.schema import ASYNCHRONOUS, NO_STEP, EventTable, Kind
 _MOST_STEPS = 1 << 31
 
 
-@dataclass(frozen=True)
-class CheckpointProgress:
+class CheckpointProgress(Struct, frozen=True):
     """What a checkpoint log shows of its m attempts; columns of length m unless said otherwise."""
 
     spans: TrainingSpans
@@ -40,8 +38,7 @@ class CheckpointProgress:
     """Attempts that began at no load (`no_checkpoint_loaded`)."""
 
 
-@dataclass(frozen=True)
-class _Records:
+class _Records(Struct, frozen=True):
     """The n records of progress, in order of rows: row, owner and step of each, and which of them finished a step.
 
     level, floor: int64 [n], rise with the owner and then with the step: of the record, of its attempt's beginning.
@@ -55,8 +52,7 @@ class _Records:
     floor: I64
 
 
-@dataclass(frozen=True)
-class _Highs:
+class _Highs(Struct, frozen=True):
     """Records that set a new highest step of their attempt: row, owner, step and when and where the next begins."""
 
     row: Rows

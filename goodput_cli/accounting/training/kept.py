@@ -10,10 +10,10 @@ Lineage (accounting §4): which attempts made the progress that the job ends wit
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import NOWHERE, Sparse, among, clipped, search
@@ -27,8 +27,7 @@ ALL_KEPT = np.iinfo(np.int64).max
 NOTHING_KEPT = NO_STEP
 
 
-@dataclass(frozen=True)
-class Lineage:
+class Lineage(Struct, frozen=True):
     """What the job's final progress keeps of each attempt: columns of one value an attempt."""
 
     limit: I64
@@ -170,8 +169,7 @@ def scaled(count: NDArray[np.float64], unit_ns: Fraction | float) -> I64:
     return whole_count.astype(np.int64) * whole_unit + np.rint(rest).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class TrainingOutcome:
+class TrainingOutcome(Struct, frozen=True):
     """Training spans and what the lineage keeps of each: columns of one value a span."""
 
     spans: TrainingSpans
@@ -282,8 +280,7 @@ def split_points(training: TrainingOutcome, startup: Sparse, claimed_time: Claim
     return partial, clipped(claimed_time.when(target), spans.start[partial], spans.end[partial])
 
 
-@dataclass(frozen=True)
-class KeptTraining:
+class KeptTraining(Struct, frozen=True):
     """The kept part of each training span, in time order: columns of one row a span.
 
     Where `kept_steps` is 0 nothing of the span is kept, and the rest of its row means nothing.
@@ -364,6 +361,6 @@ def with_stalls(kept_training: KeptTraining, usual_step: UsualStepTimes, credite
             stalled = np.flatnonzero((left > factor * expected) & (expected > 0) & ~credited[start:stop])
         rows.append(stalled + start)
         amounts.append(left[stalled] - np.rint(expected[stalled]).astype(np.int64))
-    return (
-        replace(kept_training, stall=Sparse(np.concatenate(rows), np.concatenate(amounts))) if rows else kept_training
-    )
+    if not rows:
+        return kept_training
+    return structs.replace(kept_training, stall=Sparse(np.concatenate(rows), np.concatenate(amounts)))

@@ -7,11 +7,11 @@ The reference step time (accounting §6): given, found in the log, or none, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
@@ -53,8 +53,7 @@ MOST_UNRECORDED_NS = 300 * 10**9
 _MOST_NS = 2.0**62
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """The progress of a job."""
 
     records: StepRecordsByAttempt | None
@@ -112,7 +111,7 @@ def _cut_by_crash(lineage: Lineage, checkpoints: CheckpointProgress, endings: En
     crashed = last[endings.how[last] == End.CRASHED]
     limit = lineage.limit.copy()
     limit[crashed] = np.maximum(checkpoints.last_save[crashed], checkpoints.began[crashed])
-    return replace(lineage, limit=limit)
+    return structs.replace(lineage, limit=limit)
 
 
 def reference_step_time(
@@ -153,7 +152,7 @@ def with_slowdown(kept_training: KeptTraining, reference_ns: Fraction) -> KeptTr
     total = scaled(np.cumsum(kept_training.counted_steps), reference_ns)
     slowdown = kept_training.trained(0, len(kept_training)) - np.diff(total, prepend=0)
     slowdown[~kept_training.kept_steps.some] = 0
-    return replace(kept_training, slowdown=slowdown)
+    return structs.replace(kept_training, slowdown=slowdown)
 
 
 def _check_amount(kept_training: KeptTraining, reference_ns: Fraction) -> None:

@@ -5,11 +5,11 @@ The usual step time (accounting §4): a median that start-ups, rollbacks and exc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts, Beginnings, Strides, find_beginnings
@@ -21,8 +21,7 @@ from goodput_cli.events.schema import NO_STEP, EventTable
 _SHORT = 1 << 30
 
 
-@dataclass(frozen=True)
-class TrainingSpans:
+class TrainingSpans(Struct, frozen=True, dict=True):
     """k spans of training in time order, which do not overlap: one recorded step, or the steps between two records.
 
     Columns of length k. Some may be views of others: do not write to them.
@@ -60,8 +59,8 @@ class TrainingSpans:
 
     def take(self, chosen: Mask | Rows) -> TrainingSpans:
         """The chosen spans."""
-        columns = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ending"}
-        return replace(self, **{name: column[chosen] for name, column in columns.items() if column is not None})
+        columns = {name: getattr(self, name) for name in self.__struct_fields__ if name != "ending"}
+        return structs.replace(self, **{name: column[chosen] for name, column in columns.items() if column is not None})
 
     def end_rows(self, chosen: Rows) -> Rows:
         """The lines that end the chosen spans, -1 where none does."""
@@ -82,8 +81,7 @@ class TrainingSpans:
         return latest
 
 
-@dataclass(frozen=True)
-class StepRecordsByAttempt:
+class StepRecordsByAttempt(Struct, frozen=True, dict=True):
     """Step records of a step log, by attempt."""
 
     rows: Rows
@@ -207,8 +205,7 @@ _AT_ONCE = 1 << 17
 """So many spans are looked at together."""
 
 
-@dataclass(frozen=True)
-class UsualStepTimes:
+class UsualStepTimes(Struct, frozen=True):
     """Usual time per step, one value an attempt, in ns; nan where there is none."""
 
     own: F64

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
@@ -68,8 +68,7 @@ def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = N
     return _lost_time(timeline, charged, within)
 
 
-@dataclass(frozen=True)
-class _Charged:
+class _Charged(Struct, frozen=True):
     """`_Range` as columns."""
 
     ended: Rows
@@ -160,8 +159,7 @@ def _next_lower(values: list[int]) -> list[int | None]:
     return following
 
 
-@dataclass(frozen=True)
-class _Trained:
+class _Trained(Struct, frozen=True):
     """Spans, and where in them those of each attempt begin: attempt a has bounds[a] .. bounds[a + 1] - 1."""
 
     training: TrainingOutcome
@@ -216,8 +214,7 @@ class _Trained:
         return first, np.where(training.credited[chosen], 0, spans.stop[chosen] - first)
 
 
-@dataclass(frozen=True)
-class EvidenceRows:
+class EvidenceRows(Struct, frozen=True):
     """Rows of the table, one value an attempt (m of them); -1 where no row shows it."""
 
     last_step: Rows
@@ -234,8 +231,7 @@ class EvidenceRows:
     recorded."""
 
 
-@dataclass(frozen=True)
-class _Progress:
+class _Progress(Struct, frozen=True):
     """What shows progress, in time order: row, owner and step of each; kept: whether the lineage holds it."""
 
     row: Rows

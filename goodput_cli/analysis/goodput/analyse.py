@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.endings import END_NAMES, End
@@ -60,8 +60,7 @@ def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:
 Value = TypeVar("Value", np.int64, np.float64)
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(Struct, frozen=True):
     """A share of slices that changes at `time` (ns, sorted, n values); `value`: float64[n], NaN where unknown."""
 
     time: I64
@@ -88,8 +87,7 @@ class Share:
         return np.where(place >= 0, before[at] + value[at] * (time - self.time[at]), 0)
 
 
-@dataclass(frozen=True)
-class SliceCounts:
+class SliceCounts(Struct, frozen=True):
     """The job's slice counts. stepping: active/total; available: available/total. recorded: whether there are any."""
 
     stepping: Share

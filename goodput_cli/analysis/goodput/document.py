@@ -13,11 +13,12 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.ledger import Ledger
@@ -36,8 +37,7 @@ from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE, group_of
 from goodput_cli.vocabulary.text import duration, exact, finite, iso, percent, safe, seconds_text
 
 
-@dataclass(frozen=True)
-class Strip:
+class Strip(Struct, frozen=True):
     """[start_ns, end_ns) in `len(categories)` cells of equal length, to the nanosecond."""
 
     start_ns: int
@@ -169,8 +169,7 @@ _WORST = 3
 """How many losses a gate that failed names."""
 
 
-@dataclass(frozen=True)
-class AnalysisDocument:
+class AnalysisDocument(Struct, frozen=True):
     """What an analysis offers; each part is made when a format asks for it."""
 
     analysis: Analysis

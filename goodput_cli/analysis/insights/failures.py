@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, structs
 
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.analysis.disruptions.costs import Older
@@ -46,8 +46,7 @@ _RESTARTS = "detect failures sooner, and restart automatically"
 _FIRST = "see what ended them: restarts are quick already"
 
 
-@dataclass(frozen=True)
-class Failures:
+class Failures(Struct, frozen=True):
     """What is left to explain of the passages of a window, by attempt that another one follows (ns).
 
     older, wasted and down do not overlap, and hold no time in which a step hung.
@@ -135,7 +134,7 @@ def _runs(failures: Failures, between: Mask) -> Candidate:
 def _without(failures: Failures, taken: Mask) -> Failures:
     """What is left without the passages behind some attempts."""
     left = ~taken
-    return replace(
+    return structs.replace(
         failures,
         unplanned=failures.unplanned & left,
         down=failures.down * left,

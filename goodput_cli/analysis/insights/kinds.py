@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
+from msgspec import Struct
+
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.written import (
     Amount,
@@ -237,8 +239,7 @@ class About:
     """Rows of the ledger: `step_stall`, `custom_badput_events:EVAL_STEP`."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """What a finder saw, before it is put against the window."""
 
     code: str

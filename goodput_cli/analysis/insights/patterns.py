@@ -7,10 +7,10 @@ How far apart saves are beside what Young's formula says, and what that says of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
@@ -51,8 +51,7 @@ WITHIN = ", counted as goodput"
 """What is said of a cost that is no badput, since the training was kept."""
 
 
-@dataclass(frozen=True)
-class Periodic:
+class Periodic(Struct, frozen=True):
     """Steps at equal distances that take longer than the others."""
 
     every: int
@@ -167,8 +166,7 @@ def find_drift(analysis: Analysis, steps: TimedSteps) -> Iterator[Candidate]:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class SlowSaves:
+class SlowSaves(Struct, frozen=True):
     """What saves took beyond the usual one."""
 
     candidate: Candidate
@@ -246,8 +244,7 @@ _FAR = 2.0
 _LEAST_FAILURES = 3
 
 
-@dataclass(frozen=True)
-class SavePolicy:
+class SavePolicy(Struct, frozen=True):
     """How often a job saves, and how often Young's formula says it should (s)."""
 
     count: int

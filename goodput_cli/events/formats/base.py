@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask
@@ -219,8 +220,7 @@ def labels_of(entry: Entry) -> Mapping[str, Any]:
     return labels if isinstance(labels, dict) else {}
 
 
-@dataclass(frozen=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """The records of a part of a document, and what in it holds none."""
 
     records: Sequence[Record]

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Output, Records
@@ -33,8 +33,7 @@ from goodput_cli.record.native import RUN_ID
 from goodput_cli.sources.base import Record
 
 
-@dataclass(frozen=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """n records. time, end, step: int64[n], ns since 1970 UTC and `NO_STEP` where there is none."""
 
     time: I64
@@ -83,8 +82,7 @@ def _values(values: list[Any], plain: Callable[[Any], Any]) -> list[Any]:
 _START, _DURATION = "_start_time", "_duration_secs"
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(Struct, frozen=True):
     """The keys of an event type: prefix of the whole interval, and prefixes of its parts."""
 
     kind: Kind
@@ -186,8 +184,7 @@ def _step(record: Record) -> int:
     return step
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where a record lies in time, if anywhere, and what could not be placed (a message)."""
 
     interval: Interval | None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import Mask
@@ -16,8 +16,7 @@ from goodput_cli.events.values import whole_number
 from goodput_cli.record.native import RUN_ID
 
 
-@dataclass(frozen=True)
-class _Fact:
+class _Fact(Struct, frozen=True):
     """A key whose value is the time of something; label_key: the key that names it, if it has a name."""
 
     time_key: str

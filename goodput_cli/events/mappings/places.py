@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from goodput_cli.errors import UsageError
 
@@ -114,8 +115,7 @@ class Mistake(ValueError):
         self.path: Path = path
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """A place in a file, looked for only if something is wrong there."""
 
     file: TomlFile
