@@ -196,8 +196,8 @@ TEXT: dict[str, Code] = {
     ),
     "same_steps_in_files": Code(
         "warning",
-        "Files of one folder whose names differ in more than numbers record the same steps at the same times, and no "
-        "text names the job.",
+        "Files of one folder record the same steps at the same times, and no text names the job: their names differ in "
+        "more than numbers, or the losses that they print do, and no rank or node is in a name or in front of lines.",
         "They are read as one job, of which each process prints: each step counts once, and the deaths of all files "
         "are those of one job. If they are copies of a job that were started together, the answer is of none of them.",
         "If each is a job of its own, name one file alone (goodput analyze FILE), or give each a folder of its own. If "

@@ -334,6 +334,55 @@ def test_files_of_ranks_that_record_the_same_steps_are_none(tmp_path: Path, name
     assert "same_steps_in_files" not in codes(analysed(written(tmp_path / "job", **dict.fromkeys(names, FIRST))))
 
 
+SWEEP = (
+    " [2026-03-01 10:{at:02}:0{run}.000000] iteration {n:8}/ 100 | elapsed time per iteration (ms): 60000.0 | {loss}\n"
+)
+
+
+def of_sweep(run: int, more: float = 0.0, first: str = "lm loss: 1.09E+01 |") -> str:
+    """The output of a run, a minute a step; its loss begins with that of all others."""
+    return "".join(
+        SWEEP.format(
+            at=n, run=run, n=n, loss=first if n == 1 else f"lm loss: {10 - n / 10 + more:.6E} | loss scale: 1.0 |"
+        )
+        for n in range(1, 30)
+    )
+
+
+def test_runs_of_a_sweep_that_were_started_together_are_a_question(tmp_path: Path) -> None:
+    """Their names differ by number alone, as those of ranks do; their losses say that each trains a model of its own,
+    or that each rank prints its own loss. No second of the answer is another."""
+    folder = written(tmp_path / "sweep", sweep__1_out=of_sweep(1), sweep__2_out=of_sweep(2, 0.25))
+    analysis = analysed(folder)
+    (doubt,) = (one for one in analysis.diagnostics if one.code == "same_steps_in_files")
+    assert "with other losses: sweep-1.out, sweep-2.out; they are read as one job" in doubt.message
+    assert doubt.message in " ".join(first_screen(analysis, Page()).split())
+    assert "same_steps_in_files" not in codes(analysed(folder, job_name="mine"))
+    same = written(tmp_path / "same", sweep__1_out=of_sweep(1), sweep__2_out=of_sweep(2))
+    assert "same_steps_in_files" not in codes(analysed(same))
+    assert seconds(analysed(same)) == seconds(analysis)
+
+
+def test_ranks_with_losses_of_their_own_are_none(tmp_path: Path) -> None:
+    by_name = written(tmp_path / "names", rank_0_out=of_sweep(1), rank_1_out=of_sweep(2, 0.25))
+    assert "same_steps_in_files" not in codes(analysed(by_name))
+    lines = (of_sweep(1), of_sweep(2, 0.25))
+    of_ranks = ("".join(f"[rank{rank}]:{row}\n" for row in log.splitlines()) for rank, log in enumerate(lines))
+    by_line = written(tmp_path / "lines", **dict(zip(("a_1_out", "a_2_out"), of_ranks, strict=True)))
+    assert "same_steps_in_files" not in codes(analysed(by_line))
+
+
+def test_bars_of_runs_that_were_started_together_are_a_question(tmp_path: Path) -> None:
+    def bars(more: float) -> str:
+        state = "Epoch 0: 10%|█   | {n}/200 [{m:02}:{s:02}<01:00, 2.00s/it, loss={loss:.3f}]\n"
+        return "".join(state.format(n=n, m=2 * n // 60, s=2 * n % 60, loss=3 - n / 100 + more) for n in range(1, 200))
+
+    folder = written(tmp_path / "bars", run__1_log=bars(0), run__2_log=bars(0.5))
+    for name in ("run-1.log", "run-2.log"):
+        os.utime(folder / name, (1_772_359_200, 1_772_359_200))
+    assert "same_steps_in_files" in codes(analysed(folder))
+
+
 def test_files_that_name_their_job_are_none(tmp_path: Path) -> None:
     named = FIRST.replace("time to init", "  save ....... /ckpt/llm\ntime to init")
     assert analysed(written(tmp_path / "named", a_out=named)).job.name == "llm"

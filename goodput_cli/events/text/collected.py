@@ -181,6 +181,15 @@ def note_jobs(named: Named, names: Sequence[str], notes: DiagnosticCollector, co
         )
         for at in same:
             notes.add("same_steps_in_files", message, codes[at], [1])
+    for same in named.unlike:
+        shown = notes.bounded("same_steps_in_files", _listed([names[at].rpartition("/")[2] for at in same]))
+        message = (
+            f"{len(same)} files record the same steps at the same times, with other losses: {shown}; they are read as "
+            "one job, whose ranks print their own. If each is a run of its own, name one of them alone; --job-name "
+            "says that they are one job"
+        )
+        for at in same:
+            notes.add("same_steps_in_files", message, codes[at], [1])
     for name in dict.fromkeys(named.earlier.values()):
         old = [one for one, last in named.earlier.items() if last == name]
         shown = notes.bounded("earlier_runs", _listed(old))
@@ -458,12 +467,16 @@ def _named(
     """The job of each part."""
     codes = [code for code, _ in parts]
     own = {code: _own_job(sources[code].marks, names[code], hints) for code in codes}
-    named = name_jobs([_file(names[code], marks, own[code]) for code, marks in parts], hints.job_name, hints.join)
+    named = name_jobs(
+        [_file(names[code], marks, own[code], sources[code].losses) for code, marks in parts],
+        hints.job_name,
+        hints.join,
+    )
     note_jobs(named, [names[code] for code in codes], notes, codes)
     return named
 
 
-def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
+def _file(name: str, events: Sequence[Mark], own_job: str, losses: Mapping[int, float]) -> TextFile:
     steps: dict[int, int] = {}
     for mark in events:
         one = said(mark)
@@ -476,7 +489,7 @@ def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
     if first.format == mllog.NAME and first.job:
         own = f"{own}.{first.job}"
     restores = any(said(mark).what is What.RESTORE for mark in events)
-    return TextFile(name, own, min(times), max(times), steps, number, restores)
+    return TextFile(name, own, min(times), max(times), steps, number, restores, losses)
 
 
 def _own_job(marks: Sequence[Mark], source: str, hints: Hints) -> str:

@@ -21,6 +21,7 @@ from goodput_cli.sources.layouts import home_of
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _TAIL = re.compile(r"(?:[-_.]?(?:slurm|rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
+_OF_RANK = re.compile(r"(?<![a-z])(?:rank|node|proc|worker|host|gpu|local)", re.IGNORECASE)
 _OVERLAP = 60 * NS_PER_SECOND
 _ENDINGS = (".gz", ".zst")
 _FEW = 3
@@ -46,6 +47,8 @@ class TextFile:
     """The number that a scheduler gave the run in it; then `own_job` is what the scheduler calls it."""
     restores: bool = False
     """Whether a checkpoint is restored in it."""
+    losses: Mapping[int, float] = field(default_factory=dict)
+    """The loss of its first steps, where lines print it that name no rank or node."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ class Named:
     alike: tuple[tuple[int, ...], ...] = ()
     """Files of one job that may be of several: their names are unlike, and they record the same steps at the same
     times, as the processes of one job do, and as copies of one job that were started together."""
+    unlike: tuple[tuple[int, ...], ...] = ()
+    """Files of one job that may be of several: their names differ in numbers alone, and they record the same steps at
+    the same times, with other losses: as ranks that print their own do, and runs of a sweep."""
     earlier: Mapping[str, str] = field(default_factory=dict)
     """Jobs whose files are older than those of another in their folder, which began anew: the job of the newest."""
 
@@ -74,6 +80,7 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = Fals
     assumed: list[str] = []
     disagreeing: list[str] = []
     alike: list[tuple[int, ...]] = []
+    unlike: list[tuple[int, ...]] = []
     earlier: dict[str, str] = {}
     for folder, rows in folders.items():
         rows = sorted(rows, key=lambda at: bool(files[at].allocation))  # stable: the scheduler's come last
@@ -94,11 +101,14 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = Fals
                 jobs[rows[at]] = name
             same = _alike([some[at] for at in group])
             alike += [tuple(rows[group[at]] for at in same)] if same else []
+            others = [] if same else _unlike([some[at] for at in group])
+            unlike += [tuple(rows[group[at]] for at in others)] if others else []
             if not own:
                 assumed.append(name)
     if job_name is not None and job_name not in jobs and not disagreeing:
         return Named((job_name,) * len(files), (), ())
-    return Named(tuple(jobs), tuple(dict.fromkeys(assumed)), tuple(disagreeing), tuple(alike), earlier)
+    asked = tuple(alike), tuple(unlike)
+    return Named(tuple(jobs), tuple(dict.fromkeys(assumed)), tuple(disagreeing), *asked, earlier)
 
 
 def _with_allocations(files: Sequence[TextFile], groups: list[list[int]]) -> list[list[int]]:
@@ -243,6 +253,26 @@ def _alike(files: Sequence[TextFile]) -> list[int]:
     most = files[max(longest.values(), key=lambda at: len(files[at].steps))]
     same = [at for at in longest.values() if _together(files[at], most)]
     return sorted(same) if len(same) > 1 else []
+
+
+def _unlike(files: Sequence[TextFile]) -> list[int]:
+    """Which files of a job record the steps of the first of them at the same times, with other losses from the first
+    steps on, and are of no rank or node by their name."""
+    some = [
+        at for at, one in enumerate(files)
+        if len(one.losses) > 1 and not (one.own_job or one.allocation or _OF_RANK.search(_base(one.name)))
+    ]  # fmt: skip
+    if len(some) < 2:
+        return []
+    first = files[some[0]]
+    other = [at for at in some[1:] if _together(files[at], first) and _other_losses(files[at], first)]
+    return [some[0], *other] if other else []
+
+
+def _other_losses(one: TextFile, other: TextFile) -> bool:
+    """Whether most losses of the same steps differ: runs of a sweep may begin with the same."""
+    shared = one.losses.keys() & other.losses.keys()
+    return len(shared) > 1 and 2 * sum(one.losses[step] != other.losses[step] for step in shared) >= len(shared)
 
 
 def _together(one: TextFile, other: TextFile) -> bool:

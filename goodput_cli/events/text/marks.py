@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
@@ -286,6 +286,8 @@ class TextPart:
     """How many observations were too many."""
     by_host: bool = False
     """Whether it is a kernel's log."""
+    losses: Mapping[int, float] = field(default_factory=dict)
+    """The loss that the first lines of steps print, by step; of lines that no rank or node is named for."""
 
 
 @dataclass
@@ -303,6 +305,7 @@ class CollectedSource:
     seen: list[Sighting] = field(default_factory=list)
     left_out: int = 0
     by_host: bool = False
+    losses: dict[int, float] = field(default_factory=dict)
 
 
 class Collector:
@@ -339,6 +342,7 @@ class Collector:
         one.seen += part.seen
         one.left_out += part.left_out
         one.by_host |= part.by_host
+        one.losses = {**part.losses, **one.losses}
         one.events += part.events
         one.tracked += part.tracked
         one.damaged += part.damaged

@@ -25,7 +25,7 @@ from goodput_cli.events.json_documents import LONGEST_PREFIX, json_in
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
 from goodput_cli.events.text.marks import Mark, Rule, Said, TextPart, asked_of, line_readings, linear, timed
 from goodput_cli.events.text.observing import DocumentObserver, may_say
-from goodput_cli.events.text.programs.progress_bars import thinned
+from goodput_cli.events.text.programs.progress_bars import counted_step, thinned
 from goodput_cli.events.text.stamps import StampError, bare, candidates, is_kernel_log, stamp_of
 from goodput_cli.events.text.storms import BEGINS, Kind, Storms
 from goodput_cli.sources.base import RawBatch, Record
@@ -34,6 +34,11 @@ LONGEST = 1 << 16
 """Longer lines are noise."""
 _NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE = ord("\n"), ord("\r"), ord(" "), ord("{"), ord('"')
 _PRIME = np.uint64(0x100000001B3)
+_LOSSES = 16
+"""Of so many lines of steps the loss is looked at: it tells runs that were started together from ranks of one."""
+_LOSS = re.compile(
+    r"(?<![A-Za-z])loss['\"]?[ \t]{0,4}[:=]?[ \t]{0,8}'?(-?\d{1,20}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?)"
+)
 _COLLECTED, _NAMED = 20, 64
 """A collector's stamp has at least so many characters; prefixes are told apart by so many."""
 
@@ -205,6 +210,8 @@ class TextLines:
     _worth: int = 0
     """How many lines were worth a look so far."""
     _by_host: bool = False
+    _lost: int = 0
+    """How many lines of steps were looked at for their loss."""
 
     def feed(self, batch: RawBatch) -> Parsed:
         """What the next lines say."""
@@ -217,6 +224,7 @@ class TextLines:
         said: dict[int, Sequence[Said]] = {}
         worth: list[int] = []
         kinds: dict[int, Kind] = {}
+        losses: dict[int, float] = {}
         compared = len(hits)
         for place, at in enumerate(hits.tolist()):
             if self._worth >= BEGINS and compared == len(hits) and not kinds:
@@ -229,6 +237,8 @@ class TextLines:
             number = batch.first_line + int(block.number[at])
             more, reason = self._read(block, at, number)
             said[at] = [mark.said for mark in more if mark.said is not None]
+            if more and self._lost < _LOSSES:
+                self._note_loss(block, at, more[0], losses)
             if may_say(said[at], bool(more or reason)) and self._may_tell(block, at):
                 worth.append(at)
                 self._worth += 1
@@ -247,7 +257,7 @@ class TextLines:
         seen = self._observed.feed(block, batch.first_line, worth, said, stamped[0], kinds)
         if batch.first_line == 1:
             self._by_host = is_kernel_log(data[:SNIFFED].decode(errors="replace"))
-        part = TextPart(marks, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host)
+        part = TextPart(marks, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses)
         return Parsed(records, np.array(lines, dtype=np.int64), text=part)
 
     def finish(self) -> Parsed:
@@ -256,6 +266,16 @@ class TextLines:
         part = TextPart(seen=seen, left_out=self._observed.dropped)
         self._observer = None
         return Parsed((), np.empty(0, dtype=np.int64), text=part)
+
+    def _note_loss(self, block: Lines, at: int, mark: Mark, losses: dict[int, float]) -> None:
+        """Keep the loss that a line of a step prints, if no rank or node stands in front of it."""
+        step = None if mark.said is None or mark.stream or mark.said.rank else counted_step(mark.said)
+        if step is None:
+            return
+        self._lost += 1
+        found = _LOSS.search(block.text(at))
+        if found is not None:
+            losses.setdefault(step, float(found[1]))
 
     def _may_tell(self, block: Lines, at: int) -> bool:
         causes = self.rules.causes

@@ -77,6 +77,13 @@ def _bar(mark: Mark) -> _Bar | None:
     return said.detail[0][1] if said is not None and said.format == NAME and said.name == "bar" else None
 
 
+def counted_step(said: Said) -> int | None:
+    """The number of the step that a line is about, those of a bar among them; None: it is of none."""
+    if said.what is What.STEP:
+        return said.step
+    return said.detail[0][1].done if said.format == NAME and said.name == "bar" else None
+
+
 @dataclass
 class _Kept:
     """Of one bar in a block: the last state that stays, the last at all, and where that stands (-1: it stays too)."""
