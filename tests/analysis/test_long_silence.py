@@ -9,7 +9,7 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.first_screen import first_screen
 from tests.support.accounts import account
 from tests.support.rendered import as_markdown
-from tests.support.story import end, start, steps
+from tests.support.story import end, start, steps, terminated
 
 DAY = 86_400
 
@@ -36,9 +36,9 @@ def test_an_instant_inside_the_log_is_not_behind_it() -> None:
 def test_a_gap_of_a_day_stands_beside_goodput_in_every_format() -> None:
     """Two jobs may have been read as one: a person who sees the share alone would not know."""
     again = 2 * DAY
-    lines = [start(0), *steps(0, 20, at=10), start(again), *steps(20, 20, at=again + 10), end(again + 300)]
+    lines = [start(0), *steps(0, 20, at=10), start(again), *steps(0, 20, at=again + 10), end(again + 300)]
     analysis = goodput_cli.analyze([json.loads(line) for line in lines])
-    doubt = "of the job: 47 h 57 min, 2026-01-01 00:03:30"
+    doubt = "of the job: 47 h 57 min, 2026-01-01 00:03:20"
     for shown in (repr(analysis), analysis.to_html(), as_markdown(analysis, Page()), first_screen(analysis, Page())):
         assert doubt in " ".join(shown.split())
     assert any(doubt in one for one in analysis.to_dict()["doubts"])
@@ -47,3 +47,24 @@ def test_a_gap_of_a_day_stands_beside_goodput_in_every_format() -> None:
 def test_a_gap_of_hours_in_one_file_is_an_outage() -> None:
     story = account(start(0), steps(0, 20, at=10), start(18_000), steps(20, 20, at=18_010), end(18_300))
     assert story.found("long_gap") == 0
+
+
+def test_an_outage_of_days_of_one_job_is_no_doubt() -> None:
+    """The numbers go on where the attempt before had come to: what it cost is said as a disruption, once."""
+    again = 2 * DAY
+    story = account(start(0), steps(0, 20, at=10), start(again), steps(15, 20, at=again + 10), end(again + 300))
+    assert story.found("long_gap") == 0
+    assert [insight.kind.code for insight in story.analysis.insights][:1] == ["disruptions"]
+
+
+def test_a_stop_of_days_that_a_line_says_is_no_doubt() -> None:
+    again = 2 * DAY
+    story = account(
+        start(0), steps(0, 20, at=10), terminated(220), start(again), steps(0, 20, at=again + 10), end(again + 300)
+    )
+    assert story.found("long_gap") == 0
+
+
+def test_numbers_that_begin_far_above_the_last_ones_may_be_another_jobs() -> None:
+    again = 2 * DAY
+    assert account(start(0), steps(0, 20, at=10), start(again), steps(900, 20, at=again + 10)).found("long_gap") == 1

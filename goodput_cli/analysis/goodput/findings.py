@@ -17,9 +17,10 @@ from goodput_cli.accounting.claims import second_writers
 from goodput_cli.accounting.columns import codes_in, distinct, is_sorted, of_kind, search
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.progress import gaps_of_means
+from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.arrays import Rows
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
-from goodput_cli.events.schema import BEGINS_RUN, NONE, Edge, EventTable, Kind
+from goodput_cli.events.schema import BEGINS_RUN, NO_STEP, NONE, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, percent, period, rough_duration
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
@@ -97,7 +98,9 @@ def _gap(timeline: Timeline) -> Iterator[Diagnostic]:
         return
     after = int(np.searchsorted(table.time, end))
     share = (end - start) / (timeline.end - timeline.start)
-    files = 0 < after < len(table) and table.source[after - 1] != table.source[after]
+    files = bool(0 < after < len(table) and table.source[after - 1] != table.source[after])
+    if _is_one_job(timeline, start, end, files):
+        return
     if end - start >= NS_PER_DAY or (files and share >= _LARGE_GAP):
         yield diagnostic_at(
             "long_gap",
@@ -106,6 +109,24 @@ def _gap(timeline: Timeline) -> Iterator[Diagnostic]:
             f"one gap holds {percent(100 * share, 0)} of the job: {duration(end - start)}, {period(start, end)}; if "
             "its two sides are two jobs, ask for one of them",
         )
+
+
+def _is_one_job(timeline: Timeline, start: int, end: int, files: bool) -> bool:
+    """Whether the attempts on the two sides of a gap from `start` to `end` (ns) are one job's by what they say: the step numbers go on behind it
+    from a step that the attempt before it had reached. In one file a logged end is enough: somebody ended that attempt
+    and started the next. Such a gap is an outage, and what it cost is said without a doubt."""
+    attempts = timeline.attempts
+    began, last = first_and_last_steps(timeline)
+    later = max(int(np.searchsorted(attempts.begin, end, side="right")) - 1, 0)
+    before = np.flatnonzero(began[:later] != NO_STEP)
+    behind = later + np.flatnonzero(began[later:] != NO_STEP)
+    if attempts.begin[later] < start or len(before) == 0 or len(behind) == 0:
+        return False
+    if not files and attempts.first_ending[later - 1] >= 0:
+        return True
+    earlier, step = int(before[-1]), int(began[behind[0]])
+    stride = timeline.records.stride(earlier) if timeline.records is not None else 1
+    return bool(began[earlier] < step <= last[earlier] + stride)
 
 
 def _says_that_it_begins(timeline: Timeline) -> bool:
