@@ -112,9 +112,12 @@ def _gap(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def _is_one_job(timeline: Timeline, start: int, end: int, files: bool) -> bool:
-    """Whether the attempts on the two sides of a gap from `start` to `end` (ns) are one job's by what they say: the step numbers go on behind it
-    from a step that the attempt before it had reached. In one file a logged end is enough: somebody ended that attempt
-    and started the next. Such a gap is an outage, and what it cost is said without a doubt."""
+    """Whether the attempts on the two sides of a gap from `start` to `end` (ns) are one job's by what they say.
+
+    They are if the step numbers go on behind it from a step that the attempt before it had reached. In one file a
+    logged end is enough: somebody ended that attempt and started the next. Such a gap is an outage, and what it cost
+    is said without a doubt.
+    """
     attempts = timeline.attempts
     began, last = first_and_last_steps(timeline)
     later = max(int(np.searchsorted(attempts.begin, end, side="right")) - 1, 0)
