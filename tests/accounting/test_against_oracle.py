@@ -130,6 +130,7 @@ def agree_by_attempt(lines: Lines, question: dict[str, Any]) -> None:
     assert table.downtime.tolist() == expected.down
     assert table.restart.tolist() == expected.restart
     assert table.until_up(Category.QUEUED).tolist() == expected.queued
+    assert expected.taken_back is None or table.taken_back.tolist() == expected.taken_back
 
 
 def agree(lines: Lines, question: dict[str, Any]) -> None:

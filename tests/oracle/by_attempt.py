@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from .amounts import Books, painting
+from .ends import beginnings
 from .job import Job
-from .training import UNDETERMINED, Training
+from .training import UNDETERMINED, WASTED, Training
 
 DOWN = {"infrastructure_recovery_from_disruption", UNDETERMINED, "stopped"}
 STARTING = {
@@ -26,6 +27,8 @@ class Costs:
     down: list[int]
     restart: list[int]
     queued: list[int]
+    taken_back: list[int] | None
+    """Training that the end of each attempt took back; None for checkpoint logs."""
 
 
 def costs(job: Job) -> Costs:
@@ -33,7 +36,7 @@ def costs(job: Job) -> Costs:
     training, canvas = painting(job)
     trained, left = trained_between(job, training)
     up = [attempt.up for attempt in job.attempts]
-    found = Costs([{} for _ in up], *([0] * job.last for _ in range(3)))
+    found = Costs([{} for _ in up], *([0] * job.last for _ in range(3)), charged(job, training, canvas))
     cuts = sorted({*left, *up, *trained})
     for start, end, owner in canvas.cells():
         if not isinstance(owner, str):
@@ -50,6 +53,56 @@ def costs(job: Job) -> Costs:
                 )
     add_kept(job, training, canvas.totals(), found)
     return found
+
+
+def charged(job: Job, training: Training, canvas: Canvas) -> list[int] | None:
+    """Wasted time by the attempt whose end took it back, each step of each span looked at alone. What is wasted behind
+    an attempt's spans belongs to its last step."""
+    if not job.is_step_log:
+        return None
+    began = began_at(job)
+    spans = dict(stepwise(began, training))
+    cuts = sorted({*(attempt.begin for attempt in job.attempts), *(at for own in spans.values() for at, _ in own)})
+    lost = [0] * len(job.attempts)
+    for start, end, owner in canvas.cells():
+        for at, stop in pieces(start, end, cuts) if owner == WASTED else ():
+            index = max(i for i, attempt in enumerate(job.attempts) if attempt.begin <= at or i == 0)
+            kept = sum(int(s.kept) for s in training.spans if s.attempt == index and s.role == "plain")
+            number = next((step for begun, step in reversed(spans.get(index, [])) if begun <= at), began[index] or 0)
+            charge = taker(index, max(number, (began[index] or 0) + kept), began)
+            if charge is not None:
+                lost[charge] += stop - at
+    return lost
+
+
+def began_at(job: Job) -> list[int | None]:
+    """The step at which each attempt began; None for those that show none."""
+    if job.step_ends:
+        return [None if one is None else one.step for one in beginnings(job.attempts)]
+    return [attempt.steps[0].number if attempt.steps else None for attempt in job.attempts]
+
+
+def stepwise(began: list[int | None], training: Training) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """By attempt: when each of its steps began and its number, in proportion between two records, and where the last
+    record stands."""
+    for index, first in enumerate(began):
+        found: list[tuple[int, int]] = []
+        number, end = first or 0, None
+        for span in (one for one in training.spans if one.attempt == index and one.role == "plain"):
+            steps = int(span.steps)
+            found += [(span.start + span.gross * step // steps, number + step) for step in range(steps)]
+            number, end = number + steps, span.end
+        yield index, found if end is None else [*found, (end, number)]
+
+
+def taker(index: int, number: int, began: list[int | None]) -> int | None:
+    """The attempt whose end took a step back: the one before the first later attempt that began at or below it; else
+    its own. Chosen: if none stepped after it, no end did."""
+    stepping = [later for later, first in enumerate(began) if first is not None and later >= index]
+    for before, later in pairwise(stepping):
+        if (began[later] or 0) <= number:
+            return before
+    return index if stepping[1:] else None
 
 
 def trained_between(job: Job, training: Training) -> tuple[list[int], list[int]]:
