@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from .amounts import Books, painting
+from .canvas import Canvas
 from .ends import beginnings
 from .job import Job
 from .training import UNDETERMINED, WASTED, Training
