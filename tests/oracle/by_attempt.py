@@ -37,7 +37,8 @@ def costs(job: Job) -> Costs:
     training, canvas = painting(job)
     trained, left = trained_between(job, training)
     up = [attempt.up for attempt in job.attempts]
-    found = Costs([{} for _ in up], *([0] * job.last for _ in range(3)), charged(job, training, canvas))
+    down, restart, queued = ([0] * job.last for _ in range(3))
+    found = Costs([{} for _ in up], down, restart, queued, charged(job, training, canvas))
     cuts = sorted({*left, *up, *trained})
     for start, end, owner in canvas.cells():
         if not isinstance(owner, str):
