@@ -47,9 +47,9 @@ def costs(job: Job) -> Costs:
             row = found.rows[owner_of(at, trained, up, left)]
             row[owner] = row.get(owner, 0) + stop - at
             for passage in range(job.last):
-                down = left[passage] <= at < up[passage + 1]
-                found.down[passage] += (stop - at) * (down and owner in DOWN)
-                found.queued[passage] += (stop - at) * (down and owner == "queued")
+                behind = left[passage] <= at < up[passage + 1]
+                found.down[passage] += (stop - at) * (behind and owner in DOWN)
+                found.queued[passage] += (stop - at) * (behind and owner == "queued")
                 found.restart[passage] += (stop - at) * (
                     left[passage] <= at < trained[passage + 1] and owner in STARTING
                 )
