@@ -115,8 +115,8 @@ def trained_between(job: Job, training: Training) -> tuple[list[int], list[int]]
     for index, attempt in enumerate(job.attempts):
         own = [span for span in training.spans if span.attempt == index]
         begun, ends = [span.start for span in own], [span.end for span in own]
-        if attempt.steps:
-            begun.append(attempt.steps[0].time)
+        if attempt.steps and not (job.step_ends and own):
+            begun.append(attempt.steps[-1 if job.step_ends else 0].time)
             ends.append(attempt.steps[-1].time)
         ends += [last[index] for last in (training.wasted_end, training.credited_end) if index in last]
         trained.append(min(begun, default=attempt.up))
