@@ -9,6 +9,7 @@ a command that writes no JSON.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Struct
@@ -113,6 +114,8 @@ class Optional(Struct, frozen=True):
     """JSON leaves the field out where it is None."""
 
 
+Exact = Annotated[Fraction, Through(float, float)]
+"""A fraction; JSON has the nearest number."""
 Instant = Annotated[int, InstantText()]
 """ns since 1970 UTC; JSON has text."""
 Count = Annotated[int, Least(0)]

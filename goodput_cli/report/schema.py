@@ -13,7 +13,7 @@ import msgspec
 
 from goodput_cli.analysis.advice.answer import AdviceAnswer
 from goodput_cli.analysis.check import CheckReport
-from goodput_cli.analysis.compare.answer import CompareAnswer
+from goodput_cli.analysis.compare.compare import CompareAnswer
 from goodput_cli.analysis.disruptions.sheet import DisruptionsAnswer
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer
 from goodput_cli.analysis.jobs import JobList

@@ -11,7 +11,6 @@ from hypothesis import given
 
 from goodput_cli.analysis.compare.compare import Side, compare_sides
 from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
-from goodput_cli.analysis.compare.sheet import compare_sheet
 from goodput_cli.analysis.compare.thresholds import parse_change
 from goodput_cli.analysis.goodput.thresholds import evaluate, parse_threshold
 from goodput_cli.analysis.measures import MEASURES, value_of
@@ -97,7 +96,7 @@ def test_a_name_measures_the_same_in_one_log_and_in_a_comparison(lines: list[str
 def test_every_format_can_be_written(one: list[str], two: list[str]) -> None:
     sides = summaries(one, two)
     if sides is not None:
-        sheet = compare_sheet(compare_sides(sides[0], sides[1:], [parse_change("goodput:-2pp")]))
+        sheet = compare_sides(sides[0], sides[1:], [parse_change("goodput:-2pp")]).sheet()
         for name in ("table", "json", "csv", "markdown"):
             assert load_sheet_renderer(name)(sheet, Page())
 

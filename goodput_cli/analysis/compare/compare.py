@@ -7,9 +7,14 @@ shares: what each category gave or took, in percentage points. Everything is exa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from operator import attrgetter
+from typing import Annotated, Literal
 
+from msgspec import Meta
+
+from goodput_cli.analysis.answers import Diagnostics, ThresholdPart
 from goodput_cli.analysis.compare.thresholds import beside_noise, compared_values, judge
 from goodput_cli.analysis.compare.work import WorkTime, work_time
 from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
@@ -17,28 +22,88 @@ from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.analysis.threshold import Expression, Threshold
+from goodput_cli.analysis.written import Count, Exact, FromOne, Instant, Key, Through, written, written_after
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 from goodput_cli.vocabulary.option import declared
 
+UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}
 _LABELLED = frozenset(category.id for category in Category if category.row.has_labels)
 _COMPARED = tuple(category.id for category in Category if category not in NOT_BADPUT and not category.row.has_labels)
 
 
+@written("side_window", "the window of the question")
+@dataclass(frozen=True)
+class SideWindow:
+    """The window of a side."""
+
+    start_ns: Instant
+    end_ns: Instant
+    ns: FromOne
+    excluded_ns: Count
+
+
+@written("side_goodput")
+@dataclass(frozen=True)
+class SideGoodput:
+    """Goodput of a side."""
+
+    ns: int
+    percent: Exact
+    """of the window without exclusions"""
+
+
+@written("side_reference", "the reference step time in use")
+@dataclass(frozen=True)
+class SideReference:
+    """The reference step time of a side."""
+
+    step_time_seconds: float | None
+    origin: Literal["given", "auto"] | None
+
+
+@written("compared_side", without=("summary",))
 @dataclass(frozen=True)
 class Side:
     """One side of a comparison."""
 
     name: str
-    """What people call it here, no two alike."""
+    """what the report calls it: the job's name, or more where that does not tell the sides apart"""
     source: str
-    """Where it was read, as it was named."""
+    """as it was named"""
     saved: bool
-    """Whether it is the saved answer of an analysis."""
+    """whether it is an answer that analyze had saved"""
     run: str | None
-    """Of a job name that was used several times, as asked for."""
+    """the run that was asked for"""
     summary: Summary
     """Its numbers."""
+
+    @property
+    @written_after("name")
+    def job(self) -> str:
+        return self.summary.job
+
+    @property
+    @written_after("run")
+    def window(self) -> SideWindow:
+        window = self.summary.window
+        return SideWindow(window.start_ns, window.end_ns, window.ns, window.excluded_ns)
+
+    @property
+    @written_after("window")
+    def goodput(self) -> SideGoodput:
+        return SideGoodput(self.goodput_ns, self.percent)
+
+    @property
+    @written_after("goodput")
+    def reference(self) -> SideReference:
+        return SideReference(self.summary.reference_seconds, self.summary.origin)
+
+    @property
+    @written_after("reference")
+    def method(self) -> Method | None:
+        """how the accounting was made; null: the saved answer does not say"""
+        return self.summary.method
 
     @property
     def goodput_ns(self) -> int:
@@ -52,75 +117,107 @@ class Side:
         return percent_of(self.summary, self.goodput_ns)
 
 
+@written("waterfall_step")
 @dataclass(frozen=True)
 class Contribution:
-    """One kind of badput on both sides."""
+    """One kind of badput on both sides; None where a side does not record it."""
 
     category: str
-    """Name of the category."""
     label: str | None
-    """Of `custom_badput_events`; None for every other category."""
+    """of custom events"""
     baseline_ns: int | None
-    """None where the baseline does not record it."""
+    """null: not recorded in the baseline"""
     ns: int | None
-    """None where the side does not record it."""
-    points: Fraction | None
-    """What its change gave to goodput (+) or took from it (-), in percentage points; None where a side does not record
-    it: then nobody knows."""
+    """null: not recorded in this side"""
+    baseline_percent: Exact | None
+    """of the baseline's window without exclusions"""
+    percent: Exact | None
+    """of this side's window without exclusions"""
+    points: Exact | None
+    """what the change gave to goodput (+) or took from it (-), in percentage points; null: one side does not record
+    it"""
+    seconds: Exact | None
+    """the same of this side's window"""
+
+    @property
+    def taken(self) -> Fraction:
+        """The same in points, where a side that does not record it has none."""
+        return (self.baseline_percent or Fraction(0)) - (self.percent or Fraction(0))
 
 
 _MOST_PERCENT = 10**12
 """A change of more is a change from nothing."""
 
 
+@written("compared_fact")
 @dataclass(frozen=True)
 class Change:
     """A measure on both sides, in the unit of its dimension."""
 
-    measure: Measure[Summary]
-    """What is measured, and in which unit."""
-    baseline: Fraction | None
-    """On the baseline; None where the measure is not known there."""
-    value: Fraction | None
-    """On the other side; None where the measure is not known there."""
+    measure: Annotated[Measure[Summary], Key("name"), Through(attrgetter("name"), str)]
+    """as in --fail-if"""
+    baseline: Exact | None
+    """null: not recorded, or no disruption to average over"""
+    value: Exact | None
+    """null: not recorded, or no disruption to average over"""
 
     @property
-    def change(self) -> Fraction | None:
+    @written_after("measure")
+    def unit(self) -> Literal["s", "%", ""]:
+        """of baseline, value and change (a change in % is in percentage points)"""
+        return UNITS[self.measure.dimension]
+
+    @property
+    @written_after("value")
+    def change(self) -> Exact | None:
+        """value - baseline; null where one is"""
         return None if self.baseline is None or self.value is None else self.value - self.baseline
 
     @property
-    def percent(self) -> Fraction | None:
-        """The change in percent of the baseline; None where that is 0 or next to nothing, or a side is not known."""
+    @written_after("change")
+    def percent(self) -> Annotated[Exact | None, Key("change_percent")]:
+        """of the baseline's value; null where that is 0 or one is null"""  # or next to nothing
         if self.change is None or not self.baseline:
             return None
         percent = 100 * self.change / abs(self.baseline)
         return percent if abs(percent) < _MOST_PERCENT else None
 
 
-@dataclass(frozen=True)
+@written("compared_pair", without=("baseline", "side", "thresholds"))
+@dataclass(frozen=True, kw_only=True)
 class Pair:
     """One side against the baseline."""
 
+    number: Annotated[FromOne, Key("side")]
+    """place in sides, from 0"""
     baseline: Side
     """What it is compared with."""
     side: Side
     """What is compared."""
-    points: Fraction
-    """What goodput rose (+) or fell (-) by, in percentage points."""
-    contributions: tuple[Contribution, ...]
-    """The largest change first, those that one side does not record last."""
-    one_sided: Fraction
-    """What the latter make together, in points: the contributions and it add up to `points` exactly."""
-    changes: tuple[Change, ...]
-    """Every measure but the shares of categories."""
+    work: WorkTime | None
+    """time for the same work; null: a side kept no steps"""
+    points: Annotated[Exact, Key("goodput_points")]
+    """what goodput rose (+) or fell (-) by, in percentage points"""
+    contributions: Annotated[tuple[Contribution, ...], Key("waterfall")]
+    """every kind of badput that one of the two has or alone records, the largest change first, those that one side
+    does not record last"""
+    one_sided: Annotated[Exact, Key("one_sided_points")]
+    """what the categories that only one side records make together; with all points of the waterfall it is
+    goodput_points"""
+    changes: Annotated[tuple[Change, ...], Key("facts")]
+    """what else there is to compare"""  # every measure but the shares of categories
     thresholds: tuple[Threshold, ...]
     """Judged on this pair."""
-    work: WorkTime | None = None
-    """What a kept step took on both; None where a side kept none."""
+
+    @property
+    @written_after("points")
+    def goodput_seconds(self) -> Exact:
+        """the same of this side's window"""
+        return self.worth_ns(self.points) / 10**9
 
     def worth_ns(self, points: Fraction) -> Fraction:
         """Points as time (ns) of this side's window."""
-        return points * self.side.summary.window.counted_ns / 100
+        return _worth_ns(points, self.side.summary)
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,7 +246,46 @@ class Comparison(Answered):
     def sheet(self) -> Sheet:
         from goodput_cli.analysis.compare.sheet import compare_sheet
 
-        return compare_sheet(self)
+        return replace(compare_sheet(self), answer=lambda: compare_answer(self))
+
+
+@written("change_threshold", "a threshold on the change from the baseline to a side")
+@dataclass(frozen=True, kw_only=True)
+class ChangeThreshold(ThresholdPart):
+    """A threshold on a change."""
+
+    side: FromOne
+    """place in sides, from 0"""
+
+
+@written(
+    "compare_answer",
+    "goodput compare --format json: runs side by side, every other side against the baseline",
+    kind="comparison",
+)
+@dataclass(frozen=True, kw_only=True)
+class CompareAnswer:
+    """goodput compare --format json: runs side by side, every other side against the baseline"""
+
+    sides: Annotated[Sequence[Side], Meta(min_length=2)]
+    """the baseline, then the others in the order given"""
+    comparisons: Annotated[Sequence[Pair], Meta(min_length=1)]
+    thresholds: Sequence[ChangeThreshold]
+    diagnostics: Diagnostics
+
+
+def compare_answer(comparison: Comparison) -> CompareAnswer:
+    """The whole comparison."""
+    return CompareAnswer(
+        sides=comparison.sides,
+        comparisons=comparison.pairs,
+        thresholds=[
+            ChangeThreshold(side=pair.number, **asdict(threshold), verdict=threshold.verdict)
+            for pair in comparison.pairs
+            for threshold in pair.thresholds
+        ],
+        diagnostics=comparison.diagnostics,
+    )
 
 
 def compare_sides(
@@ -157,22 +293,25 @@ def compare_sides(
 ) -> Comparison:
     """Every other side against the baseline, and the expressions judged on each. baselines: further ones, which show
     what a run of this kind usually takes."""
-    pairs = tuple(_pair(baseline, side, expressions, baselines) for side in others)
+    pairs = tuple(_pair(number, baseline, side, expressions, baselines) for number, side in enumerate(others, 1))
     of_sides = [diagnostic for side in (baseline, *baselines, *others) for diagnostic in side.summary.diagnostics]
     mixed = [diagnostic for side in (*baselines, *others) for diagnostic in _methods_differ(baseline, side)]
     return Comparison(baseline, pairs, tuple(dict.fromkeys([*mixed, *of_sides])), tuple(baselines))
 
 
-def _pair(baseline: Side, side: Side, expressions: Sequence[Expression], baselines: Sequence[Side]) -> Pair:
+def _pair(
+    number: int, baseline: Side, side: Side, expressions: Sequence[Expression], baselines: Sequence[Side]
+) -> Pair:
     before, after = baseline.summary, side.summary
     work = work_time(before, after, [one.summary for one in baselines])
-    contributions = sorted(_contributions(before, after), key=lambda row: _by_size(row, before, after))
+    contributions = sorted(_contributions(before, after), key=_by_size)
     return Pair(
+        number=number,
         baseline=baseline,
         side=side,
         points=side.percent - baseline.percent,
         contributions=tuple(contributions),
-        one_sided=sum((_taken(row, before, after) for row in contributions if row.points is None), Fraction(0)),
+        one_sided=sum((row.taken for row in contributions if row.points is None), Fraction(0)),
         changes=tuple(_change(fact, before, after, work) for fact in FACTS),
         thresholds=tuple(
             beside_noise(judge(expression, before, after, work), expression, work) for expression in expressions
@@ -192,22 +331,22 @@ def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:
     labels = sorted({key for side in (before, after) for key in side.badput if key[0] in _LABELLED}, key=str)
     for category, label in [*((name, None) for name in _COMPARED), *labels]:
         baseline_ns, ns = (amount_ns(side, category, label) for side in (before, after))
-        if baseline_ns is None or ns is None:
-            if baseline_ns is not None or ns is not None:
-                yield Contribution(category, label, baseline_ns, ns, None)
+        was = None if baseline_ns is None else percent_of(before, baseline_ns)
+        now = None if ns is None else percent_of(after, ns)
+        if was is None or now is None:
+            if was is not None or now is not None:
+                yield Contribution(category, label, baseline_ns, ns, was, now, None, None)
         elif baseline_ns or ns:
-            points = percent_of(before, baseline_ns) - percent_of(after, ns)
-            yield Contribution(category, label, baseline_ns, ns, points)
+            seconds = _worth_ns(was - now, after) / 10**9
+            yield Contribution(category, label, baseline_ns, ns, was, now, was - now, seconds)
 
 
-def _taken(row: Contribution, before: Summary, after: Summary) -> Fraction:
-    """What the time that only one side records makes in points."""
-    return percent_of(before, row.baseline_ns or 0) - percent_of(after, row.ns or 0)
+def _worth_ns(points: Fraction, side: Summary) -> Fraction:
+    return points * side.window.counted_ns / 100
 
 
-def _by_size(row: Contribution, before: Summary, after: Summary) -> tuple[bool, Fraction, int, str]:
-    size = abs(_taken(row, before, after))
-    return row.points is None, -size, CATEGORIES.index(row.category), row.label or ""
+def _by_size(row: Contribution) -> tuple[bool, Fraction, int, str]:
+    return row.points is None, -abs(row.taken), CATEGORIES.index(row.category), row.label or ""
 
 
 def _methods_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.compare.work import LEAST_PERCENT as NOISE_PERCENT
 from goodput_cli.analysis.compare.work import Range, WorkTime, is_rare
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
-from goodput_cli.analysis.measures import percent_of
 from goodput_cli.analysis.sheet import Card
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.vocabulary.categories import short_title
@@ -381,18 +380,6 @@ def auto_cautions(comparison: Comparison) -> Iterator[str]:
                 f"warning: thresholds are judged by a reference step time that {side_name(side)} itself gave; pin it "
                 f"with --reference-step-time {exact(seconds)}"
             )
-
-
-UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}
-
-
-def shares(pair: Pair, one: Contribution) -> tuple[Fraction | None, Fraction | None]:
-    """What a contribution takes of each side's window, in percent; None where it is not recorded."""
-    before, after = pair.baseline.summary, pair.side.summary
-    return (
-        None if one.baseline_ns is None else percent_of(before, one.baseline_ns),
-        None if one.ns is None else percent_of(after, one.ns),
-    )
 
 
 def float_or_none(value: Fraction | None) -> float | None:

@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.compare.phrases import (
-    UNITS,
     card,
     contribution_name,
     fact_is_better,
@@ -24,7 +23,6 @@ from goodput_cli.analysis.compare.phrases import (
     limit_text,
     moved_lines,
     one_sided_lines,
-    shares,
     side_name,
     threshold_value,
     verdict,
@@ -111,7 +109,6 @@ def compare_sheet(comparison: Comparison) -> Sheet:
         chart=change_chart(comparison.pairs[0]),
         card=card(comparison),
         sections=tuple(part for pair in comparison.pairs for part in _parts(pair)),
-        answer=lambda: _answer(comparison),
         published=lambda: _published(comparison),
     )
 
@@ -172,12 +169,6 @@ def _summary(pair: Pair) -> Iterator[str]:
     yield from length_line(pair)
 
 
-def _answer(comparison: Comparison) -> object:
-    from goodput_cli.analysis.compare.answer import compare_answer
-
-    return compare_answer(comparison)
-
-
 def _overview(comparison: Comparison) -> Iterator[tuple[Cell, ...]]:
     for side in comparison.sides:
         window, share = side.summary.window, float(side.percent)
@@ -231,12 +222,12 @@ def _waterfall_rows(pair: Pair) -> Iterator[tuple[str, Fraction | None, Fraction
     one_sided = [one for one in pair.contributions if one.points is None]
     for one in pair.contributions:
         if one.points:
-            yield full_name(one.category, one.label), one.points, *shares(pair, one)
+            yield full_name(one.category, one.label), one.points, one.baseline_percent, one.percent
     if any(one.baseline_ns or one.ns for one in one_sided):
         yield ONE_SIDED, pair.one_sided, None, None
     for one in one_sided:
         if one.baseline_ns or one.ns:
-            yield f"- {full_name(one.category, one.label)}", None, *shares(pair, one)
+            yield f"- {full_name(one.category, one.label)}", None, one.baseline_percent, one.percent
 
 
 def _bars(points: Fraction | None, widest: Fraction) -> tuple[float | None, float | None]:
@@ -316,7 +307,7 @@ def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
     yield name, "category", "one_sided", None, "s", None, None, None, float(pair.one_sided), None, None
     for fact in pair.changes:
         values = float_or_none(fact.baseline), float_or_none(fact.value), float_or_none(fact.change)
-        yield name, "fact", fact.measure.name, None, UNITS[fact.measure.dimension], *values, None, None, None
+        yield name, "fact", fact.measure.name, None, fact.unit, *values, None, None, None
     for threshold in pair.thresholds:
         limits = threshold.value, None, threshold.limit, threshold.verdict
         yield name, "threshold", threshold.expression, None, threshold.unit, None, None, *limits

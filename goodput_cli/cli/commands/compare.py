@@ -66,7 +66,6 @@ def compare(
     named = (*line.sources, *(one for one in dict.fromkeys(sides.baseline) if one not in line.sources))
     session = open_sheet_session(replace(line, sources=named), job_name, offers=("chart", "published"))
     from goodput_cli.analysis.compare.phrases import auto_cautions, threshold_lines
-    from goodput_cli.analysis.compare.sheet import compare_sheet
     from goodput_cli.api.compare import compare as compare_sides
 
     with session.reading() as reading:
@@ -75,7 +74,7 @@ def compare(
             session.sources, job_name=job_name, run=run, baseline=sides.baseline, changes=thresholds, **options
         )
     return session.finish(
-        compare_sheet(comparison),
+        comparison.sheet(),
         comparison.diagnostics,
         thresholds=comparison.thresholds,
         threshold_lines=lambda with_passes: threshold_lines(comparison, with_passes=with_passes),
