@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting import claims
@@ -273,7 +273,7 @@ def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
 def _account(job: _Job, rules: Rules) -> Timeline:
     """The chapters of accounting.md, one after the other."""
     table, attempts, endings = job.table, job.attempts, job.endings
-    rules = structs.replace(rules, exclusions=(*rules.exclusions, *claims.clock_steps(table)))
+    rules = replace(rules, exclusions=(*rules.exclusions, *claims.clock_steps(table)))
     sign_of_life = last_signs_of_life(table, attempts)
     progress = find_progress(table, attempts, endings, rules, sign_of_life)
     training = progress.training

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from msgspec import Struct
-
 from goodput_cli.vocabulary.option import bounded, option
 from goodput_cli.vocabulary.text import exact
 
@@ -73,7 +71,8 @@ class Method:
     )
 
 
-class Rules(Struct, frozen=True):
+@dataclass(frozen=True)
+class Rules:
     """What the accounting of one job goes by."""
 
     method: Method = Method()

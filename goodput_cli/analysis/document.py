@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from msgspec import Struct
-
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
@@ -46,7 +44,8 @@ class Document(Protocol):
         """The whole answer as JSON writes it. `UsageError` where it is a part of an answer only."""
 
 
-class Headline(Struct, frozen=True):
+@dataclass(frozen=True)
+class Headline:
     """What the answer is about, and the answer in a line."""
 
     subject: str
@@ -71,13 +70,15 @@ class Headline(Struct, frozen=True):
     """Why the value may be that of another job."""
 
 
-class Gates(Struct, frozen=True):
+@dataclass(frozen=True)
+class Gates:
     """The thresholds, with their verdicts."""
 
     thresholds: tuple[Threshold, ...]
 
 
-class Losses(Struct, frozen=True):
+@dataclass(frozen=True)
+class Losses:
     """What was lost, what cost most and what to do."""
 
     counted_ns: int
@@ -101,7 +102,8 @@ class Losses(Struct, frozen=True):
         return sum(row.ns for row in self.badput)
 
 
-class Picture(Struct, frozen=True):
+@dataclass(frozen=True)
+class Picture:
     """The window in one line. A format says how many cells it has room for."""
 
     start_ns: int
@@ -110,7 +112,8 @@ class Picture(Struct, frozen=True):
     """From a number of cells, at most, to the strip."""
 
 
-class LedgerRow(Struct, frozen=True):
+@dataclass(frozen=True)
+class LedgerRow:
     """Time in one category, as people read it."""
 
     category: str
@@ -126,7 +129,8 @@ class LedgerRow(Struct, frozen=True):
     is_goodput: bool = False
 
 
-class Ledger(Struct, frozen=True):
+@dataclass(frozen=True)
+class Ledger:
     """Where the time went: rows that add up to the window."""
 
     rows: tuple[LedgerRow, ...]
@@ -134,13 +138,15 @@ class Ledger(Struct, frozen=True):
     total_ns: int
 
 
-class Facts(Struct, frozen=True):
+@dataclass(frozen=True)
+class Facts:
     """Names, and a few words on each."""
 
     rows: tuple[tuple[str, str], ...]
 
 
-class Line(Struct, frozen=True):
+@dataclass(frozen=True)
+class Line:
     """A sentence, with names of ours behind it where it lists some."""
 
     sentence: str
@@ -148,7 +154,8 @@ class Line(Struct, frozen=True):
     """Of categories."""
 
 
-class Curve(Struct, frozen=True):
+@dataclass(frozen=True)
+class Curve:
     """How a share went, as a line of small bars."""
 
     head: str
@@ -159,13 +166,15 @@ class Curve(Struct, frozen=True):
     last: str
 
 
-class Curves(Struct, frozen=True):
+@dataclass(frozen=True)
+class Curves:
     """Several of them."""
 
     rows: tuple[Curve, ...]
 
 
-class Pairs(Struct, frozen=True):
+@dataclass(frozen=True)
+class Pairs:
     """A table of names and values, which Markdown folds."""
 
     title: str
@@ -174,7 +183,8 @@ class Pairs(Struct, frozen=True):
     rows: tuple[tuple[str, str], ...]
 
 
-class Details(Struct, frozen=True):
+@dataclass(frozen=True)
+class Details:
     """A table that a reader unfolds. A terminal has a command for it instead."""
 
     what: str
@@ -185,7 +195,8 @@ class Details(Struct, frozen=True):
     """Makes the table where it is shown."""
 
 
-class Findings(Struct, frozen=True):
+@dataclass(frozen=True)
+class Findings:
     """Diagnostics of the log. On a terminal they go to standard error."""
 
     diagnostics: tuple[Diagnostic, ...]

@@ -9,23 +9,24 @@ a command that writes no JSON.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, TypeVar
-
-from msgspec import Struct
 
 Class = TypeVar("Class", bound=type)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-class Seconds(Struct, frozen=True):
+@dataclass(frozen=True)
+class Seconds:
     """ns that JSON has in seconds: `lost_ns` as `lost_seconds`, `ns` as `seconds`."""
 
     least: int | None = None
     """What no value is below."""
 
 
-class Both(Struct, frozen=True):
+@dataclass(frozen=True)
+class Both:
     """ns that JSON has in seconds and in ns: `lost_ns` as `lost_seconds` and `lost_ns`."""
 
     ns: str = ""
@@ -34,54 +35,63 @@ class Both(Struct, frozen=True):
     """What no number of ns is below."""
 
 
-class Percent(Struct, frozen=True):
+@dataclass(frozen=True)
+class Percent:
     """A share, exact or not, that JSON has in percent: `runtime` as `runtime_percent`."""
 
 
-class InstantText(Struct, frozen=True):
+@dataclass(frozen=True)
+class InstantText:
     """ns since 1970 UTC that JSON has as text, in ISO 8601: `start_ns` as `start`."""
 
 
-class Least(Struct, frozen=True):
+@dataclass(frozen=True)
+class Least:
     """A number that is not below this."""
 
     value: int
     """no smaller number is written"""
 
 
-class Key(Struct, frozen=True):
+@dataclass(frozen=True)
+class Key:
     """The field's name in JSON, where that is another one."""
 
     name: str
     """the key in JSON"""
 
 
-class Pattern(Struct, frozen=True):
+@dataclass(frozen=True)
+class Pattern:
     """Text that fits a pattern."""
 
     pattern: str
     """regular expression that the text fits"""
 
 
-class OneOf(Struct, frozen=True):
+@dataclass(frozen=True)
+class OneOf:
     """Texts of which the field is one."""
 
     choices: Sequence[str]
     """All that it may be."""
 
 
-class After(Struct, frozen=True):
+@dataclass(frozen=True)
+class After:
     """JSON has the field behind the one of this name."""
 
     field: str
     """name of the field behind which this one is written"""
 
 
-class Whole(Struct, frozen=True):
+@dataclass(frozen=True)
+class Whole:
     """A number that is written as an integer where it is whole."""
 
 
-class Through(Struct, frozen=True):
+@dataclass(frozen=True)
+class Through:
     """Written as something made of it, where it is not None."""
 
     made: Callable[[Any], Any]
@@ -90,7 +100,8 @@ class Through(Struct, frozen=True):
     """class of what is written; a `Pattern` or `Least` beside this one says more of it"""
 
 
-class Each(Struct, frozen=True):
+@dataclass(frozen=True)
+class Each:
     """As `Through`, of each of several."""
 
     made: Callable[[Any], Any]
@@ -99,18 +110,21 @@ class Each(Struct, frozen=True):
     """class of what is written"""
 
 
-class Nulls(Struct, frozen=True):
+@dataclass(frozen=True)
+class Nulls:
     """Where the field is None, JSON has an object of nulls. Its class is `written` with `nulls`."""
 
 
-class Unknown(Struct, frozen=True):
+@dataclass(frozen=True)
+class Unknown:
     """What such an object has for the field, in the place of null."""
 
     value: Any
     """what stands for: not known"""
 
 
-class Optional(Struct, frozen=True):
+@dataclass(frozen=True)
+class Optional:
     """JSON leaves the field out where it is None."""
 
 
@@ -124,7 +138,8 @@ Amount = Annotated[float, Least(0)]
 """A number that is not below 0."""
 
 
-class Written(Struct, frozen=True):
+@dataclass(frozen=True)
+class Written:
     """What is said of a class."""
 
     name: str

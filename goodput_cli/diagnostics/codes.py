@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, get_args
-
-from msgspec import Struct, field
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """The gravest first."""
 
 
-class Code(Struct, frozen=True):
+@dataclass(frozen=True)
+class Code:
     """What is known of a diagnostic before it occurs. The texts are sentences."""
 
     severity: Severity

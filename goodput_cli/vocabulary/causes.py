@@ -7,9 +7,8 @@ is a row here, and a row of evidence in `events/text/causes.toml`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, get_args
-
-from msgspec import Struct
 
 CauseGroup = Literal["hardware", "scheduler", "operator", "memory", "storage", "network", "data", "software", "unknown"]
 GROUPS: tuple[CauseGroup, ...] = get_args(CauseGroup)
@@ -30,7 +29,8 @@ PEER_LOST = "peer_lost"
 """What an echo says of the others; it is no cause."""
 
 
-class Cause(Struct, frozen=True):
+@dataclass(frozen=True)
+class Cause:
     """All that is declared of a cause."""
 
     code: str

@@ -73,25 +73,6 @@ def test_a_package_that_is_missing_is_a_sentence_before_any_reading(package: str
     assert not out.exists()
 
 
-def test_only_what_reads_or_writes_json_loads_msgspec(tmp_path: Path) -> None:
-    commands = ("analyze", "disruptions", "steps", "rolling", "timeline", "advise", "jobs", "check")
-    program = (
-        "import sys\nfrom goodput_cli.cli.main import run\n"
-        f"for command in {commands!r}:\n"
-        f"    run([command, {str(STEPS)!r}, '-q', '-o', command + '.csv'])\n"
-        f"run(['compare', {str(STEPS)!r}, {str(SAMPLE)!r}, '-q'])\n"
-        "assert 'msgspec' not in sys.modules\n"
-        f"run(['steps', {str(STEPS)!r}, '-q', '--format', 'json'])\n"
-        "assert 'msgspec' in sys.modules\n"
-    )
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, cwd=tmp_path, env=environment, check=False
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    assert {path.stem for path in tmp_path.glob("*.csv")} == set(commands)
-
-
 def test_version() -> None:
     done = goodput("--version")
     assert (done.returncode, done.stdout.decode()) == (0, f"goodput {version('goodput-cli')}\n")

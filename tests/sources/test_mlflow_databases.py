@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,13 @@ _TABLES = (
 pytestmark = pytest.mark.filterwarnings(  # the driver leaves the socket of a refused account to the collector
     "ignore:unclosed <socket:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """A socket that a driver left is collected here, not in the middle of another test."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module", params=["postgresql", "mysql"])

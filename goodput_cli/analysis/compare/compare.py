@@ -38,9 +38,13 @@ class SideWindow:
     """The window of a side."""
 
     start_ns: Instant
+    """when it begins"""
     end_ns: Instant
+    """when it ends"""
     ns: FromOne
+    """from its begin to its end"""
     excluded_ns: Count
+    """what of it is excluded"""
 
 
 @written("side_goodput")
@@ -49,6 +53,7 @@ class SideGoodput:
     """Goodput of a side."""
 
     ns: int
+    """productive time"""
     percent: Exact
     """of the window without exclusions"""
 
@@ -59,7 +64,9 @@ class SideReference:
     """The reference step time of a side."""
 
     step_time_seconds: float | None
+    """null: none was needed, or the saved answer does not say"""
     origin: Literal["given", "auto"] | None
+    """whether a person gave it, or it was taken from the log"""
 
 
 @written("compared_side", without=("summary",))
@@ -123,6 +130,7 @@ class Contribution:
     """One kind of badput on both sides; None where a side does not record it."""
 
     category: str
+    """its name"""
     label: str | None
     """of custom events"""
     baseline_ns: int | None

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from msgspec import Struct
-
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.written import (
     Amount,
@@ -239,7 +237,8 @@ class About:
     """Rows of the ledger: `step_stall`, `custom_badput_events:EVAL_STEP`."""
 
 
-class Candidate(Struct, frozen=True):
+@dataclass(frozen=True)
+class Candidate:
     """What a finder saw, before it is put against the window."""
 
     code: str

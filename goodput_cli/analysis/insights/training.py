@@ -6,10 +6,10 @@ Categories with more than their usual share of the window, and what the log leav
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import structs
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, distinct, of_kind
@@ -227,7 +227,7 @@ def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Candidate
     options = _OPTIONS[code] if code in _OPTIONS else ("--category", max(rows, key=lambda row: row.ns).category)
     found = _found(analysis, code, ns, text + inferred * ", start-up included",
                    segments, rows, options, count)  # fmt: skip
-    return structs.replace(found, advice=_to_date_ends(analysis)) if code == "undetermined" else found
+    return replace(found, advice=_to_date_ends(analysis)) if code == "undetermined" else found
 
 
 def _to_date_ends(analysis: Analysis) -> str:
