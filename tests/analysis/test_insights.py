@@ -18,6 +18,8 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
+from loggen.scenario import Scenario
+from loggen.write import write_log
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs
 from tests.support.accounts import account, insights
@@ -110,6 +112,19 @@ def test_how_often_to_save_is_what_advise_says() -> None:
     interval = goodput_cli.advise(NIGHT).interval
     assert interval.verdict == "change"
     assert found.advice == f"save about every {interval.every_steps} steps"
+
+
+@pytest.mark.parametrize(("lines", "said"), [(4500, True), (7500, False)])
+def test_of_very_many_attempts_only_advise_says_how_often_to_save(tmp_path: Path, lines: int, said: bool) -> None:
+    """To weigh thousands of lives takes longer than to account for them."""
+    log = tmp_path / "many.jsonl"
+    with log.open("wb") as stream:
+        write_log(Scenario(seed=7, disruption_every=10, save_every=5, lines=lines), stream)
+    analysis = goodput_cli.analyze(log)
+    assert (len(analysis.timeline.attempts) <= 300) is said
+    (found,) = (one for one in analysis.insights if one.code == "frequent_saves")
+    assert found.advice.startswith("save about every" if said else "see whether to save less often")
+    assert "goodput advise" in found.command_line()
 
 
 def test_commands_are_those_that_were_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, get_args
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
-from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
+from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice, with_one_run
 from goodput_cli.analysis.advice.levers import LeverInputs, bound, judged_levers, levers
 from goodput_cli.analysis.advice.lives import record_of
 from goodput_cli.analysis.advice.record import FAILURES, JobRecord, Kind
@@ -101,7 +101,7 @@ def advise(record: JobRecord, options: Options = Options(), others: Mapping[Deat
     """others: the records for each assumed moment of death, where none was logged."""
     exposure = exposure_of(record, options.mtbf)
     fidelity = check_replay(record)
-    interval = interval_advice(record, exposure)
+    interval = with_one_run(interval_advice(record, exposure))
     question = LeverInputs(record, exposure, interval, fidelity.ok, options.spare_ns)
     plan = options.plan
     return Advice(

@@ -77,7 +77,7 @@ class Interval:
 
 
 def interval_advice(record: JobRecord, exposure: Exposure) -> Interval:
-    """How often to save."""
+    """How often to save; `with_one_run` adds what a single run may come to."""
     refused = _refused(record)
     if refused is not None:
         costs = _if_cost(record, exposure) if refused[0] == "save_cost_unknown" else ()
@@ -94,6 +94,16 @@ def interval_advice(record: JobRecord, exposure: Exposure) -> Interval:
     if not exposure.failures and exposure.mtbf_given is None:
         return _bound_only(record, exposure, curve, today, shown)
     return _chosen(record, exposure, curve, today, optimal, shown)
+
+
+def with_one_run(interval: Interval) -> Interval:
+    """The same with the range of a single run beside each average: thousands of runs are drawn, life by life."""
+    advice, today = interval.advice, interval.today
+    if today is None or advice.today_percent is None:
+        return interval
+    every = advice.every_steps
+    chosen = None if every is None else one_run(Curve(today.exposure, [every], today.saving))
+    return replace(interval, advice=replace(advice, one_run_percent=chosen, today_one_run_percent=one_run(today)))
 
 
 def _chosen(
@@ -116,8 +126,8 @@ def _chosen(
         ci95_steps=drawn.best,
         goodput_percent=new,
         today_percent=old,
-        one_run_percent=one_run(advised),
-        today_one_run_percent=one_run(today),
+        one_run_percent=None,
+        today_one_run_percent=None,
         luck_points=recorded - old,
         gain_points=new - old,
         gain_ci95_points=drawn.gain,
@@ -160,7 +170,6 @@ def _bound_only(record: JobRecord, exposure: Exposure, curve: Curve, today: Curv
         nothing,
         ci95_steps=(drawn.best[0], None),
         today_percent=old,
-        today_one_run_percent=one_run(today),
         luck_points=recorded - old,
         formulas=shown,
     )

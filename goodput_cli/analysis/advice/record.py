@@ -6,11 +6,12 @@ what the user excluded is cut out before anything else.
 
 Cumulative sums that a replay looks up: time that grows with each step (training), and time added at a step (saves).
 
-Plain lists and `bisect`: a replay asks for one value at a time, where NumPy's overhead would be most of the work.
+Plain sequences and `bisect`: a replay asks for one value at a time, where NumPy's overhead would be most of the work.
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -61,10 +62,10 @@ def linear_total(first: I64, count: I64, amount: I64, beyond: int = 0) -> Linear
     """
     if len(first) == 0:
         return LinearTotal((0,), (0,), beyond)
-    total = [0, *np.cumsum(amount).tolist()]
+    total = _looked_up(np.append(0, np.cumsum(amount)))
     if np.all(count == 1):
         return LinearTotal(range(int(first[0]), int(first[0]) + len(first) + 1), total, beyond)
-    return LinearTotal([*first.tolist(), int(first[-1] + count[-1])], total, beyond)
+    return LinearTotal(_looked_up(np.append(first, first[-1] + count[-1])), total, beyond)
 
 
 def sparse_linear_total(first: I64, stop: I64, amount: I64) -> LinearTotal:
@@ -75,7 +76,12 @@ def sparse_linear_total(first: I64, stop: I64, amount: I64) -> LinearTotal:
     before = np.cumsum(amount) - amount
     total = np.column_stack((before, before + amount)).ravel()
     new = np.append(at[1:] != at[:-1], True)
-    return LinearTotal(at[new].tolist(), total[new].tolist())
+    return LinearTotal(_looked_up(at[new]), _looked_up(total[new]))
+
+
+def _looked_up(column: I64) -> Sequence[int]:
+    """A column whose values are asked for one by one: quick as a list, and made without an object a value."""
+    return array("q", column.tobytes())
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ class StepTotal:
 
 def step_total(at: I64, amount: I64) -> StepTotal:
     """at: positions, rising. amount: ns."""
-    return StepTotal(at.tolist(), [0, *np.cumsum(amount).tolist()])
+    return StepTotal(_looked_up(at), _looked_up(np.append(0, np.cumsum(amount))))
 
 
 def median_share(count: I64, amount: I64, skip_first: bool) -> int | None:
@@ -118,10 +124,17 @@ def median_share(count: I64, amount: I64, skip_first: bool) -> int | None:
     total = int(weight.sum())
     if total <= 0:
         return None
+    places = [(total - 1) // 2, total // 2]
+    if np.all(count == 1):  # each step by itself, as most programs log: nothing to weigh
+        return _half_of(np.partition(amount[int(skip_first) :], places)[places])
     order = np.argsort(value, kind="stable")
     behind = np.cumsum(weight[order])
-    middle = [int(value[order[np.searchsorted(behind, place, "right")]]) for place in ((total - 1) // 2, total // 2)]
-    half, odd = divmod(sum(middle), 2)
+    return _half_of(value[order[np.searchsorted(behind, places, "right")]])
+
+
+def _half_of(pair: I64) -> int:
+    """Half of the sum of two, rounded half to even."""
+    half, odd = divmod(int(pair.sum()), 2)
     return half + (odd & half & 1)
 
 

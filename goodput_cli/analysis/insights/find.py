@@ -11,7 +11,7 @@ from goodput_cli.analysis.disruptions.costs import costs_of
 from goodput_cli.analysis.insights.failures import Failures, find_failures
 from goodput_cli.analysis.insights.hangs import find_hangs, lost_in_hangs, that_matter
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
-from goodput_cli.analysis.insights.patterns import find_periodic, find_slow_saves, periodic_insight
+from goodput_cli.analysis.insights.patterns import find_periodic, find_slow_saves, interval_advised, periodic_insight
 from goodput_cli.analysis.insights.training import (
     find_given_up,
     find_hang,
@@ -102,7 +102,7 @@ def _made(analysis: Analysis, candidate: Candidate) -> Insight:
         in_goodput_ns=candidate.in_goodput_ns,
         percent=100 * candidate.ns / analysis.window.counted_ns,
         text=candidate.text,
-        advice=candidate.advice or kind.advice,
+        advice=candidate.advice or _interval(analysis, kind) or kind.advice,
         command=(candidate.command or kind.command, *candidate.options),
         source=analysis.asked,
         start_ns=candidate.start_ns,
@@ -112,3 +112,8 @@ def _made(analysis: Analysis, candidate: Candidate) -> Insight:
         about=candidate.about,
         price=analysis.price,
     )
+
+
+def _interval(analysis: Analysis, kind: InsightKind) -> str | None:
+    """How often to save, for what that would change. Asked last: only what is shown is worth the work."""
+    return interval_advised(analysis) if kind.code in ("rare_saves", "frequent_saves") else None

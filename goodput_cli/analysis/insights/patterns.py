@@ -46,6 +46,9 @@ _OUTLIER = 5.0
 _MINUTE_NS = 60 * 10**9
 _MOST_ROWS = 5
 _HALF = 0.5
+_MOST_WEIGHED = (300, 100_000)
+"""Attempts and records of steps of a job of which an insight says how often to save: of more, to weigh the lives one by
+one takes as long and as much memory as to account for the job, and `goodput advise` is asked."""
 _TRAINED = (Category.PRODUCTIVE, Category.STALL, Category.SLOWDOWN)
 WITHIN = ", counted as goodput"
 """What is said of a cost that is no badput, since the training was kept."""
@@ -315,19 +318,22 @@ def rare_saves(analysis: Analysis, policy: SavePolicy, wasted: int, failures: in
     """wasted: training (ns) that so many failures took back."""
     window = analysis.window
     text = f"{plural(failures, 'failure')} undid training: saves are {duration_of_seconds(policy.interval)} apart"
-    return Candidate("rare_saves", wasted, text, window.start_ns, window.end_ns, failures, about=about,
-                     advice=_advised(analysis))  # fmt: skip
+    return Candidate("rare_saves", wasted, text, window.start_ns, window.end_ns, failures, about=about)
 
 
-def _advised(analysis: Analysis) -> str | None:
+def interval_advised(analysis: Analysis) -> str | None:
     """`save about every 50 steps`, the interval of `advise`; None where that would not have it changed, or cannot say:
-    no insight is surer."""
+    no insight is surer. None of very large jobs either."""
+    timeline = analysis.timeline
+    attempts, records = len(timeline.attempts), 0 if timeline.records is None else len(timeline.records.number)
+    if attempts > _MOST_WEIGHED[0] or records > _MOST_WEIGHED[1]:
+        return None
     from goodput_cli.analysis.advice.curve import exposure_of  # only where saves are too rare
     from goodput_cli.analysis.advice.interval import interval_advice
     from goodput_cli.analysis.advice.lives import record_of
 
     try:
-        record = record_of(analysis.timeline, analysis.job.name)
+        record = record_of(timeline, analysis.job.name)
     except GoodputError:
         return None
     advice = interval_advice(record, exposure_of(record, None)).advice
@@ -343,8 +349,7 @@ def frequent_saves(analysis: Analysis, policy: SavePolicy, slow: int) -> Candida
     each, apart = duration_of_seconds(policy.cost), duration_of_seconds(policy.interval)
     text = f"{plural(policy.count, 'save')} of {each}, {apart} apart"
     return Candidate("frequent_saves", ns, text, window.start_ns, window.end_ns, policy.count,
-                     about=About(categories=(Category.SAVE.id,)),
-                     advice=_advised(analysis))  # fmt: skip
+                     about=About(categories=(Category.SAVE.id,)))  # fmt: skip
 
 
 def lost_training(analysis: Analysis, policy: SavePolicy | None) -> str:
