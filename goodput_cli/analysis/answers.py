@@ -27,10 +27,9 @@ class NamedJob:
     """T1"""
 
 
-@written("measured_window", "the window of the question")
 @dataclass(frozen=True)
-class MeasuredWindow:
-    """The window of the question."""
+class Stretch:
+    """A stretch of time, with its length."""
 
     start_ns: Instant
     """start"""
@@ -42,6 +41,12 @@ class MeasuredWindow:
     def ns(self) -> Annotated[int, Seconds(least=0)]:
         """length"""
         return self.end_ns - self.start_ns
+
+
+@written("measured_window", "the window of the question")
+@dataclass(frozen=True)
+class MeasuredWindow(Stretch):
+    """The window of the question."""
 
 
 @written("diagnostic_entry")
@@ -88,12 +93,17 @@ def diagnostic_entry(one: Diagnostic) -> DiagnosticEntry:
     return DiagnosticEntry(one.code, one.severity, one.count, one.message, one.where)
 
 
+def _diagnostic(one: DiagnosticEntry) -> Diagnostic:
+    """The diagnostic that an entry of a saved answer was made of."""
+    return Diagnostic(one.code, one.severity, one.message, one.count, tuple(one.where))
+
+
 def threshold_part(one: Threshold) -> ThresholdPart:
     """A threshold as every answer has it."""
     return ThresholdPart(**asdict(one), verdict=one.verdict)
 
 
-Diagnostics = Annotated[tuple[Diagnostic, ...], Each(diagnostic_entry, DiagnosticEntry)]
+Diagnostics = Annotated[tuple[Diagnostic, ...], Each(diagnostic_entry, DiagnosticEntry, _diagnostic)]
 Thresholds = Annotated[tuple[Threshold, ...], Each(threshold_part, ThresholdPart)]
 
 

@@ -16,6 +16,7 @@ from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.rows import Disruption
+    from goodput_cli.analysis.goodput.answer import AnalysisAnswer
     from goodput_cli.analysis.results import Analysis, Elastic, Method, Saves, StepStatistics, Window
 
 
@@ -284,41 +285,62 @@ class Summary:
 
 def summary_of(analysis: Analysis) -> Summary:
     """The summary of an analysis that was made now."""
-    reliability, risk = analysis.reliability, analysis.at_risk
-    badput: dict[CategoryKey, int] = {}
-    for row in analysis.badput:
-        key = (row.category, row.label)
-        badput[key] = badput.get(key, 0) + row.ns
-    return Summary(
-        job=analysis.job.name,
-        window=analysis.window,
+    return summary_from(
+        analysis,
         goodput_ns=None if analysis.goodput_unknown else analysis.goodput.ns,
-        badput=badput,
-        not_recorded=frozenset(analysis.not_recorded),
-        overlapped_ns=sum(row.ns for row in analysis.overlapped) if analysis.overlapped else None,
-        attempts=analysis.job.attempts,
-        runs=analysis.job.runs,
-        kept_steps=analysis.job.kept_steps,
-        step_range=step_range_of(analysis.job.first_step, analysis.job.last_step),
-        disruptions=analysis.job.disruptions,
-        failures=failures_of(analysis.job.disruptions, analysis.job.ending, analysis.window, analysis.job.end_ns),
         each_disruption=DisruptionSummaries(analysis.disruptions),
+        step_blocks=Blocks(analysis),
+        progress=progress_of(analysis),
+        size=size_of(analysis),
+    )
+
+
+def summary_from(
+    answer: Analysis | AnalysisAnswer,
+    *,
+    goodput_ns: int | None,
+    each_disruption: Sequence[DisruptionSummary] | None,
+    step_blocks: Sequence[float],
+    progress: Progress | None,
+    size: Size,
+) -> Summary:
+    """The summary of an analysis, or of what was read back of one (`wire.result_of`). The keywords are what the two
+    hold in different forms."""
+    job, reliability, risk, reference = answer.job, answer.reliability, answer.at_risk, answer.reference
+    badput: dict[CategoryKey, int] = {}
+    for row in answer.badput:
+        badput[row.category, row.label] = badput.get((row.category, row.label), 0) + row.ns
+    known = reference.step_time_seconds is not None
+    return Summary(
+        job=job.name,
+        window=answer.window,
+        goodput_ns=goodput_ns,
+        badput={key: ns for key, ns in badput.items() if ns},
+        not_recorded=frozenset(answer.not_recorded),
+        overlapped_ns=sum(row.ns for row in answer.overlapped) if answer.overlapped else None,
+        attempts=job.attempts,
+        runs=job.runs,
+        kept_steps=job.kept_steps,
+        step_range=None if job.first_step is None or job.last_step is None else (job.first_step, job.last_step),
+        disruptions=job.disruptions,
+        failures=job.disruptions + (job.ending == "crashed" and answer.window.end_ns >= job.end_ns),
+        each_disruption=each_disruption,
         mtbf_seconds=None if reliability is None else reliability.mtbf_seconds,
         mean_downtime_seconds=None if reliability is None else reliability.mean_downtime_seconds,
         mean_time_to_regain_seconds=None if reliability is None else reliability.mean_time_to_regain_seconds,
         longest_unproductive_seconds=None if reliability is None else _length(reliability.longest_unproductive),
-        steps=analysis.steps,
-        step_blocks=Blocks(analysis),
-        progress=progress_of(analysis),
-        size=size_of(analysis),
-        saves=analysis.saves,
+        steps=answer.steps,
+        step_blocks=step_blocks,
+        progress=progress,
+        size=size,
+        saves=answer.saves,
         at_risk_seconds=None if risk is None else risk.ns / 1e9,
         at_risk_steps=None if risk is None else risk.steps,
-        elastic=analysis.elastic,
-        reference_seconds=analysis.reference.step_time_seconds,
-        origin=analysis.reference.origin,
-        method=analysis.method,
-        diagnostics=analysis.diagnostics,
+        elastic=answer.elastic,
+        reference_seconds=reference.step_time_seconds,
+        origin=(reference.origin or "given") if known else None,
+        method=answer.method,
+        diagnostics=answer.diagnostics,
     )
 
 
@@ -361,16 +383,6 @@ def _recorded_number(analysis: Analysis, names: Sequence[str]) -> float | None:
                 if inside and inside[len(inside) // 2] > 0:
                     return float(inside[len(inside) // 2])
     return None
-
-
-def step_range_of(first: int | None, last: int | None) -> tuple[int, int] | None:
-    """None where either is not known."""
-    return None if first is None or last is None else (first, last)
-
-
-def failures_of(disruptions: int, ending: str, window: Window, end_ns: int) -> int:
-    """Disruptions, and the crash at the end of a job (ns) that the window reaches."""
-    return disruptions + (ending == "crashed" and window.end_ns >= end_ns)
 
 
 def _length(span: tuple[int, int] | None) -> float:

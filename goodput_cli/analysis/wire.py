@@ -16,6 +16,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from fractions import Fraction
 from functools import cache
 from textwrap import dedent
 from types import NoneType, UnionType
@@ -65,6 +66,10 @@ class Wire(Struct, kw_only=True):
     indented: ClassVar[bool] = False
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 class _Entry(Struct, frozen=True):
     """A key of JSON."""
 
@@ -72,6 +77,8 @@ class _Entry(Struct, frozen=True):
     type: Any
     value: Value
     """From the value of the field to what is written."""
+    back: Value = _same
+    """From what was written, parts of it read already, to the value of the field."""
     words: str | None = None
     """What the schema says, where that is not the string under the field."""
 
@@ -83,6 +90,8 @@ class _Field(Struct, frozen=True):
     entries: tuple[_Entry, ...]
     default: Any
     """Where it may be missing on reading; MISSING where it may not."""
+    nullable: bool
+    """Whether its value may be None."""
     behind: str | None = None
     """The field that it stands behind, where that is not the one before it."""
 
@@ -106,15 +115,33 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def result_of(part: Any) -> Any:
-    """The result that a part of a saved answer was made of: what `wire` makes, undone. Not of one that holds further
-    results, or something made of a value."""
+def result_of(part: Wire) -> Any:
+    """The result that a saved answer, or a part of one, was made of: what `wire` makes, undone. Fields that JSON does
+    not have are None if they have no default, and rows of tables stay as JSON has them.
+
+    Raises ValueError for what is written as an instant and is none.
+    """
+    in_json = {one.name: one.entries[-1] for one in _fields_of(part.declared)}
     values = {}
-    for one in _fields_of(part.declared):
-        *_, entry = one.entries
-        value = getattr(part, entry.key)
-        values[one.name] = round(value * 1e9) if entry.value is _seconds and value is not None else value
+    for one in fields(part.declared):
+        entry = in_json.get(one.name)
+        if entry is not None:
+            read = _read(getattr(part, entry.key))
+            values[one.name] = None if read is None else entry.back(read)
+        elif one.default is MISSING:
+            values[one.name] = None
     return part.declared(**values)
+
+
+def _read(value: Any) -> Any:
+    """What was written, with a result in the place of each object that one was written as; None in the place of an
+    object of nulls."""
+    if isinstance(value, Wire):
+        nulls = (getattr(value, one.entries[-1].key) is None for one in _fields_of(value.declared) if not one.nullable)
+        return None if any(nulls) else result_of(value)
+    if isinstance(value, list):
+        return tuple(map(_read, value))
+    return None if value is UNSET else value
 
 
 @cache
@@ -171,7 +198,7 @@ def _fields_of(kind: type) -> tuple[_Field, ...]:
         for one in fields(kind)
         if one.name not in about.without
     ]
-    for name, attribute in vars(kind).items():
+    for name, attribute in {name: one for base in reversed(kind.__mro__) for name, one in vars(base).items()}.items():
         getter = attribute.fget if isinstance(attribute, property) else None
         behind = getattr(getter, "__written_after__", None)
         if behind is not None:
@@ -200,19 +227,20 @@ def _field_of(name: str, hint: Any, default: Any, *, nulls: bool) -> _Field:
     key = named[Key].name if Key in named else name
     entries = _entries(key, kind, named)
     if Nulls in named:
-        part = _not_none(kind)
+        part = _not_none(kind) if _is_nullable(kind) else kind
         entries = (_Entry(key, wire_type(part), lambda value: wire_type(part)() if value is None else wire(value)),)
         default = wire_type(part)
     if Optional in named:
         (entry,) = entries
         write = entry.value
-        entries = (_Entry(key, entry.type | UnsetType, lambda value: UNSET if value is None else write(value)),)
+        kind_or_unset = entry.type | UnsetType
+        entries = (_Entry(key, kind_or_unset, lambda value: UNSET if value is None else write(value), entry.back),)
     if Unknown in named:
         default = named[Unknown].value
     elif nulls:
         entries = tuple(structs.replace(entry, type=_or_null(entry.type, True)) for entry in entries)
         default = None
-    return _Field(name, entries, default, named[After].field if After in named else None)
+    return _Field(name, entries, default, _is_nullable(kind), named[After].field if After in named else None)
 
 
 def _entries(key: str, kind: Any, marks: dict[type, Any]) -> tuple[_Entry, ...]:
@@ -223,7 +251,15 @@ def _entries(key: str, kind: Any, marks: dict[type, Any]) -> tuple[_Entry, ...]:
     if Each in marks:
         each: Each = marks[Each]
         part: Any = wire_type(each.kind)
-        return (_Entry(key, Sequence[part], lambda values: [wire(each.made(one)) for one in values]),)
+        back = each.back or _same
+        return (
+            _Entry(
+                key,
+                Sequence[part],
+                lambda values: [wire(each.made(one)) for one in values],
+                lambda values: tuple(map(back, values)),
+            ),
+        )
     if Through in marks:
         through: Through = marks[Through]
         made = through.made
@@ -232,6 +268,7 @@ def _entries(key: str, kind: Any, marks: dict[type, Any]) -> tuple[_Entry, ...]:
                 key,
                 _or_null(_type(wire_type(through.kind), marks), nullable),
                 lambda value: None if value is None else wire(made(value)),
+                through.back or _same,
             ),
         )
     table = next((mark for mark in marks.values() if isinstance(mark, Table)), None)
@@ -254,14 +291,15 @@ def _number(key: str, nullable: bool, marks: dict[type, Any]) -> tuple[_Entry, .
         both: Both = marks[Both]
         return (
             _Entry(_in_seconds(key), _or_null(float, nullable), _seconds),
-            _Entry(key, _or_null(_bounded(int, both.least), nullable), _same, both.ns),
+            _Entry(key, _or_null(_bounded(int, both.least), nullable), _same, words=both.ns),
         )
     if Seconds in marks:
-        return (_Entry(_in_seconds(key), _or_null(_bounded(float, marks[Seconds].least), nullable), _seconds),)
+        kind = _or_null(_bounded(float, marks[Seconds].least), nullable)
+        return (_Entry(_in_seconds(key), kind, _seconds, _ns_of_seconds),)
     if Percent in marks:
-        return (_Entry(f"{key}_percent", _or_null(float, nullable), _percent),)
+        return (_Entry(f"{key}_percent", _or_null(float, nullable), _percent, lambda percent: percent / 100),)
     if InstantText in marks:
-        return (_Entry(key.removesuffix("_ns"), _or_null(InstantWire, nullable), _instant),)
+        return (_Entry(key.removesuffix("_ns"), _or_null(InstantWire, nullable), _instant, _ns_of_instant),)
     return ()
 
 
@@ -333,12 +371,13 @@ def _in_seconds(key: str) -> str:
     return "_".join("seconds" if part == "ns" else part for part in key.split("_"))
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def _seconds(value: int | None) -> float | None:
     return None if value is None else value / 1e9
+
+
+def _ns_of_seconds(value: float) -> int:
+    """Exact, so that the same seconds are written again."""
+    return round(Fraction(value) * 10**9)
 
 
 def _percent(value: Any) -> float | None:
@@ -347,6 +386,16 @@ def _percent(value: Any) -> float | None:
 
 def _instant(value: int | None) -> str | None:
     return None if value is None else iso(value)
+
+
+def _ns_of_instant(text: str) -> int:
+    from goodput_cli.events.timestamps import TimestampReader
+    from goodput_cli.vocabulary.when import load_zone
+
+    instant = TimestampReader(load_zone("UTC")).read(text)
+    if instant is None:
+        raise ValueError(f"{text!r} is not a time")
+    return instant.ns
 
 
 def _whole(value: float | None) -> float | int | None:

@@ -98,6 +98,8 @@ class Through:
     """from the value to what is written of it"""
     kind: type
     """class of what is written; a `Pattern` or `Least` beside this one says more of it"""
+    back: Callable[[Any], Any] | None = None
+    """from what was written to the value, for a saved answer; None: that stays what was written"""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class Each:
     """from an item to what is written of it"""
     kind: type
     """class of what is written"""
+    back: Callable[[Any], Any] | None = None
+    """from what was written of an item to the item, for a saved answer; None: that stays what was written"""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.analysis.wire import wire_type
+from goodput_cli.analysis.wire import result_of, wire_type
 from goodput_cli.analysis.written import (
     After,
     Both,
@@ -170,3 +170,21 @@ def test_a_saved_answer_is_read_by_the_same_declaration() -> None:
     assert (read.count, read.lost_seconds, read.longest.ns) == (2, 1.5, SECOND)
     with pytest.raises(msgspec.ValidationError, match=r"`\$.count`"):
         msgspec.convert({**saved, "count": -1}, wire_type(Answered))
+
+
+LONG = 2**55 + 1
+"""ns of more than a year, which no float of seconds tells from the next ones."""
+
+
+def test_what_is_read_is_a_result_again() -> None:
+    saved = answer(spans=((0, SECOND),), part=Part(3.5, (None, 1.0)), rows=[])
+    read: Any = result_of(msgspec.convert(saved, wire_type(Answered)))
+    assert (read.hidden, read.left_out, read.share, read.lost_ns) == (None, None, 0.5, 3 * SECOND // 2)
+    assert (read.part, read.longest, read.spans) == (Part(3.5, (None, 1.0)), Span(0, SECOND), (Span(0, SECOND),))
+    assert result_of(msgspec.convert(answer(rows=[]), wire_type(Answered))).part is None
+
+
+def test_seconds_that_are_read_are_written_again() -> None:
+    saved = {**answer(rows=[]), "lost_seconds": LONG / 1e9}
+    read: Any = result_of(msgspec.convert(saved, wire_type(Answered)))
+    assert read.lost_ns / 1e9 == LONG / 1e9

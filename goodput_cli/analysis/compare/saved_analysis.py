@@ -13,31 +13,21 @@ from typing import Any, TypeVar
 
 from msgspec import ValidationError, convert
 
-from goodput_cli.analysis.goodput.answer import AnalysisAnswer
+from goodput_cli.analysis.goodput.answer import AnalysisAnswer, Badput
 from goodput_cli.analysis.results import Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
-from goodput_cli.analysis.summary import (
-    DisruptionSummary,
-    SavedProgress,
-    Size,
-    Summary,
-    failures_of,
-    step_range_of,
-)
+from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Size, Summary, summary_from
 from goodput_cli.analysis.wire import result_of, wire_type
-from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
-from goodput_cli.vocabulary.categories import NOT_BADPUT, Category, CategoryKey
+from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
 
 _ANEW = "save it anew with `goodput analyze LOG -o FILE.json`"
 _KIND = "analysis"
 _OF_AN_ANALYSIS = ("job", "window", "goodput", "badput", "reference", "steps", "not_recorded")
 _BADPUT = {category.id: category.row for category in Category if category not in NOT_BADPUT}
 _MOST_NS = 1 << 62
-Declared = TypeVar("Declared")
-
-
 _BEYOND_ALL = 2**64
+Declared = TypeVar("Declared")
 
 
 class _Wrong(Exception):
@@ -84,11 +74,11 @@ def _read(value: Any, declared: type[Declared], path: str = "") -> Declared:
 
 
 def _is_beyond_all(value: Any) -> bool:
-    """Whether a number in it is larger than any time in ns or count is."""
+    """Whether a number in it is larger than any time in ns or count is, or none at all."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, int | float) and abs(one) >= _BEYOND_ALL:
+        if isinstance(one, int | float) and not abs(one) < _BEYOND_ALL:
             return True
         if isinstance(one, Mapping):
             waiting += one.values()
@@ -97,92 +87,60 @@ def _is_beyond_all(value: Any) -> bool:
     return False
 
 
-def _summary(answer: Any) -> Summary:
-    window, badput, not_recorded = _window(answer.window), _badput(answer), frozenset(answer.not_recorded)
-    if answer.goodput.ns is not None and answer.goodput.ns + sum(badput.values()) != window.counted_ns:
+def _summary(saved: Any) -> Summary:
+    try:
+        answer: AnalysisAnswer = result_of(saved)
+    except ValueError as error:
+        raise _Wrong(str(error)) from error
+    _check_window(answer.window, saved.window.ns)
+    _check_badput(answer.badput)
+    goodput_ns, not_recorded = answer.goodput.ns, frozenset(answer.not_recorded)
+    if goodput_ns is not None and goodput_ns + sum(row.ns for row in answer.badput) != answer.window.counted_ns:
         raise _Wrong("goodput and badput do not add up to the window without what is excluded")
-    if not_recorded & {category for category, _ in badput}:
+    if any(row.ns and row.category in not_recorded for row in answer.badput):
         raise _Wrong("a category has time and is not recorded")
     rows: Any = list[wire_type(DisruptionSummary)]  # type: ignore[misc]
-    each_disruption = tuple(result_of(one) for one in _read(answer.disruptions, rows, "disruptions"))
-    counted = sum(one.ended != "scale_up" for one in each_disruption)  # planned: listed, and not counted
-    reliability, reference = answer.reliability, answer.reference
-    return Summary(
-        job=answer.job.name,
-        window=window,
-        goodput_ns=answer.goodput.ns,
-        badput=badput,
-        not_recorded=not_recorded,
-        overlapped_ns=sum(row.ns for row in answer.overlapped) if answer.overlapped else None,
-        attempts=answer.job.attempts,
-        runs=answer.job.runs,
-        kept_steps=answer.job.kept_steps,
-        step_range=step_range_of(answer.job.first_step, answer.job.last_step),
-        disruptions=answer.job.disruptions,
-        failures=failures_of(answer.job.disruptions, answer.job.ending, window, _instant(answer.job.end, "job.end")),
-        each_disruption=each_disruption if counted == answer.job.disruptions else None,
-        mtbf_seconds=reliability.mtbf_seconds,
-        mean_downtime_seconds=reliability.mean_downtime_seconds,
-        mean_time_to_regain_seconds=reliability.mean_time_to_regain_seconds,
-        longest_unproductive_seconds=_longest(reliability),
-        steps=result_of(answer.steps),
+    disruptions = tuple(map(result_of, _read(saved.disruptions, rows, "disruptions")))
+    counted = sum(one.ended != "scale_up" for one in disruptions)  # planned: listed, and not counted
+    return summary_from(
+        answer,
+        goodput_ns=goodput_ns,
+        each_disruption=disruptions if counted == answer.job.disruptions else None,
         step_blocks=tuple(answer.step_blocks),
-        progress=_progress(answer, window),
+        progress=_progress(answer.progress, answer.window),
         size=_size(answer.size),
-        saves=None if answer.saves.count is None else result_of(answer.saves),
-        at_risk_seconds=answer.at_risk.seconds,
-        at_risk_steps=answer.at_risk.steps,
-        elastic=result_of(answer.elastic),
-        reference_seconds=reference.step_time_seconds,
-        origin=None if reference.step_time_seconds is None else reference.origin or "given",
-        method=answer.method,
-        diagnostics=_diagnostics(answer.diagnostics),
     )
 
 
-def _size(part: Any) -> Size:
+def _size(size: Size | None) -> Size:
     """What is not a number above 0 is not known."""
-    numbers = astuple(result_of(part))
+    numbers = () if size is None else astuple(size)
     return Size(*(one if one is not None and 0 < one < _MOST_NS else None for one in numbers))
 
 
-def _progress(answer: Any, window: Window) -> SavedProgress | None:
+def _progress(points: Sequence[tuple[int, float]], window: Window) -> SavedProgress | None:
     """None where the answer does not say it: older ones did not, and checkpoint logs have none."""
-    points = tuple((int(step), float(seconds)) for step, seconds in answer.progress)
     if len(points) < 2:
         return None
     if points[0][1] != 0 or not all(one[0] < two[0] and one[1] <= two[1] for one, two in pairwise(points)):
         raise _Wrong("progress: steps and seconds do not rise from 0")
     if not points[-1][1] * 1e9 <= window.ns + 1:
         raise _Wrong("progress: goes beyond the window")
-    return SavedProgress(points)
+    return SavedProgress(tuple((int(step), float(seconds)) for step, seconds in points))
 
 
-def _window(part: Any) -> Window:
-    start, end = _instant(part.start, "window.start"), _instant(part.end, "window.end")
-    if part.ns < 1:
+def _check_window(window: Window, ns: int) -> None:
+    """ns: its length as the answer says it."""
+    if ns < 1:
         raise _Wrong("window.ns: expected `int` >= 1")
-    if end - start != part.ns:
+    if window.ns != ns:
         raise _Wrong("window.ns is not the time from window.start to window.end")
-    if part.excluded_ns >= part.ns:
+    if window.excluded_ns >= ns:
         raise _Wrong("all of the window is excluded")
-    return Window(start, end, part.excluded_ns)
 
 
-def _instant(text: str, path: str) -> int:
-    """An instant (ns since 1970 UTC)."""
-    from goodput_cli.events.timestamps import TimestampReader
-    from goodput_cli.vocabulary.when import load_zone
-
-    instant = TimestampReader(load_zone("UTC")).read(text)
-    if instant is None:
-        raise _Wrong(f"{path} is not a time")
-    return instant.ns
-
-
-def _badput(answer: Any) -> dict[CategoryKey, int]:
-    amounts: dict[CategoryKey, int] = {}
-    for place, row in enumerate(answer.badput):
+def _check_badput(rows: Sequence[Badput]) -> None:
+    for place, row in enumerate(rows):
         path = f"badput[{place}]"
         category = _BADPUT.get(row.category)
         if category is None:
@@ -191,18 +149,3 @@ def _badput(answer: Any) -> dict[CategoryKey, int]:
             raise _Wrong(f"{path}.label does not go with {row.category}")
         if not (-_MOST_NS if category.may_be_negative else 0) <= row.ns <= _MOST_NS:
             raise _Wrong(f"{path}.ns is not an amount of time")
-        key = (row.category, row.label)
-        amounts[key] = amounts.get(key, 0) + row.ns
-    return {key: ns for key, ns in amounts.items() if ns}
-
-
-def _longest(part: Any) -> float | None:
-    """Seconds; null is no such stretch where the other figures are known."""
-    if part.longest_unproductive is None:
-        return None if part.exposure_seconds is None else 0.0
-    seconds: float = part.longest_unproductive.seconds
-    return seconds
-
-
-def _diagnostics(parts: Sequence[Any]) -> tuple[Diagnostic, ...]:
-    return tuple(Diagnostic(one.code, one.severity, one.message, one.count, tuple(one.where)) for one in parts)

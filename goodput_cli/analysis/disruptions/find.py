@@ -17,11 +17,12 @@ from goodput_cli.accounting.attempts.endings import Elastic, End
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, distinct
+from goodput_cli.analysis.answers import Stretch
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.losses import Losses, find_evidence, find_losses, first_and_last_steps
 from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
 from goodput_cli.analysis.table import UNKNOWN
-from goodput_cli.analysis.written import After, Amount, Instant, Seconds, Through, Unknown, written, written_after
+from goodput_cli.analysis.written import After, Amount, Seconds, Through, Unknown, written
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import ENDED, Category
@@ -147,25 +148,15 @@ _CONFIDENCE = 0.95
 _BISECTIONS = 200
 
 
-def _stretch(span: tuple[int, int]) -> UnproductiveStretch:
-    return UnproductiveStretch(*span)
-
-
 @written("unproductive_stretch", "longest stretch of the window without productive time")
 @dataclass(frozen=True)
-class UnproductiveStretch:
+class UnproductiveStretch(Stretch):
     """A part of the window without productive time or exclusions."""
 
-    start_ns: Instant
-    """start"""
-    end_ns: Instant
-    """end"""
 
-    @property
-    @written_after("end_ns")
-    def ns(self) -> Annotated[int, Seconds(least=0)]:
-        """length"""
-        return self.end_ns - self.start_ns
+_STRETCH = Through(
+    lambda bounds: UnproductiveStretch(*bounds), UnproductiveStretch, lambda stretch: (stretch.start_ns, stretch.end_ns)
+)
 
 
 @written(
@@ -190,7 +181,7 @@ class Reliability:
     """mean of downtime_seconds"""
     mean_time_to_regain_seconds: Amount | None
     """mean of regained_after_seconds, over those that were regained"""
-    longest_unproductive: Annotated[tuple[int, int] | None, Through(_stretch, UnproductiveStretch), After("ettr")]
+    longest_unproductive: Annotated[tuple[int, int] | None, _STRETCH, After("ettr")]
     """the longest stretch without kept training"""
     # [start, end) in ns; None where all is productive or excluded
     ettr: Amount | None

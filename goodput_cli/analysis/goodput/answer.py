@@ -125,7 +125,7 @@ class AnalysisAnswer:
     size: Annotated[Size | None, Nulls()]
     """how large the job is, as far as the log says: comparisons tell by it whether two runs did the same work"""
     saves: Annotated[Saves | None, Nulls()]
-    elastic: Annotated[Elastic | None, Nulls()]
+    elastic: Annotated[Elastic, Nulls()]
     reliability: Annotated[Reliability | None, Nulls()]
     rolling: Annotated[FilledTable | tuple[()], WINDOWS] = NO_ROWS
     """windows, length by length and each in time order (--window)"""
