@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from goodput_cli.events.text.scan import Ruleset, TextLines
+from goodput_cli.sources.base import RawBatch
 from tests.text.support import analysed, codes, seconds, written
 
 BEGIN = datetime(2026, 1, 22, 18, tzinfo=UTC)
@@ -27,6 +29,17 @@ def megatron(second: float, step: int) -> str:
 def titan(second: float, step: int) -> str:
     text = f"step: {step:2d}  loss:  8.1322  memory: 39.00GiB(41.04%)  tps: 5,815  tflops: 28.17  mfu: 2.85%"
     return line(second, f"[titan] {BEGIN + timedelta(seconds=second):%Y-%m-%d %H:%M:%S},000 - root - INFO - {text}")
+
+
+def test_ranks_behind_a_collector_are_told_apart_up_to_the_last_character_of_a_file() -> None:
+    """Each has its first and its last sign of life; the file ends right behind a rank."""
+    ranks = ("[rank10]: ", "[rank11]: ", "[rank1]:")
+    text = "".join(line(second, f"{ranks[second % 3]}alive") for second in range(8)) + line(8, ranks[2]).rstrip("\n")
+    part = TextLines(Ruleset(())).feed(RawBatch("log", 1, text.encode())).text
+    assert part is not None
+    assert [(mark.line, mark.stream) for mark in part.marks] == [
+        (1, "10"), (2, "11"), (3, "1"), (7, "10"), (8, "11"), (9, "1")
+    ]  # fmt: skip
 
 
 def test_saves_and_loads_with_printed_durations(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.columnar import DIGITS, KEEP_FIRST, WORD
 from goodput_cli.events.formats.base import Parsed
 from goodput_cli.events.json_documents import LONGEST_PREFIX, json_in
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
@@ -49,8 +50,8 @@ class Lines:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._bytes = np.frombuffer(data, dtype=np.uint8)
-        newline = self._bytes == _NEWLINE
-        ends = np.flatnonzero(newline | (self._bytes == _RETURN) if b"\r" in data else newline)
+        newline, returns = self._bytes == _NEWLINE, b"\r" in data
+        ends = np.flatnonzero(newline | (self._bytes == _RETURN) if returns else newline)
         if data and not data.endswith(b"\n"):
             ends = np.append(ends, len(data))
         self.start = np.zeros(len(ends), dtype=np.int64)
@@ -58,16 +59,14 @@ class Lines:
         self.end: I64 = ends
         self.number = np.arange(len(ends), dtype=np.int64)
         """Of each line, how many line ends stand before it."""
-        if b"\r" in data:
+        if returns:
             self.number = np.searchsorted(np.flatnonzero(newline), self.start)
         self.count = int(self.number[-1]) + 1 if len(ends) else 0
         """How many there are, those with carriage returns once."""
-        self.first = np.searchsorted(self.number, self.number)
+        self.first = np.searchsorted(self.number, self.number) if returns else self.number
         """Of each, the first that no line end parts from it."""
-        self.overwritten: Mask = np.zeros(len(ends), dtype=np.bool_)
+        self.overwritten: Mask = self._overwritten() if returns else np.zeros(len(ends), dtype=np.bool_)
         """Whether a later one of the same stands in its place, which is not blank."""
-        if b"\r" in data:
-            self.overwritten = self._overwritten()
 
     def _overwritten(self) -> Mask:
         black = np.append(0, np.cumsum(self._bytes > _BLANK))
@@ -119,15 +118,20 @@ class Lines:
     def prefixes(self, lines: I64, columns: I64) -> I64:
         """int64[n]: a number for what stands before a column of each line, equal where that is equal; behind the stamp
         of a collector, which comes first, what follows it counts too."""
+        total = np.zeros(len(lines), dtype=np.uint64)
+        if not len(lines):
+            return total.view(np.int64)
         collected = columns <= 1
         start = self.start[lines] + np.where(collected, _COLLECTED, 0)
-        length = np.minimum(np.where(collected, _NAMED, columns), self.end[lines] - start)
-        total = np.zeros(len(lines), dtype=np.uint64)
-        longest = int(length.max(initial=0))
-        for at in range(min(longest, _NAMED)):
-            inside = length > at
-            value = self._bytes[np.where(inside, start + at, 0)].astype(np.uint64) + np.uint64(1)
-            total = np.where(inside, total * _PRIME + value, total)
+        length = np.minimum(np.where(collected, _NAMED, columns), self.end[lines] - start).clip(0, _NAMED)
+        last = len(self._bytes) - DIGITS
+        words: NDArray[Any] = np.ndarray((last + 1,), f"V{DIGITS}", self._bytes.data, strides=(1,))
+        for at in range(0, int(length.max()), DIGITS):
+            place = np.minimum(start + at, last)  # at the end of the block a word begins sooner
+            word = words[place].view(WORD) >> (8 * (start + at - place)).astype(WORD)
+            kept = word & KEEP_FIRST[(length - at).clip(0, DIGITS)]
+            mixed = (total ^ kept ^ length.astype(WORD)) * _PRIME
+            total = np.where(length > at, mixed ^ (mixed >> np.uint64(32)), total)
         return total.view(np.int64)
 
     def braces(self) -> I64:
@@ -135,7 +139,7 @@ class Lines:
         begin."""
         full = np.flatnonzero(self.end > self.start)
         begin: I64 = full[self._bytes[self.start[full]] == _BRACE]
-        if b'{"' not in self._data:
+        if b"{" not in self._data or b'{"' not in self._data:  # one byte is found in a thirtieth of the time of two
             return begin
         places = np.flatnonzero((self._bytes[:-1] == _BRACE) & (self._bytes[1:] == _QUOTE))
         line, first = np.unique(np.searchsorted(self.start, places, side="right") - 1, return_index=True)
@@ -215,7 +219,7 @@ class TextLines:
 
     def feed(self, batch: RawBatch) -> Parsed:
         """What the next lines say."""
-        data = batch.data.replace(b"\r\n", b"\n") if b"\r\n" in batch.data else batch.data
+        data = batch.data.replace(b"\r\n", b"\n") if b"\r" in batch.data else batch.data
         block = Lines(data)
         hits = block.short() if self.rules.reads_all else block.found(self.rules.anchors)
         bad: list[tuple[int, str]] = []
@@ -327,14 +331,18 @@ class TextLines:
     def _streams_of(self, block: Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
         """The stream of each line, as a number int64[n] and the names of the numbers. What stands before the stamps of
         a block is the same on most lines, and is taken apart once."""
-        prefixes, kind = np.unique(block.prefixes(lines, columns), return_inverse=True)
+        every = block.prefixes(lines, columns)
+        heads = np.ones(len(every), dtype=np.bool_)
+        heads[1:] = every[1:] != every[:-1]
+        prefixes, kind = np.unique(every[heads], return_inverse=True)
+        kind = kind.reshape(-1)[np.cumsum(heads) - 1]
         names: dict[str, int] = {}
         codes = np.zeros(len(prefixes), dtype=np.int64)
         _, examples = np.unique(kind, return_index=True)
         for at, example in enumerate(examples.tolist()):
             name = self._stream(block, int(lines[example]), int(columns[example]))
             codes[at] = names.setdefault(name, len(names))
-        found: I64 = codes[kind.reshape(-1)] if len(prefixes) else codes
+        found: I64 = codes[kind] if len(prefixes) else codes
         return found, list(names)
 
     def _clock(self, block: Lines, at: int, number: int, stream: str) -> Mark | None:

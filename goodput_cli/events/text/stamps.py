@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goodput_cli.arrays import I64, Characters, Mask
+from goodput_cli.arrays import I64, Characters, Mask, blocks
+from goodput_cli.sources.blocks import PIECE
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND
 
 HEAD = 96
@@ -75,6 +76,10 @@ _C10 = re.compile(
 )
 """As the C++ part of PyTorch writes it."""
 _LONGEST = 40
+_COLON = ord(":")
+_AROUND, _DIGITS_OF_CLOCK = 12, (4, 5, 7, 8, 10, 11)
+"""Characters that tell a stamp, `1-02 03:04:05`, the sixth before its first colon to the fifth behind it; and which of
+them are its time of day."""
 
 
 def stamp_of(line: str) -> Stamp | None:
@@ -137,16 +142,21 @@ def _hour(found: re.Match[str]) -> int:
 
 def candidates(text: Characters) -> I64:
     """int64[n]: where a stamp begins in a block: `hh:mm:ss` with a date before it, or with a day of a month."""
-    colon = np.flatnonzero(text == ord(":"))
-    colon = colon[(colon >= 7) & (colon + 5 < len(text))]
-    colon = colon[text[colon + 3] == ord(":")]
-    for offset in (-2, -1, 1, 2, 4, 5):
-        colon = colon[_is_digit(text[colon + offset])]
-    dash = text[np.maximum(colon - 6, 0)]
-    long = ((dash == ord("-")) | (dash == ord("/"))) & (colon >= 13)
-    short = (text[colon - 3] == ord(" ")) & _is_digit(text[colon - 4]) & _is_digit(text[colon - 6])
+    if len(text) <= _AROUND:
+        return np.empty(0, dtype=np.int64)
+    first, second = text[7:-5], text[10:-2]
+    colons = [
+        np.flatnonzero((first[start:stop] == _COLON) & (second[start:stop] == _COLON)) + (start + 7)
+        for start, stop in blocks(len(first), PIECE)
+    ]
+    colon = np.concatenate(colons)
+    around = np.lib.stride_tricks.sliding_window_view(text, _AROUND)[colon - 6]
+    digit, before = _is_digit(around), around[:, 0]
+    clock = digit[:, _DIGITS_OF_CLOCK].all(axis=1)
+    long = ((before == ord("-")) | (before == ord("/"))) & (colon >= 13)
+    short = (around[:, 3] == ord(" ")) & digit[:, 2] & digit[:, 0]
     begin = np.where(long, colon - 13, np.maximum(colon - 8, 0))
-    found: I64 = begin[long | short]
+    found: I64 = begin[clock & (long | short)]
     return found
 
 
