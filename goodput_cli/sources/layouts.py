@@ -26,6 +26,8 @@ _RUN_OF_STORE = re.compile(r"(?:.*/)?(?P<id>[0-9a-f]{32})/(?P<inside>meta\.yaml|
 """A run of MLflow in files."""
 _RUN_FILE = re.compile(r"(?:.*/)?run-(?P<id>[^/]+)\.wandb", re.DOTALL)
 _SIDE_LOGS = {"logs/debug-internal.log": True, "logs/debug.log": False}
+_OUTPUT = "files/output.log"
+"""What a process of Weights & Biases printed."""
 
 
 class RunFolder(Struct, frozen=True):
@@ -70,6 +72,11 @@ def side_log(name: str) -> bool | None:
     return _SIDE_LOGS.get(folder.inside)
 
 
+def is_output(name: str) -> bool:
+    """Whether a file is what the process of a run folder printed."""
+    return wandb_folder(name).inside == _OUTPUT
+
+
 def _stamp(text: str) -> int | None:
     year, month, day = int(text[:4]), int(text[4:6]), int(text[6:8])
     hour, minute, second = int(text[9:11]), int(text[11:13]), int(text[13:])
@@ -109,16 +116,18 @@ def is_of_tracker(name: str, *, in_bucket: bool = False) -> bool:
 
 
 def sorted_out(names: Iterable[str]) -> SortedOut:
-    """Logs, and what trackers wrote. What else lies in the folder of a run (its output, its summary, packages) is
-    neither: it is no log of its own."""
+    """Logs, and what trackers wrote, with what a run that they hold printed. What else lies in the folder of a run (its
+    summary, packages) is neither: it is no log of its own."""
     names = list(names)
     runs = {found for name in names if (found := _folder_of_run(name))}
+    told = {wandb_folder(name).path for name in names if name.endswith(RUN_FILE_ENDING) or side_log(name) is not None}
     logs: list[str] = []
     tracked: list[str] = []
     for name in names:
         plain = name.replace("\\", "/")
         above = _run_above(plain, runs)
-        if is_of_tracker(plain) or (above is not None and plain[len(above) + 1 :] in _SIDE_LOGS):
+        inside = "" if above is None else plain[len(above) + 1 :]
+        if is_of_tracker(plain) or inside in _SIDE_LOGS or (inside == _OUTPUT and above in told):
             tracked.append(name)
         elif above is None and not _is_link_to_side_log(plain):
             logs.append(name)

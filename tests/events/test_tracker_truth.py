@@ -37,6 +37,35 @@ class TestWandb:
         assert (analysis.job.name, analysis.job.attempts, analysis.job.ending) == ("abc12345", 3, "clean")
         assert [one.ended for one in analysis.disruptions] == ["crashed", "silent"]
 
+    def test_the_traceback_of_the_first_is_why_and_nobody_knows_why_the_second_died(self) -> None:
+        first, second = goodput_cli.analyze(str(self.FOLDER / "wandb")).disruptions
+        assert (first.cause, first.cause_certainty) == ("python_error", "said")
+        assert first.cause_text == "RuntimeError: a fault"
+        assert (second.cause, second.cause_certainty) == ("unknown", None)
+
+    def test_the_place_of_a_cause_is_the_line_of_the_output(self) -> None:
+        """The exception leaves `with wandb.init()`: wandb prints it before its records end."""
+        (one,) = goodput_cli.analyze(str(REAL / "wandb-why" / "wandb")).disruptions
+        assert (one.cause, one.cause_text, one.first_host) == ("host_oom", "MemoryError: no room for a batch", "vm")
+        assert (one.evidence.cause or "").endswith("_181734-why/files/output.log:4")
+        assert (one.steps_lost, one.ended) == (5, "crashed")
+
+    def test_output_beside_torn_files_changes_no_second(self, tmp_path: Path) -> None:
+        chosen = random.Random(5)
+        for place in range(12):
+            copy = tmp_path / str(place)
+            shutil.copytree(REAL / "wandb-why" / "wandb", copy / "wandb")
+            for file in (copy / "wandb").rglob("*.*"):
+                if file.is_file():
+                    data = file.read_bytes()
+                    file.write_bytes(data[: chosen.randrange(len(data))])
+            (output,) = copy.rglob("output.log")
+            beside = goodput_cli.analyze(str(copy))
+            output.unlink()
+            without = goodput_cli.analyze(str(copy))
+            assert (beside.window, beside.badput, beside.job) == (without.window, without.badput, without.job)
+            assert [one.cause for one in beside.disruptions] in (["host_oom"], ["unknown"], [])
+
     def test_begins_and_ends_are_those_of_the_program_but_for_its_imports(self) -> None:
         analysis = goodput_cli.analyze(str(self.FOLDER / "wandb"))
         notes = truth(self.FOLDER / "truth.jsonl")

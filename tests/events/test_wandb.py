@@ -295,6 +295,91 @@ class TestWalks:
         assert [one.name for one in goodput_cli.jobs(str(tmp_path)).jobs] == ["abc12345"]
 
 
+TRACEBACK = (
+    "Traceback (most recent call last):\n"
+    '  File "/work/train.py", line 88, in <module>\n'
+    "    main()\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+)
+
+
+class TestWhyItDied:
+    """The output of a run tells why it died: no log of its own, and no second of the account."""
+
+    def life(
+        self, root: Path, start: float, steps: range, *said: bytes, run_id: str = "abc", output: str = "", code: int = 1
+    ) -> Path:
+        rows = [row(at(start + 1 + n), n + 1.0, _step=step, iter=step) for n, step in enumerate(steps)]
+        records = [run_record(run_id, at(start)), *rows, *said]
+        records += [exit_record(code, len(rows) + 2)] if code >= 0 else []
+        stamp = f"20261122_22{10 + int(start) // 60:02d}{int(start) % 60:02d}"
+        return run_folder(root, stamp, run_id, run_file(*records), output=output)
+
+    def test_a_traceback_in_the_run_file_is_the_cause_at_its_time(self, tmp_path: Path) -> None:
+        pieces = [printed(at(9.2), TRACEBACK[:40]), printed(at(9.25), TRACEBACK[40:])]
+        self.life(tmp_path, 0, range(8), *pieces)
+        self.life(tmp_path, 60, range(6, 12), code=0)
+        (one,) = goodput_cli.analyze(str(tmp_path)).disruptions
+        assert (one.ended, one.cause, one.cause_certainty) == ("crashed", "device_oom", "said")
+        assert (one.first_host, one.evidence.cause) == (
+            "node0",
+            f"{tmp_path}/wandb/run-20261122_221000-abc/run-abc.wandb:11",
+        )
+        assert one.cause_text == "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+
+    def test_the_line_of_its_output_is_the_place_and_no_second_changes(self, tmp_path: Path) -> None:
+        bare, told = tmp_path / "bare", tmp_path / "told"
+        for root, output in ((bare, ""), (told, "step 1\n" + TRACEBACK)):
+            self.life(root, 0, range(8), printed(at(9.2), TRACEBACK), output=output)
+            self.life(root, 60, range(6, 12), code=0)
+        without, beside = goodput_cli.analyze(str(bare)), goodput_cli.analyze(str(told))
+        assert beside.disruptions[0].evidence.cause == f"{told}/wandb/run-20261122_221000-abc/files/output.log:5"
+        assert (beside.window, beside.badput, beside.goodput) == (without.window, without.badput, without.goodput)
+        assert (beside.job, codes(beside)) == (without.job, codes(without))
+
+    @pytest.mark.parametrize("cut", [7, 40, 300])
+    def test_a_torn_run_file_leaves_the_output_as_the_only_witness(self, tmp_path: Path, cut: int) -> None:
+        folder = self.life(tmp_path, 0, range(8), printed(at(9.2), TRACEBACK), output=TRACEBACK)
+        file = folder / "run-abc.wandb"
+        file.write_bytes(file.read_bytes()[:cut])
+        self.life(tmp_path, 60, range(6, 12), code=0)
+        (one,) = goodput_cli.analyze(str(tmp_path / "wandb")).disruptions
+        assert (one.ended, one.cause) == ("silent", "device_oom")
+        assert (one.evidence.cause or "").endswith("files/output.log:4")
+
+    def test_what_a_process_survived_names_nothing(self, tmp_path: Path) -> None:
+        went_on = TRACEBACK + "caught it, going on\n"
+        for root, said in ((tmp_path / "a", [printed(at(9.2), went_on)]), (tmp_path / "b", [])):
+            self.life(root, 0, range(8), *said, output="" if said else went_on)
+            self.life(root, 60, range(6, 12), code=0)
+            (one,) = goodput_cli.analyze(str(root)).disruptions
+            assert (one.cause, one.evidence.cause) == ("unknown", None)
+
+    def test_an_attempt_that_is_restarted_at_once_and_makes_no_step_has_its_own(self, tmp_path: Path) -> None:
+        for start in (0, 12, 24):
+            self.life(tmp_path, start, range(0), stats(at(start + 9)), output=f"{TRACEBACK}", code=1)
+        self.life(tmp_path, 36, range(12), code=0)
+        found = goodput_cli.analyze(str(tmp_path)).disruptions
+        assert [one.cause for one in found] == ["device_oom"] * 3
+        assert len({one.evidence.cause for one in found}) == 3
+
+    def test_each_run_of_a_sweep_has_its_own(self, tmp_path: Path) -> None:
+        for run_id, error in (("aaa", "ValueError: shapes"), ("bbb", "OSError: [Errno 28] No space left on device")):
+            output = f"Traceback (most recent call last):\n{error}\n"
+            self.life(tmp_path, 0, range(8), run_id=run_id, output=output)
+            self.life(tmp_path, 60, range(6, 12), run_id=run_id, code=0)
+        for run_id, cause in (("aaa", "python_error"), ("bbb", "disk_full")):
+            (one,) = goodput_cli.analyze(str(tmp_path), job_name=run_id).disruptions
+            assert one.cause == cause
+
+    def test_output_that_is_named_alone_is_text_as_any(self, tmp_path: Path) -> None:
+        lines = "".join(TestTheSameRunTwice.LINE.format(n + 1) for n in range(20))
+        folder = self.life(tmp_path, 0, range(8), output=lines)
+        (log,) = goodput_cli.analyze(str(folder / "files" / "output.log")).job.log_formats
+        assert log.name == "megatron"
+        assert goodput_cli.analyze(str(folder)).job.kept_range == (1, 8)
+
+
 class TestExports:
     """History rows without folders: the time of a row less its runtime is when its process began."""
 

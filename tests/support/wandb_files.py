@@ -57,16 +57,18 @@ def run_file(*records: bytes) -> bytes:
     return data
 
 
-def run_folder(root: Path, stamp: str, run_id: str, data: bytes, internal: str = "", local: str = "") -> Path:
-    """A folder of a run below `root/wandb`, with its two logs where they are given."""
+def run_folder(
+    root: Path, stamp: str, run_id: str, data: bytes, internal: str = "", local: str = "", output: str = ""
+) -> Path:
+    """A folder of a run below `root/wandb`, with its two logs and its output where they are given."""
     folder = root / "wandb" / f"run-{stamp}-{run_id}"
     (folder / "logs").mkdir(parents=True)
     (folder / "files").mkdir()
     (folder / f"run-{run_id}.wandb").write_bytes(data)
     (folder / "files" / "wandb-summary.json").write_text('{\n "_step": 3\n}\n')
-    for name, text in (("debug-internal.log", internal), ("debug.log", local)):
+    for name, text in (("logs/debug-internal.log", internal), ("logs/debug.log", local), ("files/output.log", output)):
         if text:
-            (folder / "logs" / name).write_text(text)
+            (folder / name).write_text(text)
     return folder
 
 

@@ -45,6 +45,9 @@ def test_wandb(tmp_path: Path) -> None:
     analysis = goodput_cli.analyze(str(tmp_path / "wandb"))
     assert (analysis.job.attempts, analysis.job.ending) == (3, "clean")
     assert [one.ended for one in analysis.disruptions] == ["crashed", "silent"]
+    first, second = analysis.disruptions
+    assert (first.cause, first.cause_text, second.cause) == ("python_error", "RuntimeError: a fault", "unknown")
+    assert "/files/output.log:" in (first.evidence.cause or "")
     check_starts(analysis, notes, "begin", 10)  # imports come before the first line
     assert "rows_lost_at_kill" in {one.code for one in analysis.diagnostics}
 

@@ -19,6 +19,7 @@ from goodput_cli.accounting.columns import codes_in
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.observations import ALLOCATED, TOLERANCE_NS, Observation, Observed, same_host
 from goodput_cli.events.schema import EventTable
+from goodput_cli.sources.layouts import RUN_FILE_ENDING
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SHORT = 60 * NS_PER_SECOND
@@ -86,13 +87,19 @@ def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[Lif
                 up=int(attempts.up[at]),
                 progress=int(table.end[row]) if stepped else int(attempts.up[at]),
                 progress_source=table.sources[table.source[row]],
-                progress_line=int(table.line[row]) if table.entry[row] < 0 else 0,
+                progress_line=int(table.line[row]) if _are_ordered(table, row) else 0,
                 death=died if ended else max(following, died),
                 next_start=following,
                 stepped=stepped,
             )
         )
     return found
+
+
+def _are_ordered(table: EventTable, row: int) -> bool:
+    """Whether lines around a row stand in the order of time: Cloud Logging's entries do not, nor do the records of a
+    tracker, which keeps a row until the next one."""
+    return bool(table.entry[row] < 0) and not table.sources[table.source[row]].endswith(RUN_FILE_ENDING)
 
 
 def _of_this_job(table: EventTable, observed: Observed) -> list[Observation]:
@@ -108,7 +115,10 @@ def _of_this_job(table: EventTable, observed: Observed) -> list[Observation]:
         one for one in observed.rows
         if (one.row not in ("sacct", ALLOCATED) or (one.source, one.line) in lines)
         and (not one.job or one.job == name or single)
-        and (single or one.source in own or (_folder(one.source) in own_folders and one.source not in others))
+        and (
+            single or one.source in own or one.job == name
+            or (_folder(one.source) in own_folders and one.source not in others)
+        )
     ]  # fmt: skip
 
 

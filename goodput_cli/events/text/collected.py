@@ -232,9 +232,10 @@ class Texts:
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources. recorded: columns of the events
         that are no text, of which a tracker may have the same run."""
+        self._tell_outputs_apart(names)
         sources = self._without_runs(names, hints, output.notes)
         parts, run_lines = self._parts(sources, names, hints, output)
-        tracked = self._tracked(names, hints, output)
+        every = tracked = self._tracked(names, hints, output)
         if tracked:
             tracked = _without_recorded(tracked, recorded, jobs.values(), output.notes)
         asked = replace(hints, job_name=None) if hints.job_name in {run.job for run in tracked} else hints
@@ -260,7 +261,23 @@ class Texts:
             for code, marks in run.by_source().items():
                 add_rows(builder, code, jobs.code(run.job), marks, output, names[code])
             formats[run.job].add(run.tool)
+        self._keep_printed(every)
         return builder, formats
+
+    def _keep_printed(self, runs: Sequence[Run]) -> None:
+        """What processes of trackers printed about deaths is of their jobs."""
+        for run in runs:
+            for code, one in run.seen:
+                self._every[code].seen.append(replace(one, job=run.job))
+
+    def _tell_outputs_apart(self, names: Sequence[str]) -> None:
+        """What a run of Weights & Biases printed is no log of its own where its run is read."""
+        if not any(one.tracked for one in self._every.values()):
+            return
+        from goodput_cli.events.trackers.wandb import without_outputs  # few logs are of trackers
+
+        self._every = without_outputs(self._every, names)
+        self._sources = {code: one for code, one in self._every.items() if says_events(one)}
 
     def _tracked(self, names: Sequence[str], hints: Hints, output: Output) -> list[Run]:
         """The runs of experiment trackers."""

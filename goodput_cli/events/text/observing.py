@@ -294,6 +294,7 @@ class EntryObserver:
         if worth or self._observer.wants_more:
             found, part = self._observer.take(line, lambda _: ())
             if found is not None and found.role == "root" and found.speaker == "process" and found.count == 1:
+                found.ends = True  # until something ordinary follows
                 prefix = line.raw[: len(line.raw) - len(line.text)].strip()
                 self._watched = [*self._watched[1 - _MOST_WATCHED_ENTRIES :], (found, prefix)]
         if not part and self._watched and is_ordinary(line):
@@ -306,10 +307,7 @@ class EntryObserver:
 
     def fresh(self) -> list[Sighting]:
         """What was seen since the last call."""
-        found = self._observer.fresh()
-        for one in found:
-            one.ends = one.role == "root"  # until something ordinary follows
-        return found
+        return self._observer.fresh()
 
 
 def observations_of(

@@ -74,7 +74,8 @@ def without_recorded(
         if same is None:
             left.append(run)
             continue
-        said = f"{notes.bounded('job', run.job)} of {run.tool} is the run that {notes.bounded('job', same)} logs"
+        run.job, named = same, run.job
+        said = f"{notes.bounded('job', named)} of {run.tool} is the run that {notes.bounded('job', same)} logs"
         message = f"{said}: one job, all of it from that log"
         notes.add("same_run_twice", message, run.place.source, [max(run.place.line, 1)])
     return left

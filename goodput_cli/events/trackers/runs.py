@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.observations import Sighting
 from goodput_cli.events.text.marks import MAX_STEP, Mark, Said, What
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.place import settled
@@ -87,6 +88,8 @@ class Run:
     """Whether its steps are those that it printed."""
     marks: list[tuple[int, Mark]] = field(default_factory=list)
     """(source, mark): see `with_marks`."""
+    seen: list[tuple[int, Sighting]] = field(default_factory=list)
+    """(source, what was seen of deaths in what its processes printed)."""
 
     @property
     def rows(self) -> Iterable[Row]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,18 @@ import orjson
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import Parsed
+from goodput_cli.events.observations import Sighting
 from goodput_cli.events.text.entries import said_of_line
-from goodput_cli.events.text.marks import Mark, TextPart, What, timed
+from goodput_cli.events.text.marks import CollectedSource, Mark, TextPart, What, timed
+from goodput_cli.events.text.observer import Line
+from goodput_cli.events.text.observing import EntryObserver, may_say
 from goodput_cli.events.text.scan import LONGEST, Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated, stamp_of
 from goodput_cli.events.trackers.runs import STEP_KEYS, Life, Place, Row, Run
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, Said, WireError, parse
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.sources.layouts import RunFolder, wandb_folder
+from goodput_cli.sources.layouts import RunFolder, is_output, wandb_folder
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_SECOND
 
 NAME = "wandb"
@@ -51,9 +54,18 @@ class RunFile:
     """(record, ns UTC) of what else has a time."""
     printed: list[Mark] = field(default_factory=list)
     """What lines of its output say, at the times at which they were printed."""
+    seen: list[Sighting] = field(default_factory=list)
+    """What they say of deaths."""
     exit: dict[str, int] | None = None
     exit_line: int = 0
     torn: bool = False
+
+
+@dataclass(frozen=True)
+class Printout:
+    """What `files/output.log` says of deaths; nothing says when."""
+
+    seen: Sequence[Sighting]
 
 
 @dataclass
@@ -99,6 +111,8 @@ class RunFileReader:
     def finish(self) -> Parsed:
         """All that the file says."""
         self._file.torn = self._frames.cut
+        self._file.printed += self._printed.finish(self._file.torn)
+        self._file.seen = self._printed.seen()
         return _parsed(self._file)
 
     def _take(self, said: Said) -> None:
@@ -119,14 +133,14 @@ class RunFileReader:
                 file.printed += self._printed.feed(number, time, values.get("text", ""))
 
 
-@dataclass
 class _Printed:
     """Lines of output, of which records hold pieces."""
 
-    rules: Ruleset
-    _text: str = ""
-    _number: int = 0
-    _time: int = 0
+    def __init__(self, rules: Ruleset) -> None:
+        self._rules = rules
+        self._observer = EntryObserver(rules.causes)
+        self._text = ""
+        self._number = self._time = 0
 
     def feed(self, number: int, time: int, text: str) -> Iterator[Mark]:
         """The marks of the lines that end in the next piece; a line is of the time of its first piece."""
@@ -138,10 +152,24 @@ class _Printed:
             yield from self._marks()
             self._text, self._number, self._time = other[:LONGEST], number, time
 
+    def finish(self, torn: bool) -> Iterator[Mark]:
+        """The marks of a last line without an end. torn: whether the file was cut off, and the line perhaps with it."""
+        if self._text and not torn:
+            yield from self._marks()
+
+    def seen(self) -> list[Sighting]:
+        """What was seen of deaths."""
+        return self._observer.fresh()
+
     def _marks(self) -> Iterator[Mark]:
         line = self._text.rpartition("\r")[2] or self._text
-        for own, said in said_of_line(line, self.rules):
-            yield timed(Mark(self._number, "", own, said), Stamp(self._time, Zone.EXACT, False))
+        read, stamp = said_of_line(line, self._rules), Stamp(self._time, Zone.EXACT, False)
+        causes, said = self._rules.causes, [one for _, one in read]
+        worth = bool(causes.rows) and causes.expression.search(line.encode(errors="replace")) is not None
+        inner = Line.of(line, self._number)
+        self._observer.take(replace(inner, collected=stamp), worth and may_say(said, bool(said)), said)
+        for own, one in read:
+            yield timed(Mark(self._number, "", own, one), stamp)
 
 
 def row_of(values: Mapping[str, Any]) -> tuple[int, int | None, dict[str, int], bool] | None:
@@ -235,6 +263,7 @@ class _Folder:
     file: tuple[int, RunFile] | None = None
     internal: tuple[int, SideLog] | None = None
     local: tuple[int, SideLog] | None = None
+    printout: tuple[int, Printout] | None = None
 
     @property
     def offset(self) -> int | None:
@@ -245,23 +274,31 @@ class _Folder:
         return round((local[1] - internal[1]) / _QUARTER) * _QUARTER
 
 
+def _folders(tracked: Mapping[int, Sequence[object]], names: Sequence[str]) -> dict[str, _Folder]:
+    """The run folders, by their paths; a run file alone has its own."""
+    folders: dict[str, _Folder] = {}
+    for code, parts in tracked.items():
+        for part in parts:
+            if isinstance(part, RunFile | SideLog | Printout):
+                where = wandb_folder(names[code])
+                folder = folders.setdefault(where.path or names[code], _Folder(where))
+                if isinstance(part, RunFile):
+                    folder.file = code, part
+                elif isinstance(part, Printout):
+                    folder.printout = code, part
+                elif part.internal:
+                    folder.internal = code, part
+                else:
+                    folder.local = code, part
+    return folders
+
+
 def runs(
     tracked: Mapping[int, Sequence[object]], names: Sequence[str], local: Callable[[int], int],
     notes: DiagnosticCollector,
 ) -> list[Run]:  # fmt: skip
     """The runs of all folders. tracked: by source, what was read. local: what a local time is in ns UTC."""
-    folders: dict[str, _Folder] = {}
-    for code, parts in tracked.items():
-        for part in parts:
-            if isinstance(part, RunFile | SideLog):
-                where = wandb_folder(names[code])
-                folder = folders.setdefault(where.path or names[code], _Folder(where))
-                if isinstance(part, RunFile):
-                    folder.file = code, part
-                elif part.internal:
-                    folder.internal = code, part
-                else:
-                    folder.local = code, part
+    folders = _folders(tracked, names)
     by_id: defaultdict[str, Run] = defaultdict(lambda: Run(NAME, ""))
     for folder in folders.values():
         about = folder.file[1].about if folder.file is not None else {}
@@ -273,6 +310,7 @@ def runs(
         life = _life(folder, local, [other.offset for other in folders.values()], notes)
         if life is not None:
             run.lives.append(life)
+            run.seen += _seen(folder, life)
         elif folder.file is not None:
             message = "a run file without any time: its process was killed before a first block of 32 KiB was written"
             notes.add("rows_lost_at_kill", f"{message}; name the folder of its run", folder.file[0], [1])
@@ -308,6 +346,50 @@ def _life(
     life.begin = min(places, default=None)
     _end(life, folder, notes)
     return life
+
+
+def without_outputs(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
+    """The sources, where what a run printed (`files/output.log`) beside its run file or its logs is no log of its own:
+    only what it says of deaths counts, when its folder says when that was."""
+    told = {
+        wandb_folder(names[code]).path
+        for code, one in sources.items()
+        if any(isinstance(part, RunFile | SideLog) for part in one.tracked)
+    }
+    return {
+        code: CollectedSource(tracked=[Printout(one.seen)], left_out=one.left_out)
+        if is_output(names[code]) and wandb_folder(names[code]).path in told
+        else replace(one, seen=[])
+        if one.tracked
+        else one
+        for code, one in sources.items()
+    }
+
+
+def _seen(folder: _Folder, life: Life) -> Iterator[tuple[int, Sighting]]:
+    """What a process printed about deaths, each once: the line of `output.log` that a person can open, at the time at
+    which the run file has it, else at the end of the process; and what only the run file has."""
+    last_row = max((row.at.time for row in life.rows), default=0)
+    recorded: defaultdict[tuple[str, str], list[Sighting]] = defaultdict(list)
+    for one in folder.file[1].seen if folder.file is not None else ():
+        recorded[one.row, one.text].append(replace(one, host=one.host or life.host, ordinary=_went_on(one, last_row)))
+    code, printed = (folder.printout[0], folder.printout[1].seen) if folder.printout is not None else (0, ())
+    for one in printed:
+        same = recorded[one.row, one.text]
+        stamp = same[0].stamp if same else Stamp(life.last, Zone.EXACT, False)
+        went_on = same.pop(0).ordinary if same else _went_on(one, 0)
+        own = replace(one, stamp=stamp, before=None, behind=None, late=None)
+        yield code, replace(own, host=one.host or life.host, ordinary=went_on)
+    if folder.file is not None:
+        for left in recorded.values():
+            yield from ((folder.file[0], one) for one in left)
+
+
+def _went_on(one: Sighting, last_row: int) -> int | None:
+    """A line behind a root at which its process went on: one process printed and logged all of it. last_row: when it
+    logged for the last time, ns."""
+    logged = one.stamp is not None and one.stamp.ns < last_row
+    return one.ordinary or (one.last_line + 1 if one.role == "root" and (logged or not one.ends) else None)
 
 
 def _end(life: Life, folder: _Folder, notes: DiagnosticCollector) -> None:
