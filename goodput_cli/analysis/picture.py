@@ -377,7 +377,8 @@ def _step_times(steps: TimedSteps, buckets: Buckets) -> StepTimes:
     ordered = _sorted_in_parts(steps.seconds, first)
     last = first + count - 1
     middle = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
-    return StepTimes(steps.time[first], steps.number[first], count, ordered[first], ordered[last], _level(middle))
+    begins = steps.take(first)
+    return StepTimes(begins.time, begins.number, count, ordered[first], ordered[last], _level(middle))
 
 
 def _sorted_in_parts(values: F64, first: Rows) -> F64:

@@ -251,18 +251,14 @@ def _slowest(timeline: Timeline, steps: TimedSteps, most: int) -> tuple[SlowStep
     limit = np.partition(steps.seconds, len(steps) - most)[len(steps) - most]
     slow = np.flatnonzero(steps.seconds >= limit)
     order = slow[np.argsort(-steps.seconds[slow], kind="stable")][:most]
-    held = _held(timeline, steps.time[order], steps.end[order])
+    slowest = steps.take(order)
+    columns = (slowest.number, slowest.count, slowest.attempt + 1, slowest.time)
+    held = _held(timeline, slowest.time, slowest.end)
     return tuple(
-        SlowStep(
-            step=int(steps.number[place]),
-            count=int(steps.count[place]),
-            attempt=int(steps.attempt[place]) + 1,
-            time_ns=int(steps.time[place]),
-            seconds=float(steps.seconds[place]),
-            holds=holds,
-            where=timeline.table.where(int(steps.row[place])),
+        SlowStep(step, count, attempt, time_ns, seconds, holds, timeline.table.where(row))
+        for step, count, attempt, time_ns, seconds, holds, row in zip(
+            *(column.tolist() for column in columns), slowest.seconds.tolist(), held, slowest.row.tolist(), strict=True
         )
-        for place, holds in zip(order.tolist(), held, strict=True)
     )
 
 

@@ -25,12 +25,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.training.kept import excluded_within
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import BLOCK, F64, I64, Rows, blocks
 
@@ -54,49 +56,71 @@ _USUAL_SHARE = 0.1
 _MAD_TO_SIGMA = 1.4826
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TimedSteps:
-    """Step times in time order: from one record to the next of the same attempt, never across attempts."""
+    """Step times in time order: from one record to the next of the same attempt, never across attempts. A column is
+    gathered each time somebody asks for it: a long log has room for few of them at once."""
 
     seconds: F64
     """Seconds per step, without what a clock that was set forward adds."""
-    number: I64
-    """Step of the record that begins it."""
-    count: I64
-    """Steps up to the next record; above 1 where not every step is logged."""
-    attempt: Rows
-    """From 0."""
-    time: I64
-    end: I64
-    """ns."""
-    row: Rows
-    """Row of the record that begins it."""
+    records: StepRecordsByAttempt | None
+    """None in checkpoint logs."""
+    here: Rows
+    """Of each step time the record that begins it, in `records`."""
+    named: int
+    """How much farther that record is which names the step: 1 where records are of step ends."""
 
     def __len__(self) -> int:
         return len(self.seconds)
+
+    @property
+    def number(self) -> I64:
+        """Step of the record that begins it."""
+        return np.asarray(self._of("number") + self.named)
+
+    @property
+    def count(self) -> I64:
+        """Steps up to the next record; above 1 where not every step is logged."""
+        return np.asarray(self._of("number", 1) - self._of("number"))
+
+    @property
+    def attempt(self) -> Rows:
+        """From 0."""
+        return self._of("owner")
+
+    @property
+    def time(self) -> I64:
+        """ns."""
+        return self._of("time")
+
+    @property
+    def end(self) -> I64:
+        """ns."""
+        return self._of("time", 1)
+
+    @property
+    def row(self) -> Rows:
+        """Row of the record that begins it."""
+        return self._of("rows", self.named)
+
+    def take(self, places: Rows) -> TimedSteps:
+        """Some of them, in the order of their places."""
+        return TimedSteps(self.seconds[places], self.records, self.here[places], self.named)
+
+    def _of(self, column: str, later: int = 0) -> NDArray[Any]:
+        if self.records is None:
+            return np.zeros(0, dtype=np.int64)
+        values: NDArray[Any] = getattr(self.records, column)[later:][self.here]
+        return values
 
 
 def timed_steps(timeline: Timeline, start: int, end: int) -> TimedSteps:
     """The step times of consecutive records of one attempt that lie in [start, end] (ns). Checkpoint logs have none."""
     records = timeline.records
     if records is None:
-        none = np.zeros(0, dtype=np.int64)
-        return TimedSteps(np.zeros(0), none, none, none.astype(np.int32), none, none, none.astype(np.intp))
+        return TimedSteps(np.zeros(0), None, np.zeros(0, dtype=np.intp), 0)
     same = (records.owner[1:] == records.owner[:-1]) & (records.time[:-1] >= start) & (records.time[1:] <= end)
-    here = np.flatnonzero(same)
-    count = records.number[here + 1] - records.number[here]
-    begin, stop = records.time[here], records.time[here + 1]
-    seconds = (stop - begin - excluded_within(begin, stop, timeline.clock_steps)) / count / 1e9
-    named = here + timeline.attempts.step_ends
-    return TimedSteps(
-        seconds,
-        records.number[here] + timeline.attempts.step_ends,
-        count,
-        records.owner[here],
-        records.time[here],
-        records.time[here + 1],
-        records.rows[named],
-    )
+    return TimedSteps(step_times(timeline, start, end), records, np.flatnonzero(same), int(timeline.attempts.step_ends))
 
 
 def step_times(timeline: Timeline, start: int, end: int) -> F64:
@@ -166,22 +190,23 @@ def slow_regimes(timeline: Timeline, steps: TimedSteps) -> tuple[Regime, ...]:
         return ()
     regimes = []
     for begin, stop in _slow_runs(levels, usual, bounds):
+        ends = steps.take(np.array([begin, stop - 1]))
         level, many = winsorised_mean(seconds[begin:stop]), int(count[begin:stop].sum())
         regimes.append(
             Regime(
-                first_step=int(steps.number[begin]),
-                last_step=int(steps.number[stop - 1] + count[stop - 1] - 1),
-                first_attempt=int(steps.attempt[begin]) + 1,
-                last_attempt=int(steps.attempt[stop - 1]) + 1,
-                start_ns=int(steps.time[begin]),
-                end_ns=int(steps.end[stop - 1]),
+                first_step=int(ends.number[0]),
+                last_step=int(ends.number[1] + ends.count[1] - 1),
+                first_attempt=int(ends.attempt[0]) + 1,
+                last_attempt=int(ends.attempt[1]) + 1,
+                start_ns=int(ends.time[0]),
+                end_ns=int(ends.end[1]),
                 steps=many,
                 seconds=level,
                 usual_seconds=usual,
                 factor=level / usual,
                 lost_seconds=(level - usual) * many,
                 ongoing=stop == len(seconds),
-                where=timeline.table.where(int(steps.row[begin])),
+                where=timeline.table.where(int(ends.row[0])),
             )
         )
     return tuple(regimes)
@@ -394,8 +419,8 @@ def _slow_runs(levels: F64, usual: float, bounds: NDArray[np.intp]) -> list[tupl
 def lost_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> int:
     """Time (ns) that slow regimes took beyond the usual step, in kept steps: what was lost is lost anyway."""
     kept = np.clip(timeline.lineage.limit[steps.attempt] - steps.number, 0, steps.count)
-    lost = 0.0
+    start, end, lost = steps.time, steps.end, 0.0
     for regime in regimes:
-        inside = (steps.time >= regime.start_ns) & (steps.end <= regime.end_ns)
+        inside = (start >= regime.start_ns) & (end <= regime.end_ns)
         lost += (regime.seconds - regime.usual_seconds) * float(kept[inside].sum())
     return round(lost * 1e9)

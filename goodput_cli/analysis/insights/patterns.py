@@ -60,9 +60,7 @@ class Periodic(Struct, frozen=True):
     every: int
     """Steps from one to the next."""
     steps: TimedSteps
-    """All step times of the window."""
-    places: Rows
-    """Of the long ones, in `steps`."""
+    """The long ones."""
     beyond: I64
     """What each took beyond a usual step, in kept training (ns)."""
     stalled: I64
@@ -70,7 +68,7 @@ class Periodic(Struct, frozen=True):
 
     def holds(self, attempt: Rows, number: I64) -> Mask:
         """Which of some steps, as records number them, are among them."""
-        own = set(zip(self.steps.attempt[self.places].tolist(), self.steps.number[self.places].tolist(), strict=True))
+        own = set(zip(self.steps.attempt.tolist(), self.steps.number.tolist(), strict=True))
         return np.array([pair in own for pair in zip(attempt.tolist(), number.tolist(), strict=True)], dtype=bool)
 
 
@@ -86,24 +84,26 @@ def find_periodic(analysis: Analysis) -> Periodic | None:
     long = np.flatnonzero(steps.seconds > (1 + _LONGER) * usual)
     if not _PERIODS <= len(long) <= len(steps) / _LEAST_PERIOD:
         return None
-    amounts = timeline.ledger.between(steps.time[long], steps.end[long], _TRAINED)
+    slow = steps.take(long)
+    amounts = timeline.ledger.between(slow.time, slow.end, _TRAINED)
     nothing = np.zeros(len(long), dtype=np.int64)
     trained = sum((ns for ns in amounts.values()), nothing)
     beyond = trained - round(usual * 1e9)
     some = beyond > _LONGER * usual * 1e9  # others held a save or an evaluation, which have their own lines
-    places, beyond = long[some], beyond[some]
-    every = _distance(steps.number[places])
+    slow, beyond = slow.take(np.flatnonzero(some)), beyond[some]
+    every = _distance(slow.number)
     if every is None:
         return None
-    phase = np.bincount(steps.number[places] % every).argmax()
-    of_phase = steps.number[places] % every == phase
+    phase = np.bincount(slow.number % every).argmax()
+    of_phase = slow.number % every == phase
     expected = np.count_nonzero(steps.number % every == phase)
     if np.count_nonzero(of_phase) < max(_PERIODS, _IN_PHASE * expected):
         return None
     if beyond[of_phase].sum() < _IN_PHASE * beyond.sum():
         return None
     stalled = amounts.get((Category.STALL, -1), nothing)[some]
-    return Periodic(every, steps, places[of_phase], beyond[of_phase], np.minimum(stalled, beyond)[of_phase])
+    slow, beyond, stalled = slow.take(np.flatnonzero(of_phase)), beyond[of_phase], stalled[of_phase]
+    return Periodic(every, slow, beyond, np.minimum(stalled, beyond))
 
 
 def _distance(numbers: I64) -> int | None:
@@ -119,20 +119,20 @@ def _distance(numbers: I64) -> int | None:
 
 def periodic_insight(analysis: Analysis, periodic: Periodic) -> Candidate:
     """What the long steps took beyond usual ones."""
-    steps, places = periodic.steps, periodic.places
+    steps = periodic.steps
     loads = analysis.timeline.loads
-    loaded = _inside(loads.start, loads.end, steps.time[places], steps.end[places])
+    loaded = _inside(loads.start, loads.end, steps.time, steps.end)
     ns, each = int(periodic.beyond.sum()), duration(int(np.median(periodic.beyond)))
-    text = f"every {periodic.every} steps one takes {each} longer, {plural(len(places), 'time')}"
+    text = f"every {periodic.every} steps one takes {each} longer, {plural(len(steps), 'time')}"
     advice = None
     if loaded > _HALF * ns:
         text += ": data is loaded then"
         advice = "load the next epoch's data while the last one trains; keep the loader's workers"
-    worst = places[np.argsort(-periodic.beyond, kind="stable")[:_MOST_ROWS]]
+    worst = steps.take(np.argsort(-periodic.beyond, kind="stable")[:_MOST_ROWS])
     return Candidate(
-        "periodic", ns, text, int(steps.time[places[0]]), int(steps.end[places[-1]]), len(places),
-        tuple(steps.row[worst].tolist()), About(steps=tuple(steps.number[worst].tolist())),
-        options=("--around", f"{STEP_PREFIX}{int(steps.number[worst[0]])}", "--events"),
+        "periodic", ns, text, int(steps.time[0]), int(steps.end[-1]), len(steps),
+        tuple(worst.row.tolist()), About(steps=tuple(worst.number.tolist())),
+        options=("--around", f"{STEP_PREFIX}{int(worst.number[0])}", "--events"),
         in_goodput_ns=ns - int(periodic.stalled.sum()), advice=advice,
     )  # fmt: skip
 

@@ -120,7 +120,7 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
     text = f"steps {worst.first_step} to {worst.last_step} took {worst.factor:.2f} x the usual {usual}"
     if len(regimes) > 1:
         text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"
-    rows = [int(np.searchsorted(steps.time, regime.start_ns)) for regime in regimes]
+    rows = steps.take(np.searchsorted(steps.time, [regime.start_ns for regime in regimes[:_MOST_ROWS]])).row
     lost = lost_in_regimes(timeline, steps, regimes)
     first = int(steps.number[0])
     loading = _more_loading(timeline, regimes)
@@ -128,7 +128,7 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
     text += _WITHIN + (f"; data was loaded for {duration(loading)} more than usual" if waits else "")
     yield Candidate(
         "slow_steps", lost, text, regimes[0].start_ns, regimes[-1].end_ns,
-        len(regimes), tuple(int(steps.row[row]) for row in rows[:_MOST_ROWS]),
+        len(regimes), tuple(rows.tolist()),
         About(steps=tuple(regime.first_step for regime in regimes[:_MOST_ROWS])), in_goodput_ns=lost,
         advice=BY_CODE["input_bound"].advice if waits else _SINCE_START if worst.first_step == first else None,
     )  # fmt: skip
