@@ -203,6 +203,16 @@ TEXT: dict[str, Code] = {
         "If each is a job of its own, name one file alone (goodput analyze FILE), or give each a folder of its own. If "
         "they are processes of one job, nothing: --job-name says so.",
     ),
+    "several_runs_in_file": Code(
+        "warning",
+        "Lines of one file go on with two counts of steps in turns, with other losses for the same steps, and name no "
+        "rank, no micro-batch and no evaluation.",
+        "They are read as one job, of which each process prints: each step counts once. If several runs write into the "
+        "file (`python a.py & python b.py` with one redirection, array tasks with one output), the answer is of none "
+        "of them; where one ends before the others it may show disruptions that never were.",
+        "If they are runs of their own, give each an output of its own (%j or %A_%a in the name, with Slurm). If they "
+        "are ranks with losses of their own, nothing: --job-name says so.",
+    ),
     "earlier_runs": Code(
         "warning",
         "Text files of a folder begin at the first step, and restore nothing, more than 14 days after the others were "

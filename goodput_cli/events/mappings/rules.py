@@ -23,6 +23,7 @@ from goodput_cli.events.mappings.times import find_time, is_searched, read_time
 from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.marks import (
+    ENDS,
     BadValueError,
     Mark,
     Pattern,
@@ -36,6 +37,7 @@ from goodput_cli.events.text.marks import (
     readings,
     whole,
 )
+from goodput_cli.events.text.meaning import InTurns
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare
 from goodput_cli.events.values import number, round_to_us
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -279,6 +281,7 @@ class MappedRecords:
         """A mark for each rule that reads a record."""
         used = np.zeros(len(records), dtype=np.bool_)
         marks: list[Mark] = []
+        turns = output.texts.turns.setdefault((records.origin.source, self.name), InTurns())
         for at, record in enumerate(records.records):
             for reading in record_readings(self._rules, record):
                 used[at] = True
@@ -290,8 +293,19 @@ class MappedRecords:
                     if stamp is None and records.stamp[at] >= 0:
                         stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
                     marks.append(Mark(int(records.origin.line[at]), "", stamp, reading.said))
-        output.texts.add(records.origin.source, TextPart(marks))
+                    _follow(turns, record, marks[-1])
+        output.texts.add(records.origin.source, TextPart(marks, interleaved=turns.found()))
         return used
+
+
+def _follow(turns: InTurns, record: Record, mark: Mark) -> None:
+    """Follow who writes the steps of records."""
+    said = mark.said
+    assert said is not None
+    if said.what is What.STEP and said.step is not None and not said.rank:
+        turns.take(mark.line, said.step, " ".join(f"{key}={value}" for key, value in record.items()))
+    elif said.what in (What.START, What.RESUME, What.RESTORE, *ENDS):
+        turns.restart()
 
 
 class BadFieldError(BadValueError):

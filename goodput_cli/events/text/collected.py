@@ -320,6 +320,9 @@ class Texts:
             if hints.mapping:
                 _note_assumed(code, meaning, hints, output.notes)
             _note_counter(code, meaning, output.notes)
+            if source.interleaved is not None and hints.job_name is None:
+                found = source.interleaved
+                output.notes.add("several_runs_in_file", found.sentence, code, list(found.lines))
             _note_open(code, meaning, output.notes)
             run_lines += [(code, mark) for mark in meaning if said(mark).format == RUN_LINES]
             meaning = [mark for mark in meaning if said(mark).format != RUN_LINES]

@@ -23,6 +23,7 @@ from goodput_cli.events.values import round_to_us
 if TYPE_CHECKING:
     from goodput_cli.events.observations import Sighting
     from goodput_cli.events.tensorboard import Event
+    from goodput_cli.events.text.meaning import Interleaved, InTurns
     from goodput_cli.events.text.observing import EntryObserver
 
 
@@ -288,6 +289,8 @@ class TextPart:
     """Whether it is a kernel's log."""
     losses: Mapping[int, float] = field(default_factory=dict)
     """The loss that the first lines of steps print, by step; of lines that no rank or node is named for."""
+    interleaved: Interleaved | None = None
+    """Where several runs seem to print so far."""
 
 
 @dataclass
@@ -306,6 +309,7 @@ class CollectedSource:
     left_out: int = 0
     by_host: bool = False
     losses: dict[int, float] = field(default_factory=dict)
+    interleaved: Interleaved | None = None
 
 
 class Collector:
@@ -317,6 +321,8 @@ class Collector:
         """The host of each rank of a source, as its recorder says."""
         self.observers: dict[int, EntryObserver] = {}
         """Of sources whose lines come one by one."""
+        self.turns: dict[tuple[int, str], InTurns] = {}
+        """Who prints the steps of records, by source and format."""
         self._written: dict[int, int] = {}
 
     def __bool__(self) -> bool:
@@ -343,6 +349,7 @@ class Collector:
         one.left_out += part.left_out
         one.by_host |= part.by_host
         one.losses = {**part.losses, **one.losses}
+        one.interleaved = one.interleaved or part.interleaved
         one.events += part.events
         one.tracked += part.tracked
         one.damaged += part.damaged

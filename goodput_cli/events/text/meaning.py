@@ -4,13 +4,18 @@ What all formats of text share: a start is counted once a process, a save or eva
 between two step records that it stands in, and a step that two formats print is one record.
 
 What programs measured (MFU, TFLOP/s, throughput, the step time that they report), by job and name.
+
+Whether several runs print into one source: the same steps come with other losses, in turns.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -193,3 +198,216 @@ def metrics_of(job: str, marks: Sequence[Mark]) -> list[Metric]:
 def _columns(rows: Sequence[tuple[int, int, float]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     time, step, value = zip(*rows, strict=True)
     return np.array(time, dtype=np.int64), np.array(step, dtype=np.int64), np.array(value, dtype=np.float64)
+
+
+_LOSS = re.compile(
+    r"(?<![A-Za-z])(?:loss|cost|nll|ppl|perplexity|reward)(?:[ _-]?(?:mean|avg))?['\"]?[ \t]{0,4}[:=]?[ \t]{0,8}"
+    r"[\['\"]{0,2}(-?\d{1,20}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?)",
+    re.IGNORECASE,
+)
+_REMEMBERED, _LANES, _PAIRS = 1024, 16, 32
+"""So many steps of a lane, lanes of a program and pairs of lines are kept."""
+_TURNS = 3
+"""So often the same step comes with another loss, in turns, before it is said."""
+_APART = 6
+"""The same of steps that the two never have in common."""
+_MOST_WORDS, _MOSTLY = 80, 0.9
+_TIMES = re.compile(r"\d{4}[-/]\d\d[-/]\d\d[T ,]|\d{1,2}/\d\d/\d{2,4}[ ,]|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?")
+_WORDS = re.compile(r"[A-Za-z]+|\d+(?:_\d+)+|\d+(?:\.\d+)?(?:[eE][+-]\d+)?")
+_OF_RANKS = frozenset(
+    "rank ranks r node nodes host hosts gpu gpus device devices cuda worker workers proc process processes replica pod "
+    "task shard slice stage core tpu npu rank_ w n ip dp tp pp ep cp fsdp".split()
+)
+_OF_PARTS = frozenset(
+    "micro microbatch microstep mb accum accumulation substep inner minibatch batch iter iteration epoch chunk part "
+    "train training trn val valid validation eval evaluation test dev actor critic policy value generator "
+    "discriminator gen disc g d student teacher encoder decoder main aux master chief leader launcher launch ema "
+    "total mean avg last best worker trainer evaluator".split()
+)
+"""Words that tell what of one run a line is about, or which of its processes wrote it."""
+_OF_RUNS = frozenset("run runs exp experiment trial seed job fold config sweep array arm lr".split())
+_OF_TIMES = frozenset("time times elapsed wall eta s sec secs ms took dt duration timestamp".split())
+_HIGHEST_RANK = 4096
+
+
+def loss_in(text: str) -> float | None:
+    """The loss that a line prints; None: it prints none."""
+    found = _LOSS.search(text)
+    return None if found is None else float(found[1])
+
+
+class Interleaved(NamedTuple):
+    """Where two runs seem to print in turns: a line of each, what step it is about, and its loss."""
+
+    lines: tuple[int, int]
+    steps: tuple[int, int]
+    losses: tuple[float, float] | None
+    """None: they never print the same step."""
+
+    @property
+    def sentence(self) -> str:
+        """What was assumed, and what to do."""
+        step, other = self.steps
+        shown = f"step {step} and step {other}, and no step of both"
+        if self.losses is not None:
+            shown = f"step {step} with a loss of {self.losses[0]:g} and of {self.losses[1]:g}"
+        return (
+            f"steps come in turns as several runs print them, such as {shown}; they are read as one job, whose "
+            "processes all print. If several runs write into this file, the answer is of none of them: give each a "
+            "file of its own; --job-name says that they are one job"
+        )
+
+
+class _Said(NamedTuple):
+    line: int
+    step: int
+    text: str
+
+
+@dataclass(slots=True)
+class _Lane:
+    """Lines of steps that rise, as one run prints them."""
+
+    first: int
+    last: int
+    stride: int = 0
+    lines: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """By step."""
+    final: str = ""
+    """The last line of its last step, where a bar was drawn anew."""
+    carried: bool = True
+    """Whether the first line of that step holds the loss of the step before, as a bar's does before it is known."""
+
+    def add(self, line: int, step: int, text: str, bar: bool) -> None:
+        if bar:
+            self.carried = loss_in(text) == loss_in(self.final)
+        self.stride, self.last, self.final = step - self.last, step, text
+        lines = self.lines
+        lines[step] = line, text
+        if len(lines) > _REMEMBERED:
+            del lines[next(iter(lines))]
+
+
+class InTurns:
+    """Follows the steps that lines of one stream of one program are about, and finds whether several runs print them:
+    one goes on where it was after another one printed steps that are not behind it, again and again, with other losses.
+    A restart never goes back to where the life before it was."""
+
+    def __init__(self) -> None:
+        self._lanes: list[_Lane] = []  # the one that was used last at the end
+        self._same, self._other = 0, 0  # how often the same step came with the same loss, and with another
+        self._apart: list[tuple[_Said, _Said]] = []
+        self._pairs: list[tuple[_Said, _Said]] = []
+        self._most = 1
+
+    def restart(self) -> None:
+        """A process began or died: what it printed is not gone on with."""
+        self._lanes = []
+
+    def take(self, line: int, step: int, text: str, bar: bool = False) -> None:
+        """The next line about a step."""
+        current = self._lanes[-1] if self._lanes else None
+        if current is not None and step - current.last == current.stride > 0:
+            current.add(line, step, text, bar)
+            return
+        if current is not None and step == current.last and bar and self._drawn_anew(current, text):
+            current.final = text
+            return
+        lane = self._lane_of(step)
+        if lane is None:
+            self._lanes.append(_Lane(step, step, 0, {step: (line, text)}, text))
+            del self._lanes[:-_LANES]
+            self._most = max(self._most, len(self._lanes))
+            return
+        if lane is not current and current is not None:
+            self._compare(current, lane, _Said(line, step, text))
+            self._lanes.remove(lane)
+            self._lanes.append(lane)
+        lane.add(line, step, text, bar)
+
+    def found(self) -> Interleaved | None:
+        """An example, where several runs seem to print."""
+        if self._other >= max(_TURNS, self._same + 1) and not _told_apart(self._pairs, self._most):
+            one, other = self._pairs[-1]
+            losses = loss_in(one.text), loss_in(other.text)
+            assert losses[0] is not None
+            assert losses[1] is not None
+            return Interleaved((one.line, other.line), (one.step, other.step), (losses[0], losses[1]))
+        rare = len(self._apart) > self._same + self._other
+        if len(self._apart) >= _APART and rare and not _told_apart(self._apart, self._most):
+            one, other = self._apart[-1]
+            return Interleaved((one.line, other.line), (one.step, other.step), None)
+        return None
+
+    def _lane_of(self, step: int) -> _Lane | None:
+        """The lane that a step goes on: at its usual distance, else the nearest; the one that was used last, if it is
+        no farther than others. Back to another lane only a step leads that is right behind it."""
+        below = [lane for lane in reversed(self._lanes) if lane.last < step]
+        if self._lanes and step <= self._lanes[-1].last:
+            below = [lane for lane in below if not lane.stride or step - lane.last <= 2 * lane.stride]
+        exact = [lane for lane in below if step - lane.last == lane.stride]
+        if exact:
+            return exact[0] if exact[0] is self._lanes[-1] else exact[-1]
+        return min(below, key=lambda lane: step - lane.last, default=None)
+
+    def _drawn_anew(self, lane: _Lane, text: str) -> bool:
+        return lane.carried or loss_in(text) == loss_in(lane.final)
+
+    def _compare(self, left: _Lane, lane: _Lane, said: _Said) -> None:
+        """Note what is printed when a lane is gone on with behind lines of another one."""
+        other = left.lines.get(said.step)
+        if other is None:
+            if said.step < left.first and lane.last < left.first and len(self._apart) < _PAIRS:
+                self._apart.append((_Said(left.lines[left.last][0], left.last, left.lines[left.last][1]), said))
+            return
+        line, text = other
+        losses = loss_in(text), loss_in(said.text)
+        if losses[0] == losses[1]:
+            self._same += 1
+        elif None not in losses:
+            self._other += 1
+            if len(self._pairs) < _PAIRS:
+                self._pairs.append((_Said(line, said.step, text), said))
+
+
+def _told_apart(pairs: Sequence[tuple[_Said, _Said]], lanes: int) -> bool:
+    """Whether lines of the same steps say themselves that they are of ranks, of micro-batches, of an evaluation beside
+    training or of another part of one run."""
+    rows = [(_words(one.text), _words(other.text)) for one, other in pairs]
+    named = [{word.lower() for word in {*a} ^ {*b} if word.isalpha()} for a, b in rows]
+    if sum(map(bool, named)) > _MOSTLY * len(rows):
+        return all(words <= _OF_PARTS | _OF_RANKS for words in named)
+    shapes = [(_shape(a), _shape(b)) for a, b in rows]
+    usual = Counter(shape for pair in shapes for shape in pair).most_common(1)[0][0]
+    alike = [at for at, pair in enumerate(shapes) if pair == (usual, usual)]
+    if len(alike) < _TURNS:
+        return False
+    lines = [(pairs[at][0].line, pairs[at][1].line) for at in alike]
+    columns = ([(rows[at][0][place], rows[at][1][place]) for at in alike] for place in range(len(usual)))
+    return any(_is_tag(column, lines, _name_before(usual, place), lanes) for place, column in enumerate(columns))
+
+
+def _shape(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word if word.isalpha() else "0" for word in words)
+
+
+def _words(text: str) -> list[str]:
+    return _WORDS.findall(_TIMES.sub(" ", text))[:_MOST_WORDS]
+
+
+def _name_before(row: Sequence[str], at: int) -> str:
+    """The word before a number."""
+    return next((word.lower() for word in reversed(row[:at]) if word.isalpha()), "")
+
+
+def _is_tag(values: Sequence[tuple[str, str]], lines: Sequence[tuple[int, int]], name: str, lanes: int) -> bool:
+    """Whether the numbers at one place of lines say which part of a run each is about: a few that always differ, of
+    ranks or micro-batches, or a count that goes on from line to line. lines: where each of them stands."""
+    if any(a == b or not a.isdecimal() or not b.isdecimal() for a, b in values):
+        return False
+    numbers = [int(one) for pair in values for one in pair]
+    few = {*numbers}
+    if len(few) <= max(2, lanes) and max(few) < _HIGHEST_RANK and name not in _OF_RUNS:
+        return name in _OF_RANKS | _OF_PARTS or (min(few) <= 1 and max(few) - min(few) < len(few))
+    placed = sorted(dict(zip((line for pair in lines for line in pair), numbers, strict=True)).items())
+    return name not in _OF_TIMES and all(after > before for (_, before), (_, after) in pairwise(placed))

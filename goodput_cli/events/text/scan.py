@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from typing import Any
@@ -24,9 +24,10 @@ from goodput_cli.events.columnar import DIGITS, KEEP_FIRST, WORD
 from goodput_cli.events.formats.base import Parsed
 from goodput_cli.events.json_documents import LONGEST_PREFIX, json_in
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
-from goodput_cli.events.text.marks import Mark, Rule, Said, TextPart, asked_of, line_readings, linear, timed
+from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, TextPart, What, asked_of, line_readings, linear, timed
+from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
 from goodput_cli.events.text.observing import DocumentObserver, may_say
-from goodput_cli.events.text.programs.progress_bars import counted_step, thinned
+from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
 from goodput_cli.events.text.stamps import StampError, bare, candidates, is_kernel_log, stamp_of
 from goodput_cli.events.text.storms import BEGINS, Kind, Storms
 from goodput_cli.sources.base import RawBatch, Record
@@ -35,11 +36,15 @@ LONGEST = 1 << 16
 """Longer lines are noise."""
 _NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE = ord("\n"), ord("\r"), ord(" "), ord("{"), ord('"')
 _PRIME = np.uint64(0x100000001B3)
+_BEGIN_OR_END = ENDS | {What.START, What.RESUME, What.RESTORE}
+_NUMBERED = re.compile(
+    r"-[a-z0-9]{5}(?=/|$)|\d+|(?<![a-z])(?:master|worker|chief|launcher|leader|head|node|host)s?(?![a-z])"
+)
+"""What the names of pods and containers of one job differ in."""
+_FOLLOWED = 64
+"""So many streams and bars are followed."""
 _LOSSES = 16
 """Of so many lines of steps the loss is looked at: it tells runs that were started together from ranks of one."""
-_LOSS = re.compile(
-    r"(?<![A-Za-z])loss['\"]?[ \t]{0,4}[:=]?[ \t]{0,8}'?(-?\d{1,20}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?)"
-)
 _COLLECTED, _NAMED = 20, 64
 """A collector's stamp has at least so many characters; prefixes are told apart by so many."""
 
@@ -216,6 +221,11 @@ class TextLines:
     _by_host: bool = False
     _lost: int = 0
     """How many lines of steps were looked at for their loss."""
+    _turns: dict[tuple[object, ...], InTurns] = field(default_factory=dict)
+    """Who prints steps, by format, stream and bar."""
+    _groups: dict[str, str] = field(default_factory=dict)
+    """The first stream of those whose names differ in numbers only."""
+    _interleaved: Interleaved | None = None
 
     def feed(self, batch: RawBatch) -> Parsed:
         """What the next lines say."""
@@ -239,10 +249,10 @@ class TextLines:
                 worth.append(at)
                 continue
             number = batch.first_line + int(block.number[at])
-            more, reason = self._read(block, at, number)
+            more, reason, text = self._read(block, at, number)
             said[at] = [mark.said for mark in more if mark.said is not None]
-            if more and self._lost < _LOSSES:
-                self._note_loss(block, at, more[0], losses)
+            if more:
+                self._follow(text, more[0], losses)
             if may_say(said[at], bool(more or reason)) and self._may_tell(block, at):
                 worth.append(at)
                 self._worth += 1
@@ -261,7 +271,8 @@ class TextLines:
         seen = self._observed.feed(block, batch.first_line, worth, said, stamped[0], kinds)
         if batch.first_line == 1:
             self._by_host = is_kernel_log(data[:SNIFFED].decode(errors="replace"))
-        part = TextPart(marks, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses)
+        part = TextPart(marks, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses,
+                        interleaved=self._in_turns())  # fmt: skip
         return Parsed(records, np.array(lines, dtype=np.int64), text=part)
 
     def finish(self) -> Parsed:
@@ -271,15 +282,42 @@ class TextLines:
         self._observer = None
         return Parsed((), np.empty(0, dtype=np.int64), text=part)
 
-    def _note_loss(self, block: Lines, at: int, mark: Mark, losses: dict[int, float]) -> None:
-        """Keep the loss that a line of a step prints, if no rank or node stands in front of it."""
-        step = None if mark.said is None or mark.stream or mark.said.rank else counted_step(mark.said)
-        if step is None:
+    def _follow(self, text: str, mark: Mark, losses: dict[int, float]) -> None:
+        """Keep the loss of a line of a step, if no rank or node stands in front of it, and follow who prints steps."""
+        said = mark.said
+        if said is None:
             return
-        self._lost += 1
-        found = _LOSS.search(block.text(at))
-        if found is not None:
-            losses.setdefault(step, float(found[1]))
+        step = counted_step(said)
+        if step is None:
+            if said.what in _BEGIN_OR_END:
+                for turns in self._turns.values():
+                    turns.restart()
+            return
+        if self._lost < _LOSSES and not mark.stream and not said.rank:
+            self._lost += 1
+            loss = loss_in(text)
+            if loss is not None:
+                losses.setdefault(step, loss)
+        bar = counted_bar(said)
+        self._turn((said.format, mark.stream, said.rank, bar)).take(mark.line, step, text, bar is not None)
+        if mark.stream:
+            group = _NUMBERED.sub("", mark.stream)
+            if self._groups.setdefault(group, mark.stream) == mark.stream:
+                self._turn((said.format, bar)).take(mark.line, step, f"{group} {text}", bar is not None)
+
+    def _in_turns(self) -> Interleaved | None:
+        """Where several runs seem to print so far."""
+        found = (turns.found() for turns in self._turns.values())
+        return self._interleaved or next((one for one in found if one is not None), None)
+
+    def _turn(self, key: tuple[object, ...]) -> InTurns:
+        turns = self._turns.get(key)
+        if turns is None:
+            if len(self._turns) >= _FOLLOWED:
+                oldest = self._turns.pop(next(iter(self._turns)))
+                self._interleaved = self._interleaved or oldest.found()
+            turns = self._turns[key] = InTurns()
+        return turns
 
     def _may_tell(self, block: Lines, at: int) -> bool:
         causes = self.rules.causes
@@ -295,12 +333,13 @@ class TextLines:
             self._observer = DocumentObserver(self.rules.causes, self.source)
         return self._observer
 
-    def _read(self, block: Lines, at: int, number: int) -> tuple[list[Mark], str]:
+    def _read(self, block: Lines, at: int, number: int) -> tuple[list[Mark], str, str]:
+        """What a line says, why it is wrong, and itself, without prefixes."""
         line = bare(block.text(at))
         overwritten = bool(block.overwritten[at])
         said, known, reason = self.rules.read(line.text, overwritten)
         if not known:
-            return [], ""
+            return [], "", ""
         first = int(block.first[at])
         prefixed = line if first == at else bare(block.text(first))
         collected = None if overwritten else prefixed.collected
@@ -308,9 +347,10 @@ class TextLines:
             own = stamp_of(line.text)
         except StampError as error:
             if collected is None and not (said and all(one.at for one in said)):  # a rule knows how they are written
-                return [], reason or str(error)
+                return [], reason or str(error), ""
             own = None
-        return [timed(Mark(number, prefixed.stream, own or one.at, one), collected) for one in said], reason
+        marks = [timed(Mark(number, prefixed.stream, own or one.at, one), collected) for one in said]
+        return marks, reason, line.text
 
     def _clocks(self, block: Lines, stamped: tuple[I64, I64], hits: I64, first_line: int) -> Iterator[tuple[int, Mark]]:
         """The first and the last stamped line of each stream between two hits."""

@@ -55,6 +55,12 @@ def _read_bar(found: Any) -> Said:
     return Said(NAME, What.ALIVE, name="bar", detail=(("bar", bar),))
 
 
+def _read_loss(found: Any) -> Said:
+    epoch = _EPOCH_OF_TRAINER.search(found[0])
+    detail = () if epoch is None else (("epoch", round(1_000_000 * float(epoch[1]))),)
+    return Said(NAME, What.ALIVE, name="trainer", detail=detail)
+
+
 def _says(what: What, name: str = "") -> Any:
     return lambda _: Said(NAME, what, name=name)
 
@@ -68,7 +74,7 @@ RULES = (
     Rule(NAME, "{'train_runtime'", pattern(r"^\s*\{'train_runtime': "), _says(What.FINISHED, "trainer"), "runtime"),
     Rule(NAME, "'eval_runtime'", pattern(r"'eval_runtime': '?(?P<took>[\d.]+)"),
          lambda found: Said(NAME, What.EVAL, took=duration(found["took"]), name="trainer"), "evaluation"),
-    Rule(NAME, "{'loss': ", pattern(r"^\s*\{'loss': "), _says(What.ALIVE, "trainer"), "loss"),
+    Rule(NAME, "{'loss': ", pattern(r"^\s*\{'loss': .{0,400}"), _read_loss, "loss"),
 )  # fmt: skip
 
 
@@ -77,11 +83,26 @@ def _bar(mark: Mark) -> _Bar | None:
     return said.detail[0][1] if said is not None and said.format == NAME and said.name == "bar" else None
 
 
+_EPOCH_OF_TRAINER = re.compile(r"'epoch': '?(\d+(?:\.\d+)?)")
+
+
 def counted_step(said: Said) -> int | None:
-    """The number of the step that a line is about, those of a bar among them; None: it is of none."""
+    """The number of the step that a line is about, those of a bar among them; of the Trainer's lines with a loss the
+    epoch in millionths, which is all that they name; None: it is of none."""
     if said.what is What.STEP:
         return said.step
-    return said.detail[0][1].done if said.format == NAME and said.name == "bar" else None
+    if said.format != NAME:
+        return None
+    bar_or_epoch = said.detail[0][1] if said.detail else None
+    found: int | None = bar_or_epoch.done if isinstance(bar_or_epoch, _Bar) else bar_or_epoch
+    return found
+
+
+def counted_bar(said: Said) -> tuple[str, int] | None:
+    """Name and total of the bar that a line draws a state of; None: it draws none."""
+    if said.format != NAME or said.name != "bar":
+        return None
+    return said.detail[0][1].name, said.detail[0][1].total
 
 
 @dataclass
