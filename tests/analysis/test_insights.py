@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,24 @@ def test_of_very_many_attempts_only_advise_says_how_often_to_save(tmp_path: Path
     (found,) = (one for one in analysis.insights if one.code == "frequent_saves")
     assert found.advice.startswith("save about every" if said else "see whether to save less often")
     assert "goodput advise" in found.command_line()
+
+
+def test_insights_of_a_long_log_hold_few_columns_of_all_steps(tmp_path: Path) -> None:
+    log = tmp_path / "long.jsonl"
+    with log.open("wb") as stream:
+        write_log(Scenario(seed=7, disruption_every=2000, save_every=100, eval_every=50, lines=120_000), stream)
+    analysis = goodput_cli.analyze(log)
+    steps = analysis.steps.count
+    assert steps > 100_000
+    assert len(analysis.timeline.segments) > 0  # what is accounted for is there before
+    tracemalloc.start()
+    try:
+        begin, _ = tracemalloc.get_traced_memory()
+        assert analysis.insights
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (most - begin) / steps < 40, "bytes a step: a column of numbers is 8"
 
 
 def test_commands_are_those_that_were_named(tmp_path: Path) -> None:
