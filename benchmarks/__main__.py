@@ -201,12 +201,10 @@ def process(repeat: int) -> Iterator[Row]:
     program = "import sys; sys.argv[0] = 'goodput'; import goodput_cli.__main__ as main"
     collecting = "import contextlib, goodput_cli.arrays as gc; gc.garbage_collection_paused = contextlib.nullcontext"
     often = "import gc; gc.set_threshold = lambda *thresholds: None"
-    keeping = "import goodput_cli.arrays as freed; freed.give_back = lambda rows: None"
     for work, lines, log, without in (
         ("ending at once", "26 lines", SMALL_LOG, f"{program}; main._leave = sys.exit"),
         ("collecting seldom", "26 lines", SMALL_LOG, f"{often}; {program}"),
         ("pausing the collector", "2x10^5 lines of no known shape", odd_log(200_000), f"{collecting}; {program}"),
-        ("giving back freed memory", "10^6 short lines", short_log(1_000_000), f"{keeping}; {program}"),
     ):
         programs = {"with": program, "without": without}
         options = analyze(log)[1:]
@@ -214,7 +212,7 @@ def process(repeat: int) -> Iterator[Row]:
             {name: [sys.executable, "-c", f"{text}; main.main()", *options] for name, text in programs.items()}, repeat
         )
         detail = f"{lines}: with {shown(found['with'])}, without {shown(found['without'])}"
-        spent = [one.peak_mb if work.endswith("memory") else one.processor for one in found.values()]
+        spent = [one.processor for one in found.values()]
         yield Row(f"without {work} / with", detail, spent[1] / spent[0], 1.03, more=True)
 
 

@@ -1,11 +1,9 @@
-"""The array types that columns are made of, the pieces in which long ones are worked on, and their memory: no garbage
-collection while they are made, and what was freed given back."""
+"""The array types that columns are made of, the pieces in which long ones are worked on, and no garbage collection
+while they are made."""
 
 from __future__ import annotations
 
-import ctypes
 import gc
-import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -162,16 +160,3 @@ def garbage_collection_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-_MUCH = 1 << 19
-"""Below so many rows it is not worth the call."""
-
-
-def give_back(rows: int) -> None:
-    """After work on so many rows. Only glibc can be asked; elsewhere nothing happens."""
-    if rows < _MUCH or not sys.platform.startswith("linux"):
-        return
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)

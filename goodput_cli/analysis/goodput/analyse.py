@@ -28,7 +28,7 @@ from goodput_cli.analysis.disruptions.find import count_disruptions, find_disrup
 from goodput_cli.analysis.goodput.findings import findings, not_recorded, union_length
 from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
 from goodput_cli.analysis.step_statistics import step_statistics
-from goodput_cli.arrays import F64, I64, blocks, give_back
+from goodput_cli.arrays import F64, I64, blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
@@ -147,7 +147,6 @@ def analyse_window(
         raise NotEnoughData(f"the window lies outside the job, which runs from {first} to {last}")
     steps = step_statistics(timeline, start, end)  # before segments and ledger are made: each takes much memory
     job = _job(timeline, name, formats, start, end)
-    give_back(len(timeline.table))
     amounts = {key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()}
     excluded = amounts.pop((Category.EXCLUDED, -1), 0)
     window = Window(start, end, excluded)
