@@ -169,7 +169,7 @@ CUSTOM = Category.CUSTOM.id
 PREFIXES: Mapping[str, str] = {"custom": CUSTOM, CUSTOM: CUSTOM}
 """What may stand before `:LABEL`, and the measure that has a value for each label."""
 STEP_STATISTICS = ("ideal", "mean", "median", "p90", "p99")
-"""How attempts end before a disruption."""
+"""Names of step times, each with a measure."""
 
 
 def work_seconds(summary: Summary) -> Fraction | None:

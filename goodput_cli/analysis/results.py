@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -189,6 +189,13 @@ class StepStatistics:
     """nine in ten took no longer"""
     p99_seconds: Amount | None = None
     """99 in 100 took no longer"""
+
+    @property
+    def known(self) -> dict[str, float]:
+        """Seconds by name (`ideal`, `p99`), without those that are None."""
+        names = [one.name for one in fields(self) if one.name != "count"]
+        seconds = {name.removesuffix("_seconds"): getattr(self, name) for name in names}
+        return {name: value for name, value in seconds.items() if value is not None}
 
 
 @written(

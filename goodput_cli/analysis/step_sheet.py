@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
+from goodput_cli.analysis.goodput.phrases import step_times_text
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.step_statistics import (
@@ -75,15 +76,7 @@ def _place(where: str, one_source: bool) -> str:
 def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
     window, steps, away = analysis.window, report.statistics, report.deviation
     yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
-    named = {
-        "ideal": steps.ideal_seconds,
-        "mean": steps.mean_seconds,
-        "median": steps.median_seconds,
-        "p90": steps.p90_seconds,
-        "p99": steps.p99_seconds,
-    }
-    times = ", ".join(f"{name} {duration_of_seconds(value)}" for name, value in named.items() if value is not None)
-    yield f"{plural(steps.count, 'step time')}: {times}"
+    yield f"{plural(steps.count, 'step time')}: {step_times_text(steps)}"
     mean, most = duration_of_seconds(away.mean_seconds), duration_of_seconds(away.max_seconds)
     yield f"deviation from the ideal: mean {mean}, max {most}"
     if not report.regimes:

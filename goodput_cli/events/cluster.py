@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.observations import ALLOCATED, Sighting, quoted
 from goodput_cli.events.text.blocks import exception_in, raised
@@ -175,11 +173,6 @@ def observe(records: Records, output: Output, rows: CauseRows) -> None:
         else:
             seen += [_reasoned(record, line)] if "reason" in record else _error_file(record, line, rows)
     output.texts.add(records.origin.source, TextPart(seen=seen, by_host=True))
-
-
-def all_of_cluster(records: Records) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """bool[n]: which records are such."""
-    return np.array([is_of_cluster(frozenset(one), one) for one in records.records], dtype=np.bool_)
 
 
 def _of_kind(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:

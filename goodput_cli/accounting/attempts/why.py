@@ -267,14 +267,18 @@ def _with_place(one: Observation, places: Sequence[_Place]) -> Observation:
             and bool(one.host) and same_host(one.host, place.host)
         )  # fmt: skip
         if same_pid or same_rank or same_local:
-            one = replace(
-                one,
-                rank=one.rank if one.rank is not None else place.rank,
-                local_rank=one.local_rank if one.local_rank is not None else place.local_rank,
-                host=one.host or place.host,
-                pid=one.pid if one.pid is not None else place.pid,
-            )
+            one = replace(_completed(one, place), host=one.host or place.host)
     return one
+
+
+def _completed(one: Observation, other: _Place | Observation) -> Observation:
+    """With the process of another where it does not name one itself."""
+    return replace(
+        one,
+        rank=one.rank if one.rank is not None else other.rank,
+        local_rank=one.local_rank if one.local_rank is not None else other.local_rank,
+        pid=one.pid if one.pid is not None else other.pid,
+    )
 
 
 def _kills_joined(roots: list[Observation], exits: list[Observation]) -> tuple[list[Observation], list[Observation]]:
@@ -285,14 +289,7 @@ def _kills_joined(roots: list[Observation], exits: list[Observation]) -> tuple[l
         if root.code == "host_oom":
             same = [one for one in left if one.code == KILLED and _is_the_killed(root, one)]
             for one in same:
-                root = replace(
-                    root,
-                    rank=root.rank if root.rank is not None else one.rank,
-                    local_rank=root.local_rank if root.local_rank is not None else one.local_rank,
-                    host=one.host or root.host,
-                    pid=root.pid if root.pid is not None else one.pid,
-                    unhandled=True,
-                )
+                root = replace(_completed(root, one), host=one.host or root.host, unhandled=True)
             left = [one for one in left if one not in same]
         joined.append(root)
     return joined, left

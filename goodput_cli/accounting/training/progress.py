@@ -92,7 +92,8 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
     sample = training.sample
     sample[last_of_attempt] = False
     gross_step = usual_step_times_of(spans, None, sample, len(attempts))
-    last = last_steps_of_dead_attempts(table, attempts, records, lineage, gross_step, sign_of_life, rules.exclusions)
+    dead = DeadAttempts(table, attempts, records, lineage, gross_step, sign_of_life)
+    last = dead.last_steps(rules.exclusions)
     training = with_last_steps(training, last, last_of_attempt[: len(last.spans)])
     if len(attempts) and records.has[-1]:
         leave_in_progress(training)
@@ -166,78 +167,70 @@ def _check_amount(kept_training: KeptTraining, reference_ns: Fraction) -> None:
         )
 
 
-def last_steps_of_dead_attempts(
-    table: EventTable,
-    attempts: Attempts,
-    records: StepRecordsByAttempt,
-    lineage: Lineage,
-    gross_step: UsualStepTimes,
-    sign_of_life: I64,
-    exclusions: tuple[tuple[int, int], ...],
-) -> TrainingOutcome:
-    """The last step of every attempt that another one follows.
+class DeadAttempts(Struct, frozen=True):
+    """The attempts that another one follows, with what says how far their last steps came."""
 
-    If the lineage resumed from it behind its last step: credited with usual (gross) step times, at most to its logged
-    termination, else to the next start; if that cuts it, its steps count in proportion. Where it did not reach the
-    step resumed from, with all the missing ones if they fit, else with one. Otherwise wasted up to the last sign of
-    life.
-    """
-    made = [
-        _last_step(table, attempts, records, lineage, gross_step, sign_of_life, attempt)
-        for attempt in np.flatnonzero(records.has[:-1]).tolist()
-    ]
-    start, end, first, stop, attempt, row, kept, credited = (
-        np.array(column) for column in (zip(*made, strict=True) if made else ([],) * 8)
-    )
-    spans = TrainingSpans(
-        start.astype(np.int64),
-        end.astype(np.int64),
-        first.astype(np.int64),
-        stop.astype(np.int64),
-        attempt.astype(np.int32),
-        row.astype(np.intp),
-        np.full(len(made), -1, dtype=np.intp),
-        np.zeros(len(made), dtype=bool),
-    )
-    kept = kept.astype(np.float64)
-    whole = kept > 0
-    kept_steps = KeptSteps(spans, whole)
-    kept_steps[np.arange(len(made))] = kept
-    outside = share_outside(spans.start, spans.end, exclusions)
-    none_lost = np.zeros(len(made), dtype=bool)
-    return TrainingOutcome(spans, kept_steps, credited.astype(bool), whole, outside, none_lost)
+    table: EventTable
+    attempts: Attempts
+    records: StepRecordsByAttempt
+    lineage: Lineage
+    gross_step: UsualStepTimes
+    sign_of_life: I64
+    """ns, by attempt."""
 
+    def last_steps(self, exclusions: tuple[tuple[int, int], ...]) -> TrainingOutcome:
+        """The last step of each.
 
-def _last_step(
-    table: EventTable,
-    attempts: Attempts,
-    records: StepRecordsByAttempt,
-    lineage: Lineage,
-    gross_step: UsualStepTimes,
-    sign_of_life: I64,
-    attempt: int,
-) -> tuple[int, int, int, int, int, int, float, bool]:
-    """start, end (ns), first step, stop step, attempt, row, kept steps, credited."""
-    row = int(records.last_row[attempt])
-    start, step = int(table.time[row]), int(records.last[attempt])
-    next_start = int(attempts.begin[attempt + 1])
-    resumed = int(lineage.limit[attempt])
-    if resumed in (ALL_KEPT, NOTHING_KEPT) or resumed <= step:
-        if attempts.step_ends:  # what it was at, and for how long it lived on, is no step of its own: `lost_behind`
-            return start, start, step, step, attempt, row, 0.0, False
-        end = max(start, min(int(sign_of_life[attempt]), next_start))
-        return start, end, step, step + 1, attempt, row, 0.0, False
-    usual_step = gross_step.of_last_step(attempt)
-    ending = int(attempts.first_ending[attempt])
-    limit = int(table.time[ending]) if ending >= 0 else next_start
-    steps = resumed - step
-    credit = _credit(usual_step, steps)
-    if not lineage.reached[attempt] and credit > min(MOST_UNRECORDED_NS, limit - start):
-        steps = 1
+        If the lineage resumed from it behind its last step: credited with usual (gross) step times, at most to its
+        logged termination, else to the next start; if that cuts it, its steps count in proportion. Where it did not
+        reach the step resumed from, with all the missing ones if they fit, else with one. Otherwise wasted up to the
+        last sign of life.
+        """
+        made = [self._last_step(attempt) for attempt in np.flatnonzero(self.records.has[:-1]).tolist()]
+        start, end, first, stop, attempt, row, kept, credited = (
+            np.array(column) for column in (zip(*made, strict=True) if made else ([],) * 8)
+        )
+        spans = TrainingSpans(
+            start.astype(np.int64),
+            end.astype(np.int64),
+            first.astype(np.int64),
+            stop.astype(np.int64),
+            attempt.astype(np.int32),
+            row.astype(np.intp),
+            np.full(len(made), -1, dtype=np.intp),
+            np.zeros(len(made), dtype=bool),
+        )
+        kept = kept.astype(np.float64)
+        whole = kept > 0
+        kept_steps = KeptSteps(spans, whole)
+        kept_steps[np.arange(len(made))] = kept
+        outside = share_outside(spans.start, spans.end, exclusions)
+        none_lost = np.zeros(len(made), dtype=bool)
+        return TrainingOutcome(spans, kept_steps, credited.astype(bool), whole, outside, none_lost)
+
+    def _last_step(self, attempt: int) -> tuple[int, int, int, int, int, int, float, bool]:
+        """start, end (ns), first step, stop step, attempt, row, kept steps, credited."""
+        attempts, table = self.attempts, self.table
+        row = int(self.records.last_row[attempt])
+        start, step = int(table.time[row]), int(self.records.last[attempt])
+        next_start = int(attempts.begin[attempt + 1])
+        resumed = int(self.lineage.limit[attempt])
+        if resumed in (ALL_KEPT, NOTHING_KEPT) or resumed <= step:
+            if attempts.step_ends:  # what it was at, and for how long it lived on, is no step of its own: `lost_behind`
+                return start, start, step, step, attempt, row, 0.0, False
+            end = max(start, min(int(self.sign_of_life[attempt]), next_start))
+            return start, end, step, step + 1, attempt, row, 0.0, False
+        usual_step = self.gross_step.of_last_step(attempt)
+        ending = int(attempts.first_ending[attempt])
+        limit = int(table.time[ending]) if ending >= 0 else next_start
+        steps = resumed - step
         credit = _credit(usual_step, steps)
-    length = max(min(credit, limit - start), 0)
-    kept = steps * (length / credit) if length < credit else float(steps)
-    return start, start + length, step, step + steps, attempt, row, kept if credit else 0.0, True
+        if not self.lineage.reached[attempt] and credit > min(MOST_UNRECORDED_NS, limit - start):
+            steps = 1
+            credit = _credit(usual_step, steps)
+        length = max(min(credit, limit - start), 0)
+        kept = steps * (length / credit) if length < credit else float(steps)
+        return start, start + length, step, step + steps, attempt, row, kept if credit else 0.0, True
 
 
 def _credit(usual_step: float, steps: int) -> int:

@@ -140,7 +140,6 @@ def _notes(found: Sequence[Line]) -> Iterator[str]:
 
 
 def _answer(analysis: Analysis) -> object:
-
     return disruptions_answer(analysis, None)
 
 

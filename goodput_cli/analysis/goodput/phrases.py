@@ -17,6 +17,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic, problems, worst_first
 from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
 from goodput_cli.vocabulary.text import (
     duration,
+    duration_of_seconds,
     exact,
     finite,
     number,
@@ -30,7 +31,7 @@ from goodput_cli.vocabulary.text import (
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.attempts.why import Why
-    from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job
+    from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, StepStatistics
 
 PLACES = 3
 """How many places of a diagnostic are shown if not all are asked for."""
@@ -174,16 +175,13 @@ def outside_window_text(analysis: Analysis) -> str | None:
 
 def step_text(analysis: Analysis) -> str | None:
     """Step times in one line; None where there are none."""
-    steps = analysis.steps
-    named = {
-        "ideal": steps.ideal_seconds,
-        "mean": steps.mean_seconds,
-        "median": steps.median_seconds,
-        "p90": steps.p90_seconds,
-        "p99": steps.p99_seconds,
-    }
-    known = [f"{name} {duration(round(value * 1e9))}" for name, value in named.items() if value is not None]
-    return f"{steps.count} timed: {', '.join(known)}" if known else None
+    known = step_times_text(analysis.steps)
+    return f"{analysis.steps.count} timed: {known}" if known else None
+
+
+def step_times_text(steps: StepStatistics) -> str:
+    """Those that are known: `mean 2 s, p99 5 s`."""
+    return ", ".join(f"{name} {duration_of_seconds(value)}" for name, value in steps.known.items())
 
 
 def beside_ledger(analysis: Analysis) -> Iterator[tuple[str, str]]:
