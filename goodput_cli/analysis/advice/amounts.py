@@ -79,18 +79,7 @@ class LedgerAmounts:
 def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerAmounts:
     """taken: ns of the wasted time that saves of a given cost take."""
     costs = AttemptCosts(timeline)
-    parts = {
-        name: costs.until_up(*categories) if name in _UNTIL_UP else costs.until_trained(*categories)
-        for name, categories in PARTS.items()
-    }
-    parts["startup"] = costs.first_startup[1:]
-    undetermined = costs.until_up(Category.UNDETERMINED)
-    before_death = np.zeros(len(undetermined), dtype=np.int64)
-    for life in lives:
-        if life.attempt < len(before_death):
-            before_death[life.attempt] = life.undetermined
-    disrupted = costs.unplanned
-    parts["down"] = parts["down"] + np.maximum(undetermined - before_death, 0)
+    parts, disrupted = _parts(costs, lives), costs.unplanned
     gap = np.searchsorted([life.attempt for life in lives], np.arange(1, len(timeline.attempts)))
     before = {}
     for name, amount in parts.items():
@@ -124,6 +113,22 @@ def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerA
         failed_starts=tuple(_failed_starts(timeline, lives)),
     )
     return LedgerAmounts(amounts, costs.first_startup.tolist())
+
+
+def _parts(costs: AttemptCosts, lives: Sequence[Span]) -> dict[str, I64]:
+    """Amounts (ns) by what they are of and by attempt that another one follows."""
+    parts = {
+        name: costs.until_up(*categories) if name in _UNTIL_UP else costs.until_trained(*categories)
+        for name, categories in PARTS.items()
+    }
+    parts["startup"] = costs.first_startup[1:]
+    undetermined = costs.until_up(Category.UNDETERMINED)
+    before_death = np.zeros(len(undetermined), dtype=np.int64)
+    for life in lives:
+        if life.attempt < len(before_death):
+            before_death[life.attempt] = life.undetermined
+    parts["down"] = parts["down"] + np.maximum(undetermined - before_death, 0)
+    return parts
 
 
 def _failed_starts(timeline: Timeline, lives: Sequence[Span]) -> list[tuple[int, int]]:

@@ -142,6 +142,15 @@ def _says_that_it_begins(timeline: Timeline) -> bool:
 
 
 def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
+    yield from _beginning(timeline)
+    yield from _several_writers(timeline)
+    yield from _without_a_start_line(timeline)
+    yield from _starts_without_rank(timeline)
+    yield from _ends_not_believed(timeline)
+    yield from _earlier_runs_of_the_name(timeline)
+
+
+def _beginning(timeline: Timeline) -> Iterator[Diagnostic]:
     table, attempts = timeline.table, timeline.attempts
     if len(attempts) and not attempts.started[0] and not _says_that_it_begins(timeline):
         yield diagnostic_at(
@@ -151,6 +160,10 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
             "the log begins in the middle of a run: no start line stands before its first step or checkpoint, so "
             "what came before is not in the window",
         )
+
+
+def _several_writers(timeline: Timeline) -> Iterator[Diagnostic]:
+    table, attempts = timeline.table, timeline.attempts
     second = second_writers(table)
     yield diagnostic_at(
         "two_writers",
@@ -166,6 +179,10 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
             attempts.dropped,
             "steps that several hosts reported; the earliest report counts, so let one host write",
         )
+
+
+def _without_a_start_line(timeline: Timeline) -> Iterator[Diagnostic]:
+    table, attempts = timeline.table, timeline.attempts
     unseen = np.flatnonzero(~attempts.started)
     yield diagnostic_at(
         "restart_without_start",
@@ -173,7 +190,10 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
         attempts.begin_row[unseen[unseen > 0]],
         "attempts that no start line opened: steps went back, or life went on after an end line",
     )
-    yield from _starts_without_rank(timeline)
+
+
+def _ends_not_believed(timeline: Timeline) -> Iterator[Diagnostic]:
+    table, attempts = timeline.table, timeline.attempts
     if attempts.step_log:
         claimed = attempts.closing[of_kind(table.kind[attempts.closing], CLEAN_KINDS)]
         crashed = timeline.endings.how[attempts.of_row[claimed]] != End.CLEAN
@@ -183,11 +203,14 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
             claimed[crashed],
             "job ends after which steps were redone or a crash was logged: they count as terminations",
         )
+
+
+def _earlier_runs_of_the_name(timeline: Timeline) -> Iterator[Diagnostic]:
     starts = timeline.runs
     if len(starts) > 1:
         yield diagnostic_at(
             "restarted_from_scratch",
-            table,
+            timeline.table,
             np.array(starts[1:], dtype=np.intp),
             f"the job name was used for {len(starts)} runs, and what the earlier ones did counts as wasted; "
             "--run N or --run last analyses one",

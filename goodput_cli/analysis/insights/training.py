@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,13 +96,7 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
     """Slow regimes; with a reference what training took beyond it."""
     timeline, window = analysis.timeline, analysis.window
     if timeline.reference_ns is not None:
-        slow = sum(row.ns for row in analysis.badput if row.category == Category.SLOWDOWN.id)
-        took = 1 + slow / analysis.goodput.ns if analysis.goodput.ns else 0.0
-        reference = duration(round(float(timeline.reference_ns)))
-        text = f"steps took {took:.2f} x the reference step time of {reference}"
-        command = "rolling" if timeline.records is None else None  # checkpoint logs show no single steps
-        yield Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command,
-                    about=About(categories=(Category.SLOWDOWN.id,)))  # fmt: skip
+        yield _beyond_reference(analysis, timeline.reference_ns)
         return
     if analysis.steps.count < LEAST_STEP_TIMES or not changes_level(
         step_time_parts(timeline, window.start_ns, window.end_ns), analysis.steps.count
@@ -132,6 +127,16 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
         About(steps=tuple(regime.first_step for regime in regimes[:_MOST_ROWS])), in_goodput_ns=lost,
         advice=BY_CODE["input_bound"].advice if waits else _SINCE_START if worst.first_step == first else None,
     )  # fmt: skip
+
+
+def _beyond_reference(analysis: Analysis, reference_ns: Fraction) -> Candidate:
+    window = analysis.window
+    slow = sum(row.ns for row in analysis.badput if row.category == Category.SLOWDOWN.id)
+    took = 1 + slow / analysis.goodput.ns if analysis.goodput.ns else 0.0
+    text = f"steps took {took:.2f} x the reference step time of {duration(round(float(reference_ns)))}"
+    command = "rolling" if analysis.timeline.records is None else None  # checkpoint logs show no single steps
+    about = About(categories=(Category.SLOWDOWN.id,))
+    return Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command, about=about)
 
 
 def _more_loading(timeline: Timeline, regimes: Sequence[Regime]) -> int:

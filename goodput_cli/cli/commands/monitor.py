@@ -31,6 +31,7 @@ from goodput_cli.monitor.plan import MONITOR, Plan
 from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
     from goodput_cli.api.keywords import JobOptions
     from goodput_cli.monitor.targets.base import Address, Health, TargetWorker
 
@@ -143,11 +144,16 @@ def monitor(
             code, analyses = running.run()
     finally:
         running.close()
+    return _last_words(analyses, code, quiet=quiet, strict=line.strict)
+
+
+def _last_words(analyses: Sequence[Analysis], code: int, *, quiet: bool, strict: bool) -> int:
+    """Say how the thresholds were judged at the end; the exit code."""
     for analysis in analyses:
         about = f"{analysis.job.name}: " if len(analyses) > 1 else ""
         print_messages(f"{safe(about)}{text}" for text in threshold_lines(analysis.thresholds, with_passes=not quiet))
     found = [one for analysis in analyses for one in analysis.diagnostics]
-    if not code and line.strict and problems(found):
+    if not code and strict and problems(found):
         print_messages(remarks(Verbosity(quiet=True, strict=quiet), found))
         return ProblemsFound.exit_code
     return code

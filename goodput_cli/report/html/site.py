@@ -138,12 +138,10 @@ def write_site(
     _note(folder, before)
     for row in runs_by_loss(report):
         name, made_of = _page_name(row), _hash(made_by, *_versions(row, versions))
-        if (
-            name not in before
-            or before[name].made_of != made_of
-            or not all(versions.get(one) for one in row.documents)
-            or not (folder / name).exists()
-        ):
+        stays = name in before and before[name].made_of == made_of and (folder / name).exists()
+        if stays and all(versions.get(one) for one in row.documents):
+            now[name] = before[name]
+        else:
             try:
                 analysis = analyse(row)
                 text, cost = render_run(analysis, Page(back=_BACK)), costs_of(analysis)
@@ -152,10 +150,8 @@ def write_site(
                 links.append(RunLink(None, _cells(row)))
                 continue
             write_whole(folder / name, text, force=True)
-            drawn += 1
             now[name] = Drawn(made_of, cost)
-        else:
-            now[name] = before[name]
+            drawn += 1
         costs.append((row, name, now[name].costs))
         links.append(RunLink(name, _cells(row)))
     by_time = not report.sums.known_time

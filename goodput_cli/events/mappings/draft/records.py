@@ -64,6 +64,10 @@ class TimeKey:
             return None
 
 
+Group = tuple[str | None, list[Row], Lines]
+"""Similar records: their kind, where a key says it, themselves, and their values as columns."""
+
+
 def flat(record: Mapping[str, Any], above: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
     """The values of a record that are no containers, by their paths."""
     for key, value in record.items():
@@ -106,22 +110,32 @@ def records_draft(rows: Sequence[Row]) -> Draft:
     draft.refused += contradictions(
         chosen, [one for row in rows if time is not None and (one := time.read(row)) is not None]
     )
+    found = [] if kind is None else _phases(groups, at, chosen, timed=time is not None)
+    for phase in found:
+        draft.rules.append(_phase_rule(groups[phase.at], phase, chosen, time, wheres[phase.at]))
+    if time is not None:
+        read = {at, *(phase.at for phase in found)}
+        draft.rules += _alive([group for number_, group in enumerate(groups) if number_ not in read], time)
+    return draft
+
+
+def _phases(groups: Sequence[Group], steps: int, chosen: Candidate, *, timed: bool) -> list[Chosen]:
+    """What goes on beside the steps. steps: the place of their group."""
     attempts = Attempts(list(chosen.lines.places), frozenset(chosen.falls))
     things = [
         Thing(number_, words.plain((value or "")[:_LOOKED_AT]), lines.places, lines.count, _took(lines) is not None)
         for number_, (value, _, lines) in enumerate(groups)
-        if number_ != at and kind is not None
+        if number_ != steps
     ]
-    found = phases(things, attempts, time is not None)
-    for phase in found:
-        draft.rules.append(_phase_rule(groups[phase.at], phase, chosen, time, wheres[phase.at]))
-    read = {at, *(phase.at for phase in found)}
-    others = [row for number_, (_, group, _) in enumerate(groups) if number_ not in read for row in group]
-    alive = [row for row in others if time is not None and time.path in row.values]
-    if time is not None and alive:
-        note = "any other record shows that the process was alive"
-        draft.rules.append(Rule("alive", [f"keys = {{ time = {quoted(time.path)} }}"], alive[0].line, len(alive), note))
-    return draft
+    return phases(things, attempts, timed)
+
+
+def _alive(groups: Sequence[Group], time: TimeKey) -> list[Rule]:
+    """The rule of records that say nothing else."""
+    alive = [row for _, group, _ in groups for row in group if time.path in row.values]
+    note = "any other record shows that the process was alive"
+    keys = f"keys = {{ time = {quoted(time.path)} }}"
+    return [Rule("alive", [keys], alive[0].line, len(alive), note)] if alive else []
 
 
 def _of_text(rows: Sequence[Row], time: TimeKey | None) -> Draft | None:
@@ -208,7 +222,7 @@ def _says_something(value: str) -> bool:
     )
 
 
-def _groups(rows: Sequence[Row], kind: str | None, time: TimeKey | None) -> list[tuple[str | None, list[Row], Lines]]:
+def _groups(rows: Sequence[Row], kind: str | None, time: TimeKey | None) -> list[Group]:
     """Similar records: of one kind where a key says it, else with the same keys."""
     groups: defaultdict[Any, list[Row]] = defaultdict(list)
     for row in rows:
@@ -256,7 +270,7 @@ def _where(kind: str | None, value: str | None, group: Sequence[Row], rows: Sequ
     return f'{{ {_key(telling[0])} = "any" }}' if telling else ""
 
 
-def _step_rule(group: tuple[str | None, list[Row], Lines], one: Candidate, time: TimeKey | None, where: str) -> Rule:
+def _step_rule(group: Group, one: Candidate, time: TimeKey | None, where: str) -> Rule:
     _, rows, lines = group
     paths = {"step": _path(lines, one.step)}
     more = []
@@ -272,9 +286,7 @@ def _step_rule(group: tuple[str | None, list[Row], Lines], one: Candidate, time:
     return _rule("step", paths, time, where, more, rows)
 
 
-def _phase_rule(
-    group: tuple[str | None, list[Row], Lines], phase: Chosen, steps: Candidate, time: TimeKey | None, where: str
-) -> Rule:
+def _phase_rule(group: Group, phase: Chosen, steps: Candidate, time: TimeKey | None, where: str) -> Rule:
     _, rows, lines = group
     paths: dict[str, str] = {}
     more = [f'edge = "{phase.edge}"'] if phase.edge else []

@@ -90,17 +90,7 @@ def text_draft(entries: Sequence[Entry], clock: Clock) -> Draft:
         draft.rules += _epoch_rules(shapes, found, chosen)
     for rank, (shape_at, one) in enumerate(best):
         draft.rules.append(_step_rule(shapes[shape_at], one, rank == 0))
-    attempts = Attempts(list(chosen.lines.places), frozenset(chosen.falls))
-    taken = {number for number, _ in best[:1]}
-    things = [
-        Thing(number, words.plain(shape.message), shape.places, shape.count, _took(lines) is not None)
-        for number, (shape, lines) in enumerate(zip(shapes, found, strict=True))
-        if number not in taken and not (_carries(chosen) and _epoch_column(lines) is not None)
-    ]
-    for phase in phases(things, attempts, timed):
-        draft.rules.append(_phase_rule(shapes[phase.at], found[phase.at], phase, chosen))
-        if phase.event == "start" and not phase.once:
-            draft.assumed.append(f"each launch begins with a line such as: {shapes[phase.at].example.message[:80]}")
+    _add_phases(draft, shapes, found, best[0], timed)
     draft.notes += remarks(chosen)
     draft.assumed += assumptions(chosen)
     rows = shapes[best[0][0]].rows
@@ -111,6 +101,23 @@ def text_draft(entries: Sequence[Entry], clock: Clock) -> Draft:
     if not clock.format and any(pattern_of(AMERICAN).search(one.text, 0, 40) for one in entries[:20]):
         draft.notes.append(f"03/01/2026 is read as 1 March; if it is 3 January: {_DAY_FIRST}")
     return draft
+
+
+def _add_phases(
+    draft: Draft, shapes: Sequence[Shape], found: Sequence[Lines], best: tuple[int, Candidate], timed: bool
+) -> None:
+    """The rules of what goes on beside the steps. best: where the shape of the steps stands, and their candidate."""
+    taken, chosen = best
+    attempts = Attempts(list(chosen.lines.places), frozenset(chosen.falls))
+    things = [
+        Thing(number, words.plain(shape.message), shape.places, shape.count, _took(lines) is not None)
+        for number, (shape, lines) in enumerate(zip(shapes, found, strict=True))
+        if number != taken and not (_carries(chosen) and _epoch_column(lines) is not None)
+    ]
+    for phase in phases(things, attempts, timed):
+        draft.rules.append(_phase_rule(shapes[phase.at], found[phase.at], phase, chosen))
+        if phase.event == "start" and not phase.once:
+            draft.assumed.append(f"each launch begins with a line such as: {shapes[phase.at].example.message[:80]}")
 
 
 def _without_steps(found: Sequence[Lines]) -> str:
@@ -298,40 +305,53 @@ def goes_on_from(lines: Lines, column: int, steps: Candidate) -> bool:
 def contradictions(chosen: Candidate, times: Sequence[int], of_a_day: str = "") -> Iterable[str]:
     """Why the answers of a draft would be wrong: there is no time, or more than there can be. times: all of the log's,
     ns. of_a_day: one without a date, where lines have such times; else ""."""
-    columns = chosen.lines.columns
-    timed = [one for at, one in enumerate(columns) if one.unit is not None and at != chosen.step]
     if not times and chosen.each is None and chosen.elapsed is None:
-        if of_a_day:
-            yield (
-                f"its lines have a time of day without a date ({of_a_day}), which no option and no mapping can place, "
-                "and no number is the time of a step: let the program print the date too, or put it before the time of "
-                f"each line, such as 2026-03-03 {of_a_day}"
-            )
-        else:
-            yield "no line has a time, and no number is the time of a step: let the program print stamps"
-        for one in timed[:3]:
-            yield (
-                f"`{one.name}` never falls, and is no time since the start: it is not read as the time of a step; say "
-                "what it is with a field `each` or `elapsed`"
-            )
+        yield from _without_time(chosen, of_a_day)
+    yield from _no_steps(chosen)
+    yield from _no_time_of_a_step(chosen, times)
+
+
+def _without_time(chosen: Candidate, of_a_day: str) -> Iterable[str]:
+    if of_a_day:
+        yield (
+            f"its lines have a time of day without a date ({of_a_day}), which no option and no mapping can place, "
+            "and no number is the time of a step: let the program print the date too, or put it before the time of "
+            f"each line, such as 2026-03-03 {of_a_day}"
+        )
+    else:
+        yield "no line has a time, and no number is the time of a step: let the program print stamps"
+    timed = [one for at, one in enumerate(chosen.lines.columns) if one.unit is not None and at != chosen.step]
+    for one in timed[:3]:
+        yield (
+            f"`{one.name}` never falls, and is no time since the start: it is not read as the time of a step; say "
+            "what it is with a field `each` or `elapsed`"
+        )
+
+
+def _no_steps(chosen: Candidate) -> Iterable[str]:
+    """Why its number may count something else than steps."""
     usual = usual_step(chosen.lines, chosen.done)
     if usual is not None and usual < _LEAST_STEP:
         yield (
             f"by the stamps of its lines one of `{_named(chosen, chosen.step)}` takes {1000 * usual:.3g} ms: it counts "
             "samples or tokens, and no steps; say by hand what counts steps"
         )
+    if chosen.runs_to_its_end is not None:
+        yield (
+            f"`{_named(chosen, chosen.step)}` comes to its end, {chosen.runs_to_its_end}, and begins anew: these are "
+            "epochs that no line numbers, or runs of their own, and nothing was restarted; say by hand which number is "
+            "that of the epoch, or cut the log into its runs"
+        )
+
+
+def _no_time_of_a_step(chosen: Candidate, times: Sequence[int]) -> Iterable[str]:
+    """Why its time of a step may be something else. times: all of the log's, ns."""
     each = None if chosen.each is None else chosen.lines.columns[chosen.each]
     slow = each is not None and chosen.trained is not None and len(chosen.done) > 1
     if each is not None and slow and (chosen.trained or 0) > _SLOWEST * max(1, max(chosen.done) - min(chosen.done)):
         yield (
             f"by `{_named(chosen, chosen.each or 0)}` a step takes over a day: that number is no time of one; say by "
             "hand what is, `each` with its unit"
-        )
-    if chosen.runs_to_its_end is not None:
-        yield (
-            f"`{_named(chosen, chosen.step)}` comes to its end, {chosen.runs_to_its_end}, and begins anew: these are "
-            "epochs that no line numbers, or runs of their own, and nothing was restarted; say by hand which number is "
-            "that of the epoch, or cut the log into its runs"
         )
     if chosen.may_be_of_all:
         yield (
@@ -341,8 +361,8 @@ def contradictions(chosen: Candidate, times: Sequence[int], of_a_day: str = "") 
     span, trained = (max(times) - min(times)) / 1e9 if times else 0.0, chosen.trained
     if trained is not None and span > 0 and trained > _MOST_OF_SPAN * span and chosen.each is not None:
         yield (
-            f"by `{columns[chosen.each].name}` all steps took {trained:,.0f} s, and by its stamps the log is "
-            f"{span:,.0f} s long: say by hand what that number is, `each` with its unit or `took`, or leave it out"
+            f"by `{chosen.lines.columns[chosen.each].name}` all steps took {trained:,.0f} s, and by its stamps the log "
+            f"is {span:,.0f} s long: say by hand what that number is, `each` with its unit or `took`, or leave it out"
         )
 
 
