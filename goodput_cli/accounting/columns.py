@@ -255,7 +255,7 @@ def without(rows: Rows, left_out: Rows, size: int) -> Rows:
 def of_kind(kind: NDArray[np.int8], kinds: Iterable[int]) -> NDArray[np.bool_]:
     """Mask of the rows whose kind is one of `kinds`."""
     if len(kind) < _FEW:
-        return np.asarray(_mask_of_kinds(tuple(kinds))[kind])
+        return np.asarray(_mask_of_kinds(tuple(kinds)).take(kind))
     mask = np.zeros(len(kind), dtype=bool)
     for one in kinds:  # a comparison of bytes is so much quicker than a look-up that six of them are
         mask |= kind == int(one)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from enum import IntEnum
 
 import numpy as np
 from msgspec import Struct
@@ -21,12 +20,12 @@ from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
-from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.arrays import I64, Code, Mask, Rows
 from goodput_cli.events.schema import BETWEEN_STEPS, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 
 
-class Priority(IntEnum):
+class Priority(Code):
     """Of claims that overlap, the one with the lowest number gets the time.
 
     Below all of these come kept training (15), unclaimed time of attempts that were lost (16) and `other` (17), which

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.arrays import I64, Patched, Rows, patched
+from goodput_cli.arrays import I64, Code, Patched, Rows, patched
 from goodput_cli.events.observations import NO_OBSERVATIONS, Observed
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ LOST_STEPS = "lost_steps"
 """The key in the detail of a heartbeat that says between which instants (ns) lines of steps were lost."""
 
 
-class Kind(IntEnum):
+class Kind(Code):
     """What happened. The values are in the order in which events of one instant are taken (accounting §1)."""
 
     SCHEDULED = 0
@@ -96,7 +95,7 @@ CHECKPOINT_KINDS = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
 """What checkpoint logs say of a step: each needs one."""
 
 
-class Edge(IntEnum):
+class Edge(Code):
     """Which side of a phase a row is."""
 
     POINT = 0

@@ -7,8 +7,6 @@ Why an attempt ended, where no line of its end says so (accounting §10): preemp
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -16,11 +14,11 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts, find_beginnings
 from goodput_cli.accounting.columns import first_of_each, last_of_each, of_kind, positions, rows_of, without
 from goodput_cli.accounting.order import ENDINGS
-from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.arrays import I64, Code, Mask, Rows
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, PREEMPTED, EventTable, Kind
 
 
-class End(IntEnum):
+class End(Code):
     """What the lines behind the last progress of an attempt say of its end."""
 
     NOT_LOGGED = 0
@@ -167,7 +165,7 @@ _LATEST_DEATH_NS = 600 * 10**9
 _PROGRESS = (Kind.STEP, Kind.FINISHED, Kind.SAVED)
 
 
-class Elastic(IntEnum):
+class Elastic(Code):
     """What an elastic passage shows."""
 
     NONE = 0
