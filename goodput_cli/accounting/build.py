@@ -151,7 +151,8 @@ class Timeline:
     @property
     def planned(self) -> Mask:
         """By attempt, whether a scale-up ended it: listed with the disruptions, and not counted."""
-        return np.asarray((self.elastic_passages[0] == Elastic.SCALE_UP) & (self.preempted_saves < 0))
+        scaled_up = self.elastic_passages[0] == Elastic.SCALE_UP
+        return np.asarray(scaled_up & (self.preempted_saves < 0) if scaled_up.any() else scaled_up)
 
     @property
     def shows_training(self) -> bool:

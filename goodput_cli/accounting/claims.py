@@ -121,6 +121,8 @@ def wasted(training: TrainingOutcome, partial: NDArray[np.intp], splits: I64) ->
     lost = ~(training.kept_steps.some | training.credited)
     lost[partial] = True
     chosen = positions(lost)
+    if len(chosen) == 0:
+        return join([])
     owner, first = spans.attempt[chosen], spans.first[chosen].astype(np.int64)
     starts, ends = spans.start[chosen], spans.end[chosen]
     place = search(chosen, partial)

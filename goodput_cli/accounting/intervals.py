@@ -21,7 +21,7 @@ from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.arrays import I64, Code, Mask, Rows
-from goodput_cli.events.schema import BETWEEN_STEPS, Edge, EventTable, Kind
+from goodput_cli.events.schema import BETWEEN_STEPS, NONE, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 
 
@@ -82,14 +82,16 @@ def phase_intervals(
     closes = np.flatnonzero(begins[:-1] & ~begins[1:] & (group[1:] == group[:-1]))
     end_row[closes] = rows[closes + 1]
     several = np.flatnonzero(attempts.writers[attempts.of_row[rows]] > 1)
-    _close_oldest(table, attempts, rows, group, several, end_row)
+    if len(several):
+        _close_oldest(table, attempts, rows, group, several, end_row)
     start, end_row, group = rows[begins], end_row[begins], group[begins]
     owner = attempts.of_row[start]
     next_begin = np.full(len(start), _NEVER)
     cut = np.flatnonzero((end_row[:-1] < 0) & (group[1:] == group[:-1]) & (owner[1:] == owner[:-1]))
     next_begin[cut] = table.time[start[cut + 1]]
-    open_end = _open_end(table, attempts, start, sign_of_life, job_end, next_begin)
-    end = np.where(end_row >= 0, table.time[end_row], np.minimum(next_begin, open_end))
+    end, left_open = table.time[end_row], np.flatnonzero(end_row < 0)
+    never = next_begin[left_open]
+    end[left_open] = np.minimum(never, _open_end(table, attempts, start[left_open], sign_of_life, job_end, never))
     orphans = np.sort(without(rows[~begins], end_row[end_row >= 0], len(table)))
     none = np.zeros(0, dtype=np.intp)
     return Intervals(table.time[start], np.maximum(end, table.time[start]), start, end_row, orphans, none)
@@ -140,6 +142,8 @@ def _grouped(table: EventTable, attempts: Attempts, rows: Rows) -> tuple[Rows, I
     rows, group, begins = rows[order], group[order], begins[order]
     pair = np.zeros(len(rows), dtype=bool)  # an end directly before a start of the same instant
     pair[:-1] = ~begins[:-1] & begins[1:] & (group[1:] == group[:-1]) & (table.time[rows[1:]] == table.time[rows[:-1]])
+    if not pair.any():
+        return rows, group
     swap = np.flatnonzero(pair & ~_open_before(begins, group, pair))
     swapped = rows.copy()
     swapped[swap], swapped[swap + 1] = rows[swap + 1], rows[swap]
@@ -162,6 +166,8 @@ def _open_end(
 ) -> I64:
     """Where an interval ends whose end line is lost: at the attempt's next step or checkpoint event; if neither that
     nor a new start of the phase comes, at its termination or end, else at its last sign of life or the job's end."""
+    if len(rows) == 0:
+        return next_begin
     owner = attempts.of_row[rows]
     progress = without(rows_of(table.kind, PROGRESS_KINDS), attempts.dropped, len(table))
     place = search(progress, rows, side="right")
@@ -249,6 +255,8 @@ def _nth_of_group(group: Rows, rows: Rows, group_of_row: Rows) -> Rows:
 
 def _goes_on(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:
     """Whether a step or a load of the same process follows each row."""
+    if len(rows) == 0:
+        return np.zeros(0, dtype=bool)
     loads = np.flatnonzero((table.kind == Kind.LOAD) | ((table.kind == Kind.DATA) & (table.edge == Edge.BEGIN)))
     later = np.concatenate((attempts.steps, loads))
     later = later[attempts.of_row[later] >= 0]
@@ -328,6 +336,8 @@ def data_loading(
 def _waits(table: EventTable, rows: Rows) -> Mask:
     """Whether these loads kept training waiting between two steps, by what their start lines say."""
     detail = table.detail[rows]
+    if detail.max(initial=NONE) < 0:
+        return np.zeros(len(detail), dtype=bool)
     codes = [code for code in distinct(detail).tolist() if code >= 0 and table.details[code] == BETWEEN_STEPS]
     return np.isin(detail, codes) if codes else np.zeros(len(detail), dtype=bool)
 

@@ -61,12 +61,13 @@ class Ledger:
         self.has_slowdown = len(slow) > 0
 
     def _account(self, rows: Rows, amount: I64 | None = None) -> _Account:
-        stride = _STRIDE if len(rows) > _LONG else 1
+        if len(rows) <= _LONG:
+            return _Account(rows, amount, np.append(0, np.cumsum(self._amounts(rows, amount, slice(None)))), 1)
         sums = [np.zeros(1, dtype=np.int64)]
         for start, stop in blocks(len(rows)):
             added = self._amounts(rows, amount, slice(start, stop))
-            sums.append(np.add.reduceat(added, np.arange(0, len(added), stride)))
-        return _Account(rows, amount, np.cumsum(np.concatenate(sums)), stride)
+            sums.append(np.add.reduceat(added, np.arange(0, len(added), _STRIDE)))
+        return _Account(rows, amount, np.cumsum(np.concatenate(sums)), _STRIDE)
 
     def _amounts(self, rows: Rows, amount: I64 | None, chosen: slice | NDArray[np.intp]) -> I64:
         """Amounts (ns) of the chosen ones among the segments of an account."""
@@ -95,11 +96,12 @@ class Ledger:
         at_or_first = np.maximum(place, 0)
         row = account.segments[at_or_first]
         length = self._edges[row + 1] - self._edges[row]
-        amount = self._amounts(account.segments, account.amount, at_or_first)
-        passed = np.minimum(np.maximum(time - self._edges[row], 0), length)
-        part = np.rint(amount * (passed / np.maximum(length, 1))).astype(np.int64)
-        part = np.where(amount == length, passed, part)
-        inside = np.where(passed == length, amount, part)
+        inside = passed = np.minimum(np.maximum(time - self._edges[row], 0), length)
+        if account.amount is not None:
+            amount = account.amount[at_or_first]
+            part = np.rint(amount * (passed / np.maximum(length, 1))).astype(np.int64)
+            part = np.where(amount == length, passed, part)
+            inside = np.where(passed == length, amount, part)
         return np.where(place >= 0, self._before(account, at_or_first) + inside, 0)
 
     def _at(self, time: I64) -> NDArray[np.intp]:

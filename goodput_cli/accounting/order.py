@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import distinct, is_sorted, of_kind, positions, union
+from goodput_cli.accounting.columns import among, codes_in, distinct, is_sorted, of_kind, positions, union
 from goodput_cli.arrays import Mask, Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
@@ -110,7 +110,7 @@ def _tie_rank(group: EventTable) -> NDArray[np.int64]:
     rank = group.kind.astype(np.int64)
     starting = distinct(group.time[group.kind == Kind.START])
     ending = distinct(group.time[of_kind(group.kind, ENDINGS)])
-    handover = np.intersect1d(starting, ending, assume_unique=True)
+    handover = starting[among(starting, ending)]
     if len(handover) == 0:
         return rank * 4 + group.edge
     moves = of_kind(group.kind, _BEGINS_AN_ATTEMPT) & np.isin(group.time, handover, kind="sort")
@@ -129,10 +129,9 @@ def _has_twin(group: EventTable, begins: Mask) -> Mask:
 
 def _rank_by_content(codes: NDArray[np.signedinteger], values: Sequence[object]) -> NDArray[np.int64]:
     """Position of each one's value in sorted order, so that codes given by arrival do not decide; NONE's is before."""
-    used = distinct(codes)
-    used = used[used >= 0]
+    used = [code for code in codes_in(codes) if code >= 0]
     ranks = np.full(len(values) + 1, -1, dtype=np.int64)
-    ranks[sorted(used.tolist(), key=lambda code: repr(values[code]))] = np.arange(len(used))
+    ranks[sorted(used, key=lambda code: repr(values[code]))] = np.arange(len(used))
     return np.asarray(ranks[codes])
 
 

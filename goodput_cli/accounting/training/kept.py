@@ -266,6 +266,8 @@ def split_points(training: TrainingOutcome, startup: Sparse, claimed_time: Claim
     proportion to its steps, the kept part first."""
     spans = training.spans
     partial = np.flatnonzero(training.kept_steps.some & ~training.whole)
+    if len(partial) == 0:
+        return partial, np.zeros(0, dtype=np.int64)
     begins = startup.at(partial)
     left = claimed_time.net_between(spans.start[partial], spans.end[partial]) - begins
     steps = spans.stop[partial] - spans.first[partial]

@@ -7,7 +7,9 @@ The reference step time (accounting §6): given, found in the log, or none, and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -91,7 +93,7 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
     training = apply_lineage(spans, lineage, rules, lost_steps(table))
     sample = training.sample
     sample[last_of_attempt] = False
-    gross_step = usual_step_times_of(spans, None, sample, len(attempts))
+    gross_step = cache(lambda: usual_step_times_of(spans, None, sample, len(attempts)))  # few jobs need it
     dead = DeadAttempts(table, attempts, records, lineage, gross_step, sign_of_life)
     last = dead.last_steps(rules.exclusions)
     training = with_last_steps(training, last, last_of_attempt[: len(last.spans)])
@@ -174,7 +176,7 @@ class DeadAttempts(Struct, frozen=True):
     attempts: Attempts
     records: StepRecordsByAttempt
     lineage: Lineage
-    gross_step: UsualStepTimes
+    gross_step: Callable[[], UsualStepTimes]
     sign_of_life: I64
     """ns, by attempt."""
 
@@ -220,7 +222,7 @@ class DeadAttempts(Struct, frozen=True):
                 return start, start, step, step, attempt, row, 0.0, False
             end = max(start, min(int(self.sign_of_life[attempt]), next_start))
             return start, end, step, step + 1, attempt, row, 0.0, False
-        usual_step = self.gross_step.of_last_step(attempt)
+        usual_step = self.gross_step().of_last_step(attempt)
         ending = int(attempts.first_ending[attempt])
         limit = int(table.time[ending]) if ending >= 0 else next_start
         steps = resumed - step
