@@ -253,7 +253,8 @@ class Block:
         """Some lines, each with a line end."""
         if len(rows) == len(self):
             return self._text[: self._size]
-        return b"".join([self.line(row) + b"\n" for row in rows.tolist()])
+        places = zip(self.start[rows].tolist(), (self.start[rows] + self.length[rows]).tolist(), strict=True)
+        return b"".join([self._text[start:stop] + b"\n" for start, stop in places])
 
 
 class LazyRecords(Sequence[Record]):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,10 +61,10 @@ def grouped(records: Sequence[Any], shape: Callable[[Any], Any]) -> dict[Any, li
     return groups
 
 
-def take(block: Records, places: Sequence[int] | I64, keys: frozenset[str]) -> Records:
-    """The records of a block at some places, which have these keys."""
+def take(block: Records, places: Sequence[int] | I64, keys: frozenset[str], *, loose: bool = False) -> Records:
+    """The records of a block at some places, which have these keys; loose: and perhaps more (see `Records`)."""
     if len(places) == len(block):
-        return replace(block, keys=keys)
+        return replace(block, keys=keys, loose=loose or block.loose)
     rows = np.asarray(places, dtype=np.int64)
     records, entries = block.records, block.entries
     return Records(
@@ -71,6 +72,7 @@ def take(block: Records, places: Sequence[int] | I64, keys: frozenset[str]) -> R
         keys,
         block.origin.take(rows),
         block.stamp[rows],
+        loose,
         entries=None if entries is None else [entries[int(at)] for at in places],
     )
 
@@ -112,19 +114,25 @@ class Recogniser:
     def __init__(self, hints: Hints, notes: DiagnosticCollector) -> None:
         """notes: takes what plug-ins get wrong."""
         self._hints = hints
-        self._formats = {one: Traits.of(one) for one in (*hints.first_formats, *all_formats(notes))}
+        self._formats = (*hints.first_formats, *all_formats(notes))
+        self._traits: dict[Format, Traits] = {}  # of those that read something
         self._last_formats: list[Format] | None = None  # those of shipped mappings, once a record is of no other
         self._by_their_entries = {
-            one: traits.recognises_entry for one, traits in self._formats.items() if traits.recognises_entry
+            one: recognises for one in self._formats if (recognises := getattr(one, "recognises_entry", None))
         }
-        self._known_keys = frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *SAYS_NOTHING, *WRAPPED}).union(
-            *(one.keys for one in self._formats)
-        )
         self._format_of: dict[Hashable, Format | None] = {}
 
     def traits(self, log_format: Format) -> Traits:
         """What a format says of itself."""
-        return self._formats[log_format]
+        if log_format not in self._traits:
+            self._traits[log_format] = Traits.of(log_format)
+        return self._traits[log_format]
+
+    @cached_property
+    def _known_keys(self) -> frozenset[str]:
+        return frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *SAYS_NOTHING, *WRAPPED}).union(
+            *(one.keys for one in self._formats)
+        )
 
     def by_shape(self, block: Records) -> Iterable[Records]:
         """The records in groups, all of a group with the same keys (or at least the same known ones)."""
@@ -132,7 +140,7 @@ class Recogniser:
         loose = len(groups) > MANY_SHAPES
         if loose:
             groups = grouped(block.records, self._known_keys.intersection)
-        return [replace(take(block, places, frozenset(keys)), loose=loose) for keys, places in groups.items()]
+        return [take(block, places, frozenset(keys), loose=loose) for keys, places in groups.items()]
 
     def by_format(self, group: Records) -> Iterator[tuple[Format | None, Records]]:
         """The records of a group by the format that reads them; None: there is none."""
@@ -182,10 +190,7 @@ class Recogniser:
         """The shipped mapping that reads a record of no other format."""
         if self._last_formats is None:
             self._last_formats = list(self._hints.last_formats)
-        found = next((one for one in self._last_formats if one.recognises(record)), None)
-        if found is not None:
-            self._formats.setdefault(found, Traits.of(found))
-        return found
+        return next((one for one in self._last_formats if one.recognises(record)), None)
 
 
 _OF_CLUSTER = frozenset({"kind", "message"})
@@ -208,9 +213,9 @@ class Decoder:
         self._jobs: Interner[str] = Interner()
         self._entries: Interner[Identity] = Interner()
         self._rows = RowBuilder()
-        self._output = Output(self._rows, self.notes, Interner(), Details(), TimestampReader(load_zone(timezone)))
         self._zones = EntryZones() if timezone == AUTO else None
-        self._output = replace(self._output, zones=self._zones)
+        clock = TimestampReader(load_zone(timezone))
+        self._output = Output(self._rows, self.notes, Interner(), Details(), clock, zones=self._zones)
         self._envelopes = EnvelopeReader()
         self._recogniser = Recogniser(self._hints, self.notes)
         self._stray = _STRAY
@@ -293,7 +298,7 @@ class Decoder:
             entries=entries,
             writers=output.writers.values(),
         )
-        table = replace(table, metrics=metrics, observed=observed)
+        table = replace(table, metrics=metrics, observed=observed) if output.texts else table
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if self._zones is not None:
@@ -432,9 +437,10 @@ class Decoder:
         return records.of_job(self._jobs.codes(names))
 
     def _seen(self, job: str, log_format: Format) -> None:
-        traits, name = self._recogniser.traits(log_format), log_format.name
-        about = LogFormat(name, traits.restores_are_inferred, traits.other_system)
-        self._formats_of_job[job].setdefault(name, about)
+        formats, name = self._formats_of_job[job], log_format.name
+        if name not in formats:
+            traits = self._recogniser.traits(log_format)
+            formats[name] = LogFormat(name, traits.restores_are_inferred, traits.other_system)
 
     def _report_nameless(self, records: Records, names: Sequence[Any], key: str) -> None:
         missing = [at for at, name in enumerate(names) if name == ""]

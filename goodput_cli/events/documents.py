@@ -155,8 +155,9 @@ def _of_text(batch: RawBatch, hints: Hints) -> DocumentReader | None:
 
 def _may_be_text(data: bytes) -> bool:
     """Whether some line at the beginning of a document is no JSON object."""
-    head = data[: 1 << 16]
-    return head.count(b"\n{") < head.count(b"\n") - head.endswith(b"\n")
+    head = np.frombuffer(data, dtype=np.uint8, count=min(len(data), 1 << 16))
+    begins = np.flatnonzero(head[:-1] == ord("\n")) + 1  # `bytes.count` takes three times as long
+    return bool((head[begins] != ord("{")).any())
 
 
 class Documents:

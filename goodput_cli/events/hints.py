@@ -151,4 +151,4 @@ class Hints:
 
     def about(self, job_name: str | None) -> Hints:
         """The same of a job."""
-        return replace(self, job_name=self.job_name or job_name)
+        return replace(self, job_name=job_name) if job_name and not self.job_name else self

@@ -163,4 +163,4 @@ def decode_batches(
                 del parsed  # while the next block is read there is no other one
         log = decoder.finish()
     context.finish()
-    return replace(log, diagnostics=(*notices, *log.diagnostics))
+    return replace(log, diagnostics=(*notices, *log.diagnostics)) if notices else log

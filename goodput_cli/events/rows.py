@@ -289,21 +289,19 @@ class RowBuilder:
         """Put the rows of a block, several per record in the order in which they were added, in order of arrival."""
         if not self._order:
             return
-        arrival = _arrival(self._order)
+        arrival, sizes = _arrival(self._order), [len(order) for order in self._order]
         self._order.clear()
-        times = self._block["time"]
-        self._append_ends(_joined("end", self._block["end"], times, arrival), times, arrival)
+        if any(end is not None for end in self._block["end"]):
+            self._append_ends(sizes, arrival)
         for name, column in self._done.items():
-            piece = _joined(name, self._block[name], times, arrival)
-            assert piece is not None
-            column.append(piece)
+            column.append(_joined(name, self._block[name], sizes, arrival))
         for pieces in self._block.values():
             pieces.clear()
 
-    def _append_ends(self, ends: NDArray[Any] | None, times: list[_Added], arrival: NDArray[np.intp] | None) -> None:
-        if ends is None:
-            return
-        time = _joined("time", times, times, arrival)
+    def _append_ends(self, sizes: list[int], arrival: NDArray[np.intp] | None) -> None:
+        times = self._block["time"]
+        pieces = [time if end is None else end for end, time in zip(self._block["end"], times, strict=True)]
+        ends, time = _joined("end", pieces, sizes, arrival), _joined("time", times, sizes, arrival)
         own = np.flatnonzero(ends != time)
         if len(own) == 0:
             return
@@ -331,37 +329,17 @@ def _arrival(orders: list[I64]) -> NDArray[np.intp] | None:
     return np.argsort(order, kind="stable")
 
 
-def _joined(
-    name: str, pieces: list[_Added], times: list[_Added], arrival: NDArray[np.intp] | None
-) -> NDArray[Any] | None:
-    """One column of a block, a constant one if all rows hold the same value. None: `end`, where it is `time` in all
-    rows."""
-    if all(piece is None for piece in pieces):
-        return None
-    values = {piece if isinstance(piece, int) else _only_value(piece) for piece in pieces}
-    if len(values) == 1 and None not in values:
-        return constant(sum(map(_length, times)), values.pop() or 0, COLUMNS[name])
-    if all(isinstance(piece, int) for piece in pieces):
-        whole = np.repeat(np.array(pieces, dtype=COLUMNS[name]), [*map(_length, times)])
-        return whole if arrival is None else whole[arrival]
-    filled = [_filled(name, *pair) for pair in zip(pieces, times, strict=True)]
-    whole = filled[0] if len(filled) == 1 else np.concatenate(filled)
+def _joined(name: str, pieces: Sequence[_Added], sizes: list[int], arrival: NDArray[np.intp] | None) -> NDArray[Any]:
+    """One column of a block, a constant one if all rows hold the same value. sizes: of the pieces."""
+    first = pieces[0]
+    if isinstance(first, int) and all(isinstance(piece, int) and piece == first for piece in pieces):
+        return constant(sum(sizes), first, COLUMNS[name])
+    whole: NDArray[Any] = np.empty(sum(sizes), dtype=COLUMNS[name])
+    stop = 0
+    for piece, size in zip(pieces, sizes, strict=True):
+        start, stop = stop, stop + size
+        whole[start:stop] = piece
     return whole if arrival is None else whole[arrival]
-
-
-def _length(time: _Added) -> int:
-    assert isinstance(time, np.ndarray)
-    return len(time)
-
-
-def _only_value(piece: NDArray[Any] | None) -> int | None:
-    """The value of a constant piece; None of any other."""
-    return int(piece[0]) if piece is not None and is_constant(piece) else None
-
-
-def _filled(name: str, piece: _Added, time: _Added) -> NDArray[Any]:
-    chosen = time if piece is None else piece
-    return constant(_length(time), chosen, COLUMNS[name]) if isinstance(chosen, int) else np.asarray(chosen)
 
 
 def _added(name: str, value: Any, kept: Mask, every: bool) -> _Added:
@@ -369,7 +347,9 @@ def _added(name: str, value: Any, kept: Mask, every: bool) -> _Added:
         return _DEFAULTS.get(name)
     if not isinstance(value, np.ndarray):
         return int(value)
-    chosen = value if every else taken(value, kept)
+    if is_constant(value):
+        return int(value[0])
+    chosen: NDArray[Any] = value if every else value[kept]
     return chosen.astype(COLUMNS[name], copy=False)
 
 

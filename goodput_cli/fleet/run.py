@@ -154,7 +154,7 @@ class _Fleet:
             put = store.hold if engine.here and not remembers else written
             work = AccountRuns(question, asked.grouping.runs, asked.as_of, reader, put)
             folder = os.getcwd() if self._workers.scheduler is not None else ""
-            task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work, folder)
+            task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work, folder, remembers)
             plan = Passes(
                 task,
                 engine,

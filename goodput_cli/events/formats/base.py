@@ -130,7 +130,7 @@ class Output:
         """Epoch seconds of a key as ns int64[n], and which are good; the others are reported as `bad_value`."""
         numerals = records.numerals(key)
         ns, good = epoch_column(records.column(key)) if numerals is None else numerals.epoch_ns()
-        for at in np.flatnonzero(~good).tolist():
+        for at in np.flatnonzero(~good).tolist() if not good.all() else ():
             self.report("bad_value", f"{why_no_time(key, records.records[at][key])}; dropped", records, [at])
         return ns, good
 

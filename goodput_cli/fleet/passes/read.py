@@ -128,7 +128,7 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
     notices: list[Diagnostic] = []
     context = ReadContext(
         notices.append, local.stdin, count, wanted=task.wanted, notice=local.notice,
-        is_log=lambda head: says_something(head, task.hints), digest=digest.update,
+        is_log=lambda head: says_something(head, task.hints), digest=digest.update if task.digests else None,
         folder=task.folder,
     )  # fmt: skip
     try:
@@ -138,7 +138,7 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
     jobs = [job for job in by_job(log) if is_wanted(job.table.jobs[0], task.names)]
     row = DocumentRow(
         document,
-        digest.hexdigest(),
+        digest.hexdigest() if task.digests else "",
         count.bytes,
         count.lines,
         tuple(_part(job, document) for job in jobs),

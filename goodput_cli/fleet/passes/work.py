@@ -40,6 +40,8 @@ class Task:
     work: Work
     folder: str = ""
     """Where relative paths start; empty: in the folder that the process is in."""
+    digests: bool = False
+    """Whether bytes are hashed as they are read: where answers are kept for another time."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class DocumentRow:
 
     document: Document
     digest: str = ""
-    """BLAKE2b of the bytes as stored."""
+    """BLAKE2b of the bytes as stored; empty where nobody asks for it."""
     bytes: int = 0
     lines: int = 0
     jobs: tuple[JobPart, ...] = ()
