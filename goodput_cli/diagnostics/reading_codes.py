@@ -287,6 +287,19 @@ TEXT: dict[str, Code] = {
         "None by itself; training may wait for that host.",
         "Look at the host.",
     ),
+    "cluster_objects_unused": Code(
+        "warning",
+        "Objects of Kubernetes (pods, Jobs, JobSets, Workloads) that are of no job of the log, or of another time.",
+        "None: time in the queue and ends are as the log alone has them.",
+        "Name the job with -j as its JobSet or Job is called, say in which zone stamps without one are (--timezone), "
+        "and take objects that were kept while the job was there.",
+    ),
+    "cluster_forgets": Code(
+        "info",
+        "Objects of Kubernetes keep the last change only: the last end of a container, the last admission.",
+        "Ends, and time in the queue, of earlier attempts are not recorded: unknown, not zero.",
+        "Keep the objects of each attempt (`kubectl get -w -o json`), and name all files: what each tells counts.",
+    ),
     "evidence_of_other_hosts": Code(
         "info",
         "Lines of a kernel about hosts that no line of the attempt names.",

@@ -1,41 +1,32 @@
-"""What a cluster keeps beside a job, as JSON: events and pods of Kubernetes, and the `error.json` of torchrun's agents.
+"""What a cluster keeps beside a job, as JSON: events and objects of Kubernetes, and torchrun's `error.json`.
 
-`kubectl get events -o json`, `kubectl get pods -o json`, either of them watched, and the same in entries of Cloud
-Logging. They make observations, and no event.
+`kubectl get events -o json`, `kubectl get pods,jobs,jobsets,workloads -o json`, either of them watched, and the same in
+entries of Cloud Logging. They make observations. Objects say besides when a job was asked for, when its pods were
+scheduled, began and ended: that counts beside a log that has records of the same attempts, and says nothing alone.
 
-What recorders and schedulers say of a death in records: the reason that a recorder wrote, and the state in which an
-allocation ended. They make observations beside the events that the same records are.
+The reason that a recorder wrote is an observation beside the event that the same record is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.observations import ALLOCATED, Sighting, quoted
+from goodput_cli.events.observations import Sighting, quoted
 from goodput_cli.events.text.blocks import exception_in, raised
 from goodput_cli.events.text.causes import CauseRows, by_exit, shipped_rows
-from goodput_cli.events.text.marks import TextPart
+from goodput_cli.events.text.marks import TextPart, What
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.causes import CAUSES, KILLED, UNKNOWN_CAUSE, Role
 
 RECORDED = "recorded reason"
-ALLOCATION = "sacct"
 _MEMORY = "OutOfMemoryError"
 _CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
 _KILLS = ("SIGKILL", "SIGTERM")
-_STATES: Mapping[str, str] = {
-    "TIMEOUT": "time_limit",
-    "DEADLINE": "time_limit",
-    "PREEMPTED": "preempted",
-    "NODE_FAIL": "node_failure",
-    "BOOT_FAIL": "node_failure",
-    "OUT_OF_MEMORY": "host_oom",
-    "CANCELLED": "cancelled",
-}
 
 
 def recorded(reason: str, line: int, ns: int, rank: int | None, host: str, job: str) -> Sighting | None:
@@ -71,62 +62,12 @@ def _meaning(reason: str) -> tuple[str, Role, str]:
     return UNKNOWN_CAUSE, "exit", ""
 
 
-_LIST = re.compile(r"([\w.-]++)(?:\[([\d,-]+)\]([\w.-]*))?(?:,|$)")
-_MOST_NODES = 65_536
-
-
-def nodes_in(text: str) -> tuple[str, ...]:
-    """The hosts of Slurm's NodeList: `node[01-03,7],big` -> node01, node02, node03, node7, big. What it does not list
-    in this form is none: a part of them would be worse than nothing."""
-    found: list[str] = []
-    at = 0
-    while at < len(text):
-        match = _LIST.match(text, at)
-        if match is None:
-            return ()
-        at = match.end()
-        for part in match[2].split(",") if match[2] else ("",):
-            low, _, high = part.partition("-")
-            last = int(high or low or 0)
-            if high and not int(low) <= last < int(low) + _MOST_NODES:
-                return ()
-            numbers = [str(one).zfill(len(low)) for one in range(int(low), last + 1)] if high else [low]
-            found += [f"{match[1]}{number}{match[3] or ''}" for number in numbers]
-    return tuple(dict.fromkeys(found)) if len(found) <= _MOST_NODES else ()
-
-
-def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Stamp | None) -> Sighting | None:
-    """The hosts that an allocation of Slurm had: no evidence of a death, but of where it was."""
-    hosts = nodes_in(str(record.get("NodeList", "")))
-    if not hosts or started is None or hosts[0].lower() in ("none", "unknown"):
-        return None
-    one = Sighting(UNKNOWN_CAUSE, "context", "", ALLOCATED, "scheduler", line, "", started)
-    one.hosts, one.last_line = dict.fromkeys(hosts, line), line
-    return one
-
-
-def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> Sighting | None:
-    """Why an allocation of Slurm ended: its state, else the signal of its exit code."""
-    state = str(record.get("State", "")).upper()
-    code = _STATES.get(state.split(" ", 1)[0].rstrip("+"))
-    if code is not None:
-        one = Sighting(code, "root", quoted(state), ALLOCATION, "scheduler", line, "", ended)
-    else:
-        signal = str(record.get("ExitCode", "")).partition(":")[2]
-        said = by_exit(-int(signal)) if signal.isdigit() and signal != "0" and len(signal) < 4 else None
-        if said is None:
-            return None
-        one = Sighting(*said, quoted(f"{state} {record.get('ExitCode')}"), ALLOCATION, "scheduler", line, "", ended)
-        one.exit = -int(signal)
-    one.identity, one.last_line = str(record.get("JobID", "")), line
-    return one
-
-
 _PODS = ("pod", "pod_name", "podName")
 _TIMES = ("time", "timestamp", "ts", "eventTime", "lastTimestamp")
 _NOT_OF_CLUSTER = frozenset({"job_name", "event", "kind"})
 """Keys of records of other kinds that have a reason as well."""
-_KINDS = ("Event", "Pod", "List", "EventList", "PodList")
+_OBJECTS = ("Pod", "Job", "JobSet", "Workload")
+_KINDS = ("Event", "EventList", "List", *_OBJECTS, *(f"{kind}List" for kind in _OBJECTS))
 _PARTS = frozenset({"items", "involvedObject", "regarding", "status"})
 _REASONS: Mapping[str, tuple[str, Role]] = {
     "Evicted": ("evicted", "root"),
@@ -169,22 +110,34 @@ def observe(records: Records, output: Output, rows: CauseRows) -> None:
     for at, record in enumerate(records.records):
         line = int(records.origin.line[at])
         if "kind" in record:
-            seen += _of_kind(record, line)
+            for one in _single(record):
+                seen += _of_kind(one, line)
+                found = _object(one, line)
+                output.texts.objects += [] if found is None else [(records.origin.source, found)]
         else:
             seen += [_reasoned(record, line)] if "reason" in record else _error_file(record, line, rows)
     output.texts.add(records.origin.source, TextPart(seen=seen, by_host=True))
 
 
-def _of_kind(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
+def _single(record: Mapping[str, Any], kind: str = "") -> Iterator[Mapping[str, Any]]:
+    """The objects of a list, and of lists in it; a list of one kind need not name it again."""
     items = record.get("items")
-    if isinstance(items, list):
-        for item in items:
-            if isinstance(item, Mapping):
-                yield from _of_kind(item, line)
-    elif record.get("kind") == "Event" or "involvedObject" in record or "regarding" in record:
+    if not isinstance(items, list):
+        yield record if record.get("kind") or not kind else {**record, "kind": kind}
+        return
+    own = str(record.get("kind", "")).removesuffix("List")
+    for item in items:
+        if isinstance(item, Mapping):
+            yield from _single(item, own)
+
+
+def _of_kind(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
+    if record.get("kind") == "Event" or "involvedObject" in record or "regarding" in record:
         yield from _event(record, line)
-    elif record.get("kind") == "Pod" or "status" in record:
+    elif record.get("kind") == "Pod" or ("status" in record and not record.get("kind")):
         yield from _pod(record, line)
+    elif record.get("kind") in _OBJECTS:
+        yield from _controller(record, line)
 
 
 def _reasoned(record: Mapping[str, Any], line: int) -> Sighting:
@@ -242,7 +195,7 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
         terminated = [_mapping(_mapping(one.get("state")).get("terminated")) for one in _containers(status)]
         times = [_time(one.get("finishedAt")) for one in terminated]
         yield seen(*said, str(status.get("message") or status["reason"]), next((at for at in times if at), None))
-    for condition in status.get("conditions") or ():
+    for condition in _listed(status.get("conditions")):
         about_condition = _mapping(condition)
         said = _REASONS.get(str(about_condition.get("reason", "")))
         if said is not None and about_condition.get("type") == "DisruptionTarget":
@@ -262,6 +215,24 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
             said = _REASONS.get(str(waiting.get("reason", "")))
             if said is not None:
                 yield seen(*said, str(waiting.get("message") or waiting["reason"]), None)
+
+
+_ENDING = ("Failed", "Evicted")
+"""Conditions of Jobs, JobSets and Workloads that say why they ended."""
+
+
+def _controller(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
+    """Why a Job or a JobSet failed, or a Workload was evicted, where its condition names a reason that is known."""
+    about = _mapping(record.get("metadata"))
+    for condition in _listed(_mapping(record.get("status")).get("conditions")):
+        told = _mapping(condition)
+        said = _REASONS.get(str(told.get("reason", "")))
+        if said is not None and told.get("type") in _ENDING and told.get("status") == "True":
+            text = str(told.get("message") or told["reason"])
+            stamp = _time(told.get("lastTransitionTime"))
+            one = Sighting(*said, quoted(text), "controller", "pod", line, "", stamp)
+            one.identity, one.job, one.last_line = str(about.get("name", "")), _key_of(record), line
+            yield one
 
 
 def _containers(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -305,3 +276,200 @@ def _time(value: object) -> Stamp | None:
         return read_dated(value)
     except StampError:
         return None
+
+
+class ContainerLife(NamedTuple):
+    """One life of the container that trains; ns UTC."""
+
+    begin: int
+    end: int | None
+    """None: it runs, or nobody says."""
+    how: What | None
+
+
+@dataclass(frozen=True)
+class ApiObject:
+    """What one object says about time; ns UTC. What it does not say is None."""
+
+    kind: str
+    name: str
+    job: str
+    """What it calls its job: the JobSet, else the Job, else its owner or its own name."""
+    uid: str
+    line: int
+    created: int | None
+    ready: int | None
+    """When its last change to scheduled (a pod) or admitted (a Workload) was."""
+    lives: tuple[ContainerLife, ...] = ()
+    restarts: int = 0
+    again: bool = False
+    """Whether what it says of `ready` stands in the place of something earlier."""
+    ended: tuple[int, What] | None = None
+
+    @property
+    def forgotten(self) -> int:
+        """How many lives of a pod's container it no longer tells of."""
+        return max(0, self.restarts - sum(1 for life in self.lives[:-1] if life.end is not None))
+
+
+def _object(record: Mapping[str, Any], line: int) -> ApiObject | None:
+    """What an object says; None for one of another kind."""
+    kind, about, status = (record.get("kind"), _mapping(record.get("metadata")), _mapping(record.get("status")))
+    if kind not in _OBJECTS:
+        return None
+    name = str(about.get("name", ""))
+    told = _conditions(status)
+    uid, created = str(about.get("uid") or f"{kind}/{name}"), _ns(about.get("creationTimestamp"))
+    own = ApiObject(
+        kind, name, _key_of(record), uid, line, created,
+        told.get({"Pod": "PodScheduled", "Workload": "Admitted"}.get(kind, ""), (None, ""))[0],
+    )  # fmt: skip
+    if kind == "Pod":
+        return _with_lives(own, record, told)
+    if kind == "Workload":
+        counted = number(_mapping(status.get("requeueState")).get("count"))
+        every = {str(_mapping(one).get("type")) for one in _listed(status.get("conditions"))}
+        again = bool(counted) or not every.isdisjoint(("Evicted", "Preempted", "Requeued"))
+        evicted = told.get("Evicted")
+        how = What.PREEMPTED if evicted is not None and evicted[1] == "Preempted" else What.TERMINATED
+        ended = (evicted[0], how) if evicted is not None and evicted[0] is not None else None
+        return replace(own, again=again, ended=ended)
+    clean, failed = told.get("Complete") or told.get("Completed"), told.get("Failed")
+    end = next(((one[0], how) for one, how in ((clean, What.FINISHED), (failed, What.CRASHED)) if one and one[0]), None)
+    return replace(own, again=bool(number(status.get("restarts"))), ended=end)
+
+
+def _with_lives(pod: ApiObject, record: Mapping[str, Any], told: Mapping[str, tuple[int | None, str]]) -> ApiObject:
+    """A pod with the lives of the container that trains: the one that `kubectl logs` shows."""
+    status, spec = _mapping(record.get("status")), _mapping(record.get("spec"))
+    notes = _mapping(_mapping(record.get("metadata")).get("annotations"))
+    first = next(iter(_listed(spec.get("containers"))), None)
+    named = str(notes.get("kubectl.kubernetes.io/default-container") or _mapping(first).get("name") or "")
+    every = _containers(status)
+    main = next((one for one in every if one.get("name") == named), every[0] if len(every) == 1 else {})
+    target = told.get("DisruptionTarget", (None, ""))
+    reason = str(status.get("reason") or target[1])
+    taken = None
+    if reason in _REASONS:
+        taken = What.PREEMPTED if _REASONS[reason][0] == "preempted" else What.TERMINATED
+    states = [_mapping(_mapping(main.get(state)).get("terminated")) for state in ("lastState", "state")]
+    lives = [_life(states[0], None), _life(states[1], taken)]
+    running = _ns(_mapping(_mapping(main.get("state")).get("running")).get("startedAt"))
+    lives += [ContainerLife(running, None, None)] if running is not None else []
+    if not any(lives) and taken is not None and target[0] is not None:
+        lives.append(ContainerLife(_ns(status.get("startTime")) or pod.ready or target[0], target[0], taken))
+    restarts = number(main.get("restartCount"))
+    return replace(pod, lives=tuple(one for one in lives if one), restarts=int(restarts) if restarts else 0)
+
+
+def _life(ended: Mapping[str, Any], taken: What | None) -> ContainerLife | None:
+    """A life that is over. taken: how it ended, where the pod says that it was taken away."""
+    begin, end, code = _ns(ended.get("startedAt")), _ns(ended.get("finishedAt")), number(ended.get("exitCode"))
+    if end is None or code is None:
+        return None
+    how = What.FINISHED if code == 0 else taken or What.CRASHED
+    return ContainerLife(end if begin is None else min(begin, end), end, how)
+
+
+def _conditions(status: Mapping[str, Any]) -> dict[str, tuple[int | None, str]]:
+    """By type, when each condition that is true became so, and its reason."""
+    listed = [_mapping(one) for one in _listed(status.get("conditions"))]
+    return {
+        str(one.get("type")): (_ns(one.get("lastTransitionTime")), str(one.get("reason", "")))
+        for one in listed
+        if one.get("status") == "True"
+    }
+
+
+def _key_of(record: Mapping[str, Any]) -> str:
+    """What an object calls its job."""
+    about = _mapping(record.get("metadata"))
+    labels = _mapping(about.get("labels"))
+    named = next((str(labels[key]) for key in _JOBS if labels.get(key)), "")
+    owner = next((str(_mapping(one).get("name") or "") for one in _listed(about.get("ownerReferences"))), "")
+    return named or owner or str(about.get("name", ""))
+
+
+def _listed(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _ns(value: object) -> int | None:
+    stamp = _time(value)
+    return stamp.ns if stamp is not None and stamp.zone is Zone.EXACT else None
+
+
+@dataclass
+class Attempt:
+    """One attempt of a job as its objects tell; ns UTC."""
+
+    begin: int
+    created: int | None = None
+    """When its pods were made; None: nobody says, or it needed none."""
+    asked: int | None = None
+    """When its Workload was made, if the attempt is the first of it."""
+    end: int | None = None
+    how: What | None = None
+    line: int = 1
+
+
+def merged(objects: Sequence[tuple[int, ApiObject]]) -> list[tuple[int, ApiObject]]:
+    """Each object once, as it was last, with the lives of a pod's container that were told at any time."""
+    by_uid: dict[str, tuple[int, ApiObject]] = {}
+    for source, one in objects:
+        before = by_uid[one.uid][1].lives if one.uid in by_uid else ()
+        lives = {life.begin: life for life in (*before, *one.lives)}
+        by_uid[one.uid] = source, replace(one, lives=tuple(life for _, life in sorted(lives.items())))
+    return list(by_uid.values())
+
+
+def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:
+    """The attempts of one job, in order. Lives of containers that overlap are of one; the first that fails ends it."""
+    pods = [one for one in objects if one.kind == "Pod"]
+    loads = [one for one in objects if one.kind == "Workload"]
+    groups: list[list[tuple[ContainerLife, ApiObject]]] = []
+    every = [(life, pod) for pod in pods for life in pod.lives]
+    for life, pod in sorted(every, key=lambda pair: pair[0].begin):
+        if not groups or _is_over(groups[-1], life.begin):
+            groups.append([])
+        groups[-1].append((life, pod))
+    found = [_attempt(group, loads if at == 0 else ()) for at, group in enumerate(groups)]
+    waiting = [pod for pod in pods if not pod.lives and pod.ready is not None]
+    early = [pod for _, pod in groups[0] if pod.forgotten] if groups else waiting
+    begins = [one.ready for one in early or (loads if not groups else ()) if one.ready is not None]
+    if begins:
+        created = min((one.created for one in early if one.created is not None), default=None)
+        found.insert(0, Attempt(max(begins), created, _asked(loads), line=(early or loads)[0].line))
+    ends = [one.ended for one in objects if one.kind != "Pod" and one.ended is not None]
+    if found and found[-1].end is None and ends:
+        found[-1].end, found[-1].how = min(ends)
+    return found
+
+
+def _is_over(group: Sequence[tuple[ContainerLife, ApiObject]], begin: int) -> bool:
+    """Whether an attempt had ended when another container began."""
+    failed = [life.end for life, _ in group if life.end is not None and life.how is not What.FINISHED]
+    if failed:
+        return begin > min(failed)
+    return all(life.end is not None and life.end < begin for life, _ in group)
+
+
+def _asked(loads: Sequence[ApiObject]) -> int | None:
+    return next((one.created for one in loads if not one.again), None)
+
+
+def _attempt(group: Sequence[tuple[ContainerLife, ApiObject]], loads: Sequence[ApiObject]) -> Attempt:
+    fresh = [pod for life, pod in group if life is pod.lives[0] and not pod.forgotten]
+    begin = min(life.begin for life, _ in group)
+    found = Attempt(begin, line=group[0][1].line)
+    scheduled = [pod.ready for pod in fresh if pod.ready is not None]
+    if fresh and len(scheduled) == len(fresh):
+        found.begin = max(scheduled)
+        found.created = min((pod.created for pod in fresh if pod.created is not None), default=None)
+        found.asked = _asked(loads)
+    failed = [(life.end, life.how) for life, _ in group if life.end is not None and life.how is not What.FINISHED]
+    if failed:
+        found.end, found.how = min(failed, key=lambda pair: pair[0])
+    elif all(life.end is not None for life, _ in group):
+        found.end, found.how = max(life.end or 0 for life, _ in group), What.FINISHED
+    return found

@@ -43,7 +43,7 @@ from goodput_cli.events.json_documents import KEYS as WRAPPED
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.events.observations import NO_OBSERVATIONS, Observed
 from goodput_cli.events.rows import Details, Interner, Origin, RowBuilder, build_table, constant, joined
-from goodput_cli.events.schema import NONE, EventLog, LogFormat, Metric
+from goodput_cli.events.schema import NONE, EventLog, Kind, LogFormat, Metric
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.when import AUTO, load_zone
@@ -195,6 +195,8 @@ class Recogniser:
 
 _OF_CLUSTER = frozenset({"kind", "message"})
 """One of these is a key of what a cluster says."""
+_LOOKED_AT = 100
+"""So many records of one shape tell whether a cluster wrote them."""
 _STRAY = ("unrecognised_lines", "lines that no log format recognises; ignored")
 _OTHER_LINES = ("other_output", "lines of containers that say nothing about time")
 _MOST_STEPS = 1_000_000_000
@@ -288,6 +290,8 @@ class Decoder:
         if output.texts:
             of_text, metrics, observed = self._of_text(sources, columns, notes)
             columns = joined(columns, of_text)
+        if output.texts.objects:
+            columns, observed = self._beside_cluster(columns, observed, notes)
         _note_counters(columns, notes)
         table = build_table(
             columns,
@@ -323,6 +327,32 @@ class Decoder:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))
         return rows.columns(), tuple(texts.metrics), texts.observed(sources, self._hints, output)
 
+    def _beside_cluster(
+        self, columns: dict[str, NDArray[Any]], observed: Observed, notes: DiagnosticCollector
+    ) -> tuple[dict[str, NDArray[Any]], Observed]:
+        """The columns with what objects of Kubernetes say of their jobs, and what was seen with the jobs of objects."""
+        from goodput_cli.events.text.to_rows import KUBERNETES, add_rows, beside_cluster  # few logs hold any
+
+        output, jobs = replace(self._output, notes=notes), self._jobs.values()
+        beside = beside_cluster(self._output.texts.objects, columns, jobs, notes)
+        kind, time, end = (np.array(columns[name]) for name in ("kind", "time", "end"))
+        rows = RowBuilder()
+        for job, asked, begin, until in beside.begun:
+            own = (columns["job"] == job) & np.isin(kind, (Kind.START, Kind.HEARTBEAT))
+            kind[own & (time >= asked) & (time <= until)] = Kind.HEARTBEAT
+            early = own & (time >= asked) & (time < begin)
+            time[early] = end[early] = begin
+        for (source, job), marks in beside.marks.items():
+            add_rows(rows, source, job, marks, output, self.sources.values()[source])
+            self._formats_of_job[jobs[job]].setdefault(KUBERNETES, LogFormat(KUBERNETES))
+        named = {name: jobs[job] for name, job in beside.jobs.items()}
+        seen = tuple(
+            replace(one, job=named[one.identity]) if one.speaker == "pod" and one.identity in named else one
+            for one in observed.rows
+        )
+        columns = {**columns, "kind": kind, "time": time, "end": end}
+        return joined(columns, rows.columns()), replace(observed, rows=seen)
+
     def _decode_bare(self, group: Records) -> bool:
         """Decode a group unless it is one of envelopes."""
         if PAYLOAD in group.keys:
@@ -344,7 +374,7 @@ class Decoder:
             return False
         from goodput_cli.events.cluster import is_of_cluster, observe  # few logs hold any
 
-        if not is_of_cluster(group.keys, group.records[0]):
+        if not any(is_of_cluster(group.keys, one) for one in group.records[:_LOOKED_AT]):
             return False
         observe(group, self._output, self._hints.mappings.ruleset.causes)
         return True

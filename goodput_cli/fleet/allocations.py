@@ -10,7 +10,7 @@ from datetime import tzinfo
 from itertools import pairwise
 
 from goodput_cli.errors import UsageError
-from goodput_cli.events.cluster import nodes_in
+from goodput_cli.events.text.entries import nodes_in
 from goodput_cli.fleet.labels import TableRow, instant, read_parsable, read_table, whole
 
 _GRES = re.compile(r"gres/(?:gpu|tpu)(?::([^=,]{1,200}))?=(\d+)")

@@ -40,7 +40,7 @@ _TEXT = (".log", ".out", ".err", ".txt")
 _LINES_OF_JSON = (".jsonl", ".ndjson")
 _HINTS = (
     b'"job_name"', b'"jsonPayload"', b'"textPayload"', b'"schema_version"',
-    b'"involvedObject"', b'"containerStatuses"', b'"py_callstack"',
+    b'"involvedObject"', b'"creationTimestamp"', b'"py_callstack"',
 )  # fmt: skip
 """What stands in any log of ours, in any entry of Cloud Logging, in any saved answer, and in what Kubernetes and the
 agents of torchrun say of a death."""

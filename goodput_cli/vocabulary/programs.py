@@ -28,6 +28,12 @@ PROGRAMS = (
     Program("torchtitan", ("torchtitan",), "goodput logs/", "a crash to within k steps"),
     Program("DeepSpeed", ("deepspeed",), "goodput train.log", "starts"),
     Program("torchrun, NVRx, Slurm", ("launcher", "sacct"), "goodput slurm-logs/   (`sacct -P` in it)", "steps"),
+    Program(
+        "Kubernetes, JobSet, Kueue",
+        ("kubernetes",),
+        "goodput train.log objects.json   (of `kubectl get pods,jobs,jobsets,workloads -o json`)",
+        "steps; ends before the last one of a container",
+    ),
     Program("DLRover", ("dlrover",), "goodput events_0.log", ""),
     Program("nv-one-logger", ("one-logger",), "goodput one_logger.jsonl", "what a restart overwrote"),
     Program("Hugging Face, Lightning, Keras", ("tensorboard",), "goodput runs/", "saves; up to 2 min before a kill"),

@@ -12,7 +12,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.insights.hosts import deaths_by_host, holm, repeating, tail
-from goodput_cli.events.cluster import nodes_in
+from goodput_cli.events.text.entries import nodes_in
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.events.cluster import nodes_in
 from goodput_cli.events.text.causes import shipped_rows
+from goodput_cli.events.text.entries import nodes_in
 from goodput_cli.events.text.marks import linear
 from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
 

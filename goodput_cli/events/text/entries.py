@@ -4,6 +4,7 @@ rows of `sacct`. Entries that gcloud printed as YAML are refused, with what to a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.cluster import nodes_of_allocation, of_allocation
 from goodput_cli.events.formats.base import (
     CONFIGS,
     HOST,
@@ -26,7 +26,8 @@ from goodput_cli.events.formats.base import (
     Records,
     labels_of,
 )
-from goodput_cli.events.observations import Sighting
+from goodput_cli.events.observations import ALLOCATED, Sighting, quoted
+from goodput_cli.events.text.causes import by_exit
 from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, TextPart, What, pattern, timed
 from goodput_cli.events.text.observer import Line
 from goodput_cli.events.text.observing import EntryObserver, may_say
@@ -34,6 +35,7 @@ from goodput_cli.events.text.scan import LONGEST, Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_of
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _JOB_LABELS = ("k8s-pod/jobset_sigs_k8s_io/jobset-name", "k8s-pod/job-name", "k8s-pod/batch_kubernetes_io/job-name")
@@ -216,6 +218,67 @@ def _value(values: Any) -> float | None:
         return float(np.mean([float(one) for one in numbers if one is not None]))
     except OverflowError:  # an int that no float can be
         return None
+
+
+ALLOCATION = "sacct"
+_STATES: Mapping[str, str] = {
+    "TIMEOUT": "time_limit",
+    "DEADLINE": "time_limit",
+    "PREEMPTED": "preempted",
+    "NODE_FAIL": "node_failure",
+    "BOOT_FAIL": "node_failure",
+    "OUT_OF_MEMORY": "host_oom",
+    "CANCELLED": "cancelled",
+}
+_LIST = re.compile(r"([\w.-]++)(?:\[([\d,-]+)\]([\w.-]*))?(?:,|$)")
+_MOST_NODES = 65_536
+
+
+def nodes_in(text: str) -> tuple[str, ...]:
+    """The hosts of Slurm's NodeList: `node[01-03,7],big` -> node01, node02, node03, node7, big. What it does not list
+    in this form is none: a part of them would be worse than nothing."""
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        match = _LIST.match(text, at)
+        if match is None:
+            return ()
+        at = match.end()
+        for part in match[2].split(",") if match[2] else ("",):
+            low, _, high = part.partition("-")
+            last = int(high or low or 0)
+            if high and not int(low) <= last < int(low) + _MOST_NODES:
+                return ()
+            numbers = [str(one).zfill(len(low)) for one in range(int(low), last + 1)] if high else [low]
+            found += [f"{match[1]}{number}{match[3] or ''}" for number in numbers]
+    return tuple(dict.fromkeys(found)) if len(found) <= _MOST_NODES else ()
+
+
+def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Stamp | None) -> Sighting | None:
+    """The hosts that an allocation of Slurm had: no evidence of a death, but of where it was."""
+    hosts = nodes_in(str(record.get("NodeList", "")))
+    if not hosts or started is None or hosts[0].lower() in ("none", "unknown"):
+        return None
+    one = Sighting(UNKNOWN_CAUSE, "context", "", ALLOCATED, "scheduler", line, "", started)
+    one.hosts, one.last_line = dict.fromkeys(hosts, line), line
+    return one
+
+
+def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> Sighting | None:
+    """Why an allocation of Slurm ended: its state, else the signal of its exit code."""
+    state = str(record.get("State", "")).upper()
+    code = _STATES.get(state.split(" ", 1)[0].rstrip("+"))
+    if code is not None:
+        one = Sighting(code, "root", quoted(state), ALLOCATION, "scheduler", line, "", ended)
+    else:
+        signal = str(record.get("ExitCode", "")).partition(":")[2]
+        said = by_exit(-int(signal)) if signal.isdigit() and signal != "0" and len(signal) < 4 else None
+        if said is None:
+            return None
+        one = Sighting(*said, quoted(f"{state} {record.get('ExitCode')}"), ALLOCATION, "scheduler", line, "", ended)
+        one.exit = -int(signal)
+    one.identity, one.last_line = str(record.get("JobID", "")), line
+    return one
 
 
 _NO_TIME = ("Unknown", "None", "N/A", "")

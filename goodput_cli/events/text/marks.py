@@ -21,6 +21,7 @@ from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
 
 if TYPE_CHECKING:
+    from goodput_cli.events.cluster import ApiObject
     from goodput_cli.events.observations import Sighting
     from goodput_cli.events.tensorboard import Event
     from goodput_cli.events.text.meaning import Interleaved, InTurns
@@ -319,6 +320,8 @@ class Collector:
         self.sources: dict[int, CollectedSource] = {}
         self.nodes: dict[tuple[int, int | None], str] = {}
         """The host of each rank of a source, as its recorder says."""
+        self.objects: list[tuple[int, ApiObject]] = []
+        """(source, what an object of Kubernetes says about time)."""
         self.observers: dict[int, EntryObserver] = {}
         """Of sources whose lines come one by one."""
         self.turns: dict[tuple[int, str], InTurns] = {}
@@ -331,7 +334,9 @@ class Collector:
     @property
     def of_files(self) -> bool:
         """Whether files say some of it, and not only entries of Cloud Logging, which name their job."""
-        return any(one.events or one.tracked or (one.marks and one.marks[0].entry < 0) for one in self.sources.values())
+        return bool(self.objects) or any(
+            one.events or one.tracked or (one.marks and one.marks[0].entry < 0) for one in self.sources.values()
+        )
 
     def written(self, source: int, modified_ns: int) -> None:
         """When a file of records was last written to. source: its code."""

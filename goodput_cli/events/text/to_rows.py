@@ -1,17 +1,23 @@
 """Marks -> rows of the table of events.
 
 What the marks of one source mean together: those of each program, and signs of life beside its steps.
+
+What objects of Kubernetes say beside the records of a job.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.rows import Origin, RowBuilder
 from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, Edge, Kind
@@ -19,8 +25,12 @@ from goodput_cli.events.text.marks import ENDS, MAX_STEP, Mark, Said, What
 from goodput_cli.events.text.meaning import meant, said
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs import megatron as megatron_process
+from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+if TYPE_CHECKING:
+    from goodput_cli.events.cluster import ApiObject, Attempt
 
 LEFT_OPEN = "left open"
 """The name of a save or restore whose end no line says."""
@@ -310,3 +320,165 @@ def without_preludes(parts: Sequence[list[Mark]]) -> None:
 
 def _says_nothing(mark: Mark) -> bool:
     return said(mark).what is What.ALIVE and not said(mark).name
+
+
+KUBERNETES = "kubernetes"
+_SETTLED = 60 * NS_PER_SECOND
+"""So long the other processes of a job may write after the first container of it has failed."""
+_NO_PROGRESS = (Kind.START, Kind.HEARTBEAT)
+
+
+@dataclass
+class Beside:
+    """What objects of Kubernetes add to the records of jobs."""
+
+    marks: defaultdict[tuple[int, int], list[Mark]] = field(default_factory=lambda: defaultdict(list))
+    """By the codes of a source and of a job."""
+    begun: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """(job, asked, begin, until): starts that records show in between are signs of life, since the cluster's start
+    counts; what the first pods say while others wait to be scheduled is no life of the job yet."""
+    jobs: dict[str, int] = field(default_factory=dict)
+    """The job of each object, by name."""
+
+
+@dataclass(frozen=True)
+class _Records:
+    """When records of a job are, ns UTC, sorted."""
+
+    progress: I64
+    starts: I64
+    every: I64
+
+    @classmethod
+    def of(cls, columns: Mapping[str, NDArray[Any]], job: int) -> _Records:
+        rows = np.flatnonzero(columns["job"] == job)
+        kind, time = np.asarray(columns["kind"])[rows], np.asarray(columns["time"])[rows]
+        hard = ~np.isin(kind, _NO_PROGRESS)
+        ends = np.asarray(columns["end"])[rows]
+        both = np.unique(np.concatenate((time[hard], ends[hard])))
+        return cls(both, np.sort(time[kind == Kind.START]), np.unique(np.concatenate((both, time))))
+
+    @staticmethod
+    def last(times: I64, begin: int, end: int) -> int | None:
+        """The last of some times in [begin, end)."""
+        low, high = np.searchsorted(times, (begin, end)).tolist()
+        return int(times[high - 1]) if low < high else None
+
+
+def beside_cluster(
+    objects: Sequence[tuple[int, ApiObject]], columns: Mapping[str, NDArray[Any]], jobs: Sequence[str],
+    notes: DiagnosticCollector,
+) -> Beside:  # fmt: skip
+    """What objects add: when a job was asked for and was scheduled, and how attempts ended, where records show the same
+    attempts. columns: of all records; jobs: the names behind their codes."""
+    from goodput_cli.events.cluster import attempts_of, merged  # few logs lie beside any
+
+    found = Beside()
+    by_key: defaultdict[str, list[tuple[int, ApiObject]]] = defaultdict(list)
+    for source, one in merged(objects):
+        by_key[one.job].append((source, one))
+    records = {int(code): _Records.of(columns, int(code)) for code in np.unique(columns["job"])}
+    for key, group in by_key.items():
+        named = _named_like(key, {code: jobs[code] for code in records})
+        alone = next(iter(records)) if len(records) == len(by_key) == 1 else None
+        job = named if named is not None else alone
+        attempts = attempts_of([one for _, one in group])
+        source, shown = group[0][0], notes.bounded("cluster_objects_unused", key)
+        if job is None or (named is None and not _holds_all(attempts, records[job])):
+            why = "no job of the log is called so" if job is None or records else "there is no log beside them"
+            message = f"objects of {shown} in Kubernetes: {why}, or it was at another time; -j names the job"
+            notes.add("cluster_objects_unused", message, source, [group[0][1].line])
+            continue
+        found.jobs.update((one.name, job) for _, one in group)
+        if not _place(attempts, records[job], (source, job), found):
+            message = f"objects of {shown} in Kubernetes are of another time than the log: nothing is taken from them"
+            notes.add("cluster_objects_unused", message, source, [group[0][1].line])
+            continue
+        _note_forgotten([one for _, one in group], shown, source, notes)
+    return found
+
+
+def _named_like(key: str, jobs: Mapping[int, str]) -> int | None:
+    """The job whose name is that of some objects, else the only one whose name holds it or stands in it."""
+    key = key.lower()
+    same = [code for code, name in jobs.items() if name.lower() == key]
+    alike = [code for code, name in jobs.items() if _stands_in(key, name.lower()) or _stands_in(name.lower(), key)]
+    found = same or alike
+    return found[0] if len(found) == 1 else None
+
+
+def _stands_in(part: str, whole: str) -> bool:
+    at = whole.find(part) if len(part) > _SHORTEST else -1
+    around = whole[max(at - 1, 0) : at] + whole[at + len(part) : at + len(part) + 1] if at >= 0 else "x"
+    return not any(char.isalnum() for char in around)
+
+
+_SHORTEST = 2
+"""Shorter names are in others by chance."""
+
+
+def _holds_all(attempts: Sequence[Attempt], records: _Records) -> bool:
+    """Whether all progress lies within the attempts that objects tell of: names that differ are of one job then."""
+    if not attempts or not len(records.progress):
+        return False
+    last = attempts[-1].end
+    return attempts[0].begin <= records.progress[0] and (last is None or records.progress[-1] <= last + _SETTLED)
+
+
+def _place(attempts: Sequence[Attempt], records: _Records, key: tuple[int, int], found: Beside) -> bool:
+    """Add the attempts of which there are records; whether there are any."""
+    placed = False
+    for at, one in enumerate(attempts):
+        following = attempts[at + 1].begin if at + 1 < len(attempts) else _LATEST_NS
+        until = min(following, _LATEST_NS if one.end is None else one.end + NS_PER_SECOND)
+        if records.last(records.progress, one.begin, until) is None:
+            continue
+        placed = True
+        asked = _asked_at(one, records)
+        if asked < one.begin:
+            found.marks[key].append(_of_cluster(one.line, asked, What.SCHEDULED))
+        found.marks[key].append(_of_cluster(one.line, one.begin, What.START))
+        first = records.progress[np.searchsorted(records.progress, one.begin)]
+        found.begun.append((key[1], asked, one.begin, int(first)))
+        end = _end_of(one, following, records)
+        if end is not None and one.how is not None:
+            found.marks[key].append(_of_cluster(one.line, end, one.how))
+    return placed
+
+
+def _asked_at(one: Attempt, records: _Records) -> int:
+    """When an attempt was asked for, else when it began: with its Workload, before which no other attempt was, or with
+    its pods; never before the last progress of the attempt before."""
+    first = records.every[0]
+    asked = one.asked if one.asked is not None and one.asked <= first else one.created
+    if asked is None or asked >= one.begin or records.last(records.progress, asked, one.begin) is not None:
+        return one.begin
+    return asked
+
+
+def _end_of(one: Attempt, following: int, records: _Records) -> int | None:
+    """When an attempt ended: in the second that its object says, or when others of its processes made progress for the
+    last time; None where they went on for long."""
+    if one.end is None:
+        return None
+    later = records.starts[np.searchsorted(records.starts, one.end + NS_PER_SECOND) :]
+    until = min([following, *later[:1].tolist()])
+    last = records.last(records.progress, one.end, until)
+    if last is None:
+        return one.end
+    return last if last < one.end + _SETTLED else None
+
+
+def _of_cluster(line: int, time: int, what: What) -> Mark:
+    return Mark(line, "", Stamp(time, Zone.EXACT, False), Said(KUBERNETES, what), time, time)
+
+
+def _note_forgotten(objects: Sequence[ApiObject], shown: str, source: int, notes: DiagnosticCollector) -> None:
+    """What the API no longer tells: it keeps the last end of a container, and the last change of a condition."""
+    lost = max((one.forgotten for one in objects if one.kind == "Pod"), default=0)
+    if lost:
+        message = f"a pod of {shown} began again {lost} times more than it tells of: how these lives ended is unknown"
+        notes.add("cluster_forgets", message, source, [objects[0].line])
+    if any(one.again for one in objects):
+        message = f"{shown} was admitted or set up more than once, and only the last time is known: time in the queue "
+        notes.add("cluster_forgets", f"{message}before an earlier attempt is unknown", source, [objects[0].line])
