@@ -213,7 +213,7 @@ class Timeline:
 
 def is_step_log(table: EventTable) -> bool:
     """Whether the lineage follows steps (accounting §4): any step start makes a step log, whatever `--as-of`."""
-    return bool(np.any(table.kind == Kind.STEP))
+    return bool((table.kind == Kind.STEP).any())
 
 
 class _Job(Struct, frozen=True):
@@ -268,7 +268,7 @@ def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
     if len(rows) == 0:
         return False
     clean = endings.how[attempts.of_row[rows[-1]]] == End.CLEAN
-    return bool(clean or not np.any(table.kind[rows] == Kind.CRASHED))
+    return bool(clean or not (table.kind[rows] == Kind.CRASHED).any())
 
 
 def _account(job: _Job, rules: Rules) -> Timeline:

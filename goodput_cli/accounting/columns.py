@@ -224,7 +224,7 @@ def places_within(values: Readable, start: Rows, stop: Rows, targets: NDArray[An
 
 def is_sorted(values: NDArray[Any]) -> bool:
     """Whether a column rises or stays from row to row."""
-    return bool(np.all(values[1:] >= values[:-1]))
+    return bool((values[1:] >= values[:-1]).all())
 
 
 def largest_within(values: NDArray[Any], start: Rows, stop: Rows) -> NDArray[Any]:

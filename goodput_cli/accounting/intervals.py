@@ -218,7 +218,7 @@ def _paired(rows: Rows, begins: Mask, process: Rows, time: I64) -> tuple[Rows, R
     behind, also at one instant; only other logs are sorted.
     """
     pairs = len(rows) // 2
-    alternate = begins[0::2].all() and not begins[1::2].any() and np.all(process[1:] >= process[:-1])
+    alternate = begins[0::2].all() and not begins[1::2].any() and (process[1:] >= process[:-1]).all()
     if alternate and np.array_equal(process[0::2][:pairs], process[1::2]):
         return rows[0::2], np.append(rows[1::2], rows.dtype.type(-1)) if len(rows) % 2 else rows[1::2], rows[:0]
     order = np.lexsort((~begins, time, process))  # at one instant starts first: an end closes the oldest
@@ -267,7 +267,7 @@ def _goes_on(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:
 
 def reinitialised(table: EventTable, attempts: Attempts, sign_of_life: I64) -> tuple[Rows, I64]:
     """The attempt in which each elastic re-initialisation began, and its end (ns)."""
-    if not np.any(table.kind == Kind.ELASTIC_REINIT):
+    if not (table.kind == Kind.ELASTIC_REINIT).any():
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
     phases = phase_intervals(table, attempts, sign_of_life, int(table.end.max()), (Kind.ELASTIC_REINIT,))
     return attempts.of_row[phases.row], phases.end

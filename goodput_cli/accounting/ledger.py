@@ -62,7 +62,9 @@ class Ledger:
 
     def _account(self, rows: Rows, amount: I64 | None = None) -> _Account:
         if len(rows) <= _LONG:
-            return _Account(rows, amount, np.append(0, np.cumsum(self._amounts(rows, amount, slice(None)))), 1)
+            before = np.zeros(len(rows) + 1, dtype=np.int64)
+            np.cumsum(self._amounts(rows, amount, slice(None)), out=before[1:])
+            return _Account(rows, amount, before, 1)
         sums = [np.zeros(1, dtype=np.int64)]
         for start, stop in blocks(len(rows)):
             added = self._amounts(rows, amount, slice(start, stop))

@@ -176,7 +176,7 @@ def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
     winner = np.full(len(edges) - 1, -1, dtype=opens.dtype)
     for priority in codes_in(claims.priority):
         mine = _in_order(claims, (claims.priority == priority).nonzero()[0])
-        if np.all(opens[mine[1:]] >= closes[mine[:-1]]):
+        if (opens[mine[1:]] >= closes[mine[:-1]]).all():
             cells, of_claim = cells_inside(opens[mine], closes[mine])
         else:
             cells = np.flatnonzero(winner < 0)
@@ -207,7 +207,7 @@ def edges_of(begins: I64, ends: I64, start: int, end: int) -> tuple[I64, Rows, R
 def _in_order(claims: Claims, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
     """The chosen claims: the one that wins an instant from another stands behind it."""
     start = claims.start[chosen]
-    if np.all(start[1:] > start[:-1]):
+    if (start[1:] > start[:-1]).all():
         return chosen
     return chosen[np.lexsort((-claims.row[chosen], -claims.end[chosen], start))]
 
@@ -215,7 +215,7 @@ def _in_order(claims: Claims, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
 def cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
     """The cells first <= cell < stop of each interval, one after the other, and which interval each is of."""
     size = stop - first
-    if np.all(size == 1):
+    if (size == 1).all():
         return first, np.arange(len(first))
     of_interval = np.repeat(np.arange(len(first)), size)
     behind = np.cumsum(size) - size

@@ -303,18 +303,16 @@ class Checks:
     """
 
     def __init__(self, text: bytes, slots: list[Slot], ahead: int) -> None:
-        size = words_of(ahead + len(text))
-        self._want, self._literal, self._sixes, self._tops = ([0] * size for _ in range(4))
+        size = words_of(ahead + len(text)) * DIGITS
+        want, literal, sixes, tops = (bytearray(size) for _ in range(4))
+        want[ahead : ahead + len(text)], literal[ahead : ahead + len(text)] = text, b"\xff" * len(text)
         free, digits = _free_places(text, slots)
-        for at, character in enumerate(text):
-            word, shift = (at + ahead) // DIGITS, 8 * ((at + ahead) % DIGITS)
-            if at in digits:
-                self._want[word] |= 0x30 << shift
-                self._sixes[word] |= _SIX << shift
-                self._tops[word] |= _TOP << shift
-            elif at not in free:
-                self._want[word] |= character << shift
-                self._literal[word] |= 0xFF << shift
+        for at in free | digits:
+            want[ahead + at] = literal[ahead + at] = 0
+        for at in digits:
+            want[ahead + at], sixes[ahead + at], tops[ahead + at] = ord("0"), _SIX, _TOP
+        words = (np.frombuffer(each, dtype=WORD).tolist() for each in (want, literal, sixes, tops))
+        self._want, self._literal, self._sixes, self._tops = words
 
     def fits(self, grid: Words) -> Mask:
         """bool[n]: which texts, uint64[n, words], are alike; further words do not matter."""

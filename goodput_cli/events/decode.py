@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
@@ -388,7 +389,7 @@ class Decoder:
         codes = self._codes_of_entries(group.records, stamps)
         writers = [named_writer(entry) or numbered_writer(entry.get(INSERT_ID)) for entry in group.records]
         writer = np.array([self._writer(one) for one in writers], dtype=np.int32)
-        origin = replace(group.origin, entry=codes, writer=writer)
+        origin = structs.replace(group.origin, entry=codes, writer=writer)
         payloads = without_nulls([entry[PAYLOAD] for entry in group.records], nulls)
         return Records(payloads, frozenset(), origin, stamps, entries=group.records)
 
@@ -406,7 +407,7 @@ class Decoder:
         objects = np.array([one is not None for one in inner], dtype=np.bool_)
         if objects.any():
             rows = np.flatnonzero(objects)
-            origin = replace(group.origin, entry=codes).take(rows)
+            origin = structs.replace(group.origin, entry=codes).take(rows)
             found = [one for one in inner if one is not None]
             self._decode_block(Records(without_nulls(found, True), frozenset(), origin, stamps[rows]), True)
             group = take(group, np.flatnonzero(~objects), group.keys)

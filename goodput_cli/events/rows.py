@@ -14,11 +14,11 @@ from __future__ import annotations
 import mmap
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 import orjson
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
@@ -228,8 +228,7 @@ _Added = NDArray[Any] | int | None
 """What was added of a column: a value a row, one for all, or of `end` none, where it is `time`."""
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where n records come from. order: position within the block; line: 0 where there is none; entry, job, writer:
     codes; no writer: unknown."""
 
@@ -324,7 +323,7 @@ class RowBuilder:
 def _arrival(orders: list[I64]) -> NDArray[np.intp] | None:
     """How to put rows in order; None if they are."""
     order = orders[0] if len(orders) == 1 else np.concatenate(orders)
-    if bool(np.all(order[1:] >= order[:-1])):
+    if bool((order[1:] >= order[:-1]).all()):
         return None
     return np.argsort(order, kind="stable")
 

@@ -117,7 +117,7 @@ _OFTEN_CONSTANT = ("edge", "step_time", "rank", "label", "detail", "job", "sourc
 
 
 def _constant_if_it_is(column: NDArray[Any]) -> NDArray[Any]:
-    if len(column) == 0 or column.strides == (0,) or not np.all(column == column[0]):
+    if len(column) == 0 or column.strides == (0,) or not (column == column[0]).all():
         return column
     return np.broadcast_to(column[:1].copy().reshape(()), (len(column),))
 

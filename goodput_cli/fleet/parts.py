@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate, chain
 from typing import Any
 
@@ -169,7 +169,7 @@ def part_of(rows: Sequence[tuple[bytes, RunResult]]) -> bytes:
     """A file of results, each with the key of its job."""
     results = [result for _, result in rows]
     columns = {_KEY: fixed([key for key, _ in rows], KEY_BYTES)}
-    columns |= {one.name: _column(one.name, str(one.type), results) for one in fields(RunResult)}
+    columns |= {name: _column(name, kind, results) for name, kind in RunResult.__annotations__.items()}
     return parquet(pa.table(columns), row_group_size=_ROWS_AT_ONCE)
 
 
@@ -211,8 +211,8 @@ def _column(name: str, kind: str, results: Sequence[RunResult]) -> Any:
         case "disruptions":
             rows = list(chain(*values))
             flat = structs({
-                one.name: _PLAIN[str(one.type)]([getattr(row, one.name) for row in rows])
-                for one in fields(RunDisruption)
+                name: _PLAIN[kind]([getattr(row, name) for row in rows])
+                for name, kind in RunDisruption.__annotations__.items()
             })  # fmt: skip
             return lists(list(map(len, values)), flat)
         case "findings":
@@ -250,7 +250,7 @@ _LISTS = ("documents", "formats", "findings", "spans", "up", "hosts", "listed", 
 
 
 def _result(table: pa.Table, row: int) -> RunResult:
-    names = [one.name for one in fields(RunResult)]
+    names = RunResult.__struct_fields__
     plain = {name: table.column(name)[row].as_py() for name in names if name not in _LISTS}
     lists = {name: table.column(name).chunk(0)[row].values for name in _LISTS}
     return RunResult(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from hashlib import blake2b
 from importlib.metadata import entry_points
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct, field, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import find_attempts
@@ -49,8 +50,7 @@ Runs = Literal["each", "all", "last"]
 _NOTHING: I64 = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class Spans:
+class Spans(Struct, frozen=True):
     """The segments of a run, joined where neighbours say the same: they touch and cover it."""
 
     start: I64 = field(default_factory=lambda: _NOTHING)
@@ -65,8 +65,7 @@ class Spans:
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class RunDisruption:
+class RunDisruption(Struct, frozen=True):
     """A disruption of a run (accounting §10). lost_ns: wasted + downtime + restart."""
 
     number: int
@@ -85,8 +84,7 @@ class RunDisruption:
     """On which host, under the name that lists of the job's hosts have for it; empty where no line says it."""
 
 
-@dataclass(frozen=True)
-class RunResult:
+class RunResult(Struct, frozen=True):
     """One run of a job."""
 
     job: str
@@ -160,7 +158,7 @@ def account_runs(
     if as_of is None:  # mostly there is one run, and its timeline says so
         whole = _account(job, ordered, question, None, documents, (0, 1))
         if whole.reason is None and (runs == "all" or whole.runs == 1):
-            return [whole if runs == "all" else replace(whole, run=1)]
+            return [whole if runs == "all" else structs.replace(whole, run=1)]
     count = _count_runs(ordered)
     chosen = {"each": list(range(1, count + 1)), "last": [count], "all": [0]}[runs]
     return [_account(job, ordered, question, as_of, documents, (run, count)) for run in chosen]
@@ -188,14 +186,14 @@ def _account(
         asked = question if as_of is None else as_of.of(question, last)
         timeline, _, _ = account_for(ordered, asked, name)
         if timeline.unknown(np.array([timeline.start]), np.array([timeline.end]))[0]:
-            return replace(bare, reason=f"goodput cannot be judged: {timeline.why_unknown}")
+            return structs.replace(bare, reason=f"goodput cannot be judged: {timeline.why_unknown}")
         return _result(bare, timeline)
     except GoodputError as error:
-        return replace(bare, reason=well_formed(str(error)))
+        return structs.replace(bare, reason=well_formed(str(error)))
     except (MemoryError, KeyboardInterrupt):
         raise
     except Exception as error:  # one job must not take thousands along
-        return replace(bare, reason=well_formed(f"internal error: {type(error).__name__}: {error}"))
+        return structs.replace(bare, reason=well_formed(f"internal error: {type(error).__name__}: {error}"))
 
 
 def _result(bare: RunResult, timeline: Timeline) -> RunResult:
@@ -204,7 +202,7 @@ def _result(bare: RunResult, timeline: Timeline) -> RunResult:
     ending = END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED]
     noticed = findings(timeline)
     hosts, listed = _hosts(timeline)
-    return replace(
+    return structs.replace(
         bare,
         runs=bare.runs if bare.run else len(timeline.runs),
         start_ns=timeline.start,

@@ -263,7 +263,7 @@ def _endings(table: EventTable, of_row: Rows) -> Rows:
     rows = rows[of_row[rows] >= 0]
     starts = table.kind == Kind.START
     first = int(np.argmax(starts))
-    before_any = starts.any() and not np.any(of_kind(table.kind[:first], PROGRESS_KINDS))
+    before_any = starts.any() and not of_kind(table.kind[:first], PROGRESS_KINDS).any()
     return rows[rows > first] if before_any else rows
 
 

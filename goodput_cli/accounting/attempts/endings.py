@@ -204,7 +204,7 @@ def elastic_passages(table: EventTable, attempts: Attempts) -> tuple[NDArray[np.
     """
     count = len(attempts)
     cause, row = np.zeros(count, dtype=np.int8), np.full(count, -1, dtype=np.intp)
-    if count < 2 or not np.any(of_kind(table.kind, (Kind.ELASTIC_DOWN, Kind.ELASTIC_UP))):
+    if count < 2 or not of_kind(table.kind, (Kind.ELASTIC_DOWN, Kind.ELASTIC_UP)).any():
         return cause, row
     progress = without(rows_of(table.kind, _PROGRESS), attempts.dropped, len(table))
     progress = progress[attempts.of_row[progress] >= 0]

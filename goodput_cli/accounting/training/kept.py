@@ -146,7 +146,8 @@ class KeptSteps:
             return
         old = ~among(self._rows, np.sort(new))
         rows = np.concatenate((self._rows[old], new))
-        values = np.concatenate((self._steps[old], np.broadcast_to(np.asarray(steps, dtype=np.float64), new.shape)))
+        values = np.append(self._steps[old], np.empty(len(new)))
+        values[-len(new) :] = steps
         order = np.argsort(rows, kind="stable")
         self._rows, self._steps = rows[order], values[order]
 

@@ -241,7 +241,7 @@ def usual_step_times_of(
     rate, inside = _rates_by_attempt(spans, claimed_time, sample & ~spans.opening, bounds)
     size = np.diff(inside)
     overall = overall_deviation = float("nan")
-    if np.any((size == 0) & (np.diff(bounds) > 0)):  # otherwise nobody asks
+    if ((size == 0) & (np.diff(bounds) > 0)).any():  # otherwise nobody asks
         overall, overall_deviation = _median_and_deviation(rate.copy())
     own = np.full(attempts, np.nan)
     deviation = np.full(attempts, overall_deviation)

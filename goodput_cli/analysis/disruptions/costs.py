@@ -249,7 +249,7 @@ def unfinished_saves(timeline: Timeline, saves: SavesOfAttempts) -> Iterator[Old
 def _may_be_older(began: I64, stepping: Rows, owner: Rows, step: I64) -> bool:
     """Whether any attempt began below a save of an earlier one, given up or not: nearly always none did."""
     newest = np.maximum.accumulate(np.append(NO_STEP, step))
-    return bool(np.any(newest[np.searchsorted(owner, stepping)] > began))
+    return bool((newest[np.searchsorted(owner, stepping)] > began).any())
 
 
 def find_saves(timeline: Timeline) -> SavesOfAttempts:

@@ -260,7 +260,7 @@ def _recorded_range(
 
 def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple[CategoryTime, ...]:
     """Data loading beside the ledger: the union of its intervals inside the window; nothing if none was logged."""
-    if not np.any(timeline.table.kind == Kind.DATA):
+    if not (timeline.table.kind == Kind.DATA).any():
         return ()
     begins, ends = timeline.loading
     ns = union_length(np.maximum(begins, start), np.minimum(ends, end))

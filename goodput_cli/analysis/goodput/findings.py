@@ -423,7 +423,7 @@ def not_recorded(timeline: Timeline) -> tuple[str, ...]:
 def _points(timeline: Timeline) -> set[Kind]:
     """Saves and restores of which no line says how long they took."""
     table = timeline.table
-    return {kind for kind in (Kind.SAVE, Kind.RESTORE) if not np.any(table.edge[table.kind == kind] == Edge.INTERVAL)}
+    return {kind for kind in (Kind.SAVE, Kind.RESTORE) if not (table.edge[table.kind == kind] == Edge.INTERVAL).any()}
 
 
 def _checkpointed(timeline: Timeline) -> set[Category]:
@@ -433,7 +433,7 @@ def _checkpointed(timeline: Timeline) -> set[Category]:
     if progress is None:
         return set()
     shown = {Category.SAVE} if len(progress.saves) else set()
-    return shown | ({Category.RESTORE} if np.any(progress.load_row >= 0) else set())
+    return shown | ({Category.RESTORE} if (progress.load_row >= 0).any() else set())
 
 
 def _not_measured(timeline: Timeline) -> set[Category]:
@@ -441,10 +441,10 @@ def _not_measured(timeline: Timeline) -> set[Category]:
     missing: set[Category] = set()
     progress = timeline.progress
     asynchronous = progress is not None and progress.asynchronous
-    if np.all(np.isnan(timeline.usual_step.median)) or asynchronous:
+    if np.isnan(timeline.usual_step.median).all() or asynchronous:
         missing.add(Category.PROGRAM_STARTUP)
     measured = timeline.records is not None and timeline.reference_ns is None and timeline.rules.method.stall_factor > 0
-    if not measured or np.all(np.isnan(timeline.usual_step.median)):
+    if not measured or np.isnan(timeline.usual_step.median).all():
         missing.add(Category.STALL)
     if timeline.reference_ns is None:
         missing.add(Category.SLOWDOWN)
