@@ -31,6 +31,7 @@ BOUNDED = {
     r"events.mappings.patterns:'\\[\\?.*?\\?\\]'": "a template of a mapping, of 4000 characters at the most",
     r"events.mappings.registry:'\\(\\?P?<\\w+>|\\[[^]]*\\]|\\\\.'": "a pattern that a person wrote",
     "events.mappings.draft.text:f'{words.EVAL}|{words.PREP}|{words.SAVE}|{words.RESUME}'": "60 characters",
+    "events.mappings.draft.records:f'{words.EVAL}|{words.SAVE}|{words.RESUME}|^test$'": "60 characters",
     "events.text.jobs:_TAIL": "the name of a file",
     "report.html.fleet:_LABELLED": "a chart that we drew, with names escaped",
     "report.html.drawing:_EMPTY": "a chart that we drew",

@@ -41,6 +41,7 @@ _TENTH = 0.1
 _WITHIN = WITHIN
 _TIMEOUT = "others waited until their timeout: see which rank was gone and why, and shorten the timeout"
 _NOW_AND_THEN = "see what these steps share: a host, their data, the network"
+_HUNG_OR_STOPPED = "see whether its process ran then: it hung, or was stopped and went on at this step"
 _SINCE_START = "compare hosts and data of these steps with those behind, if it was not meant (a warm-up, the batch)"
 
 
@@ -72,9 +73,13 @@ def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
         hung, advice = "took", _NOW_AND_THEN
     several = int(hangs.upto[worst] - hangs.number[worst])
     text = f"step {step} {hung} {took}; a usual one takes {usual}"
-    if several > 0 and advice != _NOW_AND_THEN:
+    if hung == "hung for" and advice is None and _may_be_a_restart(timeline, start, int(hangs.end[worst])):
+        text, advice = f"no line for {took} in step {step}; a usual one takes {usual}", _HUNG_OR_STOPPED
+    if several > 0 and advice not in (_NOW_AND_THEN, _HUNG_OR_STOPPED):
         text = f"one of steps {step} to {step + several} hung: they took {took}; as many usually take {usual}"
-    if count > 1 and advice != _NOW_AND_THEN:
+    if count > 1 and advice == _HUNG_OR_STOPPED:
+        text = f"no line for a long time in {count} steps, in step {step} for {took}"
+    elif count > 1 and advice != _NOW_AND_THEN:
         text = f"{count} steps hung, step {step} for {took}"
     elif count > 1:
         text = f"{count} steps took long now and then, step {step} {took}; a usual one takes {usual}"
@@ -85,6 +90,13 @@ def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
         options=("--around", f"{STEP_PREFIX}{step}", "--events"),
         advice=advice,
     )  # fmt: skip
+
+
+def _may_be_a_restart(timeline: Timeline, start: int, end: int) -> bool:
+    """Whether a long step (ns) may have been a job that was stopped and went on at that step: no line of the log shows
+    a start of a process, and none shows life in between."""
+    within = np.searchsorted(timeline.table.time, [start + 1, end])
+    return not timeline.attempts.started.any() and int(within[0]) == int(within[1])
 
 
 def _waits_for_a_watchdog(timeline: Timeline, attempt: int) -> bool:

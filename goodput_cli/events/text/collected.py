@@ -232,6 +232,8 @@ class Texts:
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources. recorded: columns of the events
         that are no text, of which a tracker may have the same run."""
+        for one in self._every.values():  # records come grouped by their shape
+            one.marks.sort(key=lambda mark: mark.line)
         self._tell_outputs_apart(names)
         sources = self._without_runs(names, hints, output.notes)
         parts, run_lines = self._parts(sources, names, hints, output)

@@ -36,6 +36,10 @@ _MOST = 500
 _LOOKED_AT = 600
 """Characters of a value, as of a line of text."""
 _TIME_NAME = re.compile(r"\b(?:time|timestamp|ts|date|datetime|asctime|created|wall|when|t)\b")
+_PART = re.compile(r"\d+ ?/ ?\d+")
+"""A step and how many there are."""
+_RANK_NAME = re.compile(r"\b(?:rank|process index|process id|worker|host|hostname|node|pid)$")
+_MOST_RANKS = 40
 _TEXT_NAMES = ("message", "msg", "event", "text", "log", "body", "content")
 _SIZES = ((1e18, "epoch_ns"), (1e15, "epoch_us"), (1e12, "epoch_ms"), (1e9, "epoch_s"))
 
@@ -89,6 +93,12 @@ def records_draft(rows: Sequence[Row]) -> Draft:
     kind = _kind_key(rows, time)
     groups = _groups(rows, kind, time)
     named = [(at, one) for at, (_, _, lines) in enumerate(groups) for one in candidates(lines, ())]
+    if not named and (rank := _rank_key(rows)) is not None:
+        kind, groups = rank, sorted(_groups(rows, rank, time), key=lambda group: str(group[0]))
+        named = [(0, one) for one in candidates(groups[0][2], ())]
+        draft.assumed += (
+            [f"of {len(groups)} processes by `{rank}` the steps of {groups[0][0]} are read"] if named else []
+        )
     if not named:
         of_text = _of_text(rows, time)
         if of_text is not None:
@@ -112,6 +122,10 @@ def records_draft(rows: Sequence[Row]) -> Draft:
     )
     found = [] if kind is None else _phases(groups, at, chosen, timed=time is not None)
     for phase in found:
+        if phase.event == "start" and phase.once and groups[phase.at][2].count > 1 + len(chosen.falls):
+            draft.assumed.append(
+                "several starts with no step between them are one: a start that died at once is not told"
+            )
         draft.rules.append(_phase_rule(groups[phase.at], phase, chosen, time, wheres[phase.at]))
     if time is not None:
         read = {at, *(phase.at for phase in found)}
@@ -141,7 +155,10 @@ def _alive(groups: Sequence[Group], time: TimeKey) -> list[Rule]:
 def _of_text(rows: Sequence[Row], time: TimeKey | None) -> Draft | None:
     """The rules of a text that stands in each record."""
     paths = Counter(
-        path for row in rows for path, value in row.values.items() if isinstance(value, str) and " " in value
+        path
+        for row in rows
+        for path, value in row.values.items()
+        if isinstance(value, str) and (" " in value or _PART.fullmatch(value))
     )
     likely = [path for path in paths if path.rpartition(".")[2].lower() in _TEXT_NAMES]
     path = max(likely or paths, key=lambda one: paths[one], default=None)
@@ -194,7 +211,7 @@ def _kind_key(rows: Sequence[Row], time: TimeKey | None) -> str | None:
     values: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows[: 20 * _MOST]:
         for path, value in row.values.items():
-            if isinstance(value, str) and number(value) is None and len(value) <= 80 and len(values[path]) <= _KINDS:
+            if isinstance(value, str) and _is_word(value) and len(values[path]) <= _KINDS:
                 values[path][value] += 1
     fitting = {
         path: counts
@@ -204,7 +221,23 @@ def _kind_key(rows: Sequence[Row], time: TimeKey | None) -> str | None:
         and sum(counts.values()) >= 0.8 * min(len(rows), 20 * _MOST)
     }
     said = {path: sum(_says_something(value) for value in counts) for path, counts in fitting.items()}
-    return max(said, key=lambda path: said[path], default=None)
+    best = max(said, key=lambda path: said[path], default=None)
+    return best if best is not None and said[best] else None  # a host or a level parts records, but names no kinds
+
+
+def _is_word(value: str) -> bool:
+    """Whether a value can name a kind: no number, and none with its unit (`6.95s`)."""
+    return len(value) <= 80 and not value[:1].isdigit() and number(value) is None
+
+
+def _rank_key(rows: Sequence[Row]) -> str | None:
+    """The key that says which process a record is of, where several write the same steps."""
+    for path in rows[0].values:
+        if _RANK_NAME.search(words.plain(path)):
+            values = {str(row.values.get(path)) for row in rows[:_MOST]}
+            if 1 < len(values) <= _MOST_RANKS and all(path in row.values for row in rows[:_MOST]):
+                return path
+    return None
 
 
 def _says_something(value: str) -> bool:
@@ -230,19 +263,20 @@ def _groups(rows: Sequence[Row], kind: str | None, time: TimeKey | None) -> list
         if key in groups or len(groups) < _KINDS:
             groups[key].append(row)
     return [
-        (key if kind is not None else None, group, _lines(group, time))
+        (key if kind is not None else None, group, _lines(group, time, "" if kind is None else words.plain(key)))
         for key, group in sorted(groups.items(), key=lambda pair: -len(pair[1]))
     ]
 
 
-def _lines(rows: Sequence[Row], time: TimeKey | None) -> Lines:
+def _lines(rows: Sequence[Row], time: TimeKey | None, kind: str) -> Lines:
     some = rows[:_MOST]
     paths = [path for path in some[0].values if all(path in row.values for row in some)]
     columns = [
         _column(path, [str(row.values[path]) for row in some]) for path in paths if time is None or path != time.path
     ]
     times = [None if time is None else time.read(row) for row in some]
-    return Lines(columns, [row.place for row in some], times, len(rows))
+    other = re.search(f"{words.EVAL}|{words.SAVE}|{words.RESUME}|^test$", kind[:60])
+    return Lines(columns, [row.place for row in some], times, len(rows), 2.0 if other else 0.0)
 
 
 def _column(path: str, texts: Sequence[str]) -> PathColumn:
@@ -261,7 +295,8 @@ class PathColumn(Column):
 def _where(kind: str | None, value: str | None, group: Sequence[Row], rows: Sequence[Row]) -> str:
     """What tells records of a group from the others."""
     if kind is not None:
-        return f"{{ {_key(kind)} = {quoted(str(value))} }}"
+        said = group[0].values.get(kind)  # a rank is a number, `true` is none
+        return f"{{ {_key(kind)} = {said if type(said) is int else quoted(str(value))} }}"
     if len(group) == len(rows):
         return ""
     own = frozenset(group[0].values)

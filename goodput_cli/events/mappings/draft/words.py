@@ -43,7 +43,7 @@ _UNIT_BEFORE = re.compile(
 _UNITS = (("ms", "ms"), ("milli", "ms"), ("us", "us"), ("min", "min"), ("s", "s"), ("h", "h"))
 START = (
     r"\b(?:start\w*|launch\w*|initiali[sz]\w*|begin\w*|running (?:training|train)|world size|distributed environment"
-    r"|spawn\w*)\b"
+    r"|spawn\w*|boot\w*)\b"
 )
 RESUME = (
     r"\b(?:resum\w*|restor\w*|reload\w*|continu\w* (?:training|from)|"
@@ -54,7 +54,9 @@ _KEPT = r"(?:checkpoints?|ckpts?|state|states|model|weights|snapshots?)"
 SAVE = (
     rf"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|dump\w*|stor(?:ed|ing))\b(?:.*\b{_KEPT}\b)"
     rf"|\b{_KEPT}\b(?:.*\b(?:sav(?:e|ed|ing)|written|writing|stored|dumped)\b)"
+    rf"|^(?:\w+ )?{_KEPT}(?: (?:begin|began|start|started|end|ended|done|finished|complete|completed))?$|^saved?$"
 )
+"""The last as records name their kind: `ckpt_begin`, `save`."""
 EVAL = r"\b(?:eval\w*|validat\w*|valid|val)\b"
 PREP = r"\b(?:load(?:ed|ing)?|built|build(?:ing)?|prepar\w*|tokeniz\w*|download\w*|creat(?:ed|ing))\b"
 INIT = r"\b(?:compil\w*|init (?:process|distributed)|nccl init\w*)\b"
@@ -199,7 +201,7 @@ def _chosen(event: str, those: Sequence[Thing], timed: bool, attempts: int) -> I
     elif event == "crashed":
         yield Chosen(event, min(those, key=lambda one: one.places[0]).at)
     else:
-        yield Chosen(event, max(those, key=lambda one: one.count).at, uses_took=event == "restore")
+        yield Chosen(event, max(those, key=lambda one: one.count).at, uses_took=event == "resume")
 
 
 def _phase(event: str, those: Sequence[Thing], timed: bool) -> Iterable[Chosen]:

@@ -1,0 +1,126 @@
+"""Drafts of JSON lines: what a record is about, whose it is, and what its words say beside the steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.analysis.results import Analysis
+from tests.text.drafting import drafted
+from tests.text.support import codes, seconds
+
+BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
+Record = tuple[float, Mapping[str, object]]
+
+
+def when(second: float) -> str:
+    return (BEGIN + timedelta(seconds=second)).isoformat().replace("+00:00", "Z")
+
+
+def lines(records: Iterable[Record]) -> str:
+    return "".join(json.dumps({"at": when(second), **record}) + "\n" for second, record in records)
+
+
+def steps(first: int, stop: int, begin: float, each: float, **more: object) -> list[Record]:
+    """Records of steps, each at its end."""
+    return [(begin + each * (at + 1 - first), {**more, "step": at}) for at in range(first, stop)]
+
+
+def of(tmp_path: Path, records: Iterable[Record]) -> Analysis:
+    return drafted(tmp_path, lines(records), "run.jsonl")
+
+
+def test_a_pair_of_records_is_a_save(tmp_path: Path) -> None:
+    """100 steps of 5 s; behind each 25th a save of 40 s that two records name by their kind."""
+    records: list[Record] = []
+    for quarter in range(4):
+        begin = quarter * (25 * 5 + 40)
+        records += steps(25 * quarter, 25 * quarter + 25, begin, 5, event="train_step_end")
+        last = {"step": 25 * quarter + 24}
+        records += [
+            (begin + 125, {"event": "ckpt_begin", **last}), (begin + 165, {"event": "ckpt_end", **last}),
+        ]  # fmt: skip
+    analysis = of(tmp_path, records)
+    assert seconds(analysis)["unproductive_checkpoint_save_time"] == 160
+    assert analysis.saves is not None
+    assert analysis.saves.count == 4
+
+
+def test_starts_behind_each_other_are_one_and_that_is_said(tmp_path: Path) -> None:
+    """Step 100 did not hang for six minutes: the program was started three times."""
+    records: list[Record] = [(0, {"event": "boot"}), *steps(0, 100, 60, 3, event="step")]
+    records += [(second, {"event": "boot"}) for second in (480, 600, 720)]
+    records += steps(80, 150, 780, 3, event="step")
+    analysis = of(tmp_path, records)
+    assert len(analysis.disruptions) == 1
+    assert not any(one.code == "hang" for one in analysis.insights)
+    assert any("several starts" in one.message for one in analysis.diagnostics if one.code == "drafted_mapping")
+
+
+@pytest.mark.parametrize(("key", "first", "second"), [("rank", 0, 1), ("host", "gpu-00", "gpu-01")])
+def test_of_several_processes_the_steps_of_one_are_read(
+    tmp_path: Path, key: str, first: object, second: object
+) -> None:
+    own = steps(0, 200, 0, 5, **{key: first})
+    other = [(at + 0.25, {**record, key: second}) for at, record in own]
+    analysis = of(tmp_path, sorted([*own, *other], key=lambda one: one[0]))
+    assert (analysis.job.kept_range, len(analysis.disruptions)) == ((2, 200), 0)
+    said = [one.message for one in analysis.diagnostics if one.code == "drafted_mapping"]
+    assert any(f"of 2 processes by `{key}` the steps of {first} are read" in one for one in said)
+
+
+def test_steps_of_evaluations_are_not_the_steps(tmp_path: Path) -> None:
+    """An evaluation writes 30 records behind each tenth step: more than training does."""
+    records: list[Record] = []
+    for tenth in range(10):
+        begin = 130 * tenth
+        records += steps(10 * tenth, 10 * tenth + 10, begin, 10, split="train")
+        records += steps(0, 30, begin + 100, 1, split="eval")
+    analysis = of(tmp_path, records)
+    assert (analysis.job.kept_range, len(analysis.disruptions)) == ((2, 100), 0)
+
+
+def test_a_time_with_its_unit_is_no_kind(tmp_path: Path) -> None:
+    """`6.95s` comes again now and then, and parts no records."""
+    records = [(second, {**one, "dur": f"{6.9 + at % 12 / 100:.2f}s"})
+               for at, (second, one) in enumerate(steps(0, 200, 0, 7))]  # fmt: skip
+    analysis = of(tmp_path, records)
+    assert analysis.job.kept_range == (2, 200)
+    assert analysis.goodput_percent == 100
+
+
+def test_a_restore_takes_the_time_that_its_record_names(tmp_path: Path) -> None:
+    records: list[Record] = [(0, {"event": "start"}), *steps(0, 100, 60, 5, event="step")]
+    records += [(860, {"event": "start"}), (890, {"event": "restore", "step": 80, "took_s": 25.0})]
+    records += steps(80, 200, 890, 5, event="step")
+    assert seconds(of(tmp_path, records))["unproductive_checkpoint_restore_time"] == 25
+
+
+def test_a_step_of_so_many(tmp_path: Path) -> None:
+    records = [(5.0 * at, {"progress": f"{at}/200"}) for at in range(1, 201)]
+    assert of(tmp_path, records).job.kept_range == (2, 200)
+
+
+def test_a_long_step_of_a_log_without_starts_may_be_a_restart(tmp_path: Path) -> None:
+    """Ten hours between two steps: nothing says that a process ran then."""
+    records = steps(0, 300, 0, 2) + steps(300, 500, 36_600, 2)
+    (found,) = (one for one in of(tmp_path, records).insights if one.code == "hang")
+    assert found.text.startswith("no line for 10 h 00 min in step 301")
+    assert found.advice == "see whether its process ran then: it hung, or was stopped and went on at this step"
+    alive = [*records, *((at, {"note": "alive"}) for at in range(620, 36_600, 600))]
+    (found,) = (one for one in of(tmp_path, sorted(alive, key=lambda one: one[0])).insights if one.code == "hang")
+    assert found.text.startswith("step 301 hung for 10 h 00 min")
+
+
+def test_the_clock_of_records_goes_by_their_lines(tmp_path: Path) -> None:
+    """Records of numbers with three digits are read together; that is no clock that goes back."""
+    assert "stamps_go_back" not in codes(of(tmp_path, steps(0, 300, 0, 5, util=93)))
+
+
+def test_what_parts_the_records_without_a_word_of_training_names_no_kinds(tmp_path: Path) -> None:
+    records = [(5.0 * at, {"step": at, "zone": f"zone-{'ab'[at // 10 % 2]}"}) for at in range(200)]
+    assert of(tmp_path, records).job.kept_range == (2, 200)
