@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.api.check import draft_mapping
 from tests.text.drafting import drafted
 from tests.text.support import codes, seconds
 
@@ -124,3 +125,12 @@ def test_the_clock_of_records_goes_by_their_lines(tmp_path: Path) -> None:
 def test_what_parts_the_records_without_a_word_of_training_names_no_kinds(tmp_path: Path) -> None:
     records = [(5.0 * at, {"step": at, "zone": f"zone-{'ab'[at // 10 % 2]}"}) for at in range(200)]
     assert of(tmp_path, records).job.kept_range == (2, 200)
+
+
+@pytest.mark.parametrize(("key", "refused"), [("phase", True), ("trial", True), ("session", False)])
+def test_steps_that_begin_anew_with_a_stage_were_not_restarted(tmp_path: Path, key: str, refused: bool) -> None:
+    log = tmp_path / "run.jsonl"
+    log.write_text(lines([*steps(0, 200, 0, 2, **{key: "first"}), *steps(0, 100, 460, 3, **{key: "second"})]))
+    found = draft_mapping(str(log)).refused
+    assert bool(found) is refused
+    assert not found or f"begin anew where `{key}` changes from first to second" in found[0]

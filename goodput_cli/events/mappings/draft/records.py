@@ -40,6 +40,7 @@ _PART = re.compile(r"\d+ ?/ ?\d+")
 """A step and how many there are."""
 _RANK_NAME = re.compile(r"\b(?:rank|process index|process id|worker|host|hostname|node|pid)$")
 _MOST_RANKS = 40
+_OF_A_PROCESS = re.compile(r"\b(?:pid|attempt|restart|session|boot|launch|start\w*|uuid|host\w*|node|version|commit)\b")
 _TEXT_NAMES = ("message", "msg", "event", "text", "log", "body", "content")
 _SIZES = ((1e18, "epoch_ns"), (1e15, "epoch_us"), (1e12, "epoch_ms"), (1e9, "epoch_s"))
 
@@ -120,6 +121,7 @@ def records_draft(rows: Sequence[Row]) -> Draft:
     draft.refused += contradictions(
         chosen, [one for row in rows if time is not None and (one := time.read(row)) is not None]
     )
+    draft.refused += _stages(chosen)
     found = [] if kind is None else _phases(groups, at, chosen, timed=time is not None)
     for phase in found:
         if phase.event == "start" and phase.once and groups[phase.at][2].count > 1 + len(chosen.falls):
@@ -131,6 +133,25 @@ def records_draft(rows: Sequence[Row]) -> Draft:
         read = {at, *(phase.at for phase in found)}
         draft.rules += _alive([group for number_, group in enumerate(groups) if number_ not in read], time)
     return draft
+
+
+def _stages(chosen: Candidate) -> Iterator[str]:
+    """What says that steps which begin anew are those of another stage or run, and that nothing was restarted."""
+    done = chosen.done
+    falls = [at for at in range(1, len(done)) if done[at] <= done[at - 1]]
+    if not falls or any(done[at] > done[0] for at in falls):
+        return
+    for column in chosen.lines.columns:
+        texts = column.texts
+        changes = [at for at in range(1, len(texts)) if texts[at] != texts[at - 1]]
+        if changes == falls and number(texts[0]) is None and not _OF_A_PROCESS.search(words.plain(column.name)):
+            before, behind = texts[falls[0] - 1], texts[falls[0]]
+            yield (
+                f"its steps begin anew where `{column.name}` changes from {before[:80]} to {behind[:80]}: these are "
+                "stages or runs of their own, and nothing was restarted; say by hand which of them is meant, "
+                f"`where = {{ {column.name} = {quoted(before[:80])} }}` in the rule for steps"
+            )
+            return
 
 
 def _phases(groups: Sequence[Group], steps: int, chosen: Candidate, *, timed: bool) -> list[Chosen]:
