@@ -387,9 +387,17 @@ TEXT: dict[str, Code] = {
         "None: they are no jobs.",
         "Log metrics with a step where such a run is a training.",
     ),
+    "clock_set_forward": Code(
+        "warning",
+        "Stamps without a zone, read as those of one that never changes its clocks, skip an hour between two steps in "
+        "a night in which many zones set their clocks forward.",
+        "If the clock was set, the hour is no time of the job: window and stall are too long by it.",
+        "Say --timezone (Europe/Berlin, America/New_York …), or let stamps have an offset.",
+    ),
     "clock_begins_anew": Code(
         "warning",
-        "Rows with the time since their process began, in which that time falls: another process goes on there.",
+        "A log without times of day in which another process goes on: the time since it began falls, the "
+        "step does, or a line says that one started.",
         "How long the job was down between the two is unknown, and counted as 0: the true window is longer.",
         "Read a log with times of day beside it.",
     ),

@@ -222,17 +222,18 @@ def test_a_bar_that_is_drawn_anew_with_the_loss_of_its_step_is_none(tmp_path: Pa
 
 
 def test_losses_of_two_trainers_are_a_question(tmp_path: Path) -> None:
-    """Hugging Face's prints no step, but the epoch."""
+    """Hugging Face's prints no step, but the epoch with two digits: several lines of one run have the same."""
 
-    def logged(runs: Sequence[float]) -> str:
-        return "".join(
-            f"{{'loss': {3 - n / 40 + more:.4f}, 'learning_rate': 1e-05, 'epoch': {n / 40:.3f}}}\n"
-            f" {n}%|█   | {10 * n}/800 [{20 * n // 60:02d}:{20 * n % 60:02d}<01:00,  2.00s/it]\n"
-            for n in range(1, 60) for more in runs
-        )  # fmt: skip
+    def logged(*runs: float) -> str:
+        lines = [
+            (n * (2 + more), f"{{'loss': {3 - n / 40 + more:.4f}, 'grad_norm': 0.4, 'epoch': {n / 250:.2f}}}\n"
+             f" {n}%|█   | {10 * n}/8000 [{20 * n // 60:02d}:{20 * n % 60:02d}<01:00,  2.00s/it]\n")
+            for n in range(1, 400) for more in runs
+        ]  # fmt: skip
+        return "".join(line for _, line in sorted(lines, key=lambda one: one[0]))
 
     for runs, asked in (((0.0, 0.4), True), ((0.0, 0.0), False), ((0.0,), False)):
-        (tmp_path / "train.log").write_text("***** Running training *****\n" + logged(runs), encoding="utf-8")
+        (tmp_path / "train.log").write_text("***** Running training *****\n" + logged(*runs), encoding="utf-8")
         assert (CODE in codes(analysed(tmp_path / "train.log"))) == asked
 
 

@@ -40,7 +40,14 @@ _LONGEST = 400
 _FEW = 10
 """Steps: of fewer tenths are shown."""
 _NOT_JUDGED = "cannot be judged"
-DOUBTS = ("same_steps_in_files", "several_runs_in_file", "earlier_runs", "long_gap")
+DOUBTS = (
+    "same_steps_in_files",
+    "several_runs_in_file",
+    "clock_set_forward",
+    "clock_begins_anew",
+    "earlier_runs",
+    "long_gap",
+)
 """Diagnostics that stand beside the share of goodput: it may be that of another job, or of two."""
 _ENDINGS = {
     "clean": "clean end",

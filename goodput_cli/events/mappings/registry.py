@@ -182,12 +182,15 @@ def _quoted(text: str) -> str:
 
 
 SHIPPED = (
+    "paddlenlp",
     "torchtitan",
     "nemo2",
     "maxtext",
     "deepspeed",
     "dlrover",
     "modded-nanogpt",
+    "nanotron",
+    "verl",
     "nanogpt",
     "mmengine-text",
     "detectron2-text",

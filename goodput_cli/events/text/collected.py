@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
@@ -21,7 +22,7 @@ from goodput_cli.events.text.jobs import Named, TextFile, completed, name_jobs, 
 from goodput_cli.events.text.marks import CollectedSource, Collector, Mark, What
 from goodput_cli.events.text.meaning import metrics_of, said
 from goodput_cli.events.text.observing import observations_of, says_events
-from goodput_cli.events.text.place import FoundZone, Placed, by_elapsed, place, settled
+from goodput_cli.events.text.place import FoundZone, Placed, begun_again, by_elapsed, place, set_forward, settled
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer
@@ -71,7 +72,7 @@ def note_source(
         return
     if source.noise:
         notes.add("other_output", "lines of text that say nothing about time", code, [], (), source.noise)
-    _note_zone(code, placed, output, zone)
+    _note_zone(code, placed, output, zone, source.marks)
     if placed.without_year:
         message = "stamps without a year; --year says which it is"
         notes.add("assumed_year", message, code, list(placed.without_year), (), len(placed.without_year))
@@ -80,15 +81,16 @@ def note_source(
         notes.add("no_clock", message, code, [events[0].line])
     if placed.back and not source.events:
         notes.add("stamps_go_back", "a clock goes back between two lines", code, list(placed.back))
-    if placed.anew and placed.no_clock:
+    anew = placed.anew or begun_again(source.marks)
+    if anew and placed.no_clock:
         message = "a clock begins anew: a process began, and how long the job was down before is unknown; counted as 0"
-        notes.add("clock_begins_anew", message, code, list(placed.anew))
+        notes.add("clock_begins_anew", message, code, list(anew))
     if placed.missing:
         message = "records without a time that follow a jump of the steps; the jump takes no time"
         notes.add("missing_records", message, code, list(placed.missing))
 
 
-def _note_zone(code: int, placed: Placed, output: Output, zone: FoundZone | None) -> None:
+def _note_zone(code: int, placed: Placed, output: Output, zone: FoundZone | None, marks: Sequence[Mark]) -> None:
     notes = output.notes
     if placed.naive and zone is not None:
         message = f"timestamps without a zone are of {zone}, as a collector's times beside them show, and are read so"
@@ -96,6 +98,13 @@ def _note_zone(code: int, placed: Placed, output: Output, zone: FoundZone | None
     elif placed.naive:
         message = f"timestamps without a zone, read as {output.clock.zone}; --timezone says which zone they are in"
         notes.add("naive_timestamps", message, code, list(placed.naive), (), len(placed.naive))
+        forward = set_forward(marks)
+        if forward is not None:
+            message = (
+                f"no step for an hour in the night of {forward[1]}, in which many zones set clocks forward: if stamps "
+                f"are of one, --timezone names it, and nothing stood still; they are read as {output.clock.zone}"
+            )
+            notes.add("clock_set_forward", message, code, [forward[0]])
 
 
 def _note_counter(code: int, meaning: Sequence[Mark], notes: DiagnosticCollector) -> None:
@@ -465,6 +474,8 @@ def _settled(marks: list[Mark], of_trainer: bool, hints: Hints) -> list[Mark]:
     """The marks of a text in the order in which things were, without those of which better ones tell."""
     if any(mark.entry >= 0 for mark in marks):  # entries come in any order
         marks = sorted(marks, key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
+    elif any(b.line < a.line for a, b in pairwise(marks)):  # records come grouped by their keys
+        marks = sorted(marks, key=lambda mark: mark.line)
     marks = as_records(settled(launcher.next_jobs(mllog.alone(marks))), of_trainer)
     own_clock = hints.mapping and hints.mappings.has_own_clock(_formats(marks))
     return [mark for mark in marks if mark.said is not None] if own_clock else marks

@@ -304,13 +304,14 @@ class InTurns:
         """A process began or died: what it printed is not gone on with."""
         self._lanes = []
 
-    def take(self, line: int, step: int, text: str, bar: bool = False) -> None:
-        """The next line about a step."""
+    def take(self, line: int, step: int, text: str, bar: bool = False, rounded: bool = False) -> None:
+        """The next line about a step. bar: whether it draws a bar, which comes again with the loss of its step.
+        rounded: whether several steps have one number."""
         current = self._lanes[-1] if self._lanes else None
         if current is not None and step - current.last == current.stride > 0:
             current.add(line, step, text, bar)
             return
-        if current is not None and step == current.last and bar and self._drawn_anew(current, text):
+        if current is not None and step == current.last and (rounded or (bar and self._drawn_anew(current, text))):
             current.final = text
             return
         lane = self._lane_of(step)

@@ -312,6 +312,52 @@ class FoundZone:
         return ns - self._quarters[day] * _QUARTER
 
 
+def begun_again(marks: Sequence[Mark]) -> tuple[int, ...]:
+    """Lines of one source at which a process goes on with a job: a start behind a step, or a step below the one before
+    it in the same stream."""
+    again: list[int] = []
+    before: dict[tuple[str, str], int | None] = {}
+    for mark in marks:
+        said = mark.said
+        if said is None:
+            continue
+        stream = said.format, mark.stream
+        last = before.get(stream)
+        if said.what is What.STEP and said.step is not None:
+            again += [mark.line] * (last is not None and said.step < last)
+            before[stream] = said.step
+        elif said.what is What.START and last is not None:
+            again.append(mark.line)
+            before[stream] = None
+    return tuple(again)
+
+
+_SPRING = ((3, 4), (9, 10))
+"""Months in which clocks are set forward, of the north and of the south."""
+_HOUR, _NIGHT = 3600 * NS_PER_SECOND, 4 * 3600 * NS_PER_SECOND
+_SUNDAY = 3
+"""Of days since 1970, modulo 7."""
+
+
+def set_forward(marks: Sequence[Mark]) -> tuple[int, str] | None:
+    """The line of a step behind a gap of an hour more than usual in a night in which clocks are set forward, in stamps
+    without a zone, and the day; None: there is none, or no usual gap. marks: placed already."""
+    steps = [mark for mark in marks if mark.said is not None and mark.said.what is What.STEP]
+    naive = [(mark, mark.stamp.ns) for mark in steps if mark.stamp is not None and mark.stamp.zone is Zone.NAIVE]
+    gaps = [(b[0].end - a[0].end, a[1], b) for a, b in pairwise(naive)]
+    if len(gaps) < _FEW_GAPS:
+        return None
+    usual = sorted(gap for gap, _, _ in gaps)[len(gaps) // 2]
+    for gap, begin, (mark, _) in gaps:
+        day = str(np.datetime64(begin // NS_PER_DAY, "D"))
+        night = begin // NS_PER_DAY % 7 == _SUNDAY and begin % NS_PER_DAY < _NIGHT
+        in_spring = any(low <= int(day[5:7]) <= high for low, high in _SPRING)
+        if night and in_spring and abs(gap - usual - _HOUR) <= max(usual // 2, 5 * NS_PER_SECOND):
+            return mark.line, day
+    return None
+
+
+_FEW_GAPS = 4
 _MULTIPLE = 5
 """A step that takes more than so many times the usual one holds something else."""
 _BEGINS = (What.START, What.CRASHED, What.TERMINATED)

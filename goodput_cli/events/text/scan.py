@@ -299,7 +299,9 @@ class TextLines:
             if loss is not None:
                 losses.setdefault(step, loss)
         bar = counted_bar(said)
-        self._turn((said.format, mark.stream, said.rank, bar)).take(mark.line, step, text, bar is not None)
+        rounded = said.what is not What.STEP and bar is None
+        turn = self._turn((said.format, mark.stream, said.rank, bar, rounded))
+        turn.take(mark.line, step, text, bar is not None, rounded)
         if mark.stream:
             group = _NUMBERED.sub("", mark.stream)
             if self._groups.setdefault(group, mark.stream) == mark.stream:

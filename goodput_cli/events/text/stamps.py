@@ -202,7 +202,7 @@ _PREFIX = re.compile(
     (?P<collected>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))[ ]
     |\[(?:default|rank)?(?P<rank>\d+)\]:[ \t]?
     |(?P<srun>\d+):(?!\d\d:)[ \t]?
-    |\[\d+,(?P<mpi>\d+)\]<std(?:out|err)>:?[ ]?
+    |\[\d+,(?:mpirank:)?(?P<mpi>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:?[ ]?
     |\[pod/(?P<pod>[^\]\s]+)\][ ]
     |(?P<replica>(?=[\w.-]*[A-Za-z])[\w.-]+/\d+)[ ](?=\[|[IWEFD]\d{4}[ ]|Training[ ]epoch|\d{4}-\d\d-\d\d)
     |(?P<compose>[\w.-]+)[ ]+\|[ ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -28,6 +28,12 @@ _TRIED = 2_000
 _DELIMITERS = ",\t;|"
 _SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
 _FEW = 20
+_HEAD = 200
+_DIGITS = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d+)?")
+_ONCE = ("start", "crashed", "finished", "terminated", "resume", "init", "prep")
+_ODD = 3
+"""So many more lines than a rule was made of may be worded otherwise."""
+_LAUNCH = "each launch begins with a line"
 _CLOSED = "\n]\n"
 
 
@@ -43,9 +49,9 @@ class Suggestion:
 
 def suggest(lines: Iterable[str], name: str) -> Suggestion:
     """A mapping of a log."""
-    texts = _some(lines)
+    texts = _of_one_rank(_some(lines))
     draft = _draft(texts)
-    rules = _that_read(draft, name)
+    rules = _without_broad(draft, name, _that_read(draft, name), texts)
     if not draft.refused and not any(rule.active and rule.event == "step" for rule in rules):
         draft.refused.append("no rule that could be drafted reads a step: say what one looks like")
     if not draft.refused:
@@ -53,6 +59,39 @@ def suggest(lines: Iterable[str], name: str) -> Suggestion:
     if draft.refused:
         rules = [replace(rule, active=False) for rule in rules]
     return Suggestion(_written_whole(draft, name, rules, texts), tuple(draft.refused))
+
+
+def _of_one_rank(texts: list[str]) -> list[str]:
+    """The lines of a log without those in which other ranks say what the one that says most does: each of them counts
+    steps of its own."""
+    streams = [bare(text[:LONGEST]).stream for text in texts]
+    counts = Counter(stream for stream in streams if stream)
+    if len(counts) < 2:
+        return texts
+    most = counts.most_common(1)[0][0]
+    said = {_DIGITS.sub("0", bare(text[:_HEAD]).text) for text, one in zip(texts, streams, strict=True) if one == most}
+    return [
+        text for text, stream in zip(texts, streams, strict=True)
+        if stream in ("", most) or _DIGITS.sub("0", bare(text[:_HEAD]).text) not in said
+    ]  # fmt: skip
+
+
+def _without_broad(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequence[str]) -> list[Rule]:
+    """The rules without those of starts, ends and the like that would read far more lines than they were made of."""
+    active = [rule for rule in rules if rule.active]
+    if len(active) < 2:
+        return list(rules)
+    made = _made(draft, name, rules)
+    some = [part for text in (texts if len(texts) <= 2 * _TRIED else [*texts[:_TRIED], *texts[-_TRIED:]])
+            for part in _split(text)[-1:]]  # fmt: skip
+    counts = Counter(found.rule for found in (read_line(made, part) for part in some) if found is not None)
+    broad = [
+        rule for at, rule in enumerate(active) if rule.event in _ONCE and counts[at] > 2 * rule.lines + _ODD
+    ]  # fmt: skip
+    draft.assumed = [
+        one for one in draft.assumed if not any(rule.event == "start" for rule in broad) or _LAUNCH not in one
+    ]
+    return [rule for rule in rules if not any(rule is one for one in broad)]
 
 
 def refused_for(made: Suggestion, reason: str) -> Suggestion:

@@ -38,7 +38,7 @@ _BEFORE = 40
 _LEVEL = r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE|[DIWE](?=[\] ]))"
 _LOGGER = (
     r"(?:[A-Za-z_]\w*(?:[.:][A-Za-z_<]\w*>?)+(?::\d+)?|[\w./-]+\.py(?::\d+|:\w+)*|__\w+__|root"
-    r"|\d++(?!\]\s+[A-Za-z_/]+[=:]))"
+    r"|\d++(?!\]\s+[A-Za-z_/][\w/.-]*[=:]))"
     r"(?:\[\d+\])?"
 )
 _OF_A_DAY = re.compile(r"(?:^|[\s\[(|])((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:[.,]\d{1,9})?)(?=[\s\])|,:-]|$)")
@@ -300,6 +300,9 @@ def phrase(shape: Shape) -> str:
         found.append(word)
     said = " ".join(found)
     said = said if whole else said.rstrip(" .,:;=-|([")
+    later = "" if whole or _tells(said) else _later_phrase(shape)
+    if later:
+        return later
     while found and not re.search("[A-Za-z]", found[0]):
         said = said.removeprefix(found.pop(0)).lstrip()
     letters = len(re.findall("[A-Za-z]", said))
@@ -308,6 +311,29 @@ def phrase(shape: Shape) -> str:
         before = ahead[0] if ahead else text[max(0, shape.example.begin - 3) : shape.example.begin].lstrip()
         said = f"{before}{said}" if said and before else said
     return _literal(said.strip())
+
+
+def _tells(said: str) -> bool:
+    """Whether words are so many that few other lines hold them."""
+    letters = len(re.findall("[A-Za-z]", said))
+    return letters >= 2 * _LEAST or (letters >= _LEAST and len(said.split()) > 1)
+
+
+def _later_phrase(shape: Shape) -> str:
+    """The first words of a message behind what may differ from line to line that few other lines hold; "": none."""
+    text, tokens = shape.example.text, shape.tokens
+    run: list[str] = []
+    for begin, end in [*_words(text, shape.example.begin), (0, 0)]:
+        differs = any(one.begin < end and begin < one.end for one in tokens)
+        if end and len(run) < _MOST_WORDS and not differs and _PLAIN.fullmatch(text[begin:end]):
+            run.append(text[begin:end])
+            continue
+        said = " ".join(run)
+        if len(re.findall("[A-Za-z]", said)) >= 3 * _LEAST and len(re.findall("[A-Za-z]{2,}", said)) > 1:
+            lead = re.search(r"[A-Za-z]", said)
+            return _literal(said[lead.start() if lead else 0 :].rstrip(" .,:;=-|(["))
+        run = []
+    return ""
 
 
 def _words(text: str, begin: int) -> list[tuple[int, int]]:

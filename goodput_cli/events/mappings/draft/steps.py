@@ -21,6 +21,8 @@ MOST = 1_000_000_000
 """Above it a number counts tokens, samples or times, and no steps."""
 _CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d{1,9})?)", re.ASCII)
 _RISING = 0.6
+_OF_LIVES = re.compile(r"\b(?:attempts?|tr(?:y|ies)|retr(?:y|ies)|restarts?|runs?|launch(?:es)?|lives|life|pid)\b")
+"""Words before a number that counts processes."""
 _FAR = 5
 """A time of so many times the usual one holds something else."""
 
@@ -188,7 +190,7 @@ def _candidate(
     column = lines.columns[at]
     epochs = _epochs(lines, at, values, epochs_elsewhere)
     done = values if epochs is None else _within(lines, values, epochs, epochs_elsewhere)
-    rises = _rising(done)
+    rises = _rising([b for a, b in zip([None, *done], done, strict=False) if a != b])
     likely = step_likeness(column.name) + (1.5 if column.of is not None else 0.0)
     likely += 1.0 if "global" in column.name else 3.0 if column.name.endswith("num updates") else 0.0
     constant = len(set(values)) < 2 and column.of is None
@@ -229,7 +231,7 @@ def _epochs(lines: Lines, at: int, values: Sequence[int], epochs_elsewhere: Sequ
     others = [(row, one) for row, one in enumerate(lines.columns) if row != at and one.counts and one.unit is None]
     own = next((row for row, one in others if EPOCH.search(one.name) and one.whole()), None)
     if own is None:
-        own = next((row for row, one in others if _changes_with(one.whole(), values)), None)
+        own = next((row for row, one in others if _numbers_epochs(one, values)), None)
     if own is not None:
         named = lines.columns[own].whole() or []
     elif epochs_elsewhere and lines.places[0] < epochs_elsewhere[0][0] and len(values) > 1:
@@ -246,10 +248,15 @@ def _epochs(lines: Lines, at: int, values: Sequence[int], epochs_elsewhere: Sequ
     return Epochs(own, first, of, steps)
 
 
-def _changes_with(numbers: Sequence[int] | None, values: Sequence[int]) -> bool:
-    """Whether numbers go up by one where values fall, and nowhere else: those of epochs, whatever they are called."""
+def _numbers_epochs(column: Column, values: Sequence[int]) -> bool:
+    """Whether numbers go up by one where values fall to where they began, and nowhere else: those of epochs, whatever
+    they are called; not those of attempts and processes, which may redo a part only."""
+    numbers = column.whole()
     falls = [b < a for a, b in pairwise(values)]
-    return numbers is not None and any(falls) and [b - a for a, b in pairwise(numbers)] == [int(fall) for fall in falls]
+    if numbers is None or not any(falls) or min(numbers) > 1 or _OF_LIVES.search(column.name):
+        return False
+    anew = all(b <= values[0] for a, b in pairwise(values) if b < a)
+    return anew and [b - a for a, b in pairwise(numbers)] == [int(fall) for fall in falls]
 
 
 def _steps_of_an_epoch(values: Sequence[int]) -> int:

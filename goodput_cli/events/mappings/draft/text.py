@@ -25,14 +25,19 @@ from goodput_cli.events.mappings.draft.words import Attempts, Chosen, Thing, pha
 from goodput_cli.events.mappings.times import pattern_of
 
 _BEST = 3
+_FAR_MORE = 5
+_CLOSE = 0.01
+"""Scores that differ by less are equal."""
 _DAY_FIRST = 'time = { format = "%d/%m/%Y %H:%M:%S" }'
 _SHAPES = 200
-_COUNTED = re.compile(r"(epoch|batch|iter|step)s?\b")
+_COUNTED = re.compile(r"(epoch|batch|iter|step|it)s?\b(?!/)")
 """A word directly behind a number that says what it counts, as in `3epoch`."""
 _SLOWEST = 86_400
 """Seconds; no step takes more."""
 _LEAST_STEP = 1e-3
 """Seconds; no step that is logged takes less."""
+_RARE = 20
+"""Steps without a time of their own, to one time of another line between them, are too many."""
 _MOST_OF_SPAN = 2.0
 """Steps that took longer than so many times the log did not take it."""
 
@@ -98,6 +103,7 @@ def text_draft(entries: Sequence[Entry], clock: Clock) -> Draft:
     draft.expected = [(at, entry.line, step) for (at, entry, _), step in zip(rows, steps, strict=False)]
     times = [entry.ns for entry in entries if entry.ns is not None]
     draft.refused += contradictions(chosen, times, "" if times else time_of_day(entries))
+    draft.refused += _too_few_times(entries, chosen)
     if not clock.format and any(pattern_of(AMERICAN).search(one.text, 0, 40) for one in entries[:20]):
         draft.notes.append(f"03/01/2026 is read as 1 March; if it is 3 January: {_DAY_FIRST}")
     return draft
@@ -153,8 +159,10 @@ def quoted(text: str) -> str:
 
 def _lines(shape: Shape) -> Lines:
     times = [entry.ns for _, entry, _ in shape.rows]
-    said = words.plain(shape.message)
-    penalty = 2.0 if re.search(f"{words.EVAL}|{words.PREP}|{words.SAVE}|{words.RESUME}", said[:60]) else 0.0
+    said = words.plain(shape.message)[:60]
+    about = re.search(f"{words.EVAL}|{words.PREP}|{words.SAVE}|{words.RESUME}", said)
+    of_both = about is not None and re.search(r"\btrain\b", said[: about.start()]) and re.match(words.EVAL, about[0])
+    penalty = 2.0 if about is not None and not of_both else 0.0
     return Lines([_column(shape, at) for at in range(len(shape.tokens))], shape.places, times, shape.count, penalty)
 
 
@@ -193,12 +201,32 @@ def _epoch_lines(found: Sequence[Lines]) -> list[tuple[int, int]]:
 
 
 def _best(named: Sequence[tuple[int, Candidate]]) -> list[tuple[int, Candidate]]:
-    """The best candidate of each shape, the likeliest first."""
+    """The best candidate of each shape, the likeliest first; one of lines about saves and the like only if no others
+    that are far more come into question."""
     best: dict[int, Candidate] = {}
     for at, one in sorted(named, key=lambda pair: -pair[1].score):
-        best.setdefault(at, one)
-    found = list(best.items())[:_BEST]
+        if at not in best or (one.score > best[at].score - _CLOSE and _counts_for(best[at], one)):
+            best[at] = one
+    ranked = list(best.items())
+    others = [pair for pair in ranked if _is_rather(pair[1], ranked[0][1])][:1]
+    found = [*others, *(pair for pair in ranked if pair not in others)][:_BEST]
     return [(at, one) for at, one in found if one is found[0][1] or not one.lines.penalty]
+
+
+def _is_rather(one: Candidate, best: Candidate) -> bool:
+    """Whether steps are rather in lines that are far more, though others name a step: those may be about saves, or be
+    the first line of each launch."""
+    if one.lines.penalty or one.lines.count < 2 * best.lines.count:
+        return False
+    column = one.lines.columns[one.step]
+    named = words.step_likeness(column.name) > 0 or column.of is not None
+    return best.lines.penalty > 0 or (named and one.lines.count >= _FAR_MORE * best.lines.count)
+
+
+def _counts_for(one: Candidate, other: Candidate) -> bool:
+    """Whether the first counts so many of whatever for each one that the second counts, as samples for each step."""
+    pairs = list(zip(one.done, other.done, strict=True))
+    return all(b > 0 and a % b == 0 for a, b in pairs) and len({a // b for a, b in pairs} - {1}) == 1
 
 
 def _carries(one: Candidate) -> bool:
@@ -363,6 +391,20 @@ def _no_time_of_a_step(chosen: Candidate, times: Sequence[int]) -> Iterable[str]
         yield (
             f"by `{chosen.lines.columns[chosen.each].name}` all steps took {trained:,.0f} s, and by its stamps the log "
             f"is {span:,.0f} s long: say by hand what that number is, `each` with its unit or `took`, or leave it out"
+        )
+
+
+def _too_few_times(entries: Sequence[Entry], chosen: Candidate) -> Iterable[str]:
+    """Why nothing says when steps were, though some lines have a time."""
+    places = chosen.lines.places
+    if chosen.each is not None or chosen.elapsed is not None or any(time is not None for time in chosen.lines.times):
+        return
+    between = {entry.ns for entry in entries[places[0] : places[-1]]} - {None}
+    if any(entry.ns is not None for entry in entries) and _RARE * len(between) < len(places):
+        yield (
+            f"its lines of steps have no time, and between {len(places)} of them other lines have {len(between)}: when "
+            "a step was is not known; let the program print a stamp on each line, or say by hand which number is the "
+            "time of a step (`each`)"
         )
 
 

@@ -16,7 +16,7 @@ STEP = re.compile(
 )
 EPOCH = re.compile(r"\b(?:epochs?|ep)(?: train(?:ing)?)?$")
 NO_STEP = re.compile(
-    r"\b(?:rank|pid|gpus?|devices?|nodes?|workers?|eta|lr|loss|seed|shards?|tokens?|samples|examples|images|seq|size"
+    r"\b(?:rank|pid|micro\w*|accum\w*|substeps?|gpus?|devices?|nodes?|workers?|eta|lr|loss|seed|shards?|tokens?|samples|examples|images|seq|size"
     r"|port|line|mem|memory|bytes|layers?|consumed|world|batch size|eval|valid|val|version|id|count|total|remaining"
     r"|epochs?|ep|hosts?|scale|acc\w*|top|f1|map|auc|bleu|wer|ppl|perplexity|score|reward|mfu|tflops|throughput|grad|norm)\b"
 )

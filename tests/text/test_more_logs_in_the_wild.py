@@ -1,0 +1,302 @@
+"""A second batch of small logs in the shapes that public programs, launchers and collectors print, each made with a
+known truth: attempts, steps, lost steps and the window; read, drafted or refused, and never wrong without a word."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.api.check import draft_mapping
+from goodput_cli.errors import NotEnoughData
+from goodput_cli.report.base import Page
+from goodput_cli.report.first_screen import first_screen
+from tests.text.support import analysed, codes
+
+BEGIN = datetime(2026, 2, 27, 22, 41, 7, 318_000)
+NS = 1_000_000_000
+DIED = 'Traceback (most recent call last):\n  File "/app/train.py", line 214, in <module>\nRuntimeError: NCCL error'
+
+
+@dataclass
+class Event:
+    """What happens in a job: launch, resume, step, save (its end), death, end."""
+
+    what: str
+    time: float
+    step: int = 0
+    life: int = 0
+
+    def at(self, form: str = "%Y-%m-%d %H:%M:%S", before: float = 0.0) -> str:
+        return f"{BEGIN + timedelta(seconds=self.time - before):{form}}"
+
+    @property
+    def loss(self) -> float:
+        return 9 / (1 + self.step / 60)
+
+
+@dataclass
+class Job:
+    """240 steps of 2 s, each 40th saved for 4 s; dies behind step 150, goes on from 120 after 90 s and a start-up."""
+
+    each: float = 2.0
+    dies: bool = True
+    events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        time, step, life = 0.0, 0, 0
+        while step < 240:
+            self.events.append(Event("launch", time, life=life))
+            time += 24
+            if life:
+                self.events.append(Event("resume", time, step, life))
+            time += 10
+            while step < 240:
+                time += self.each
+                step += 1
+                self.events.append(Event("step", time, step, life))
+                if step == 150 and life == 0 and self.dies:
+                    self.events.append(Event("death", time + 1, step))
+                    time, step, life = time + 91, 120, 1
+                    break
+                if step % 40 == 0:
+                    time += 4
+                    self.events.append(Event("save", time, step, life))
+        self.events.append(Event("end", time + 1, step, life))
+
+    def text(self, **said: Callable[[Event], str]) -> str:
+        return "".join(said[one.what](one) + "\n" for one in self.events if one.what in said)
+
+
+JOB = Job()
+
+
+def read(tmp_path: Path, text: str) -> Analysis:
+    """Without a mapping where it is read so, else with the one that is drafted."""
+    log = tmp_path / "train.log"
+    log.write_text(text, encoding="utf-8", newline="")
+    written = BEGIN.replace(tzinfo=UTC).timestamp() + JOB.events[-1].time
+    os.utime(log, (written, written))
+    try:
+        return analysed(log, timezone="UTC")
+    except NotEnoughData:
+        draft = draft_mapping(str(log))
+        assert not draft.refused, draft.refused
+        (tmp_path / "my.toml").write_text(draft.text, encoding="utf-8")
+        return analysed(log, mapping=tmp_path / "my.toml", timezone="UTC")
+
+
+def every(count: int, line: Callable[[Event], str]) -> Callable[[Event], str]:
+    """Each so many steps a line."""
+    return lambda event: line(event) if event.step % count == 0 else ""
+
+
+def behind(prefix: str) -> str:
+    """What four ranks print of the job."""
+
+    def ranks(event: Event) -> str:
+        said = f"{event.at()} TRAIN it={event.step} loss="
+        return "\n".join(f"{prefix.format(rank)}{said}{event.loss + rank:.4f}" for rank in (1, 0, 3, 2))
+
+    return JOB.text(launch=lambda e: f"{prefix.format(0)}{e.at()} hello from pid 41{e.life}", step=every(5, ranks))
+
+
+def logs() -> Iterator[tuple[str, str]]:
+    """Of the job that dies once."""
+    head = "[INFO|DP=0|PP=0|TP=0|blue-17]:"
+    yield "nanotron", JOB.text(
+        launch=lambda e: f"{e.at('%m/%d/%Y %H:%M:%S')} {head} [Start training] datetime: {e.at()}.000000 | mbs: 2",
+        step=lambda e: (
+            f"{e.at('%m/%d/%Y %H:%M:%S')} {head} iteration: {e.step} / 240 | consumed_tokens: {e.step * 131:d}K | "
+            f"elapsed_time_per_iteration_ms: 2.01K | tokens_per_sec: 65.5K | lm_loss: {e.loss:.3g} | lr: 0.0003"
+        ),
+        death=lambda _: DIED,
+    )  # fmt: skip
+    yield "PaddleNLP", JOB.text(
+        launch=lambda e: f"[{e.at()},318] [    INFO] - ***** Running training *****",
+        resume=lambda e: f"[{e.at()},318] [    INFO] - Loading model from /ck/checkpoint-{e.step} .",
+        step=every(5, lambda e: (
+            f"[{e.at()},318] [    INFO] - loss: {e.loss:.8f}, learning_rate: 2.87e-05, global_step: {e.step}, "
+            "interval_runtime: 10.01, interval_samples_per_second: 7.99, interval_steps_per_second: 0.49"
+        )),
+        death=lambda _: DIED,
+    )  # fmt: skip
+    ray = "(TaskRunner pid=16292)"
+    yield (
+        "verl",
+        JOB.text(
+            launch=lambda e: f"{e.at()},318\tINFO worker.py:1918 -- Started a local Ray instance.",
+            resume=lambda e: f"{ray} Setting global step to {e.step}",
+            step=lambda e: (
+                f"{ray} step:{e.step} - actor/pg_loss:0.012 - timing_s/gen:1.300 - timing_s/step:2.000 - perf/mfu:0.2"
+            ),
+            death=lambda e: f"{e.at()} {ray} {DIED}",
+        ),
+    )
+    yield "levanter", JOB.text(
+        step=every(5, lambda e: (
+            f"{e.at('%Y-%m-%dT%H:%M:%S')} - 0 - levanter.tracker.tqdm - progress.py:41 - INFO :: Progress on:train "
+            f"{e.step}it/240it rate:0.5it/s remaining:07:50 elapsed:00:12 postfix:loss={e.loss:.3f}"
+        )),
+        save=lambda e: (
+            f"{e.at('%Y-%m-%dT%H:%M:%S', 4)} - 0 - levanter.checkpoint - checkpoint.py:221 - INFO :: Saving "
+            f"checkpoint at step {e.step} to gs://fig/step-{e.step}\n"
+            f"{e.at('%Y-%m-%dT%H:%M:%S')} - 0 - levanter.checkpoint - checkpoint.py:246 - INFO :: Saved checkpoint to "
+            f"gs://fig/step-{e.step} for step {e.step}"
+        ),
+    )  # fmt: skip
+    yield "t5x", JOB.text(
+        launch=lambda e: f"I{e.at('%m%d %H:%M:%S')}.318456 1402214575 train.py:510] BEGIN Train loop.",
+        step=every(5, lambda e: (
+            f"I{e.at('%m%d %H:%M:%S')}.318456 1402214575 trainer.py:610] (write_metrics) [{e.step}] accuracy=0.4112, "
+            f"cross_ent_loss={100 * e.loss:.3f}, loss={e.loss:.5f}, timing/seconds=10.01"
+        )),
+        save=lambda e: (
+            f"I{e.at('%m%d %H:%M:%S', 4)}.318456 1402214575 checkpoints.py:880] Saving checkpoint for step {e.step}"
+        ),
+    )  # fmt: skip
+    yield "fairseq2", JOB.text(
+        launch=lambda e: f"[{e.at()},318] [Rank 0] INFO fairseq2.recipes.trainer - Running training on 8 device(s).",
+        resume=lambda e: f"[{e.at()},318] [Rank 0] INFO fairseq2.recipes.trainer - Training will resume from step 120.",
+        step=every(5, lambda e: (
+            f"[{e.at()},318] [Rank 0] INFO fairseq2.recipes.trainer - Train Metrics (step {e.step}) - Loss: "
+            f"{e.loss:.4f} | Gradient Norm: 0.41 | Batch Size: 128 | Elements per Second: 32,768 | Wall Time: 48s"
+        )),
+        save=lambda e: f"[{e.at()},318] [Rank 0] INFO fairseq2.recipes.trainer - Checkpoint at step {e.step} saved.",
+        death=lambda _: DIED,
+    )  # fmt: skip
+    dino = "%Y%m%d %H:%M:%S"
+    yield "DINOv2", JOB.text(
+        launch=lambda e: f"I{e.at(dino)} 4107 dinov2 train.py:201] Starting training from iteration {120 * e.life}",
+        step=every(5, lambda e: (
+            f"I{e.at(dino)} 4107 dinov2 helpers.py:103] Training  [{e.step:6d}/240]  eta: 0:08:11  lr: 0.0001 (0.01)  "
+            f"total_loss: {e.loss:.4f} ({e.loss:.4f})  time: 2.000170  data: 0.000170  max mem: 13871"
+        )),
+        save=lambda e: (
+            f"I{e.at(dino)} 4107 dinov2 fvcore.common.checkpoint checkpoint.py:113] Saving checkpoint to "
+            f"/ck/model_{e.step:07d}.rank_0.pth"
+        ),
+    )  # fmt: skip
+    yield (
+        "the journal, whose number of the process goes up",
+        JOB.text(
+            launch=lambda e: f"{e.at('%b %d %H:%M:%S')} cherry systemd[1]: Started train.service - Training.",
+            step=every(
+                5,
+                lambda e: f"{e.at('%b %d %H:%M:%S')} cherry python3[{2211 + e.life}]: step {e.step} loss {e.loss:.4f}",
+            ),
+        ),
+    )
+    for name, prefix in {
+        "Horovod's": "[1,{}]<stdout>:", "SageMaker's": "[1,mpirank:{},algo-1]<stdout>:", "srun's": "{:2d}: ",
+        "an elastic agent's": "[default{}]:", "torchrun's": "[rank{}]: ",
+    }.items():  # fmt: skip
+        yield f"ranks behind {name} prefix", behind(prefix)
+    yield "JSON behind a pod's name and time", JOB.text(
+        launch=lambda e: f"[pod/plum-worker-0/main] {e.at('%Y-%m-%dT%H:%M:%S')}.318000000Z starting up",
+        step=every(5, lambda e: "\n".join(
+            f"[pod/plum-worker-{rank}/main] {e.at('%Y-%m-%dT%H:%M:%S')}.318000000Z "
+            f'{{"level":"info","msg":"train","step":{e.step},"loss":{e.loss:.4f}}}' for rank in (0, 1)
+        )),
+    )  # fmt: skip
+    yield "structlog", JOB.text(
+        launch=lambda e: json.dumps({"pid": 100 + e.life, "event": "startup", "timestamp": e.at("%Y-%m-%dT%H:%M:%SZ")}),
+        step=every(5, lambda e: json.dumps(
+            {"step": e.step, "loss": round(e.loss, 4), "event": "train_step", "timestamp": e.at("%Y-%m-%dT%H:%M:%SZ")}
+        )),
+        save=lambda e: json.dumps(
+            {"step": e.step, "seconds": 4.0, "event": "checkpoint_saved", "timestamp": e.at("%Y-%m-%dT%H:%M:%SZ")}
+        ),
+    )  # fmt: skip
+    yield (
+        "samples and tokens beside steps",
+        JOB.text(
+            step=every(
+                5, lambda e: f"{e.at()} seen={512 * e.step} upd={e.step} toks={1_048_576 * e.step} loss={e.loss:.4f}"
+            )
+        ),
+    )
+    yield (
+        "month names and a clock of twelve hours",
+        JOB.text(step=every(5, lambda e: f"{e.at('%b %d, %Y %I:%M:%S %p')} - step {e.step} - loss {e.loss:.4f}")),
+    )
+
+
+LOGS = dict(logs())
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_job_that_dies_once(tmp_path: Path, name: str) -> None:
+    analysis = read(tmp_path, LOGS[name])
+    assert analysis.job.attempts == 2
+    assert len(analysis.disruptions) == 1
+    assert 230 <= analysis.job.kept_steps <= 240
+    assert 20 <= (analysis.disruptions[0].steps_lost or 0) <= 30
+    window = (analysis.window.end_ns - analysis.window.start_ns) / NS
+    assert 670 <= window <= JOB.events[-1].time + 1  # 675 s are from the fifth step to the last
+    assert 64 <= analysis.goodput.percent <= 76  # 480 s of 724, and of the 675 s and more that such a log shows
+    assert "several_runs_in_file" not in codes(analysis)
+
+
+def test_rounds_of_boosting(tmp_path: Path) -> None:
+    """They evaluate beside training in each line."""
+    job = Job(dies=False)
+    text = job.text(step=lambda e: f"{e.at()} [{e.step - 1}]\ttrain-rmse:{e.loss:.5f}\teval-rmse:{e.loss:.5f}")
+    analysis = read(tmp_path, text)
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (1, 239)
+
+
+def test_micro_batches_are_no_steps(tmp_path: Path) -> None:
+    text = "".join(
+        f"{BEGIN + timedelta(seconds=8 * step + 2 * micro):%F %T} step {step} micro {micro}/4 loss {micro}.1\n"
+        for step in range(1, 61) for micro in (1, 2, 3, 4)
+    )  # fmt: skip
+    assert read(tmp_path, text).job.kept_steps == 59
+
+
+def refused(tmp_path: Path, text: str) -> str:
+    (tmp_path / "train.log").write_text(text, encoding="utf-8")
+    (reason, *_) = draft_mapping(str(tmp_path / "train.log")).refused
+    return reason
+
+
+def test_steps_of_which_few_lines_say_when_they_were_are_refused(tmp_path: Path) -> None:
+    """Composer prints a stamp where it saves: which of the forty steps before it took how long, nobody knows."""
+    text = JOB.text(
+        step=lambda e: (
+            f"[batch={e.step}/240]:\n\t Train time/batch: {e.step - 1}\n\t Train loss/train/total: {e.loss:.4f}"
+        ),
+        save=lambda e: f"{e.at()},318: rank0[2908][MainThread]: INFO: composer: Saved checkpoint to ep0-ba{e.step}",
+    )
+    assert "its lines of steps have no time, and between 270 of them other lines have" in refused(tmp_path, text)
+
+
+def test_rounds_with_a_time_of_day_alone_are_refused(tmp_path: Path) -> None:
+    text = JOB.text(step=lambda e: f"[{e.at('%H:%M:%S')}] [{e.step - 1}]\ttrain-logloss:{e.loss:.5f}")
+    assert "a time of day without a date" in refused(tmp_path, text)
+
+
+def test_a_restart_in_a_log_without_times_is_a_doubt(tmp_path: Path) -> None:
+    """Its steps say how long they took, and nothing how long the job was down."""
+    analysis = read(
+        tmp_path, JOB.text(step=every(5, lambda e: f"step {e.step}: loss {e.loss:.4f} | 2000.{e.step % 3} ms/step"))
+    )
+    assert analysis.job.attempts == 2
+    assert "but: a clock begins anew" in " ".join(first_screen(analysis, Page()).split())
+
+
+def test_an_hour_that_is_skipped_in_spring_is_a_doubt(tmp_path: Path) -> None:
+    """Local times of Berlin, read as UTC: no step for an hour, where clocks were set."""
+    shown = [datetime(2026, 3, 29, 1, 10, 26) + timedelta(minutes=n + 60 * (n >= 50)) for n in range(120)]
+    text = "".join(f"{time:%Y-%m-%d %H:%M:%S} step={n} loss=2\n" for n, time in enumerate(shown, 1))
+    analysis = read(tmp_path, text)
+    assert "clock_set_forward" in codes(analysis)
+    assert "--timezone names it" in " ".join(first_screen(analysis, Page()).split())
+    mapping = tmp_path / "my.toml"
+    assert "clock_set_forward" not in codes(analysed(tmp_path / "train.log", mapping=mapping, timezone="Europe/Berlin"))
