@@ -33,7 +33,10 @@ ROOT = Path(__file__).parent.parent.parent
 NIGHT, AGAIN, CHECKPOINTS = (
     str(ROOT / "sample_logs" / f"{name}.jsonl") for name in ("llm-pretrain", "llm-pretrain-r2", "primer-50-percent")
 )
-KINDS = "a night, many disruptions, two months, 40 s, saves, goodput, step times, even step times, metrics".split(", ")
+KINDS = (
+    "a night", "three steps", "many disruptions", "two months", "40 s", "saves", "goodput", "step times",
+    "even step times", "metrics",
+)  # fmt: skip
 """Charts of an analysis, which its page draws itself."""
 COMMANDS = {  # and how many drawings: pages without scripts have each twice, once for a phone, but for runs of fleets
     "compare": (["compare", NIGHT, AGAIN], 2),
@@ -172,7 +175,15 @@ def stills() -> dict[str, tuple[Spec, ChartColumns]]:
     days = chart_columns(picture_of(account(start(0), *steps(0, 60, at=10, every=9e4), end(5.5e6)).analysis, 600))
     seconds = chart_columns(picture_of(moment, 600))
     saves = chart_columns(picture_of(goodput_cli.analyze(CHECKPOINTS), 600))
-    charts = {"a night": first, "many disruptions": many, "two months": days, "40 s": seconds, "saves": saves}
+    three = chart_columns(picture_of(account(start(0), *steps(0, 4, at=10), end(60)).analysis, 600))
+    charts = {
+        "a night": first,
+        "three steps": three,
+        "many disruptions": many,
+        "two months": days,
+        "40 s": seconds,
+        "saves": saves,
+    }
     return {
         **{name: (main_chart(columns), columns) for name, columns in charts.items()},
         "goodput": (goodput_chart(first, ["2h"]), first),

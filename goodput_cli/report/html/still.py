@@ -263,7 +263,9 @@ def _labels(values: F64, axis: Mapping[str, Any], count: int, low: float, high: 
     form = axis.get("format")
     if form == "~r":
         return [np.format_float_positional(float(f"{value:.6g}"), trim="-") for value in values.tolist()]
-    digits = 0 if form == ",d" else max(0, -math.floor(math.log10(_step(low, high, count))))
+    if form == ",d":
+        return [f"{math.floor(value + 0.5):,d}" for value in values.tolist()]
+    digits = max(0, -math.floor(math.log10(_step(low, high, count))))
     return [f"{value:,.{digits}f}" for value in values.tolist()]
 
 
