@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 import click
 
@@ -32,7 +32,7 @@ from goodput_cli.cli.console import (
 from goodput_cli.cli.options import CommandLine
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import GoodputError, NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet, UsageError
-from goodput_cli.report.base import Offer, Page, draws, draws_itself, format_of, is_binary, load_sheet_renderer
+from goodput_cli.report.base import Offer, Page, draws, format_of, is_binary, load_sheet_renderer
 from goodput_cli.vocabulary.text import safe
 from goodput_cli.whole_file import exists, write_whole
 
@@ -47,8 +47,6 @@ DEFAULT_FORMAT = "table"
 Answer = TypeVar("Answer")
 AnswerRenderer = Callable[[Answer, Page], str | bytes]
 """What writes an answer (an `Analysis`, a `Sheet`) in one format."""
-Charts = Literal["analysis", "sheet"]
-"""Whose charts an answer has."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +80,13 @@ def plan_outputs(
     load: Callable[[str], AnswerRenderer[Answer]],
     *,
     force: bool,
-    charts: Charts | None = None,
+    charts: bool = False,
 ) -> Outputs[Answer]:
     """What will be written where: standard output gets the format asked for, or the table if nothing else is asked.
     force: as in `replaces`.
 
     load: from a format's name to the function that writes it; `UsageError` if there is none for this answer.
-    charts: of the answer, if it has any; what draws them is started, if a format that shows them needs it.
+    charts: whether the answer has one; what draws it is started, if a format shows it.
     `UsageError`: an ending that names no format, a file that exists (without `force`) or is itself a source, a file
     named twice, bytes for a terminal. `GoodputError`: a folder that does not exist or cannot be written to.
     """
@@ -99,22 +97,18 @@ def plan_outputs(
     name = format_name or (None if files else DEFAULT_FORMAT)
     if name and is_binary(name) and is_terminal():
         raise UsageError(f"{name} is not for a terminal; write a file with -o, or pipe it into one")
-    drawing = [one for one in (*(file_format for _, file_format in files), name) if charts and one and draws(one)]
-    if drawing:
-        start_to_draw(engine=charts != "analysis" or not all(map(draws_itself, drawing)))
+    if charts and any(map(draws, (*(file_format for _, file_format in files), *([name] if name else [])))):
+        start_to_draw()
     written = tuple(OutputFile(path, load(file_format)) for path, file_format in files)
     return Outputs(load(name) if name else None, written, force)
 
 
-def start_to_draw(*, engine: bool = True) -> None:
-    """Start the engine that draws charts, until the command ends: while logs are read, nobody waits for it. engine:
-    whether it draws; else it only has to be there, for the script that a page has from it."""
+def start_to_draw() -> None:
+    """Start what draws charts, until the command ends: while logs are read, nobody waits for it."""
     from goodput_cli.report.html import drawing_process
 
-    drawing_process.require()
-    if engine:
-        drawing_process.start()
-        click.get_current_context().call_on_close(drawing_process.stop)
+    drawing_process.start()
+    click.get_current_context().call_on_close(drawing_process.stop)
 
 
 def replaces(force: bool) -> bool:
@@ -258,14 +252,14 @@ def open_session(
     load: Callable[[str], AnswerRenderer[Answer]],
     jobs: Sequence[str] = (),
     *,
-    charts: Charts | None = None,
+    charts: bool = False,
     screen: AnswerRenderer[Answer] | None = None,
 ) -> Session[Answer]:
     """A session from a command line; nothing is read yet, but where to write is checked.
 
     load: from a format's name to the function that writes the command's answer in it.
     jobs: those named, in comparisons.
-    charts: of the answer, if it has any.
+    charts: whether the answer has one.
     screen: what writes on standard output, if not a format.
     """
     output = line.output
@@ -288,9 +282,7 @@ def is_brief(line: CommandLine, *, full: bool) -> bool:
 
 def open_sheet_session(line: CommandLine, jobs: Sequence[str] = (), *, offers: Sequence[Offer] = ()) -> Session[Sheet]:
     """A session of a command that answers with a `Sheet`. offers: what it has beside its rows."""
-    return open_session(
-        line, lambda name: load_sheet_renderer(name, offers), jobs, charts="sheet" if "chart" in offers else None
-    )
+    return open_session(line, lambda name: load_sheet_renderer(name, offers), jobs, charts="chart" in offers)
 
 
 def sources_of(

@@ -95,8 +95,6 @@ class _OwnFormat(OutputFormat):
     """One of ours, by names of modules in `goodput_cli.report`. Most write what every answer offers; some write an
     answer as it is, for what a page of its own shows of it."""
 
-    draws_itself: bool = False
-    """Whether the charts of an analysis need nothing else to draw them."""
     document: str | None = None
     """Writes any `Document`, unless one of the other functions is for it."""
 
@@ -107,12 +105,7 @@ _BUILT_IN = {
     "csv": _OwnFormat(document="csv:render", endings=("csv",)),
     "markdown": _OwnFormat(document="markdown:render", endings=("md", "markdown")),
     "html": _OwnFormat(
-        "html.analysis:render",
-        "html.sheet:render",
-        ("html", "htm"),
-        fleet="html.fleet:render",
-        draws=True,
-        draws_itself=True,
+        "html.analysis:render", "html.sheet:render", ("html", "htm"), fleet="html.fleet:render", draws=True
     ),
     "svg": _OwnFormat("pictures:svg_of_analysis", "pictures:svg", ("svg",), needs="chart", draws=True),
     "png": _OwnFormat("pictures:png_of_analysis", "pictures:png", ("png",), binary=True, needs="chart", draws=True),
@@ -170,12 +163,6 @@ def is_binary(name: str) -> bool:
 def draws(name: str) -> bool:
     """Whether the format shows our charts. Errors as in `load_renderer`."""
     return _format(name).draws
-
-
-def draws_itself(name: str) -> bool:
-    """Whether the format shows the charts of an analysis without an engine that draws them. Errors as above."""
-    asked = _format(name)
-    return isinstance(asked, _OwnFormat) and asked.draws_itself
 
 
 def load_renderer(name: str) -> Renderer:

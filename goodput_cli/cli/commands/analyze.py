@@ -62,7 +62,7 @@ def analyze(
     SOURCE is a file, a glob, a folder, or - for standard input; .gz is read as it is. Several are merged.
     """
     brief = is_brief(line, full=full)
-    session = open_session(line, load_renderer, charts="analysis", screen=_first_screen if brief else None)
+    session = open_session(line, load_renderer, charts=True, screen=_first_screen if brief else None)
     analysis = session.analyze(thresholds=thresholds, window=window, every=every, price=price)
     return session.finish(
         analysis,

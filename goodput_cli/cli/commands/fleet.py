@@ -101,9 +101,7 @@ def fleet(
 def _open(line: CommandLine, sites: Sequence[str]) -> Session[Sheet]:
     """The session, with what goes into files; a site alone leaves standard output empty, as any file does."""
     files = tuple(one for one in line.output.output if one not in sites)
-    session = open_session(
-        replace(line, output=replace(line.output, output=files)), load_fleet_renderer, charts="sheet"
-    )
+    session = open_session(replace(line, output=replace(line.output, output=files)), load_fleet_renderer, charts=True)
     if not sites:
         return session
     from goodput_cli.report.html.site import check_folder

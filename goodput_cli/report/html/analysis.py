@@ -24,7 +24,7 @@ from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic, code_texts
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.report.base import Page
-from goodput_cli.report.html.charts import STILL_COLUMNS, figures
+from goodput_cli.report.html.charts import STILL_COLUMNS, figures, progress_drawing
 from goodput_cli.report.html.columns import chart_columns
 from goodput_cli.report.html.drawing_process import VERSION
 from goodput_cli.report.html.page import document, library, resource, script_data
@@ -339,13 +339,15 @@ MOVING_COLUMNS = 1500
 
 @garbage_collection_paused()  # a page is hundreds of thousands of small objects, and none of them a cycle
 def render(analysis: Analysis, page: Page) -> str:
-    """The analysis as one HTML page. One of a site's many pages leaves its charts to its script: drawings would be a
-    third of its bytes, in a page that may never be opened."""
+    """The analysis as one HTML page. One of a site's many pages leaves its charts to its script: three quarters of its
+    processor time would be drawing, for a page that may never be opened."""
     share, amount = facts.headline(analysis)
-    *coarse, picture = pictures_of(analysis, *([] if page.back else [STILL_COLUMNS]), MOVING_COLUMNS)
+    pictures = pictures_of(analysis, *([] if page.back else [STILL_COLUMNS]), MOVING_COLUMNS)
+    coarse = None if page.back else chart_columns(next(pictures))
+    progress = progress_drawing(coarse)  # as soon as can be: another process draws it while this one goes on
+    picture = next(pictures)
     fine, steps = chart_columns(picture), find_steps(analysis)
-    report = steps if isinstance(steps, StepReport) else None
-    shown = figures(analysis, picture, report, fine, chart_columns(coarse[0]) if coarse else None)
+    shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse, progress)
     rows, tables, parts = disruptions(analysis), step_tables(analysis, steps), ledger(analysis)
     proof = _proof(rows, tables, parts)
     return document(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from goodput_cli.analysis.disruptions.rows import AT_LEAST
 from goodput_cli.analysis.goodput import phrases as facts
@@ -20,21 +19,22 @@ from goodput_cli.report.html.columns import DISRUPTIONS, SAVES, ChartColumns, ch
 from goodput_cli.report.html.drawing import (
     INK,
     LEFT,
-    LEFT_TO_SCRIPT,
+    Drawing,
     Spec,
     calculated,
+    drawing,
     field,
     finished,
     independent,
     layered,
     left_axis,
+    left_to_script,
     legend,
     marks,
     only,
     texts,
     title,
 )
-from goodput_cli.report.html.still import still
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import as_typed, percent, plural, safe, shorten
 
@@ -274,21 +274,30 @@ _LONGEST_TITLE = 80
 
 @dataclass(frozen=True)
 class Figure:
-    """name: an id in the page. drawing: as an SVG element, empty where scripts draw alone. words: what it shows, for
-    those who do not see it."""
+    """name: an id in the page. drawing: as an SVG element. words: what it shows, for those who do not see it."""
 
     name: str
-    drawing: Markup
+    drawing: Drawing
     words: str
     spec: Spec
 
 
+def progress_drawing(coarse: ChartColumns | None) -> Drawing:
+    """The first of the figures, which takes longer to draw than the others together. coarse: as for `figures`."""
+    return left_to_script(_PROGRESS) if coarse is None else drawing(main_chart(coarse), coarse, _PROGRESS)
+
+
 def figures(
-    analysis: Analysis, picture: Picture, steps: StepReport | None, fine: ChartColumns, coarse: ChartColumns | None
+    analysis: Analysis,
+    picture: Picture,
+    steps: StepReport | None,
+    fine: ChartColumns,
+    coarse: ChartColumns | None,
+    progress: Drawing,
 ) -> list[Figure]:
     """The charts that the analysis has something for. fine: what axes and scripts follow; coarse: what is drawn, None
-    where scripts draw alone."""
-    made = [(_PROGRESS, _progress_words(analysis), main_chart(fine))]
+    where scripts draw alone. progress: `progress_drawing`."""
+    made = []
     windows = [as_typed(shares.window_ns) for shares in picture.rolling]
     made.append(("goodput-over-time", _goodput_words(analysis, picture), goodput_chart(fine, windows)))
     if steps is not None and steps.statistics.ideal_seconds is not None:
@@ -298,10 +307,11 @@ def figures(
     if picture.metrics:
         slow = [] if steps is None else [_slow(regime, picture) for regime in steps.regimes]
         made.append(("metrics", _metric_words(analysis), metric_chart(fine, slow)))
-    return [
-        Figure(name, LEFT_TO_SCRIPT if coarse is None else Markup(still(spec, coarse, name)), words, spec)
+    others = [
+        Figure(name, left_to_script(name) if coarse is None else drawing(spec, coarse, name), words, spec)
         for name, words, spec in made
     ]
+    return [Figure(_PROGRESS, progress, _progress_words(analysis), main_chart(fine)), *others]
 
 
 def standing_alone(analysis: Analysis) -> tuple[ChartColumns, tuple[str, str]]:

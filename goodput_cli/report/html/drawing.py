@@ -1,9 +1,9 @@
 """How every chart looks, the words of Vega-Lite that it is written with, and what draws it as SVG and PNG.
 
 Why Vega-Lite: vl-convert draws SVG and PNG without a browser and without the network, so that a page shows its charts
-also where scripts are off (those of an analysis `still.py` draws, in a hundredth of the time); the library that makes
-them move adds 0.9 MB to a page (plotly: 4.8 MB, and its pictures need a browser); and it runs under a content security
-policy without `unsafe-eval`. Charts hold no text of a log but for the title of a picture that stands alone.
+also where scripts are off; the library that makes them move adds 0.9 MB to a page (plotly: 4.8 MB, and its pictures
+need a browser); and it runs under a content security policy without `unsafe-eval`. Charts hold no text of a log but for
+the title of a picture that stands alone.
 
 Specifications are plain dictionaries. Altair would write them too, with a check of each word, but its import alone
 takes as long as all else that a report needs: it checks them in the tests only.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from markupsafe import Markup, escape
+from markupsafe import escape
 
 from goodput_cli.report.html.columns import ChartColumns
 from goodput_cli.report.html.drawing_process import VERSION, NoEngineError, begin_to_draw
@@ -107,14 +107,12 @@ _NARROW = {"width": 225, "minExtent": 108, "maxExtent": 108, "labelLimit": 104, 
 """The most of each on a phone."""
 _CLIP = re.compile(r'clip(?:(?<=\bid="clip)|(?<=url\(#clip))(\d+)')
 """The id of a clipping path, and what refers to it: found by its letters, which is quicker than by what is before."""
-GRID = "#8a8a8a"
-"""The colour of axes and their grid."""
 _ROOM = {"left": 14, "right": 34, "top": 5, "bottom": 5}
 """Around charts whose names stand at their edges: a reader's font may be wider than the one measured here."""
-FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
+_FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 _CONFIG: Spec = {
     "aria": False,
-    "font": FONT,
+    "font": _FONT,
     "background": "transparent",
     "view": {"stroke": None},
     "axis": {
@@ -123,10 +121,10 @@ _CONFIG: Spec = {
         "labelFontSize": 12,
         "titleFontSize": 12,
         "titleFontWeight": "normal",
-        "gridColor": GRID,
+        "gridColor": "#8a8a8a",
         "gridOpacity": 0.25,
-        "domainColor": GRID,
-        "tickColor": GRID,
+        "domainColor": "#8a8a8a",
+        "tickColor": "#8a8a8a",
     },
     "legend": {"labelColor": INK, "labelFontSize": 12, "titleColor": INK, "symbolStrokeWidth": 2.5},
     "title": {"color": INK, "subtitleColor": INK, "anchor": "start", "fontSize": 18, "subtitleFontSize": 13},
@@ -201,8 +199,13 @@ def drawing(spec: Spec, columns: ChartColumns | None, name: str, finish: Callabl
     return Drawing(begin_to_draw("svg", _filled(roomy, columns)), name, finish)
 
 
-LEFT_TO_SCRIPT = Markup('<p class="note">This chart is drawn by the page\'s script, which does not run here.</p>')
-"""In the place of a chart that the page's own script draws, and nobody before."""
+def left_to_script(name: str) -> Drawing:
+    """A chart that the page's own script draws, and nobody before: drawing takes longer than all else of a page."""
+
+    def undrawn() -> bytes:
+        raise NoEngineError("This chart is drawn by the page's script, which does not run here.")
+
+    return Drawing(undrawn, name)
 
 
 def drawn(spec: Spec, columns: ChartColumns | None, background: str) -> str:

@@ -1,8 +1,7 @@
 """A process that draws charts, started before logs are read: the JavaScript engine that draws takes longer to start
 than all else of a page, and vl-convert holds Python's lock while it works, so that a thread would gain nothing.
 
-It draws pictures and the charts of sheets and fleets; the page of an analysis needs none of it (`still.py`). It is a
-help and no more. Without it (one processor, a program that uses the library), and wherever it fails, charts
+It is a help and no more. Without it (one processor, a program that uses the library), and wherever it fails, charts
 are drawn in this process; they are the same to the byte.
 """
 
@@ -78,15 +77,12 @@ def begin_to_draw(kind: Kind, spec: str) -> Callable[[], bytes]:
     return _started.begin(kind, spec, lambda: draw(kind, spec))
 
 
-def require() -> None:
-    """Raises ModuleNotFoundError where what draws is not installed: that is said before anything is read."""
+def start() -> None:
+    """Start the process. `stop` ends it; it ends by itself as soon as this process is gone. Raises ModuleNotFoundError
+    where what draws is not installed: that is said before anything is read."""
+    global _started
     if find_spec("vl_convert") is None:
         raise ModuleNotFoundError("No module named 'vl_convert'", name="vl_convert")
-
-
-def start() -> None:
-    """Start the process. `stop` ends it; it ends by itself as soon as this process is gone."""
-    global _started
     # a frozen program is no Python that could be asked to run ours; on a single processor nothing is gained
     if _started is None and sys.executable and not getattr(sys, "frozen", False) and (os.cpu_count() or 1) > 1:
         with contextlib.suppress(OSError):
