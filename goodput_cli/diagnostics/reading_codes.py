@@ -387,12 +387,14 @@ TEXT: dict[str, Code] = {
         "None: they are no jobs.",
         "Log metrics with a step where such a run is a training.",
     ),
-    "clock_set_forward": Code(
+    "clock_jumps": Code(
         "warning",
-        "Stamps without a zone, read as those of one that never changes its clocks, skip an hour between two steps in "
-        "a night in which many zones set their clocks forward.",
-        "If the clock was set, the hour is no time of the job: window and stall are too long by it.",
-        "Say --timezone (Europe/Berlin, America/New_York …), or let stamps have an offset.",
+        "Stamps jump between two steps that follow one another, by an hour forward or by quarters of an "
+        "hour back, to within a step: a clock was set, or lines are of two zones.",
+        "If it was so, that time is none of the job: window and stall are too long by it, and where stamps go back, "
+        "attempts and lost steps are made up.",
+        "Say --timezone where a zone changed its clocks (Europe/Berlin, America/New_York …); read the lines of one "
+        "zone alone; let stamps have an offset.",
     ),
     "clock_begins_anew": Code(
         "warning",

@@ -296,7 +296,66 @@ def test_an_hour_that_is_skipped_in_spring_is_a_doubt(tmp_path: Path) -> None:
     shown = [datetime(2026, 3, 29, 1, 10, 26) + timedelta(minutes=n + 60 * (n >= 50)) for n in range(120)]
     text = "".join(f"{time:%Y-%m-%d %H:%M:%S} step={n} loss=2\n" for n, time in enumerate(shown, 1))
     analysis = read(tmp_path, text)
-    assert "clock_set_forward" in codes(analysis)
+    assert "clock_jumps" in codes(analysis)
     assert "--timezone names it" in " ".join(first_screen(analysis, Page()).split())
     mapping = tmp_path / "my.toml"
-    assert "clock_set_forward" not in codes(analysed(tmp_path / "train.log", mapping=mapping, timezone="Europe/Berlin"))
+    assert "clock_jumps" not in codes(analysed(tmp_path / "train.log", mapping=mapping, timezone="Europe/Berlin"))
+
+
+def shifted(tmp_path: Path, hours: Callable[[int], float], form: str = "{} step={} loss=2\n") -> Analysis:
+    """The analysis of 120 steps of 2 s, where the clock of each is so many hours ahead."""
+    return read(tmp_path, "".join(
+        form.format(f"{BEGIN + timedelta(seconds=2 * n, hours=hours(n)):%Y-%m-%d %H:%M:%S}", n) for n in range(1, 121)
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [
+        (lambda n: n >= 50, "one step took an hour more than usual"),
+        (lambda n: -(n >= 50), "stamps jump back by 1 h, once"),
+        (lambda n: 2 * (n % 3 == 0), "stamps jump back by 2 h, 39 times"),
+        (lambda n: 5.5 * (n > 60) - 5.5 * (n > 90), "stamps jump back by 5.5 h, once"),
+    ],
+)
+def test_a_clock_that_is_set_and_lines_of_two_zones_are_doubts(
+    tmp_path: Path, hours: Callable[[int], float], said: str
+) -> None:
+    shown = " ".join(first_screen(shifted(tmp_path, hours), Page()).split())
+    assert f"but: {said}" in shown
+
+
+@pytest.mark.parametrize(
+    "hours", [lambda _: 0, lambda n: 0.3 * (n >= 50), lambda n: 0.9 * (n >= 50), lambda n: 2 * (n >= 50)]
+)
+def test_other_gaps_are_none(tmp_path: Path, hours: Callable[[int], float]) -> None:
+    """A stall of 18 min, of 54 min, of two hours."""
+    assert "clock_jumps" not in codes(shifted(tmp_path, hours))
+
+
+def test_a_restart_after_an_hour_is_no_jump(tmp_path: Path) -> None:
+    log = "".join(
+        f"{BEGIN + timedelta(seconds=2 * (n + 60 * life), hours=life):%Y-%m-%d %H:%M:%S} step={n + 40 * life} loss=2\n"
+        for life in (0, 1) for n in range(1, 61)
+    )  # fmt: skip
+    analysis = read(tmp_path, log)
+    assert analysis.job.attempts == 2
+    assert "clock_jumps" not in codes(analysis)
+
+
+def test_bars_of_two_runs_one_after_the_other(tmp_path: Path) -> None:
+    """`tee -a` of a run, and of another one two days later, of which each died behind 130 of 240 steps."""
+
+    def life(begin: datetime, first: int, last: int) -> str:
+        states = (
+            f"\rSteps: {n // 3}%|█  | {n}/240 [{took // 60:02d}:{took % 60:02d}<01:00, 2.00s/it]"
+            for n, took in zip(range(first, last + 1), range(2, 1000, 2), strict=False)
+        )
+        return f"{begin:%m/%d/%Y %H:%M:%S} - INFO - __main__ - ***** Running training *****\n{''.join(states)}\n"
+
+    log = "".join(
+        life(BEGIN + timedelta(days=day), 1, 130) + life(BEGIN + timedelta(days=day, minutes=6), 121, 240)
+        for day in (0, 2)
+    )
+    analysis = read(tmp_path, log)
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (4, 240)

@@ -43,7 +43,7 @@ _NOT_JUDGED = "cannot be judged"
 DOUBTS = (
     "same_steps_in_files",
     "several_runs_in_file",
-    "clock_set_forward",
+    "clock_jumps",
     "clock_begins_anew",
     "earlier_runs",
     "long_gap",

@@ -22,7 +22,7 @@ from goodput_cli.events.text.jobs import Named, TextFile, completed, name_jobs, 
 from goodput_cli.events.text.marks import CollectedSource, Collector, Mark, What
 from goodput_cli.events.text.meaning import metrics_of, said
 from goodput_cli.events.text.observing import observations_of, says_events
-from goodput_cli.events.text.place import FoundZone, Placed, begun_again, by_elapsed, place, set_forward, settled
+from goodput_cli.events.text.place import FoundZone, Placed, begun_again, by_elapsed, jumps, place, settled
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer
@@ -72,7 +72,7 @@ def note_source(
         return
     if source.noise:
         notes.add("other_output", "lines of text that say nothing about time", code, [], (), source.noise)
-    _note_zone(code, placed, output, zone, source.marks)
+    _note_zone(code, placed, output, zone)
     if placed.without_year:
         message = "stamps without a year; --year says which it is"
         notes.add("assumed_year", message, code, list(placed.without_year), (), len(placed.without_year))
@@ -90,7 +90,7 @@ def note_source(
         notes.add("missing_records", message, code, list(placed.missing))
 
 
-def _note_zone(code: int, placed: Placed, output: Output, zone: FoundZone | None, marks: Sequence[Mark]) -> None:
+def _note_zone(code: int, placed: Placed, output: Output, zone: FoundZone | None) -> None:
     notes = output.notes
     if placed.naive and zone is not None:
         message = f"timestamps without a zone are of {zone}, as a collector's times beside them show, and are read so"
@@ -98,13 +98,6 @@ def _note_zone(code: int, placed: Placed, output: Output, zone: FoundZone | None
     elif placed.naive:
         message = f"timestamps without a zone, read as {output.clock.zone}; --timezone says which zone they are in"
         notes.add("naive_timestamps", message, code, list(placed.naive), (), len(placed.naive))
-        forward = set_forward(marks)
-        if forward is not None:
-            message = (
-                f"no step for an hour in the night of {forward[1]}, in which many zones set clocks forward: if stamps "
-                f"are of one, --timezone names it, and nothing stood still; they are read as {output.clock.zone}"
-            )
-            notes.add("clock_set_forward", message, code, [forward[0]])
 
 
 def _note_counter(code: int, meaning: Sequence[Mark], notes: DiagnosticCollector) -> None:
@@ -327,6 +320,9 @@ class Texts:
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, hints, output, zone, near.get(code, ()))
             note_source(names[code], code, source, placed, output, zone)
+            jump = jumps(source.marks)
+            if jump is not None:
+                output.notes.add("clock_jumps", jump[1], code, [jump[0]])
             meaning = meaning_of(source.marks) + (first_begin(source.marks) if placed.no_clock else [])
             if hints.mapping:
                 _note_assumed(code, meaning, hints, output.notes)

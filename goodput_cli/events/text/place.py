@@ -337,27 +337,66 @@ _SPRING = ((3, 4), (9, 10))
 _HOUR, _NIGHT = 3600 * NS_PER_SECOND, 4 * 3600 * NS_PER_SECOND
 _SUNDAY = 3
 """Of days since 1970, modulo 7."""
+_FEW_GAPS = 4
+_SLOWEST = 60 * NS_PER_SECOND
+"""Between records that stand farther apart, a jump of quarters of an hour is chance."""
 
 
-def set_forward(marks: Sequence[Mark]) -> tuple[int, str] | None:
-    """The line of a step behind a gap of an hour more than usual in a night in which clocks are set forward, in stamps
-    without a zone, and the day; None: there is none, or no usual gap. marks: placed already."""
-    steps = [mark for mark in marks if mark.said is not None and mark.said.what is What.STEP]
-    naive = [(mark, mark.stamp.ns) for mark in steps if mark.stamp is not None and mark.stamp.zone is Zone.NAIVE]
-    gaps = [(b[0].end - a[0].end, a[1], b) for a, b in pairwise(naive)]
+def jumps(marks: Sequence[Mark]) -> tuple[int, str] | None:
+    """The line of a step before which stamps jump as clocks do that are set or are of two zones, by quarters of an hour
+    to within a step; and what that is. None: there is none. marks: placed, in order of lines."""
+    steps = [mark for mark in marks if mark.said is not None and mark.said.what is What.STEP and mark.stamp is not None]
+    ends = np.array([mark.end for mark in steps], dtype=np.int64)
+    if not np.any(np.abs(np.diff(ends)) >= _QUARTER - _SLOWEST):
+        return None
+    pairs = [(a, b) for a, b in pairwise(steps) if _goes_on(a, b)]
+    gaps = [b.end - a.end for a, b in pairs]
     if len(gaps) < _FEW_GAPS:
         return None
-    usual = sorted(gap for gap, _, _ in gaps)[len(gaps) // 2]
-    for gap, begin, (mark, _) in gaps:
-        day = str(np.datetime64(begin // NS_PER_DAY, "D"))
-        night = begin // NS_PER_DAY % 7 == _SUNDAY and begin % NS_PER_DAY < _NIGHT
-        in_spring = any(low <= int(day[5:7]) <= high for low, high in _SPRING)
-        if night and in_spring and abs(gap - usual - _HOUR) <= max(usual // 2, 5 * NS_PER_SECOND):
-            return mark.line, day
+    usual = int(np.median(np.diff(np.unique(ends))))
+    room = max(usual, 2 * NS_PER_SECOND)
+    room = room if usual <= _SLOWEST else usual // 2
+    far = [at for at, gap in enumerate(gaps) if gap <= room - _QUARTER and _is_quarters(gap - usual, room)]
+    if far and usual <= _SLOWEST:
+        times = "once" if len(far) == 1 else f"{len(far)} times"
+        return pairs[far[0]][1].line, (
+            f"stamps jump back by {round((usual - gaps[far[0]]) / _QUARTER) / 4:g} h, {times}, and steps go on: a "
+            "clock was set, or lines are of two zones; then steps stand at wrong times, and restarts and long steps "
+            "may be none. Read the lines of one zone alone, or let stamps have an offset"
+        )
+    for (before, mark), gap in zip(pairs, gaps, strict=True):
+        if abs(gap - usual - _HOUR) <= room:
+            return mark.line, _forward(before)
     return None
 
 
-_FEW_GAPS = 4
+def _goes_on(before: Mark, mark: Mark) -> bool:
+    one, other = before.said, mark.said
+    return one is not None and other is not None and (other.step or 0) >= (one.step or 0)
+
+
+def _is_quarters(ns: int, room: int) -> bool:
+    """Whether an amount is quarters of an hour, but for a room."""
+    rest = ns % _QUARTER
+    return min(rest, _QUARTER - rest) <= room
+
+
+def _forward(before: Mark) -> str:
+    naive = before.stamp is not None and before.stamp.zone is Zone.NAIVE
+    ns = 0 if before.stamp is None else before.stamp.ns
+    day = str(np.datetime64(ns // NS_PER_DAY, "D"))
+    night = ns // NS_PER_DAY % 7 == _SUNDAY and ns % NS_PER_DAY < _NIGHT
+    if naive and night and any(low <= int(day[5:7]) <= high for low, high in _SPRING):
+        return (
+            f"no step for an hour in the night of {day}, in which many zones set clocks forward: if stamps are of one, "
+            "--timezone names it, and nothing stood still"
+        )
+    return (
+        "one step took an hour more than usual, to within a step, as it looks where a clock is set forward; if it was, "
+        "nothing stood still, and the window is an hour too long (--exclude takes it out)"
+    )
+
+
 _MULTIPLE = 5
 """A step that takes more than so many times the usual one holds something else."""
 _BEGINS = (What.START, What.CRASHED, What.TERMINATED)

@@ -74,6 +74,8 @@ class Lines:
     count: int
     penalty: float = 0.0
     """How much their words say that they are about something else."""
+    may_repeat: bool = False
+    """Whether several of them may be about one step, as lines of micro-batches are."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,8 @@ def _candidate(
     column = lines.columns[at]
     epochs = _epochs(lines, at, values, epochs_elsewhere)
     done = values if epochs is None else _within(lines, values, epochs, epochs_elsewhere)
-    rises = _rising([b for a, b in zip([None, *done], done, strict=False) if a != b])
+    told = [b for a, b in zip([None, *done], done, strict=False) if a != b] if lines.may_repeat else done
+    rises = _rising(told)
     likely = step_likeness(column.name) + (1.5 if column.of is not None else 0.0)
     likely += 1.0 if "global" in column.name else 3.0 if column.name.endswith("num updates") else 0.0
     constant = len(set(values)) < 2 and column.of is None

@@ -163,7 +163,9 @@ def _lines(shape: Shape) -> Lines:
     about = re.search(f"{words.EVAL}|{words.PREP}|{words.SAVE}|{words.RESUME}", said)
     of_both = about is not None and re.search(r"\btrain\b", said[: about.start()]) and re.match(words.EVAL, about[0])
     penalty = 2.0 if about is not None and not of_both else 0.0
-    return Lines([_column(shape, at) for at in range(len(shape.tokens))], shape.places, times, shape.count, penalty)
+    return Lines(
+        [_column(shape, at) for at in range(len(shape.tokens))], shape.places, times, shape.count, penalty, True
+    )
 
 
 def _column(shape: Shape, at: int) -> Column:

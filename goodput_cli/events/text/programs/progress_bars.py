@@ -175,14 +175,20 @@ class _Track:
     last: _Bar
     rows: list[int]
     """Of its states among the marks."""
+    until: int | None = None
+    """The first time that a line shows behind its last state, ns."""
 
     @property
     def end(self) -> int:
         return self.begin + self.last.elapsed * NS_PER_SECOND
 
-    def goes_on(self, bar: _Bar) -> bool:
-        """Whether a state may be of this bar."""
-        return bar.done >= self.last.done and bar.elapsed >= self.last.elapsed
+    def goes_on(self, bar: _Bar, now: int) -> bool:
+        """Whether a state may be of this bar, which counts all time since its last one. now: the last time that a line
+        shows before the state, ns."""
+        if bar.done < self.last.done or bar.elapsed < self.last.elapsed:
+            return False
+        since = (bar.elapsed - self.last.elapsed) * NS_PER_SECOND
+        return self.until is None or now - self.until <= since + _BURST
 
     def beside(self, other: _Track) -> bool:
         """Whether another process drew a bar at the same time: their states alternate, or their times overlap by over
@@ -218,21 +224,27 @@ def _tracks(marks: Sequence[Mark], rows: Sequence[int]) -> tuple[dict[tuple[str,
     """The bars of one stream by name and total, and when (ns) each mark of it was written at the earliest."""
     tracks: defaultdict[tuple[str, int], list[_Track]] = defaultdict(list)
     clock: dict[int, int] = {}
-    now = next((mark.stamp.ns for mark in map(marks.__getitem__, rows) if mark.stamp is not None), 0)
+    now = shown = next((mark.stamp.ns for mark in map(marks.__getitem__, rows) if mark.stamp is not None), 0)
+    drawn: list[_Track] = []  # since the last stamp
     for row in rows:
         mark, bar = marks[row], _bar(marks[row])
         if mark.stamp is not None:
-            now = max(now, mark.stamp.ns)
+            shown, now = max(shown, mark.stamp.ns), max(now, mark.stamp.ns)
+            for track in drawn:
+                track.until = shown
+            drawn = []
         if bar is not None:
             same = tracks[bar.name, bar.total]
-            going = [track for track in same[-_NODES:] if track.goes_on(bar)]
+            going = [track for track in same[-_NODES:] if track.goes_on(bar, shown)]
             if going:
                 track = max(going, key=lambda one: (one.last.elapsed, one.last.done))
-                track.last = bar
+                track.last, track.until = bar, None
                 track.rows.append(row)
                 now = max(now, track.end)
             else:
-                same.append(_Track(now - bar.elapsed * NS_PER_SECOND, bar, [row]))
+                track = _Track(now - bar.elapsed * NS_PER_SECOND, bar, [row])
+                same.append(track)
+            drawn.append(track)
         clock[row] = now
     return tracks, clock
 
