@@ -40,6 +40,7 @@ _PART = re.compile(r"\d+ ?/ ?\d+")
 """A step and how many there are."""
 _RANK_NAME = re.compile(r"\b(?:rank|process index|process id|worker|host|hostname|node|pid)$")
 _MOST_RANKS = 40
+_STARTS = "several starts with no step between them are one: a start that died at once is not told"
 _OF_A_PROCESS = re.compile(r"\b(?:pid|attempt|restart|session|boot|launch|start\w*|uuid|host\w*|node|version|commit)\b")
 _TEXT_NAMES = ("message", "msg", "event", "text", "log", "body", "content")
 _SIZES = ((1e18, "epoch_ns"), (1e15, "epoch_us"), (1e12, "epoch_ms"), (1e9, "epoch_s"))
@@ -91,25 +92,51 @@ def records_draft(rows: Sequence[Row]) -> Draft:
         draft.notes.append("no key holds a time: say which one does, and how it is written")
     elif time.format:
         draft.top.append(f'time = {{ format = "{time.format}" }}')
-    kind = _kind_key(rows, time)
-    groups = _groups(rows, kind, time)
-    named = [(at, one) for at, (_, _, lines) in enumerate(groups) for one in candidates(lines, ())]
-    if not named and (rank := _rank_key(rows)) is not None:
-        kind, groups = rank, sorted(_groups(rows, rank, time), key=lambda group: str(group[0]))
-        named = [(0, one) for one in candidates(groups[0][2], ())]
-        draft.assumed += (
-            [f"of {len(groups)} processes by `{rank}` the steps of {groups[0][0]} are read"] if named else []
-        )
-    if not named:
+    parted = _parted(rows, time)
+    if not parted.steps:
         of_text = _of_text(rows, time)
         if of_text is not None:
             of_text.top = [*draft.top, *of_text.top]
             return of_text
-        named = [(at, one) for at, (_, _, lines) in enumerate(groups) for one in epochs_as_steps(lines)]
-    if not named:
+        parted.steps += [(at, one) for at, (_, _, lines) in enumerate(parted.groups) for one in epochs_as_steps(lines)]
+    if not parted.steps:
         draft.refused.append("no key has a number that goes up from record to record: say what a step looks like")
         return draft
-    at, chosen = max(named, key=lambda pair: pair[1].score)
+    draft.assumed += parted.assumed
+    _add_rules(draft, rows, parted, time)
+    return draft
+
+
+@dataclass(frozen=True)
+class _Parted:
+    """Records, parted by what they are about. kind: the key that says it. steps: what may count steps, each with the
+    place of its group. assumed: what the parting rests on."""
+
+    kind: str | None
+    groups: Sequence[Group]
+    steps: list[tuple[int, Candidate]]
+    assumed: Sequence[str] = ()
+
+
+def _parted(rows: Sequence[Row], time: TimeKey | None) -> _Parted:
+    """By their kind or keys; where several processes write the same steps, by process, of which the first is read."""
+    kind = _kind_key(rows, time)
+    groups = _groups(rows, kind, time)
+    named = [(at, one) for at, (_, _, lines) in enumerate(groups) for one in candidates(lines, ())]
+    rank = None if named else _rank_key(rows)
+    if rank is not None:
+        own = sorted(_groups(rows, rank, time), key=lambda group: str(group[0]))
+        steps = [(0, one) for one in candidates(own[0][2], ())]
+        if steps:
+            assumed = f"of {len(own)} processes by `{rank}` the steps of {own[0][0]} are read"
+            return _Parted(rank, own, steps, (assumed,))
+    return _Parted(kind, groups, named)
+
+
+def _add_rules(draft: Draft, rows: Sequence[Row], parted: _Parted, time: TimeKey | None) -> None:
+    """The rule of the best candidate, those of what goes on beside it, and what speaks against them."""
+    kind, groups = parted.kind, parted.groups
+    at, chosen = max(parted.steps, key=lambda pair: pair[1].score)
     draft.top.append(f'steps = "{"index" if chosen.index else "done"}"')
     wheres = [_where(kind, value, group, rows) for value, group, _ in groups]
     draft.rules.append(_step_rule(groups[at], chosen, time, wheres[at]))
@@ -118,21 +145,16 @@ def records_draft(rows: Sequence[Row]) -> Draft:
     draft.expected = [
         (row.place, row.line, step) for row, step in zip(groups[at][1], expected_steps(chosen), strict=False)
     ]
-    draft.refused += contradictions(
-        chosen, [one for row in rows if time is not None and (one := time.read(row)) is not None]
-    )
-    draft.refused += _stages(chosen)
+    times = [] if time is None else [one for row in rows if (one := time.read(row)) is not None]
+    draft.refused += [*contradictions(chosen, times), *_stages(chosen)]
     found = [] if kind is None else _phases(groups, at, chosen, timed=time is not None)
     for phase in found:
         if phase.event == "start" and phase.once and groups[phase.at][2].count > 1 + len(chosen.falls):
-            draft.assumed.append(
-                "several starts with no step between them are one: a start that died at once is not told"
-            )
+            draft.assumed.append(_STARTS)
         draft.rules.append(_phase_rule(groups[phase.at], phase, chosen, time, wheres[phase.at]))
     if time is not None:
         read = {at, *(phase.at for phase in found)}
         draft.rules += _alive([group for number_, group in enumerate(groups) if number_ not in read], time)
-    return draft
 
 
 def _stages(chosen: Candidate) -> Iterator[str]:
