@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from goodput_cli.events.mappings.draft import words
@@ -98,7 +99,9 @@ def records_draft(rows: Sequence[Row]) -> Draft:
         if of_text is not None:
             of_text.top = [*draft.top, *of_text.top]
             return of_text
-        parted.steps += [(at, one) for at, (_, _, lines) in enumerate(parted.groups) for one in epochs_as_steps(lines)]
+        parted.steps.extend(
+            (at, one) for at, (_, _, lines) in enumerate(parted.groups) for one in epochs_as_steps(lines)
+        )
     if not parted.steps:
         draft.refused.append("no key has a number that goes up from record to record: say what a step looks like")
         return draft
@@ -123,14 +126,19 @@ def _parted(rows: Sequence[Row], time: TimeKey | None) -> _Parted:
     kind = _kind_key(rows, time)
     groups = _groups(rows, kind, time)
     named = [(at, one) for at, (_, _, lines) in enumerate(groups) for one in candidates(lines, ())]
-    rank = None if named else _rank_key(rows)
-    if rank is not None:
+    rank = _rank_key(rows)
+    if rank is not None and all(_repeats(one.done) for _, one in named):
         own = sorted(_groups(rows, rank, time), key=lambda group: str(group[0]))
         steps = [(0, one) for one in candidates(own[0][2], ())]
         if steps:
             assumed = f"of {len(own)} processes by `{rank}` the steps of {own[0][0]} are read"
             return _Parted(rank, own, steps, (assumed,))
     return _Parted(kind, groups, named)
+
+
+def _repeats(done: Sequence[int]) -> bool:
+    """Whether a step comes again at once, as where several processes write it."""
+    return 5 * sum(a == b for a, b in pairwise(done)) > len(done)
 
 
 def _add_rules(draft: Draft, rows: Sequence[Row], parted: _Parted, time: TimeKey | None) -> None:
