@@ -12,11 +12,12 @@ Standard library only, and nothing else of goodput-cli: it is also built as the 
 
 from __future__ import annotations
 
+from .names import __version__
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__version__ = "0.2.0"
 __all__ = ["Recorder", "__version__"]
 
 

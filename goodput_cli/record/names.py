@@ -1,5 +1,5 @@
 """What the job is called, and how that name looks in a path. Everything here is the caller's: none of it is trusted.
-Also which process of the job this is, found without importing any framework.
+Also what the recorder is called, and which process of the job this is, found without importing any framework.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+__version__ = "0.2.0"
+"""Of the recorder: what it sends to an API names it."""
 VARIABLE = "GOODPUT_RECORDER_"
 """Variables of the recorder begin with this: _TO, _DIR, _RANK, _EXTRA, _JOB_NAME."""
 FOLDER = "goodput-logs"

@@ -22,24 +22,36 @@ def modules() -> dict[str, Path]:
     return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): full for path, full in paths.items()}
 
 
-def imported(node: ast.AST, known: dict[str, Path]) -> Iterator[str]:
-    """The modules that are imported when this runs, be it in a function; what is for types alone never is."""
+def imported(node: ast.AST, known: dict[str, Path], package: str = PACKAGE) -> Iterator[str]:
+    """The modules that are imported when this runs, be it in a function; what is for types alone never is. package:
+    where it stands, for `from . import`."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             continue
-        if isinstance(child, ast.ImportFrom) and child.module:
-            names = {f"{child.module}.{alias.name}" for alias in child.names}
-            yield from (name if name in known else child.module for name in names)
+        if isinstance(child, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) + 1 - child.level] if child.level else []
+            module = ".".join([*above, *filter(None, [child.module])])
+            names = {f"{module}.{alias.name}" for alias in child.names}
+            yield from (name if name in known else module for name in names)
         elif isinstance(child, ast.Import):
             yield from (alias.name for alias in child.names)
-        yield from imported(child, known)
+        yield from imported(child, known, package)
 
 
 def imports() -> dict[str, set[str]]:
     """Each module with those of ours that it imports. What a package's __init__ offers lazily is no import of its
     own: `goodput_cli` and `goodput_cli.plugins` are fronts, which nothing inside depends on but for the version."""
     known = modules()
-    graph = {name: set(imported(ast.parse(path.read_text(encoding="utf-8")), known)) for name, path in known.items()}
+    graph = {
+        name: set(
+            imported(
+                ast.parse(path.read_text(encoding="utf-8")),
+                known,
+                name if path.name == "__init__.py" else name.rpartition(".")[0],
+            )
+        )
+        for name, path in known.items()
+    }
     fronts = {PACKAGE, f"{PACKAGE}.plugins"}
     return {name: {one for one in found if one in known and one != name} - fronts for name, found in graph.items()}
 
@@ -57,6 +69,9 @@ def test_a_circle_would_be_seen() -> None:
     hidden = "def f():\n    from goodput_cli.errors import UsageError\n"
     for_types = "if TYPE_CHECKING:\n    from goodput_cli.errors import UsageError\n"
     assert set(imported(ast.parse(hidden), modules())) == {"goodput_cli.errors"}
+    relative = "from ..errors import UsageError\nfrom . import names"
+    here = "goodput_cli.record"
+    assert set(imported(ast.parse(relative), modules(), here)) == {"goodput_cli.errors", "goodput_cli.record.names"}
     assert set(imported(ast.parse(for_types), modules())) == set()
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from .. import __version__
-from ..names import in_path
+from ..names import __version__, in_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
