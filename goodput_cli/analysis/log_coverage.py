@@ -55,7 +55,7 @@ def _ends(timeline: Timeline) -> Iterator[Diagnostic]:
             "silent_death",
             table,
             rows,
-            "attempts whose end no line says; the places are their last progress",
+            "attempts whose end no line records; the places are their last progress",
         )
     unknown = timeline.segments.category == Category.UNDETERMINED
     if np.any(unknown):

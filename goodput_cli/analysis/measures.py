@@ -273,7 +273,7 @@ _OF_DISRUPTIONS = (
     Measure(
         "mean_time_to_regain",
         "time",
-        "Mean time until lost progress was regained.",
+        "Mean time until wasted progress was regained.",
         number("mean_time_to_regain_seconds"),
         undisrupted,
         metric="goodput_mean_time_to_regain_seconds",

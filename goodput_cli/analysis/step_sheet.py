@@ -87,10 +87,10 @@ def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
 
 def _regime_text(regime: Regime) -> str:
     since = " ".join(clock(regime.start_ns))
-    until = "still going on" if regime.ongoing else f"until {' '.join(clock(regime.end_ns))}"
+    until = "on" if regime.ongoing else f"to {' '.join(clock(regime.end_ns))}"
     return (
         f"steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual "
-        f"{duration_of_seconds(regime.usual_seconds)}, since {since} UTC, {until}"
+        f"{duration_of_seconds(regime.usual_seconds)}, from {since} UTC {until}"
     )
 
 
@@ -107,7 +107,7 @@ def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
         *SLOW_REGIMES.people_columns(),
         Column("step time", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.seconds))),
         Column("x usual", "number", Audience.PEOPLE, each(lambda regime: round(regime.factor, 2))),
-        Column("lost", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.lost_seconds))),
+        Column("beyond usual", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.lost_seconds))),
         Column("evidence", "text", Audience.PEOPLE, each(lambda regime: _place(regime.where, one_source))),
     )
     rows = table_rows(columns, len(report.regimes), lambda: [report.regimes])

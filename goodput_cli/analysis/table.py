@@ -327,6 +327,7 @@ TITLES: Mapping[str, str] = {
     "attempts": "how many there were",
     "average": "goodput on average over what may happen",
     "better": "a bar of what was gained",
+    "beyond usual": "time beyond what usual steps take",
     "calculator": "what the resiliency calculator says",
     "category": "where the time went; short names where there is no room for full ones",
     "change": "what is now less what was",

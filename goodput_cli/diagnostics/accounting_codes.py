@@ -200,7 +200,7 @@ COVERAGE: dict[str, Code] = {
     "undetermined_time": Code(
         "warning",
         "A checkpoint log does not say when attempts died.",
-        "Lost progress and restart cannot be told apart: the time is disruption_undetermined.",
+        "Wasted progress and restart cannot be told apart: the time is disruption_undetermined.",
         "Log job_terminated or job_crashed, or step_finished more often.",
         of_formats={_PROGRAMS: _LAUNCHER},
     ),

@@ -32,7 +32,7 @@ READING: dict[str, Code] = {
         "warning",
         "A file of the store of `goodput fleet` is not as it was written, or cannot be read.",
         "None: what it held is read and accounted for again.",
-        "Look at the disk; the file is put away, and nothing else is to be done.",
+        "Look at the disk. The file was set aside; nothing else is needed.",
     ),
     "empty_logs": Code(
         "info",
@@ -278,7 +278,7 @@ TEXT: dict[str, Code] = {
     "runs_not_grouped": Code(
         "warning",
         "Runs of ML Diagnostics are named by numbers, another one after each restart.",
-        "Each counts as a job of its own: time between two lives is nobody's.",
+        "Each counts as a job of its own: time between two lives belongs to no job.",
         "Give --job-name: all runs of the source are that job then.",
     ),
     "host_silent": Code(

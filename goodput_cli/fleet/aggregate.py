@@ -32,6 +32,7 @@ from goodput_cli.fleet.allocations import (
 from goodput_cli.fleet.labels import Labels, RunLabels
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
 from goodput_cli.fleet.results import RunDisruption, RunResult
+from goodput_cli.fleet.rows import RunLine
 from goodput_cli.fleet.sums import (
     EXCLUDED,
     NOT_HELD,
@@ -130,7 +131,7 @@ class Noticed:
             yield Diagnostic.of(code, message, count, mild=severity != severity_of(code))
 
 
-def run_name(result: RunResult) -> str:
+def run_name(result: RunResult | RunLine) -> str:
     """`llm-7b`, and `llm-7b #2` for one of several runs."""
     return f"{result.job} #{result.run}" if result.runs > 1 and result.run else result.job
 

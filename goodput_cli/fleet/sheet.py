@@ -121,7 +121,8 @@ def headline(report: FleetReport) -> Iterator[str]:
         else ""
     )
     cost = f": {grouped(total.cost)}" if total.cost is not None and by_chips else ""
-    yield f"GOODPUT {_percent(total.goodput_percent)}{f'; {lost}{cost}' if lost else ' by chip time'}"
+    goodput = _percent(total.goodput_percent)
+    yield f"GOODPUT {goodput}; {lost}{cost}" if by_chips else f"GOODPUT by chip time: {goodput}"
     yield from where_lost(report)
     yield f"by job time, whatever the size: {_percent(total.time_goodput_percent)}; {_quartiles(total)}"
     yield f"MPG {mpg_text(report)}"
@@ -148,7 +149,7 @@ def where_lost(report: FleetReport, to_what: str = "") -> Iterator[str]:
         parts += _most(", ".join(table.dims), amounts, lost)
     sizes = [(_lost(report.size_sums[row.size], by_time=by_time), row.size) for row in report.sizes]
     parts += _most("size", sizes, lost)
-    yield f"lost most: {', '.join(parts)}{' by job time' if by_time else ''}"
+    yield f"most was lost {', '.join(parts)}{', by job time' if by_time else ''}"
 
 
 def _lost(sums: Sums, *, by_time: bool) -> int:

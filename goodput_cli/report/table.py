@@ -353,7 +353,7 @@ def _sheet(sheet: Sheet, width: int, page: Page) -> str:
             head.print(Text(line, style="dim"), no_wrap=True, crop=False)
         parts += ["\n", collected(head), *(f"{line.rstrip()}\n" for line in lines[heads:])]
     after = collecting_console(width, page)
-    notes = [*sheet.notes, *([f"no room for: {', '.join(left_out)}"] if left_out else [])]
+    notes = [*sheet.notes, *([f"not shown at this width: {', '.join(left_out)}"] if left_out else [])]
     for note in notes:
         put(after, Text(safe(note.lstrip(" ")), style="dim"), indent=len(note) - len(note.lstrip(" ")))
     below = [f"\n{_sheet(part, width, page)}" for part in sheet.sections]

@@ -260,7 +260,7 @@ def cell_texts(column: Column, values: Sequence[Cell]) -> list[str]:
 
 def instant_texts(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int) -> tuple[list[str], list[str] | None]:
     """The instants of a column as `2026-01-31 10:00:00` without what the lines above the table say already, the day or
-    the year; and without the year for want of room, where there is one only."""
+    the year; and without the year where there is one only, for narrow terminals."""
     above = " ".join((sheet.title, *sheet.summary))
     places = [position for position, column in shown_columns(sheet) if column.kind == "instant"]
     days = {clock(value)[0] for row in rows for position in places if isinstance(value := row[position], int)}

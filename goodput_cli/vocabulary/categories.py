@@ -154,7 +154,7 @@ class Category(IntEnum):
     WASTED = CategoryRow(
         name="wasted_progress_from_disruption",
         title="wasted progress",
-        brief="training that was lost",
+        brief="training that was taken back",
         meaning="training that is no part of the job's final progress",
         look=Look("#d55e00", "red", "X"),
         group="training",
@@ -230,9 +230,9 @@ class Category(IntEnum):
     UNDETERMINED = CategoryRow(
         name="disruption_undetermined",
         title="undetermined",
-        brief="lost progress or restart, nobody logged which",
+        brief="wasted progress or restart, nobody logged which",
         meaning=(
-            "checkpoint logs: an attempt died at a moment that nobody logged, so lost progress and restart cannot be "
+            "checkpoint logs: an attempt died at a moment that nobody logged, so wasted progress and restart cannot be "
             "told apart; the report gives the bounds"
         ),
         look=Look("#f0a878", "bright_red", "?"),

@@ -64,7 +64,7 @@ _ROWS = (
           "checkpoints", "restore the one before; write to a temporary name, then rename"),
     Cause("device_oom", "memory", "`CUDA out of memory`, `RESOURCE_EXHAUSTED: Out of memory`",
           "use a smaller batch or more recomputation; look at the named rank"),
-    Cause("host_oom", "memory", "a kill for want of memory by the kernel, a cgroup, Slurm, Kubernetes or Ray",
+    Cause("host_oom", "memory", "a kill as memory ran out, by the kernel, a cgroup, Slurm, Kubernetes or Ray",
           "use fewer loader workers or ask for more memory"),
     Cause("shared_memory", "memory", "a loader's worker `killed by signal: Bus error`; /dev/shm is full",
           "raise the limit of /dev/shm"),

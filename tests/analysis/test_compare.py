@@ -200,7 +200,7 @@ def test_the_chart_shows_the_largest_changes_first() -> None:
     chart = change_chart(compare([NIGHT_LOG, SECOND_LOG]).pairs[0])
     assert chart is not None
     assert [name for name, _ in chart.moved[:3]] == ["wasted progress", "recovery", "custom:EVAL_STEP"]
-    assert "worse: recovery by 4.05" in chart.words
+    assert "Points of goodput by category" in chart.words
     assert change_chart(compare([NIGHT_LOG, NIGHT_LOG]).pairs[0]) is None
 
 

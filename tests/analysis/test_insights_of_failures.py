@@ -118,7 +118,7 @@ def test_a_disruption_outside_of_the_window_is_said_to_be_there() -> None:
     before = insights(*log, window=(2400, 4800))["disruptions"]
     assert (before.seconds, before.text) == (600, "1 disruption before the window (silent)")
     after = insights(*log, window=(0, 1500))["disruptions"]
-    assert (after.seconds, after.text) == (300, "1 disruption after the window (silent): 5 min 00 s lost")
+    assert (after.seconds, after.text) == (300, "1 disruption after the window (silent): 5 min 00 s of training wasted")
     again = (start(6000), steps(50, 30, at=6000, every=60), end(7800))
     both = insights(*log[:-1], *again, window=(2400, 7800))["disruptions"]
     assert both.text == "2 disruptions (2 silent), 1 of them before the window"
@@ -240,7 +240,9 @@ def test_three_deaths_in_the_same_step_are_no_reason_to_save_more_often() -> Non
 def test_waiting_for_a_rank_that_was_gone_is_a_hang_and_the_cause_names_what_to_do() -> None:
     """A rank had no memory left, and the others waited 10 min for it until their watchdog ended them."""
     found = {one.code: one for one in goodput_cli.analyze(ROOT / "tests/causes/examples/01-oom-then-timeouts").insights}
-    assert found["hang"].text == "step 151 hung for 10 min 06 s; a usual one takes 4.00 s"
+    text = "step 151 hung for 10 min 06 s, until a timeout (disruption 1); a usual one takes 4.00 s"
+    assert (found["hang"].text, found["hang"].disruptions) == (text, (1,))
     assert found["hang"].advice.startswith("others waited until their timeout")
     assert found["disruptions"].text.startswith("1 disruption (device_oom on node-01): ")
+    assert found["disruptions"].text.endswith("of training wasted; the hang that it ended is counted apart")
     assert "smaller batch" in found["disruptions"].advice

@@ -103,7 +103,7 @@ def test_the_charts_zoom_together_and_answer(browser: Any, report: Path) -> None
         tab.page.mouse.move(box["x"] + 0.45 * box["width"], box["y"] + 200)
         told = tab.page.locator("#progress .tip").inner_text()
         assert re.search(r"2026-01-1\d \d\d:\d\d:\d\d UTC, .* after the start", told)
-        assert "lost training" in told
+        assert "wasted training" in told
         assert "wasted progress" in told
         assert zoomed(tab) == "the whole window"
         tab.page.locator("#progress").get_by_role("button", name="Zoom in").click()

@@ -29,9 +29,11 @@ def two_teams() -> tuple[str, ...]:
 def test_where_most_was_lost_is_said_first(two_teams: tuple[str, ...], capsys: Output) -> None:
     assert run(["fleet", *two_teams, "--by", "team", "--workers", "1", "-q"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "lost most: to other (28.0 h, 100.00 % of what was lost), in team red (20.0 h, 71.43 %), in size 9" in said
+    assert (
+        "most was lost to other (28.0 h, 100.00 % of what was lost), in team red (20.0 h, 71.43 %), in size 9" in said
+    )
     assert run(["fleet", "logs", "--workers", "1", "-q"]) == 0
-    assert "lost most: to other (10.0 h, 100.00 % of what was lost) by job time" in " ".join(
+    assert "most was lost to other (10.0 h, 100.00 % of what was lost), by job time" in " ".join(
         capsys.readouterr().out.split()
     )
 

@@ -71,7 +71,7 @@ def test_advice_opens_with_the_interval(tmp_path: Path) -> None:
     page = tmp_path / "advise.html"
     assert run(["advise", str(LOG), "-q", "-o", str(page)]) == 0
     card = page.read_text().partition('class="headline"')[2].partition("</section>")[0]
-    for words in ("every 50 steps", "68.00 % -&gt; 72.26 %: +4.26 points", "every 200 steps", "failures half as often"):
+    for words in ("every 50 steps", "68.00 % -&gt; 72.26 %, +4.26 points", "every 200 steps", "failures half as often"):
         assert words in card
 
 

@@ -13,8 +13,9 @@ import yaml
 import goodput_cli
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.cli.main import run
-from tests.support.fleets import put, text_of, training
+from tests.support.fleets import HOUR, of_job, put, text_of, training
 from tests.support.markdown_docs import ROOT, section
+from tests.support.story import end, start, steps, told
 
 Output = pytest.CaptureFixture[str]
 HOSTILE = '<img src=x onerror=alert(1)>"/../../../etc'
@@ -92,7 +93,27 @@ def test_the_headline_and_the_table_below_it_speak_of_the_same_kinds() -> None:
     site("-q", "--accelerators", "8")
     index = Path("site/index.html").read_text(encoding="utf-8")
     first = re.findall('data-head="what">([^<]*)<.*?data-head="accelerator h">([^<]*)<', index)[0]
-    assert f"lost most: to {first[0]} ({first[1]} h in " in index
+    assert f"most was lost to {first[0]} ({first[1]} h in " in index
+
+
+def test_tables_that_name_a_run_lead_to_its_page() -> None:
+    """The worst disruptions, and what changed from week to week."""
+    for number in range(10):
+        name, hours = f"run-{number}", 10 - number / 2
+        put(Path(f"logs/{name}.jsonl"), training(name, 12, hours, at=7 * 24 * HOUR * (number // 5)))
+    died = told(
+        start(0), steps(0, 61, at=0, every=60), start(2 * HOUR), steps(30, 91, at=2 * HOUR, every=60), end(4 * HOUR)
+    )
+    put(Path("logs/died.jsonl"), of_job(died, "died"))
+    site("-q")
+    index = Path("site/index.html").read_text(encoding="utf-8")
+    pages = dict(re.findall(r'<th scope="row"><a href="(runs/[^"]*)">([^<]*)', index))
+    assert len(pages) == 13
+    for title, names in (("Worst disruptions", {"died"}), ("What changed", {"run-0", "run-9"})):
+        part = index[index.index(f"<bdi>{title}") :]
+        linked = re.findall(r'<a href="([^"]*)"><bdi>([^<]*)</bdi></a>', part[: part.index("</section>")])
+        assert names <= {name for _, name in linked}
+        assert all(pages[href] == name for href, name in linked)
 
 
 def test_a_folder_that_is_no_site_is_left_alone(capsys: Output) -> None:

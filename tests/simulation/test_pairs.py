@@ -55,7 +55,7 @@ def test_three_percent_slower_steps_are_said_ten_times_of_ten(tmp_path: Path) ->
 def test_what_was_lost_is_named_where_it_makes_the_difference(tmp_path: Path) -> None:
     (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, crashes=3)]).pairs
     (line,) = work_lines(pair)
-    assert "recovery +1.2 s a step" in line
+    assert "recovery +1.20 s a step" in line
 
 
 def test_a_gate_on_work_passes_inside_noise_and_others_say_so(tmp_path: Path) -> None:

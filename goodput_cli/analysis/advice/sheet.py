@@ -49,10 +49,10 @@ def facts(advised: JobAdvice) -> Iterator[str]:
         f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)}), goodput "
         f"{percent(advice.recorded.goodput_percent)}"
     )
-    every = "" if record.mtbf_seconds is None else f": one in {duration_of_seconds(record.mtbf_seconds)}"
-    ended = f"{record.failures} of {plural(record.disruptions, 'disruption')} ended training, in"
-    ended = ended if record.disruptions else "no disruption ended training, in"
-    yield f"{ended} {duration_of_seconds(record.life_seconds)} of it{every}"
+    every = "" if record.mtbf_seconds is None else f", one every {duration_of_seconds(record.mtbf_seconds)} of it"
+    of = plural(record.disruptions, "disruption")
+    which = f"{record.failures} of {of}" if record.disruptions else "no disruption"
+    yield f"{which} ended training{every} ({duration_of_seconds(record.life_seconds)} in all)"
     today = "" if saves.every_steps is None else f"today one every {plural(saves.every_steps, 'step')}"
     if saves.every_seconds is not None:
         today += f" ({duration_of_seconds(saves.every_seconds)})"
@@ -78,8 +78,8 @@ def verdict_lines(advice: Advice) -> Iterator[str]:
     yield from _formulas(interval)
     if interval.luck_points is not None and interval.today_percent is not None and advice.saves.every_steps:
         yield (
-            f"luck: saves every {advice.saves.every_steps} steps give {percent(interval.today_percent)} on average; "
-            f"this one run had {percent(advice.recorded.goodput_percent)}"
+            f"this run had {percent(advice.recorded.goodput_percent)} by chance: saving every "
+            f"{advice.saves.every_steps} steps gives {percent(interval.today_percent)} on average"
         )
     yield from _one_run(advice)
     yield from _replayed(interval)
@@ -125,7 +125,7 @@ def _headline(advice: Advice) -> str:
     gain = ""
     if interval.gain_points is not None and interval.today_percent is not None and interval.goodput_percent is not None:
         gain = (
-            f" on average {percent(interval.today_percent)} -> {percent(interval.goodput_percent)}: "
+            f"on average {percent(interval.today_percent)} -> {percent(interval.goodput_percent)}, "
             f"{_gained(interval.gain_points)}"
         )
     match interval.verdict:
@@ -135,8 +135,10 @@ def _headline(advice: Advice) -> str:
             return f"KEEP SAVING EVERY {_every(today).upper()}"
         case "change":
             every = _every(interval.every_steps).upper()
-            return f"SAVE EVERY {every} ({duration_of_seconds(interval.every_seconds or 0)}){gain}"
-    best = "" if interval.every_steps is None else f": perhaps every {_every(interval.every_steps)},{gain}"
+            return f"SAVE EVERY {every} ({duration_of_seconds(interval.every_seconds or 0)}){gain and f': {gain}'}"
+    best = ""
+    if interval.every_steps is not None:
+        best = f": perhaps every {_every(interval.every_steps)}{gain and f', {gain}'}"
     return f"NO CLEAR ADVICE{best}"
 
 
@@ -158,7 +160,7 @@ def _sureness(interval: IntervalAdvice) -> Iterator[str]:
         parts.append(f"as good: {_steps(*interval.plateau_steps)}")
     if interval.ci95_steps is not None:
         low, high = interval.ci95_steps
-        parts.append(f"95 %: from {plural(low, 'step')}" if high is None else f"95 %: {_steps(low, high)}")
+        parts.append("95 % range: " + (f"from {plural(low, 'step')}" if high is None else _steps(low, high)))
     if interval.gain_ci95_points is not None and interval.verdict != "keep":
         parts.append(f"gain {interval.gain_ci95_points[0]:.2f} to {interval.gain_ci95_points[1]:.2f} points")
     if parts:
@@ -172,7 +174,7 @@ def _formulas(interval: IntervalAdvice) -> Iterator[str]:
     named = {"Young": interval.formulas.young_seconds, "Daly": interval.formulas.daly_seconds}
     shown = [f"{name} {duration_of_seconds(seconds)}" for name, seconds in named.items() if seconds is not None]
     if shown:
-        yield ", ".join(shown)
+        yield f"by formula: {', '.join(shown)}"
 
 
 def _one_run(advice: Advice) -> Iterator[str]:
@@ -195,11 +197,11 @@ def _replayed(interval: IntervalAdvice) -> Iterator[str]:
     if done is None or interval.every_steps is None or interval.verdict == "keep":
         return
     if done.saved_seconds is None:
-        yield f"its own failures again, saving every {_every(interval.every_steps)}: the job never ends"
+        yield f"with its own failures again, saving every {_every(interval.every_steps)}: the job never ends"
         return
     longer = "longer" if done.saved_seconds < 0 else "shorter"
     yield (
-        f"its own failures again, saving every {_every(interval.every_steps)}: {percent(done.goodput_percent)}, "
+        f"with its own failures again, saving every {_every(interval.every_steps)}: {percent(done.goodput_percent)}, "
         f"{duration_of_seconds(abs(done.saved_seconds))} {longer}"
     )
 
@@ -389,7 +391,6 @@ def _headlines(advised: JobAdvice) -> tuple[str, str]:
 
 
 def _answer(advised: JobAdvice) -> object:
-
     from goodput_cli.analysis.advice.answer import advice_answer  # msgspec: only for JSON
 
     return advice_answer(advised)
@@ -404,7 +405,7 @@ def _people(advice: Advice) -> Iterator[Column]:
     yield Column("what would buy most", "text", people, attribute("label"))
     yield Column("time gained", "duration", people, each(lambda lever: round(lever.seconds * 1e9)))
     yield Column("points", "points", people, attribute("points"))
-    if not any(lever.cost is not None for lever in advice.levers):  # no room for all in 80 columns
+    if not any(lever.cost is not None for lever in advice.levers):  # all do not fit in 80 columns
         yield Column("goodput", "percent", people, attribute("goodput_percent"))
     if any(lever.accelerator_hours is not None for lever in advice.levers):
         yield Column("accelerator h", "number", people, each(lambda lever: round(lever.accelerator_hours or 0, 2)))
@@ -463,7 +464,7 @@ def _curve(advice: Advice) -> Iterator[Sheet]:
         rows=tuple(zip(*(column.values(points) for column in columns if column.values is not None), strict=True)),
         notes=(
             f"bars begin at {base:.1f} %; replayed: this job's own failures again, which no other job will meet",
-            "a gain is known better than the 95 % ranges of its two ends say, since both see the same failures",
+            "the range of a gain is narrower than those of its two ends, since both have the same failures",
             "95 % ranges are of the average of many runs: one run alone varies more",
         ),
     )

@@ -170,7 +170,10 @@ def _losses_of_work(pair: Pair) -> str:
     large = sorted(
         (one for one in moved if one[0] * difference > _GOOD_PART * difference**2), key=lambda one: -abs(one[0])
     )
-    named = [f"{shorten(name, _LONGEST_NAME, '...')} {by:+.3g} s a step" for by, name in large[:2]]
+    named = [
+        f"{shorten(name, _LONGEST_NAME, '...')} {'+' if by > 0 else '-'}{duration_of_seconds(abs(by))} a step"
+        for by, name in large[:2]
+    ]
     return f"; {', '.join(named)}" if named else ""
 
 
@@ -226,15 +229,15 @@ def goodput_line(pair: Pair) -> str:
 
 def _card_facts(pair: Pair, sides: int | None) -> Iterator[tuple[str, str]]:
     if sides is not None:
-        yield f"of {sides} sides", "the one that changed worst"
+        yield f"of {sides} sides", "the one whose goodput changed worst"
     if pair.thresholds:
         verdicts = dict.fromkeys(threshold_verdict(one) for one in pair.thresholds)
         yield "thresholds", ", ".join(verdicts)
     yield "baseline", f"{side_name(pair.baseline)}, {duration(pair.baseline.summary.window.counted_ns)}"
     yield "compared", f"{side_name(pair.side)}, {duration(pair.side.summary.window.counted_ns)}"
     moved = sorted((one.points, contribution_name(one)) for one in pair.contributions if one.points)
-    for name, (by, category) in (("most worse", moved[0]), ("most better", moved[-1])) if moved else ():
-        if (by < 0) == (name == "most worse"):
+    for name, (by, category) in (("largest loss", moved[0]), ("largest gain", moved[-1])) if moved else ():
+        if (by < 0) == (name == "largest loss"):
             yield name, f"{shorten(category, _LONGEST_NAME, '...')} {points(float(by))}"
 
 

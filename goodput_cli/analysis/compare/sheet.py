@@ -57,7 +57,7 @@ def change_chart(pair: Pair) -> ChangeChart | None:
         return None
     largest = sorted(moved, key=lambda one: (-abs(one[1]), one[0]))[:_MOST]
     return ChangeChart(
-        words=f"What made the difference. {'; '.join(moved_lines(pair))}.",
+        words="Points of goodput by category, the largest change first. The tables below hold the numbers.",
         title=(f"From {side_name(pair.baseline)} to {side_name(pair.side)}", goodput_line(pair)),
         moved=tuple(largest),
     )

@@ -122,7 +122,7 @@ class Disruption:
         least=0,
         heading="downtime",
     )
-    undetermined_ns: int = column("duration", "part of downtime_seconds that may have been lost training", least=0)
+    undetermined_ns: int = column("duration", "part of downtime_seconds that may have been wasted training", least=0)
     queued_ns: int = column("duration", "time in the queue", least=0, heading="queued")
     restart_ns: int = column(
         "duration",

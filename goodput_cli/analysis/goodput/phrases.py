@@ -212,7 +212,7 @@ def beside_ledger(analysis: Analysis) -> Iterator[tuple[str, str]]:
     if amounts.get(Category.UNDETERMINED.id):
         least = amounts.get(Category.WASTED.id, 0)
         most = least + amounts[Category.UNDETERMINED.id]
-        yield Category.UNDETERMINED.id, f"progress lost is between {duration(least)} and {duration(most)}"
+        yield Category.UNDETERMINED.id, f"wasted progress is between {duration(least)} and {duration(most)}"
     if amounts.get(Category.RESTORE.id) and _restores_are_inferred(analysis):
         yield Category.RESTORE.id, "inferred, start-up included"
 

@@ -42,6 +42,7 @@ _OF_STEPS = frozenset({"python_error", "device_error", "not_finite", "native_cra
 """Causes that something in a step can have."""
 _QUICK_NS = 300 * 10**9
 """A job that is up again after so long on average restarts quickly."""
+_HANGS = "the hangs that {hung} of them ended are counted apart"
 _RESTARTS = "detect failures sooner, and restart automatically"
 _FIRST = "see what ended them: restarts are quick already"
 
@@ -67,6 +68,8 @@ class Failures(Struct, frozen=True):
     """Restores that left newer checkpoints aside."""
     failed: tuple[Older, ...]
     """Restores that had to leave saves aside which never completed."""
+    hung: Rows
+    """Attempts that ended by the timeout of a step that hung: the hang is an insight of its own."""
 
     @property
     def lost(self) -> I64:
@@ -264,7 +267,7 @@ def _dies_on_one_host(failures: Failures, repeat: HostRepeat[str], dead: Rows) -
     codes = sorted({timeline.causes.why[at].code for at in dead.tolist()})
     text = (
         f"{repeat.deaths} of {repeat.of} deaths were on {repeat.host}, one of {repeat.hosts} hosts "
-        f"({', '.join(codes)}; by chance p = {repeat.p:.2g}): {duration(down)} down, {duration(wasted)} lost"
+        f"({', '.join(codes)}; by chance p = {repeat.p:.2g}): {_down_and_wasted(down, wasted)}"
     )
     return Candidate(
         "repeat_host", down + wasted, text, int(timeline.sign_of_life[dead[0]]),
@@ -307,12 +310,17 @@ def _dies_in_one_step(failures: Failures, dead: Rows) -> Candidate:
     down, wasted = int(failures.down[dead].sum()), int(failures.wasted[dead].sum())
     codes = {timeline.causes.why[at].code for at in dead.tolist() if timeline.causes.why[at].known}
     named = f" ({', '.join(sorted(codes))})" if codes else ""
-    text = f"{len(dead)} attempts died in step {step}{named}: {duration(down)} down, {duration(wasted)} lost"
+    text = f"{len(dead)} attempts died in step {step}{named}: {_down_and_wasted(down, wasted)}"
     return Candidate(
         "same_step", down + wasted, text, int(timeline.sign_of_life[dead[0]]), int(timeline.attempts.up[dead[-1] + 1]),
         len(dead), _ending_rows(failures, dead[:_MOST_ROWS]), _about(failures, dead), command="timeline",
         options=("--around", f"disruption:{_number(analysis, int(dead[0]))}", "--events"),
     )  # fmt: skip
+
+
+def _down_and_wasted(down: int, wasted: int) -> str:
+    """`56.0 s down, 3 min 24 s of training wasted`."""
+    return ", ".join([f"{duration(down)} down"] * (down > 0) + [f"{duration(wasted)} of training wasted"])
 
 
 def _between(begin: int, end: int) -> str:
@@ -343,7 +351,7 @@ def _long_outage(failures: Failures, rest: Mask) -> int | None:
 
 
 def _outage(failures: Failures, ended: int, wasted: int) -> Candidate:
-    """wasted: lost training (ns) that the disruption took back, and that no other insight has."""
+    """wasted: training (ns) that the disruption took back, and that no other insight has."""
     timeline = failures.analysis.timeline
     begin, end = int(timeline.sign_of_life[ended]), int(timeline.attempts.up[ended + 1])
     disruption = _number(failures.analysis, ended)
@@ -368,7 +376,10 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     down, lost = int(failures.down[which].sum()), int(wasted[which].sum())
     text = _which(analysis, which, others=bool(np.any(failures.unplanned & ~rest)))
     if lost:
-        text += ": " + ", ".join([f"{duration(down)} down"] * (down > 0) + [f"{duration(lost)} lost"])
+        text += f": {_down_and_wasted(down, lost)}"
+    hung = int(np.isin(which, failures.hung).sum())
+    if hung:
+        text += "; the hang that it ended is counted apart" if len(which) == 1 else f"; {_HANGS.format(hung=hung)}"
     quick = down <= _QUICK_NS * len(which)
     advice = _RESTARTS if down > lost and not quick else _FIRST if down > lost else lost_training(analysis, policy)
     command: str | None = None if down > lost else "advise"

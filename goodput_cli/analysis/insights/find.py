@@ -9,7 +9,7 @@ import numpy as np
 
 from goodput_cli.analysis.disruptions.costs import costs_of
 from goodput_cli.analysis.insights.failures import Failures, find_failures
-from goodput_cli.analysis.insights.hangs import find_hangs, lost_in_hangs, that_matter
+from goodput_cli.analysis.insights.hangs import ended_by_timeout, find_hangs, lost_in_hangs, that_matter
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
 from goodput_cli.analysis.insights.patterns import find_periodic, find_slow_saves, interval_advised, periodic_insight
 from goodput_cli.analysis.insights.training import (
@@ -68,7 +68,7 @@ def _all(analysis: Analysis) -> Iterator[Candidate]:
     yield from find_failures(
         Failures(
             analysis, unplanned, costs.until_up(Category.RECOVERY), older, wasted, newer - older, costs.olders,
-            costs.failed,
+            costs.failed, np.unique(hangs.attempt[ended_by_timeout(hangs, timeline)]),
         ),
         0 if slow_saves is None else slow_saves.ns,
     )  # fmt: skip

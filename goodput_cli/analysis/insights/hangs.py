@@ -152,6 +152,15 @@ def ran_out_of_time(why: Why) -> bool:
     return any(one.waited_ns or _RAN_FOR.search(one.text) for one in seen)
 
 
+def ended_by_timeout(hangs: Hangs, timeline: Timeline) -> Mask:
+    """Which steps hung until their attempt ended because a wait ran out of time, and another one followed."""
+    if not timeline.table.observed.rows:
+        return np.zeros(len(hangs), dtype=bool)
+    ran_out = [ran_out_of_time(timeline.causes.why[attempt]) for attempt in hangs.attempt.tolist()]
+    last = (hangs.end >= timeline.sign_of_life[hangs.attempt]) & np.isin(hangs.attempt, timeline.disruptions)
+    return np.array(ran_out, dtype=bool) & last
+
+
 def _heard_until(timeline: Timeline) -> I64:
     """By attempt, when (ns) it was last known to be alive in its step: at its last heartbeat, and at its end where a
     watchdog says how long it had waited; 0 without."""

@@ -60,18 +60,18 @@ KINDS = (
     ),
     InsightKind(
         "older_checkpoint", "older checkpoint restored",
-        "A newer checkpoint was complete and an older one was restored: the lost training in between.",
+        "A newer checkpoint was complete and an older one was restored: the training in between, which was wasted.",
         "restore the newest complete checkpoint", "disruptions", 0.5, _STATED, ("saves.count",),
     ),
     InsightKind(
         "failed_saves", "saves that were never complete",
-        "Saves began and were not complete when their attempt died (where lines say when a save is complete): the lost "
-        "training that the newest of them would have kept.",
+        "Saves began and were not complete when their attempt died (where lines say when a save is complete): the "
+        "training that the newest of them would have kept, and that was wasted.",
         "see why these saves do not complete, before saving more often", "timeline", 0.5, _STATED, ("saves.count",),
     ),
     InsightKind(
         "failing_starts", "starts that die again and again",
-        "Three attempts or more died within a minute of their start, or before a first step: what they lost, and the "
+        "Three attempts or more died within a minute of their start, or before a first step: what they cost, and the "
         "time until the next start.",
         "see what the first of them died of before starting again", "disruptions", 0.5,
         "ours: three in a row are no accident, and a minute is less than any start-up takes",
@@ -116,8 +116,9 @@ KINDS = (
     InsightKind(
         "hang", "steps that hang",
         "Steps that took more than --stall-factor usual ones and a minute beyond one, without a line that says why: "
-        "what is beyond a usual step, be the step kept or lost; of the step in flight at a death too, where heartbeats "
-        "went on. Long steps of which a job has ever fewer the longer they are count only where they cost 3 %.",
+        "what is beyond a usual step, be the step kept or wasted; of the step in flight at a death too, where "
+        "heartbeats went on. Long steps of which a job has ever fewer the longer they are count only where they cost "
+        "3 %.",
         "see what the ranks did then, and set a watchdog", "timeline", 0.5, "accounting §5: --stall-factor",
         ("steps.count",),
     ),
@@ -157,7 +158,7 @@ KINDS = (
     ),
     InsightKind(
         "given_up", "training that was given up",
-        "Lost training that no disruption took back: a planned return to an older step, or a run started anew.",
+        "Wasted training that no disruption took back: a planned return to an older step, or a run started anew.",
         "if the runs belong apart, ask for one with --run last", "timeline", 1, _STATED,
     ),
     InsightKind(
@@ -200,8 +201,8 @@ KINDS = (
         ("elastic_slice_down", "elastic_scale_up", "elastic_reinitialization"),
     ),
     InsightKind(
-        "undetermined", "lost training or downtime, nobody can tell",
-        "Time before disruptions of which no line says when they began: lost training or restart.",
+        "undetermined", "wasted training or downtime, nobody can tell",
+        "Time before disruptions of which no line says when they began: wasted training or restart.",
         "log how each attempt ends, or each step", "check", 1, _STATED,
     ),
     InsightKind(

@@ -1,7 +1,7 @@
 """What the step times and the saves of a job show over its length: long steps at equal distances, drift, saves that
 become slow. Each needs enough of its data, and is not judged without it.
 
-How far apart saves are beside what Young's formula says, and what that says of lost training.
+How far apart saves are beside what Young's formula says, and what that says of wasted training.
 """
 
 from __future__ import annotations

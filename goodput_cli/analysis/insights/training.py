@@ -14,7 +14,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, distinct, of_kind
-from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ran_out_of_time
+from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, find_drift, hangs_now
 from goodput_cli.analysis.step_times import (
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 _MOST_ROWS = 5
+_MOST_ABOUT = 100
 _HALF = 0.5
 _TENTH = 0.1
 _WITHIN = WITHIN
@@ -72,7 +73,10 @@ def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
     if hangs.ns[worst] < HANG_NS:
         hung, advice = "took", _NOW_AND_THEN
     several = int(hangs.upto[worst] - hangs.number[worst])
-    text = f"step {step} {hung} {took}; a usual one takes {usual}"
+    by_timeout = ended_by_timeout(hangs, timeline)
+    number = int(np.searchsorted(timeline.disruptions, hangs.attempt[worst])) + 1
+    ended = f", until a timeout (disruption {number})" if by_timeout[worst] else ""
+    text = f"step {step} {hung} {took}{ended}; a usual one takes {usual}"
     if hung == "hung for" and advice is None and _may_be_a_restart(timeline, start, int(hangs.end[worst])):
         text, advice = f"no line for {took} in step {step}; a usual one takes {usual}", _HUNG_OR_STOPPED
     if several > 0 and advice not in (_NOW_AND_THEN, _HUNG_OR_STOPPED):
@@ -81,12 +85,15 @@ def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
         text = f"no line for a long time in {count} steps, in step {step} for {took}"
     elif count > 1 and advice != _NOW_AND_THEN:
         text = f"{count} steps hung, step {step} for {took}"
+        text += f"; timeouts ended {np.count_nonzero(by_timeout)} of them" if by_timeout.any() else ""
     elif count > 1:
         text = f"{count} steps took long now and then, step {step} {took}; a usual one takes {usual}"
     largest = np.argsort(-hangs.ns, kind="stable")[:_MOST_ROWS]
+    numbers = (np.searchsorted(timeline.disruptions, np.unique(hangs.attempt[by_timeout])) + 1).tolist()
     yield Candidate(
         "hang", int(hangs.ns.sum()), text, int(hangs.start[0]), int(hangs.end[-1]), count,
-        tuple(hangs.row[largest].tolist()), About(steps=tuple(hangs.step[largest].tolist())),
+        tuple(hangs.row[largest].tolist()),
+        About(tuple(numbers[:_MOST_ABOUT]), tuple(hangs.step[largest].tolist())),
         options=("--around", f"{STEP_PREFIX}{step}", "--events"),
         advice=advice,
     )  # fmt: skip
@@ -218,7 +225,7 @@ _WORDS = {
     "planned_stops": "planned stop{s}{each}",
     "queued": "wait{s} in the queue{each}",
     "elastic": "wait{s} for slices{each}",
-    "undetermined": "disruption{s} that no line dates: lost training or downtime",
+    "undetermined": "disruption{s} that no line dates: wasted training or downtime",
 }
 _OPTIONS: dict[str, tuple[str, ...]] = {"undetermined": (), "planned_stops": ("--exclude-stopped",)}
 _ONCE_AN_ATTEMPT = ("startups", "elastic")

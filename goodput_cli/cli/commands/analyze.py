@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @window_options
 @cost_options
 @threshold_options(read_threshold, parse_fail_under)
-@option("Out", "--full", is_flag=True, help="On a terminal all of it, not the first screen.")
+@option("Out", "--full", is_flag=True, help="On a terminal, the whole report and not the first screen.")
 def analyze(
     line: CommandLine,
     window: tuple[int, ...],

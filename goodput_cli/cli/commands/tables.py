@@ -152,7 +152,7 @@ def timeline(
       goodput disruptions logs/ --by attempt
 
     A disruption belongs to the window in which the attempt's last sign of life lies;
-    its amounts are always whole. Its cost is lost training, downtime and starting
+    its amounts are always whole. Its cost is wasted training, downtime and starting
     again, without the time in the queue. Every row cites the log lines that show it.""",
 )
 @shared_options()

@@ -43,7 +43,7 @@ WIDTH = 860
 _MOST_SHADES = 400
 _LANE, _STEPS = 17, 220
 """How high a lane is, and step against clock: at 1280 x 900 it ends where the first screen does."""
-_STATES = ("kept training", "lost training")
+_STATES = ("kept training", "wasted training")
 KEPT_COLOUR = Category.PRODUCTIVE.look.colour
 LOST_COLOUR = Category.WASTED.look.colour
 _LOG_SPREAD = 4.0

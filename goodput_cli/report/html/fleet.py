@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
@@ -49,7 +50,7 @@ from goodput_cli.report.html.drawing import (
     sum_of,
 )
 from goodput_cli.report.html.page import document
-from goodput_cli.report.html.sheet import HtmlTable, html_table
+from goodput_cli.report.html.sheet import HtmlTable, html_table, with_links
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.categories import title as category_title
 from goodput_cli.vocabulary.text import percent as percent_text
@@ -285,6 +286,8 @@ def _unlabelled(svg: str) -> str:
 
 
 _MOST_ROWS = 200
+RunKey = tuple[str, int] | str
+"""A run by its job and number, or by the name that tells it apart."""
 
 
 @dataclass(frozen=True)
@@ -309,9 +312,17 @@ def render(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's
     return fleet_page(sheet, "fleet.html")
 
 
-def fleet_page(sheet: FleetSheet, template: str, *, every_run: bool = False, lost_to: str = "", **more: Any) -> str:
+def fleet_page(
+    sheet: FleetSheet,
+    template: str,
+    *,
+    every_run: bool = False,
+    lost_to: str = "",
+    pages: Mapping[RunKey, str] = MappingProxyType({}),
+    **more: Any,
+) -> str:
     """The same by a template that shows more. every_run: it has a table of all runs, which needs no second one.
-    lost_to: as in `where_lost`."""
+    lost_to: as in `where_lost`. pages: of runs, which tables that name one lead to."""
     report = sheet.report
     assert report is not None
     total = report.total
@@ -324,7 +335,7 @@ def fleet_page(sheet: FleetSheet, template: str, *, every_run: bool = False, los
         goodput=_goodput(report),
         tiles=_tiles(report),
         lost=[*where_lost(report, lost_to), *hosts_that_repeat(report)],
-        parts=list(_parts(report, sheet, every_run=every_run)),
+        parts=list(_parts(report, sheet, pages, every_run=every_run)),
         method=[("time zone", report.window.timezone), *report.method.items()],
         findings=tuple(diagnostic_lines(report.diagnostics)) if total else (),
     )  # fmt: skip
@@ -361,7 +372,7 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
 
 
-def _parts(report: FleetReport, sheet: FleetSheet, *, every_run: bool) -> Iterator[_Part]:
+def _parts(report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool) -> Iterator[_Part]:
     """The sections in the order of the page."""
     sections = {part.title: part for part in sheet.sections}
     known = bool(report.sums.known_time)
@@ -371,8 +382,9 @@ def _parts(report: FleetReport, sheet: FleetSheet, *, every_run: bool) -> Iterat
     weeks = "Hours of each week by category, goodput as a line. Weeks marked ~ lie in the window in part."
     details = html_table(_categories_of_weeks(report))
     yield _Part("Weeks", _figures(("weeks", weeks_chart(report), weeks)), _table(sections[WEEKS]), details)
-    if CHANGES in sections:
-        yield _Part(CHANGES, (), _table(sections[CHANGES]))
+    if report.change is not None:
+        changed = [pages.get(row.name) if row.what == "run" else None for row in report.change.rows]
+        yield _Part(CHANGES, (), with_links(_table(sections[CHANGES]), "name", changed))
     yield _Part(CATEGORIES, (), _table(sections.get(CATEGORIES, sheet)))
     groups = [sheet, *(part for name, part in sections.items() if name.startswith("By "))] if report.groups else []
     for number, part in enumerate(groups):
@@ -387,7 +399,10 @@ def _parts(report: FleetReport, sheet: FleetSheet, *, every_run: bool) -> Iterat
     for name in (CAUSES, HOSTS, DISRUPTIONS, LEFT_OUT):
         if name in sections:
             figures = _figures(("causes", causes_chart(report), causes)) if name == CAUSES else ()
-            yield _Part(name, figures, _table(sections[name]))
+            table = _table(sections[name])
+            if name == DISRUPTIONS:
+                table = with_links(table, "job", [pages.get((row.job, row.run)) for row in report.disruptions])
+            yield _Part(name, figures, table)
     scatter = f"Goodput of each run against its hours: at most {_MOST_RUNS} runs, those that lost most."
     runs = None if every_run else html_table(hide_unknown(runs_sheet(report, _MOST_ROWS), known=known))
     yield _Part("Runs", _figures(("runs", runs_chart(report), scatter)), runs)

@@ -9,7 +9,7 @@ between two runs: which side a bar is on and its sign say what its colour says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -73,11 +73,11 @@ def _x(chart: IntervalChart) -> Spec:
     """Steps between two saves on a logarithmic axis, below them the training that this is."""
     least, most = chart.points[0].every_steps, chart.points[-1].every_steps
     seconds = f"datum.value*{chart.pace_seconds!r}"
-    time = f"({seconds}<90?format({seconds},'.3~r')+' s':{seconds}<5400?format({seconds}/60,'.3~r')+' min':"
-    time += f"format({seconds}/3600,'.3~r')+' h')"
+    time = f"({seconds}<90?format({seconds},'.2~r')+' s':{seconds}<5400?format({seconds}/60,'.2~r')+' min':"
+    time += f"format({seconds}/3600,'.2~r')+' h')"
     axis = {
         "title": "steps between two saves, and training time", "values": round_numbers(least, most),
-        "labelExpr": f"[format(datum.value,',d'),{time}]", "grid": False, "labelOverlap": True,
+        "labelExpr": f"[format(datum.value,',d'),{time}]", "grid": False, "labelOverlap": True, "labelSeparation": 6,
     }  # fmt: skip
     return field("n", axis=axis, scale={"type": "log", "domain": [least, max(most, least + 1)], "nice": False})
 
@@ -132,11 +132,11 @@ def _formulas(chart: IntervalChart) -> Spec | None:
 
 
 def _luck(chart: IntervalChart) -> Spec | None:
-    """From today on average to what this job had: luck."""
+    """From today on average to what this job had by chance."""
     if chart.today is None or chart.recorded is None:
         return None
     n, low, high = *chart.today, chart.recorded[1]
-    values = [{"n": n, "p": low, "to": high, "mid": (low + high) / 2, "text": "luck"}]
+    values = [{"n": n, "p": low, "to": high, "mid": (low + high) / 2, "text": "chance"}]
     word = {"align": "left", "dx": 6, "fontSize": 12, "color": INK, "clip": True}
     return layered(
         marks(values, "rule", {"color": LOST_COLOUR, "clip": True}, x=_x(chart), y=_y(chart), y2="to"),
@@ -226,12 +226,14 @@ _TONES = {"worse": "bad", "better": "good"}
 @dataclass(frozen=True)
 class HtmlCell:
     """text: in words. share: 0 to 1 for a bar, else None. left: whether it is aligned at its left. tone: `good` or
-    `bad` where it says that something got better or worse; words and signs say so too."""
+    `bad` where it says that something got better or worse; words and signs say so too. href: the page that it leads
+    to, empty without one."""
 
     text: str
     share: float | None
     left: bool
     tone: str = ""
+    href: str = ""
 
     @property
     def look(self) -> str:
@@ -296,6 +298,16 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
 def with_ids(table: HtmlTable, prefix: str) -> HtmlTable:
     """The table with an id for each row: the prefix, and the number in its first column, or the first of a range."""
     return replace(table, ids=tuple(_ids(table.rows, prefix)))
+
+
+def with_links(table: HtmlTable, head: str, pages: Iterable[str | None]) -> HtmlTable:
+    """The table with links in the column of this head. pages: where that of each row leads; None for nowhere."""
+    place = [one.text for one in table.heads].index(head)
+    rows = [
+        (*row[:place], replace(row[place], href=page or ""), *row[place + 1 :])
+        for row, page in zip(table.rows, pages, strict=False)
+    ]
+    return replace(table, rows=tuple(rows))
 
 
 def _ids(rows: Sequence[Sequence[HtmlCell]], prefix: str) -> Iterator[str | None]:

@@ -20,12 +20,13 @@ import msgspec
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.fleet.aggregate import run_name
 from goodput_cli.fleet.rows import RunLine
 from goodput_cli.fleet.sheet import FleetSheet, runs_by_loss
 from goodput_cli.fleet.sums import hours
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render as render_run
-from goodput_cli.report.html.fleet import fleet_page
+from goodput_cli.report.html.fleet import RunKey, fleet_page
 from goodput_cli.report.html.page import resource
 from goodput_cli.vocabulary.text import duration, iso, percent, plural, safe
 from goodput_cli.whole_file import write_whole
@@ -163,6 +164,7 @@ def write_site(
         scripts=(resource("site.js"),),
         more_style=resource("site.css") + _columns_style([COLUMNS[place] for place in kept]),
         every_run=True,
+        pages=dict(_pages((row, name) for row, name, _ in costs)),
         lost_to=f"to {dearest[0].title} ({dearest[0].amount} h in {plural(dearest[0].runs, 'run')})" if dearest else "",
         costs=dearest,
         costs_of="job" if by_time else "accelerator",
@@ -175,6 +177,15 @@ def write_site(
     for name in gone:
         (folder / name).unlink(missing_ok=True)
     return Written(len(now), drawn, len(gone), tuple(failed))
+
+
+def _pages(drawn: Iterable[tuple[RunLine, str]]) -> Iterator[tuple[RunKey, str]]:
+    """Where tables that name a run lead; no name or number that several runs have."""
+    keys: dict[RunKey, list[str]] = {}
+    for row, page in drawn:
+        for key in ((row.job, row.run), run_name(row)):
+            keys.setdefault(key, []).append(page)
+    return ((key, pages[0]) for key, pages in keys.items() if len(pages) == 1)
 
 
 def _columns_style(columns: Sequence[RunColumn]) -> str:
