@@ -25,6 +25,8 @@ _RUN_FOLDER = re.compile(
 _RUN_OF_STORE = re.compile(r"(?:.*/)?(?P<id>[0-9a-f]{32})/(?P<inside>meta\.yaml|metrics/.+)", re.DOTALL)
 """A run of MLflow in files."""
 _RUN_FILE = re.compile(r"(?:.*/)?run-(?P<id>[^/]+)\.wandb", re.DOTALL)
+_SCALARS = re.compile(r"(?P<run>(?:.*/)?(?P<stamp>\d{8}_\d{6}))/vis_data/(?P<file>[^/]+\.json)", re.DOTALL)
+"""What mmengine keeps beside the log of a process, without a time of day."""
 _SIDE_LOGS = {"logs/debug-internal.log": True, "logs/debug.log": False}
 _OUTPUT = "files/output.log"
 """What a process of Weights & Biases printed."""
@@ -117,8 +119,11 @@ def is_of_tracker(name: str, *, in_bucket: bool = False) -> bool:
 
 def sorted_out(names: Iterable[str]) -> SortedOut:
     """Logs, and what trackers wrote, with what a run that they hold printed. What else lies in the folder of a run (its
-    summary, packages) is neither: it is no log of its own."""
+    summary, packages) is neither: it is no log of its own; nor are mmengine's scalars, where the text log of the same
+    process lies beside them."""
     names = list(names)
+    every = {name.replace("\\", "/") for name in names}
+    names = [name for name in names if not _is_said_better(name.replace("\\", "/"), every)]
     runs = {found for name in names if (found := _folder_of_run(name))}
     told = {wandb_folder(name).path for name in names if name.endswith(RUN_FILE_ENDING) or side_log(name) is not None}
     logs: list[str] = []
@@ -132,6 +137,16 @@ def sorted_out(names: Iterable[str]) -> SortedOut:
         elif above is None and not _is_link_to_side_log(plain):
             logs.append(name)
     return SortedOut(tuple(logs), tuple(tracked))
+
+
+def _is_said_better(name: str, names: set[str]) -> bool:
+    """Whether a file holds scalars of mmengine that another one tells with times, or that another one is a copy of."""
+    found = _SCALARS.fullmatch(name)
+    if found is None:
+        return False
+    run, stamp = found["run"], found["stamp"]
+    copy = found["file"] == f"{stamp}.json" and f"{run}/vis_data/scalars.json" in names
+    return copy or f"{run}/{stamp}.log" in names
 
 
 def _folder_of_run(name: str) -> str:

@@ -48,7 +48,7 @@ PROGRAMS = (
     Program("Ray Train, Ray Tune", ("ray",), "goodput result.json", "saves; downtime before a restore"),
     Program("LLaMA-Factory", ("llama-factory",), "goodput trainer_log.jsonl", "the time of day; downtime"),
     Program("Ultralytics (YOLO)", ("ultralytics",), "goodput results.csv", "the time of day; downtime"),
-    Program("mmengine (MMDetection)", ("mmengine-text",), "goodput 20260301_100000.log", ""),
+    Program("mmengine (MMDetection)", ("mmengine-text",), "goodput work_dirs/NAME/", ""),
     Program("  its scalars alone", ("mmengine",), "goodput vis_data/scalars.json", "the time of day; starts"),
     Program("Detectron2", ("detectron2-text",), "goodput log.txt", ""),
     Program("  its metrics alone", ("detectron2",), "goodput metrics.json", "the time of day; starts"),

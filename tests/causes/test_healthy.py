@@ -18,6 +18,7 @@ DIED = {
     "tests/real/wandb-0.31/wandb/offline-run-20261123_011653-abc12345/run-abc12345.wandb": {"python_error"},
     "tests/real/wandb-why/wandb/offline-run-20261123_181734-why/run-why.wandb": {"host_oom"},
     "tests/real/wandb-why/wandb/offline-run-20261123_181734-why/files/output.log": {"host_oom"},
+    "tests/real/transformers-bars/out_raise.txt": {"not_finite"},
     "tests/real/slurm/llm-20b/sacct.txt": {"cancelled", "preempted", "time_limit"},
     "tests/real/slurm/llm-20b/slurm-32.out": {"device_error"},
     "tests/real/slurm/llm-20b/slurm-37.out": {"preempted"},

@@ -206,6 +206,7 @@ class _Assigned:
         by_line = self.files.lives(one.source, one.line, count)
         if one.lo is None and one.hi is None:
             named = [int(one.own_life)] if one.own_life.isdigit() and int(one.own_life) < count else []
+            by_line = self._of_own_file(one.source, by_line)
             known = len(by_line) == 1 and (count == 1 or by_line != range(count))
             return [at for at in by_line if _behind_by_line(one, self.lives[at])] if known else named
         lo = one.lo if one.lo is not None else -_LATEST
@@ -214,6 +215,12 @@ class _Assigned:
         last = bisect_right(self._begins, hi)
         near = range(max(first, by_line.start), min(last, by_line.stop))
         return [at for at in near if _is_at_the_end(one, self.lives[at])]
+
+    def _of_own_file(self, source: str, lives: range) -> range:
+        """Of the lives of a line without a time behind all events of its file the first, if that is where its steps
+        stand, and the steps of the others stand in other files: each has a file of its own."""
+        own = [at for at in lives if self.lives[at].progress_source == source]
+        return lives[:1] if own and own == [lives[0]] else lives
 
     def _of_hosts(
         self,

@@ -22,6 +22,8 @@ from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _TAIL = re.compile(r"(?:[-_.]?(?:slurm|rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
 _OF_RANK = re.compile(r"(?<![a-z])(?:rank|node|proc|worker|host|gpu|local)", re.IGNORECASE)
+_RUN_OF_MMENGINE = re.compile(r"(?P<above>(?:.*/)?)(?P<stamp>\d{8}_\d{6})/(?P<log>\d{8}_\d{6})\.log", re.DOTALL)
+"""Each process has a folder, named as its log is."""
 _OVERLAP = 60 * NS_PER_SECOND
 _ENDINGS = (".gz", ".zst")
 _FEW = 3
@@ -143,7 +145,11 @@ def beside(name: str) -> str:
     if is_event_file(name):
         return folder_of(name)
     home = home_of(name)
-    return name.rpartition("/")[0] if home is None else home
+    if home is not None:
+        return home
+    run = _RUN_OF_MMENGINE.fullmatch(name.replace("\\", "/"))
+    own = run is not None and run["stamp"] == run["log"]
+    return run["above"].rstrip("/") if run is not None and own else name.rpartition("/")[0]
 
 
 def _names_of(groups: Sequence[Sequence[TextFile]], folder: str) -> list[tuple[str, bool]]:

@@ -354,6 +354,7 @@ class _Clock:
             if stamp is not None and stamp.zone is not Zone.YEARLESS
         ]  # fmt: skip
         self._lines = dated or sorted(own)
+        self._dated = dated
         self._near = near[0] if near else None
         self.modified = source.modified_ns if source.modified_ns is not None else now_ns
 
@@ -362,6 +363,12 @@ class _Clock:
         if stamp.zone is Zone.YEARLESS:
             stamp = self._with_year(stamp, line)
         return stamp.ns if stamp.zone is Zone.EXACT else self._local(stamp.ns)
+
+    def around(self, line: int) -> tuple[int | None, int | None]:
+        """When the lines before and behind a line were written, by formats with stamps of their own; None: none was."""
+        at = bisect_left(self._dated, (line, 0))
+        before = self._dated[at - 1][1] if at else None
+        return before, self._dated[at][1] if at < len(self._dated) else None
 
     def _with_year(self, stamp: Stamp, line: int) -> Stamp:
         if self._year is not None:
@@ -416,7 +423,7 @@ def _bounds(one: Sighting, clock: _Clock) -> tuple[int | None, int | None, bool]
         if not (one.row == "agent block" and disagrees):
             return own, own + (NS_PER_SECOND if one.stamp.whole else 0), True
     if before is None and behind is None:
-        return None, None, False
+        before, behind = clock.around(one.line)
     return before, behind, False
 
 

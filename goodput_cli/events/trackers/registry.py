@@ -11,12 +11,13 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.formats.base import Output
+from goodput_cli.events.formats.base import RAY, Output
 from goodput_cli.events.schema import Kind
-from goodput_cli.events.text.marks import Mark, What
+from goodput_cli.events.text.marks import ENDS, Mark, What
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.trackers import mlflow, tables, wandb
 from goodput_cli.events.trackers.runs import Run, with_marks
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
 def runs_of(
@@ -44,7 +45,7 @@ def same_runs(runs: Sequence[Run], others: Mapping[str, Sequence[Mark]], notes: 
             if job not in renamed and _are_same(own, _steps(marks)):
                 renamed[job] = run.job
                 _note_same(run, job, notes)
-                _give_up_steps(run)
+                _give_up_steps(run, _steps(marks))
                 break
     for place, run in enumerate(runs):
         for other in runs[:place]:
@@ -52,7 +53,7 @@ def same_runs(runs: Sequence[Run], others: Mapping[str, Sequence[Mark]], notes: 
             if same and _are_same(_steps(mark for _, mark in other.marks), _steps(mark for _, mark in run.marks)):
                 _note_same(other, run.job, notes)
                 run.job = other.job
-                _give_up_steps(run)
+                _give_up_steps(run, _steps(mark for _, mark in other.marks))
                 break
     return renamed
 
@@ -154,7 +155,13 @@ def _distance(steps: Mapping[int, int]) -> int:
     return lengths[len(lengths) // 2]
 
 
-def _give_up_steps(run: Run) -> None:
+def _give_up_steps(run: Run, steps: Mapping[int, int]) -> None:
+    """Leave starts, ends and signs of life of a run whose steps (their times, ns) another log has. An end of Ray, which
+    has whole seconds, is not before what was done in its second."""
+    for mark in (mark for _, mark in run.marks if run.tool == RAY and said(mark).what in ENDS):
+        second = mark.time - mark.time % NS_PER_SECOND
+        within = [time for time in steps.values() if second <= time < second + NS_PER_SECOND]
+        mark.time = mark.end = max(within, default=mark.time)
     run.marks = [
         (code, replace(mark, said=replace(said(mark), what=What.ALIVE, step=None, step_time=None)))
         if said(mark).what not in _KEPT

@@ -158,16 +158,28 @@ def _of_trial(job: str, rows: Sequence[tuple[int, TrialRow]]) -> Run:
     """A trial: an attempt a restore, a step an iteration that is as long as its row says."""
     ordered = sorted(rows, key=lambda pair: (pair[1].time, pair[1].line))
     lives: list[Life] = []
-    for code, row in ordered:
-        end = Place(row.time, code, row.line)
+    for (code, row), ended in zip(ordered, _ends([row for _, row in ordered]), strict=True):
+        end = Place(ended, code, row.line)
         if not lives or (row.restored and lives[-1].rows):
             lives.append(Life(host=row.host))
         life = lives[-1]
         if not life.rows and row.took is not None:
-            life.begin = Place(max(row.time - row.took, lives[-2].last if len(lives) > 1 else 0), code, row.line)
+            life.begin = Place(max(ended - row.took, lives[-2].last if len(lives) > 1 else 0), code, row.line)
         life.rows.append(Row(end, {_ITERATION: row.iteration}, True, row.took))
         if row.done:
             life.end, life.ended = end, What.FINISHED
     for life in lives[:-1]:
         life.end = life.ended = None
     return Run(RAY, job, lives=lives)
+
+
+def _ends(rows: Sequence[TrialRow]) -> list[int]:
+    """When iterations ended (ns): in the whole second that each row says, and no sooner than its own time allows behind
+    the one before in the same process."""
+    ends: list[int] = []
+    for row in rows:
+        before = ends[-1] if ends else 0
+        soonest = before if row.restored or row.took is None else before + row.took
+        latest = row.time + (NS_PER_SECOND - 1 if row.time % NS_PER_SECOND == 0 else 0)
+        ends.append(max(min(max(row.time, soonest), latest), before))
+    return ends

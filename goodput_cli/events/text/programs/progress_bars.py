@@ -128,6 +128,9 @@ def thinned(placed: Sequence[tuple[int, Mark]]) -> list[tuple[int, Mark]]:
         if kept is None or bar.elapsed < kept.last.elapsed or bar.done < kept.last.done:
             seen[mark.stream, bar.name, bar.total] = _Kept(bar, bar)
             continue
+        if bar.done == kept.last.done and mark.stamp is None:  # drawn again, as when it is closed behind a traceback
+            left_out.add(place)
+            continue
         if kept.place >= 0:
             left_out.add(kept.place)
         stays = kept.begun < _FIRST or bar.elapsed >= kept.stays.elapsed + _EVERY
@@ -306,14 +309,17 @@ def _clocks_of(marks: Sequence[Mark]) -> Iterator[Mark]:
 
 
 def _resumed(marks: Sequence[Mark], at: int) -> Iterator[Mark]:
-    """Where a process began whose bar began at 0: it jumps to the first step behind a checkpoint, and goes on in
-    smaller steps from there."""
+    """Where a process began whose bar began at 0: it jumps to a step behind a checkpoint, and goes on in smaller steps
+    from there. It made no more of them before than then, and no more than its time allows."""
     start, first = (marks[at - 1] if at else None), marks[at]
     if start is None or not _is(start, What.START) or not _is(first, What.STEP) or first.said is None:
         return
     later = next((one for one in marks[at + 1 :] if one.stream == first.stream and _is(one, What.STEP)), None)
     step = first.said.step or 0
-    ahead = later.said.step - step if later is not None and later.said is not None and later.said.step else step
+    ahead = step
+    if later is not None and later.said is not None and later.said.step:
+        ahead = later.said.step - step
+        ahead = min(ahead, max(1, (first.said.took or 0) * ahead // max(later.said.took or 0, 1)))
     yield replace(first, said=Said(NAME, What.RESUME, step - ahead if step > 1.5 * ahead else 0, counted=False))
 
 

@@ -1,0 +1,69 @@
+"""What real libraries wrote of trainings that were killed, failed and went on, beside what their programs did by their
+own clocks (tests/real/README.md)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import goodput_cli
+from goodput_cli import Analysis
+
+REAL = Path(__file__).parents[1] / "real"
+
+
+def losses(analysis: Analysis) -> list[tuple[str | None, int | None, str | None]]:
+    return [(one.cause, one.steps_lost, one.steps_lost_is) for one in analysis.disruptions]
+
+
+class TestTransformers:
+    """60 steps of 1 s, saved each 15: killed behind 22, an exception behind 38, a clean end. Progress bars only."""
+
+    WRITTEN = (("out_kill.txt", 915.26), ("out_raise.txt", 949.34), ("out_clean.txt", 988.85))
+
+    @pytest.fixture
+    def analysis(self, tmp_path: Path) -> Analysis:
+        for name, at in self.WRITTEN:
+            shutil.copy(REAL / "transformers-bars" / name, tmp_path / name)
+            os.utime(tmp_path / name, ns=(int(at * 1e9) + 1_795_459_000 * 10**9,) * 2)
+        return goodput_cli.analyze([str(tmp_path / name) for name, _ in self.WRITTEN])
+
+    def test_bars_that_jump_to_a_checkpoint_resume_there(self, analysis: Analysis) -> None:
+        assert (analysis.job.attempts, analysis.job.kept_range, analysis.job.ending) == (3, (1, 60), "clean")
+        assert losses(analysis) == [("unknown", 6, "at_least"), ("not_finite", 7, "at_least")]  # in truth 7 and 8
+        assert analysis.goodput.ns / 1e9 == pytest.approx(60.2, abs=1)
+
+    def test_the_bar_that_is_closed_behind_a_traceback_shows_no_progress(self, analysis: Analysis) -> None:
+        _, failed = analysis.disruptions
+        assert failed.cause_text == "ValueError: loss is nan"
+        assert failed.last_sign_of_life_ns / 1e9 == pytest.approx(1_795_459_949.34, abs=1)
+
+
+class TestMmengine:
+    """80 iterations of 0.08 s, saved each 20: killed behind 27, failed behind 53, a clean end."""
+
+    def test_the_folder_of_its_work_is_one_job_of_a_process_a_folder(self) -> None:
+        analysis = goodput_cli.analyze(str(REAL / "mmengine-0.10" / "work"))
+        assert (analysis.job.name, analysis.job.attempts, analysis.job.kept_range) == ("work", 3, (1, 80))
+        assert losses(analysis) == [("unknown", 5, "at_least"), ("unknown", 10, "at_least")]  # in truth 7 and 13
+
+    def test_scalars_count_where_no_text_log_tells_more(self, tmp_path: Path) -> None:
+        shutil.copytree(REAL / "mmengine-0.10" / "work", tmp_path / "work")
+        for log in tmp_path.rglob("*.log"):
+            log.unlink()
+        only = tmp_path / "work" / "20261123_184917"
+        analysis = goodput_cli.analyze(str(only))
+        assert [log.name for log in analysis.job.log_formats] == ["mmengine"]
+
+
+class TestRay:
+    """12 iterations of half a second, saved each two; an exception in the 6th. Its times are whole seconds."""
+
+    def test_iterations_last_as_long_as_their_rows_say(self) -> None:
+        analysis = goodput_cli.analyze(str(REAL / "ray-2.60" / "result.json"))
+        assert (analysis.job.attempts, analysis.job.kept_range, analysis.job.ending) == (2, (1, 12), "clean")
+        assert analysis.goodput.ns / 1e9 == pytest.approx(6.02, abs=0.01)
+        assert losses(analysis) == [("unknown", 1, "at_least")]
