@@ -77,17 +77,18 @@ def chart_columns(picture: Picture) -> ChartColumns:
 def _ms(picture: Picture, time: NDArray[np.int64]) -> list[float]:
     """Instants in ms since the start; whole ones, unless the picture is so short that it shows less."""
     passed = (time - picture.start_ns) / _MS
-    rounded = np.rint(passed) if picture.bucket_ns >= 10 * _MS else np.round(passed, 6)
-    return [int(value) if value == int(value) else value for value in rounded.tolist()]
+    whole: list[float] = np.rint(passed).astype(np.int64).tolist()
+    return whole if picture.bucket_ns >= 10 * _MS else list(map(_short, np.round(passed, 6).tolist()))
 
 
 def _numbers(values: NDArray[np.floating[Any]], digits: int = 6) -> list[float | None]:
     """Numbers of at most some significant digits, as short as they can be written."""
-    return [None if math.isnan(value) else _short(float(f"{value:.{digits}g}")) for value in values.tolist()]
+    written = (f"%.{digits}g " * len(values) % tuple(values.tolist())).split()  # at once: half the time of one by one
+    return [None if math.isnan(value) else _short(value) for value in map(float, written)]
 
 
 def _short(value: float) -> float:
-    return int(value) if value == int(value) else value
+    return int(value) if value.is_integer() else value
 
 
 def _curve(picture: Picture) -> Table:

@@ -131,10 +131,12 @@ def content_policy(style: str, scripts: Sequence[str]) -> str:
     return "; ".join(rules)
 
 
+@cache  # of a megabyte of script, and the same for each page of a site
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
+@cache
 def _in_script(script: str) -> str:
     """A script of ours or of the chart library, in which no text can end the element that holds it."""
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
