@@ -72,6 +72,10 @@ _PARTS = frozenset({"items", "involvedObject", "regarding", "status"})
 _REASONS: Mapping[str, tuple[str, Role]] = {
     "Evicted": ("evicted", "root"),
     "Preempted": ("preempted", "root"),
+    "EvictedDueToPreempted": ("preempted", "root"),
+    "WorkloadEvictedDueToPreempted": ("preempted", "root"),
+    "EvictedDueToPodsReadyTimeout": ("evicted", "root"),
+    "EvictedDueToNodeFailures": ("node_failure", "root"),
     "NodeNotReady": ("node_failure", "root"),
     "NodeLost": ("node_failure", "root"),
     "NodeShutdown": ("node_failure", "root"),
@@ -81,6 +85,8 @@ _REASONS: Mapping[str, tuple[str, Role]] = {
     "FailedMount": ("environment", "root"),
     "ErrImagePull": ("environment", "root"),
     "ImagePullBackOff": ("environment", "root"),
+    "CreateContainerConfigError": ("environment", "root"),
+    "UnexpectedAdmissionError": ("environment", "root"),
     "PreemptionByScheduler": ("preempted", "root"),
     "TerminationByKubelet": ("evicted", "root"),
     "DeletionByTaintManager": ("evicted", "root"),
@@ -91,7 +97,8 @@ _REASONS: Mapping[str, tuple[str, Role]] = {
 _ON_NODE = re.compile(r"on node (?P<host>[\w.-]+)")
 _INDEX = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 _JOBS = ("jobset.sigs.k8s.io/jobset-name", "batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name")
-_PULL = re.compile(r"pulling image|pull image")
+_PULL = re.compile(r"pulling image|pull image|^Error: (?:secret|configmap) .* not found")
+_PROBE = "failed liveness probe"
 
 
 def is_of_cluster(keys: frozenset[str], record: Mapping[str, Any]) -> bool:
@@ -157,18 +164,21 @@ def _event(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
     said = _REASONS.get(reason)
     if said is None and reason in ("BackOff", "Failed") and _PULL.search(message):
         said = ("environment", "root")
+    if reason == "Killing" and _PROBE in message:
+        said = (KILLED, "exit")
     if reason == "TaintManagerEviction" and message.startswith("Marking for deletion"):
         said = ("evicted", "root")
     stamp = next(
         (at for at in (_time(record.get(key)) for key in ("lastTimestamp", "eventTime", "firstTimestamp")) if at), None
     )
-    if said is None or about.get("kind") not in ("Pod", "Node", "Job", None):
+    if said is None or about.get("kind") not in ("Pod", "Node", "Job", "Workload", None):
         return
-    one = Sighting(*said, quoted(message or reason), "event", "pod", line, "", stamp)
+    name = str(about.get("name", ""))
+    text = ": ".join(part for part in (name, message or reason) if part)
+    one = Sighting(*said, quoted(text), "event", "pod", line, "", stamp)
     one.last_line = line
     source = _mapping(record.get("source"))
     on_node = _ON_NODE.search(message)
-    name = str(about.get("name", ""))
     if about.get("kind") == "Node":
         one.host, one.speaker = name, "kernel"
     else:
@@ -185,8 +195,9 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
     index = next((str(one) for one in (labels.get(key) or notes.get(key) for key in _INDEX) if one), "")
 
     def seen(code: str, role: Role, text: str, stamp: Stamp | None) -> Sighting:
-        one = Sighting(code, role, quoted(text), "pod", "pod", line, "", stamp)
-        one.host, one.identity, one.job, one.last_line = host, str(about.get("name", "")), job, line
+        name = str(about.get("name", ""))
+        one = Sighting(code, role, quoted(f"{name}: {text}" if name else text), "pod", "pod", line, "", stamp)
+        one.host, one.identity, one.job, one.last_line = host, name, job, line
         one.rank = int(index) if index.isdigit() and len(index) < 7 else None
         return one
 

@@ -71,6 +71,8 @@ class Observation:
     """Whether the interpreter printed it on its way out."""
     garbled: bool = False
     """Whether lines of several processes were mixed in it."""
+    beside: bool = False
+    """Whether it was raised beside the main thread, where it does not end the process."""
     ends: bool = False
     """Whether nothing ordinary stands behind it in its file, or before the next start there."""
     ordinary: int | None = None
@@ -236,6 +238,7 @@ class Sighting:
     last_line: int = 0
     unhandled: bool = False
     garbled: bool = False
+    beside: bool = False
     ends: bool = False
     ordinary: int | None = None
     late: Stamp | None = None

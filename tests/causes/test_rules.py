@@ -351,3 +351,66 @@ def test_another_process_of_a_host_of_the_job_is_context(tmp_path: Path) -> None
     said = (failed("10:10:49", -9, 2, 777),)
     cause, _, _ = with_hosts(tmp_path, "dmesg-node-02.log", said, "node-02")
     assert cause == "killed"
+
+
+THREAD = (
+    "[rank2]: Exception in thread Thread-3 (_prefetch):",
+    "[rank2]: Traceback (most recent call last):",
+    '[rank2]:   File "/opt/data.py", line 8, in _prefetch',
+    "[rank2]: IndexError: list index out of range",
+)
+
+
+def test_an_exception_of_a_thread_alone_ends_nothing(tmp_path: Path) -> None:
+    assert job(tmp_path, *THREAD).cause == "unknown"
+
+
+def test_an_exception_of_a_thread_is_the_cause_where_its_process_ended_behind_it(tmp_path: Path) -> None:
+    found = job(tmp_path, *THREAD, *raised(2, "RuntimeError: the queue of batches is closed"))
+    assert (found.cause, found.first_rank, found.cause_text) == (
+        "python_error", 2, "IndexError: list index out of range",
+    )  # fmt: skip
+
+
+def test_a_kill_is_not_of_an_exception_of_a_thread(tmp_path: Path) -> None:
+    killed = "E0301 10:10:51.000000 7 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) "
+    found = job(tmp_path, *THREAD, f"{killed}local_rank: 2 (pid: 812) of binary: /usr/bin/python")
+    assert found.cause == "killed"
+
+
+AGENT = "10:10:50.000000 7 torch/distributed/elastic/multiprocessing/api.py:900]"
+CLOSING = f"W0301 {AGENT} Sending process 811 closing signal SIGTERM"
+
+
+@pytest.mark.parametrize(("local", "cause"), [(3, "data_loader"), (1, "unknown")])
+def test_a_loader_behind_a_closing_signal_counts_only_of_the_process_that_failed_first(
+    local: int, cause: str, tmp_path: Path
+) -> None:
+    failed = f"failed (exitcode: 1) local_rank: {local} (pid: 812) of binary: /usr/bin/python"
+    found = job(
+        tmp_path,
+        CLOSING,
+        *raised(3, "RuntimeError: DataLoader worker (pid(s) 2211) exited unexpectedly"),
+        f"E0301 10:10:51.000000 7 torch/distributed/elastic/multiprocessing/api.py:869] {failed}",
+    )
+    assert found.cause == cause
+
+
+@pytest.mark.parametrize(
+    ("pod", "own"),
+    [
+        ("job-3", True),
+        ("job-workers-0-3", True),
+        ("pytorchjob-job-9f2c", True),
+        ("serve-job-3", False),
+        ("job3", False),
+    ],
+)
+def test_a_pod_is_of_the_job_whose_name_it_begins_with(pod: str, own: bool, tmp_path: Path) -> None:
+    event = {
+        "kind": "Event", "reason": "OOMKilling", "message": "Killed process 4242",
+        "involvedObject": {"kind": "Pod", "name": pod}, "lastTimestamp": "2026-03-01T10:10:49Z",
+    }  # fmt: skip
+    found = job(tmp_path, events_json=json.dumps({"kind": "List", "items": [event]}))
+    assert found.cause == ("host_oom" if own else "unknown")
+    assert found.cause_text == (f"{pod}: Killed process 4242" if own else None)

@@ -25,6 +25,7 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 _SHORT = 60 * NS_PER_SECOND
 _AFTER_DEATH = 120 * NS_PER_SECOND
 _LATEST = 1 << 62
+_KINDS_OF_JOBS = r"(?:[a-z0-9]*job|jobset|pod|raycluster|appwrapper|leaderworkerset|statefulset)"
 _KERNEL_LOG = r"(?:dmesg|kern(?:el)?|messages|syslog|journal(?:ctl)?)"
 _WORDS_OF_FILES = re.compile(rf"^(?:{_KERNEL_LOG}|xid|log|txt|out|gz|zst|json|\d{{8}})$")
 _OF_A_KERNEL = re.compile(rf"(?<![a-z0-9]){_KERNEL_LOG}(?![a-z0-9])")
@@ -317,7 +318,9 @@ def _is_one_of(host: str, names: Iterable[str], patterns: Sequence[str]) -> bool
 
 
 def _holds(name: str, job: str) -> bool:
-    return re.search(rf"(?:^|[-_.]){re.escape(job)}(?:[-_.]|$)", name) is not None
+    """Whether a pod or a workload is named after a job: `llm-0`, and `job-llm-9f2c` as Kueue names them; `serve-llm-0`
+    is another one."""
+    return re.match(rf"(?:{_KINDS_OF_JOBS}-)?{re.escape(job)}(?:[-_.]|$)", name) is not None
 
 
 def _index_of(pod: str) -> int | None:

@@ -47,6 +47,9 @@ _ABORTING = frozenset(
 _OTHER_SIGNAL = re.compile(r"egmentation|[Bb]us error|llegal instruction|loating point|SIG(?:SEGV|BUS|FPE|ILL)")
 _SIGKILL = (-9, 137)
 _TORN = "stream writer"
+_INTERRUPTS = ("interrupt", "agent interrupted")
+_ENDED_TOO = ("worker", "pinning thread")
+"""What a rank says whose workers were told to end as well."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -145,7 +148,9 @@ def why_it_died(life: Life, seen: Sequence[Observation]) -> Why:
         return NOBODY_SAYS
     named = [one if life.stepped or not one.before_steps else replace(one, code=one.before_steps) for one in words]
     ends = _ends_of_teardown(seen)
-    alive = [one for one in named if not _is_teardown(one, ends)]
+    first = _first_seen(seen)
+    alive = [one for one in named if not _is_teardown(one, ends, first)]
+    alive = [one for one in alive if not one.beside or _ends_with(one, alive)]
     roots = _attached([one for one in alive if one.role == "root" and not _went_on(one, life)], seen)
     exits = _attached([one for one in alive if one.role == "exit"], seen)
     echoes = [one for one in named if one.role == "echo"]
@@ -212,7 +217,7 @@ def _ends_of_teardown(seen: Iterable[Observation]) -> list[_End]:
     return [_End(earliest(one), one.source, one.line, one.host, one.speaker == "scheduler") for one in by_signal]
 
 
-def _is_teardown(one: Observation, ends: Sequence[_End]) -> bool:
+def _is_teardown(one: Observation, ends: Sequence[_End], first: Sequence[_Place]) -> bool:
     if one.role not in ("root", "exit") or (one.speaker in ("scheduler", "pod") and one.role == "root"):
         return False
     for end in ends:
@@ -223,7 +228,20 @@ def _is_teardown(one: Observation, ends: Sequence[_End]) -> bool:
         behind = end.source == one.source and end.line < one.line
         if one.row == "interrupt" and (behind or earliest(one) >= end.time):
             return True
+        if one.row in _ENDED_TOO and behind and not _is_named(replace(one, pid=None), first):  # that of its worker
+            return True
     return False
+
+
+def _ends_with(one: Observation, alive: Iterable[Observation]) -> bool:
+    """Whether the process of an exception that was raised beside its main thread ended, and not by a kill: alone, such
+    an exception ends nothing."""
+    return any(
+        other is not one and not other.beside and other.role in ("root", "exit") and other.code != KILLED
+        and (same_process(one, other) or (one.source, one.stream) == (other.source, other.stream))
+        and (other.source != one.source or other.line > one.line)
+        for other in alive
+    )  # fmt: skip
 
 
 def _went_on(one: Observation, life: Life) -> bool:
@@ -404,7 +422,7 @@ def _order(one: Observation, named: Sequence[_Place]) -> tuple[object, ...]:
 
 
 def _is_said(one: Observation, seen: Sequence[Observation]) -> bool:
-    if one.garbled or one.row == "interrupt":
+    if one.garbled or one.row in _INTERRUPTS:
         return False
     if one.speaker == "kernel":
         return one.unhandled  # joined by its pid: see `_kills_joined`

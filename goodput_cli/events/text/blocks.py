@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from goodput_cli.events.text.causes import TRACEBACK
@@ -20,6 +21,12 @@ _NAMES = re.compile(
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line \d+(?:, in (?P<function>\S+))?')
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _UNHANDLED = re.compile(r"\[rank\d+\]:[ \t]?$")
+_BESIDE = re.compile(
+    r"^(?:Exception in thread |Exception ignored in|--- Logging error ---|Task exception was never retrieved"
+    r"|Exception in callback )"
+)
+"""What stands before the traceback of an exception that does not end its process."""
+_OF_A_TASK = re.compile(r"^(?:\w+\.)*RayTaskError\(\w+\): ray::")
 _DIGITS = re.compile(r"\d")
 
 _LOST_TYPES = (
@@ -44,10 +51,13 @@ _ENVIRONMENT = re.compile(
     r"ddress already in use|No CUDA GPUs are available|no kernel image is available|NVIDIA driver on your system is"
     r"|Unable to initialize backend|Found no NVIDIA driver"
     r"|Torch not compiled with CUDA|CUDA driver initialization failed"
+    r"|^40[13] (?:Client Error|GET|POST|PUT)\b|does not have storage\.|\] Device acquire failed"
 )
 """What is wrong with a machine or an image, if it is said before the first step."""
 _MISSING_TYPES = ("ImportError", "ModuleNotFoundError", "FileNotFoundError")
 _READER_TYPES = ("KeyError", "EOFError", "UnpicklingError", "BadZipFile", "JSONDecodeError", "SafetensorError")
+_REFUSED = "Weights only load failed"
+"""A good file may be refused as well, by a newer torch: the lines behind say which."""
 _READER_FILE = re.compile(r"checkpoint|serialization\.py|safetensors")
 _OF_CHECKPOINT = re.compile(r"load_state_dict|(?:load|restore|read)_(?:checkpoint|ckpt)")
 _READER_FUNCTION = re.compile(r"load|restore|read|unpickl|deserialize")
@@ -77,12 +87,16 @@ class Traceback:
     chained: bool = False
     """Whether it was raised while an earlier one was handled, which is the cause."""
     garbled: bool = False
+    beside: bool = False
+    """Whether it was raised beside the main thread, or where nobody asks for it: that does not end the process."""
     seen: int = 0
     frames: list[tuple[str, str]] = field(default_factory=list)
 
     @classmethod
     def begun(cls, text: str, raw: str, line: int, nested: bool) -> Traceback:
         """The traceback whose first line this is. text: the line without prefixes. nested: in the block of an agent."""
+        if TRACEBACK not in text:
+            return cls("", 0, False, line)
         before = text[: text.index(TRACEBACK)]
         named = before.strip()
         unhandled = bool(_UNHANDLED.search(raw[: raw.index(TRACEBACK)]))
@@ -125,6 +139,17 @@ class Traceback:
 _QUIET = ("[Previous line repeated", "~", "^", "*** ")
 
 
+def is_beside(lines: Iterable[str]) -> bool:
+    """Whether the lines before a traceback say that its exception does not end the process."""
+    return any(_BESIDE.match(line) for line in lines)
+
+
+def begins_traceback(text: str) -> bool:
+    """Whether frames follow, and then the exception: behind a traceback's first line, and behind the line in which Ray
+    names a task that raised."""
+    return TRACEBACK in text or bool(_OF_A_TASK.match(text))
+
+
 def exception_in(text: str) -> tuple[str, str] | None:
     """Type and message of the exception that a line names."""
     match = _EXCEPTION.match(text)
@@ -159,7 +184,7 @@ def raised(kind: str, what: str, frames: list[tuple[str, str]]) -> Raised | None
     lost = _lost(last, what)
     if lost is not None and not any(_OWN_PEERS.search(file) for file, _ in frames):
         return lost
-    if last in _READER_TYPES and _reads_checkpoint(frames):
+    if last in _READER_TYPES and _reads_checkpoint(frames) and not what.startswith(_REFUSED):
         return Raised("checkpoint_unreadable", "root")
     if last in _MISSING_TYPES:
         return Raised("python_error", "root", before_steps="environment")

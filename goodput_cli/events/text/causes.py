@@ -22,6 +22,7 @@ ANCHORS_OF_BLOCKS = (
     AGENT,
     "Root Cause (first observed failure)",
     "The above exception was the direct cause",
+    "RayTaskError(",
 )
 _MOST_RANKS = 65_536
 _OTHER = "other"

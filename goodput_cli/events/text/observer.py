@@ -12,8 +12,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from goodput_cli.events.observations import FACTS, Sighting, Speaker, quoted
-from goodput_cli.events.text.blocks import ROOT_CAUSE, AgentBlock, Failure, Raised, Traceback, chains, exception_in
-from goodput_cli.events.text.causes import AGENT, TRACEBACK, CauseRows, Found, by_exit, ranks_in
+from goodput_cli.events.text.blocks import (
+    ROOT_CAUSE,
+    AgentBlock,
+    Failure,
+    Raised,
+    Traceback,
+    begins_traceback,
+    chains,
+    exception_in,
+    is_beside,
+)
+from goodput_cli.events.text.causes import AGENT, CauseRows, Found, by_exit, ranks_in
 from goodput_cli.events.text.stamps import (
     Stamp,
     StampError,
@@ -33,6 +43,8 @@ _SILENT = 1 << 16
 """So many lines behind it begins, a traceback of a stream that has fallen silent says nothing more."""
 _ALIKE = 300
 """Lines are told apart by so many characters."""
+_BEFORE = 2
+"""So many lines before a traceback may say where it was raised."""
 _CHAIN = 6
 """The line that chains two tracebacks stands within so many lines of the first."""
 _TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
@@ -47,7 +59,7 @@ _NESTED = re.compile(r"^(?:\[[^\]]*\] ?)(?=\[(?:rank|default)\d+\]:)")
 _ENTRY = re.compile(r"\[\d+\]:\s*$")
 _DIGITS = re.compile(r"\d+")
 _STAMPED = re.compile(
-    r"^(?:\[[WIEFV]\d{3,4} [\d:.]+ \S+:\d+\] |[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] "
+    r"^(?:\^C){0,4}(?:\[[WIEFV]\d{3,4} [\d:.]+ \S+:\d+\] |[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] "
     r"|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?,? (?:\S+ kernel: )?"
     r"|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}\] |\[ *\d+\.\d+\] "
     r"|(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8} )?\S+ kernel: )(?:\[ *\d+\.\d+\] )?"
@@ -178,8 +190,8 @@ class Observer:
                 return None, True
         self._give_up(line.number)
         agent = self._agents.get(line.stream)
-        if TRACEBACK in line.text and line.stream not in self._tracebacks:
-            self._begin(line, agent is not None)
+        if line.stream not in self._tracebacks and begins_traceback(line.text):
+            self._begin(line, agent is not None, back(_BEFORE))
             return None, True
         block = self._tracebacks.get(line.stream)
         if block is not None:
@@ -239,8 +251,10 @@ class Observer:
         self._given += len(found[:room])
         return [*found[:room], *self._last] if end else found[:room]
 
-    def _begin(self, line: Line, nested: bool) -> None:
+    def _begin(self, line: Line, nested: bool, before: Sequence[str]) -> None:
         block = Traceback.begun(line.text, line.raw, line.number, nested)
+        above = (Line.of(raw, 0) for raw in before)
+        block.beside = is_beside(one.text for one in above if one.stream == line.stream)
         at, chained = self._raised.get(line.stream, (-_CHAIN - 1, False))
         block.chained = chained and line.number - at <= 2 * _CHAIN
         self._tracebacks[line.stream] = block
@@ -299,7 +313,7 @@ class Observer:
             one = self._of_raised(line, meaning, text)
         else:
             return None
-        one.garbled = block.garbled
+        one.garbled, one.beside = block.garbled, block.beside
         one.unhandled = block.unhandled
         agent = self._agents.get(line.stream)
         if agent is not None and agent.entry is not None:

@@ -1,0 +1,121 @@
+"""Small logs of failures in clusters that nobody here has seen (`stories.toml`), each with what an engineer says of it
+who knows the whole story: why the job died, on which rank and host, and what it lost.
+
+`python -m tests.causes.stories` prints what is said of each.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+import goodput_cli
+from goodput_cli.analysis.disruptions.rows import Disruption
+
+STORIES = Path(__file__).parent / "stories.toml"
+STARTS = 10
+"""Lines before the first record of a life."""
+EARLY = 6
+"""Behind so many records of the life that dies stands what was survived."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """How one job died."""
+
+    name: str
+    truth: str
+    """What happened, in a sentence."""
+    cause: tuple[str, ...]
+    """What may be named, the best one first."""
+    text: str = ""
+    """What stands behind the last record of the log of the job."""
+    early: str = ""
+    """What stands in the middle of its steps."""
+    start: str = ""
+    """What an attempt says that makes no step: the one that the story is about."""
+    rank: int | None = None
+    host: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Further files of the folder, by name."""
+
+
+def stories() -> list[Story]:
+    """All of them."""
+    rows = tomllib.loads(STORIES.read_text("utf-8"))["story"]
+    return msgspec.convert(rows, list[Story])
+
+
+def life(minute: int, first: int) -> Iterator[str]:
+    """A process on node-03 and node-04 with eight ranks: its start lines at a minute behind 10:00, then fifteen records
+    of ten steps, of which the tenth is saved. The last one comes ten minutes and 45 s later."""
+    yield "time to initialize megatron (seconds): 20.000"
+    yield f"[after megatron is initialized] datetime: 2026-03-01 10:{minute:02d}:20.000000 "
+    for local in range(4):
+        yield f"node-03:{812 + local}:{812 + local} [{local}] NCCL INFO Bootstrap : Using eth0:10.0.0.3<0>"
+        yield f"node-04:{912 + local}:{912 + local} [{local}] NCCL INFO Bootstrap : Using eth0:10.0.0.4<0>"
+    for record in range(15):
+        seconds = minute * 60 + 80 + 40 * record + 5 * (record == 14)
+        at = f"2026-03-01 {10 + seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.000000"
+        step = first + 10 * record
+        yield f" [{at}] iteration {step:8d}/    1000 | elapsed time per iteration (ms): 4000.0 | loss scale: 1.0 |"
+        if record == 9:
+            yield f"[{at}] saving checkpoint at iteration {step:7d} to /ckpt/llm in torch_dist format"
+            yield f"  [{at}] successfully saved checkpoint from iteration {step:7d} to /ckpt/llm [ t 1/8, p 1/4 ]"
+
+
+def lines_of(story: Story) -> list[str]:
+    """The log of the job."""
+    first = list(life(0, 10))
+    behind = STARTS + EARLY
+    first[behind:behind] = story.early.strip("\n").split("\n") if story.early else []
+    said = story.text.strip("\n").split("\n") if story.text else []
+    restored = [" loading distributed checkpoint from /ckpt/llm at iteration 100"]
+    start, *rest = life(30, 110)
+    again = [start, *rest[:1], *restored, *rest[1:]]
+    if story.start:
+        begun = [*list(life(14, 110))[:STARTS], *restored, *story.start.strip("\n").split("\n")]
+        return [*first, *said, *begun, *again]
+    return [*first, *said, *again]
+
+
+def written(story: Story, folder: Path) -> Path:
+    """The folder with the files of a story."""
+    (folder / "train.log").write_text("\n".join(lines_of(story)) + "\n")
+    for name, text in story.files.items():
+        (folder / name).write_text(text.strip("\n") + "\n")
+    return folder
+
+
+def told(story: Story, folder: Path) -> Disruption:
+    """The disruption that the story is about."""
+    return goodput_cli.analyze(str(written(story, folder)), job_name="llm").disruptions[-1]
+
+
+def verdict(story: Story, found: Disruption) -> str:
+    """`right`, `not known`, or what is wrong of it."""
+    if found.cause in (None, "unknown"):
+        return "right" if "unknown" in story.cause else "not known"
+    if found.cause not in story.cause:
+        return "WRONG CAUSE"
+    if found.first_rank not in (None, story.rank):
+        return "WRONG RANK"
+    if found.first_host and found.first_host != story.host:
+        return "WRONG HOST"
+    return "right"
+
+
+def main(part: str = "") -> None:
+    """Print what is said of each."""
+    for story in (one for one in stories() if part in one.name):
+        with tempfile.TemporaryDirectory() as folder:
+            found = told(story, Path(folder))
+        place = f"rank {found.first_rank} {found.first_host or '-'}"
+        mark = "?" if found.cause_certainty == "likely" else ""
+        print(f"{verdict(story, found):11} {story.name}: {found.cause}{mark} {place} (truth: {story.cause[0]} "
+              f"rank {story.rank} {story.host or '-'}) {found.cause_text or ''}"[:230])  # fmt: skip
