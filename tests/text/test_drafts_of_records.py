@@ -134,3 +134,13 @@ def test_steps_that_begin_anew_with_a_stage_were_not_restarted(tmp_path: Path, k
     found = draft_mapping(str(log)).refused
     assert bool(found) is refused
     assert not found or f"begin anew where `{key}` changes from first to second" in found[0]
+
+
+@pytest.mark.parametrize(("key", "refused"), [("util", True), ("loss", False)])
+def test_a_log_that_says_nothing_of_training_is_none(tmp_path: Path, key: str, refused: bool) -> None:
+    """Samples of a monitor go up by one, too."""
+    log = tmp_path / "run.jsonl"
+    log.write_text(lines((5.0 * at, {"sample": at, key: 93}) for at in range(200)))
+    found = draft_mapping(str(log)).refused
+    assert bool(found) is refused
+    assert not found or "`sample` goes up from record to record, and may count anything" in found[0]

@@ -41,6 +41,10 @@ _PART = re.compile(r"\d+ ?/ ?\d+")
 """A step and how many there are."""
 _RANK_NAME = re.compile(r"\b(?:rank|process index|process id|worker|host|hostname|node|pid)$")
 _MOST_RANKS = 40
+_OF_TRAINING = re.compile(
+    r"\b(?:train\w*|steps?|iter\w*|epochs?|batch\w*|loss\w*|lr|learning rate|grad\w*|optim\w*|tokens?|reward|episode"
+    r"|ckpt\w*|checkpoint\w*|eval\w*|val|acc\w*|ppl|perplexity|mfu|tput|throughput|updates?|rounds?)\b"
+)
 _STARTS = "several starts with no step between them are one: a start that died at once is not told"
 _OF_A_PROCESS = re.compile(r"\b(?:pid|attempt|restart|session|boot|launch|start\w*|uuid|host\w*|node|version|commit)\b")
 _TEXT_NAMES = ("message", "msg", "event", "text", "log", "body", "content")
@@ -154,7 +158,7 @@ def _add_rules(draft: Draft, rows: Sequence[Row], parted: _Parted, time: TimeKey
         (row.place, row.line, step) for row, step in zip(groups[at][1], expected_steps(chosen), strict=False)
     ]
     times = [] if time is None else [one for row in rows if (one := time.read(row)) is not None]
-    draft.refused += [*contradictions(chosen, times), *_stages(chosen)]
+    draft.refused += [*contradictions(chosen, times), *_stages(chosen), *_no_training(chosen, rows)]
     found = [] if kind is None else _phases(groups, at, chosen, timed=time is not None)
     for phase in found:
         if phase.event == "start" and phase.once and groups[phase.at][2].count > 1 + len(chosen.falls):
@@ -163,6 +167,19 @@ def _add_rules(draft: Draft, rows: Sequence[Row], parted: _Parted, time: TimeKey
     if time is not None:
         read = {at, *(phase.at for phase in found)}
         draft.rules += _alive([group for number_, group in enumerate(groups) if number_ not in read], time)
+
+
+def _no_training(chosen: Candidate, rows: Sequence[Row]) -> Iterator[str]:
+    """Why a number that goes up is not taken for a step: nothing names it so, and nothing else is about training."""
+    column = chosen.lines.columns[chosen.step]
+    if words.step_likeness(column.name) > 0 or column.of is not None:
+        return
+    said = (one for row in rows[:_MOST] for path, value in row.values.items() for one in (path, value))
+    if not any(isinstance(one, str) and _OF_TRAINING.search(words.plain(one[:_LOOKED_AT])) for one in said):
+        yield (
+            f"no key and no value speaks of training: `{column.name}` goes up from record to record, and may count "
+            "anything; if it counts steps, take the rule below as it stands"
+        )
 
 
 def _stages(chosen: Candidate) -> Iterator[str]:
