@@ -343,6 +343,36 @@ def test_a_restart_after_an_hour_is_no_jump(tmp_path: Path) -> None:
     assert "clock_jumps" not in codes(analysis)
 
 
+def lightning(first: int, last: int, begin: float) -> str:
+    """Bars of epochs of 60 steps of 2 s."""
+    states = (
+        f"\rEpoch {(n - 1) // 60}: {done}%|█  | {done}/60 [0{done // 30}:{2 * done % 60:02d}<01:00, 0.50it/s, v_num=3]"
+        for n, done in ((n, (n - 1) % 60 + 1) for n in range(first, last + 1))
+    )
+    return f"{BEGIN + timedelta(seconds=begin):%Y-%m-%d %H:%M:%S} | INFO | fit begins\n{''.join(states)}\n"
+
+
+def test_an_epoch_whose_bar_is_drawn_again_was_redone(tmp_path: Path) -> None:
+    """No bar of the later process stands at 0: it died behind step 150, and went on from 121."""
+    analysis = read(tmp_path, lightning(1, 150, 0) + DIED + "\n" + lightning(121, 240, 400))
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (2, 240)
+    assert analysis.disruptions[0].steps_lost == 30
+
+
+def test_a_bar_that_goes_on_in_a_rotated_log_is_no_start(tmp_path: Path) -> None:
+    def bars(first: int, last: int) -> str:
+        states = (
+            f"\rSteps: {n // 3}%|█  | {n}/240 [{2 * n // 60:02d}:{2 * n % 60:02d}<01:00, 2.00s/it]"
+            for n in range(first, last)
+        )
+        return f"{BEGIN + timedelta(seconds=2 * first):%Y-%m-%d %H:%M:%S} - INFO - on\n{''.join(states)}\n"
+
+    (tmp_path / "train.log.1").write_text(bars(1, 130), encoding="utf-8")
+    (tmp_path / "train.log").write_text(bars(130, 241), encoding="utf-8")
+    analysis = analysed(tmp_path / "train.log.1", tmp_path / "train.log", timezone="UTC")
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (1, 240)
+
+
 def test_bars_of_two_runs_one_after_the_other(tmp_path: Path) -> None:
     """`tee -a` of a run, and of another one two days later, of which each died behind 130 of 240 steps."""
 

@@ -25,7 +25,7 @@ from goodput_cli.events.text.observing import observations_of, says_events
 from goodput_cli.events.text.place import FoundZone, Placed, begun_again, by_elapsed, jumps, place, settled
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
-from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer
+from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer, without_begun_elsewhere
 from goodput_cli.events.text.programs.runs import (
     RUN_LINES,
     Grouped,
@@ -358,6 +358,7 @@ class Texts:
         launcher.started_by_launcher(marks, _STARTED_LATE)
         launcher.began_before(marks)
         launcher.outlive(marks)
+        without_begun_elsewhere(marks)
         one_start_each(marks)
         without_preludes(marks)
         if may_lose_tails(marks):

@@ -22,6 +22,7 @@ _EVERY = 20
 _FIRST = 3
 _BURST = 60 * NS_PER_SECOND
 """What every node prints, all print within this time."""
+_AGAIN = 4
 _NODES = 64
 """So many bars are compared with one another."""
 _BAR = pattern(
@@ -140,6 +141,21 @@ def thinned(placed: Sequence[tuple[int, Mark]]) -> list[tuple[int, Mark]]:
     return [one for place, one in enumerate(placed) if place not in left_out] if left_out else list(placed)
 
 
+def without_begun_elsewhere(parts: Sequence[list[Mark]]) -> None:
+    """Leave out starts of bars that the log before, of those that were rotated, shows already: it has steps below, in
+    the time since the bar began. parts: the marks of one job by source."""
+    steps = [[(mark.end, mark.said.step or 0) for mark in part if _is(mark, What.STEP) and mark.said] for part in parts]
+    for own, part in zip(steps, parts, strict=True):
+        start = next((mark for mark in part if _is(mark, What.START) and mark.said and mark.said.detail), None)
+        if start is None or start.said is None or not own:
+            continue
+        first = min(own)
+        begun = start.end - start.said.detail[0][1] * NS_PER_SECOND
+        others = (one for other in steps if other is not own for one in other)
+        if any(begun <= time < first[0] and step < first[1] for time, step in others):
+            part.remove(start)
+
+
 def names_trainer(marks: Sequence[Mark]) -> bool:
     """Whether lines of Hugging Face's Trainer stand among the marks."""
     return any(mark.said is not None and (mark.said.format, mark.said.name) == (NAME, "trainer") for mark in marks)
@@ -184,6 +200,12 @@ class _Track:
     @property
     def end(self) -> int:
         return self.begin + self.last.elapsed * NS_PER_SECOND
+
+    def is_over(self, same: Sequence[_Track]) -> bool:
+        """Whether another bar of its name began behind its last state and was drawn again and again: bars of nodes take
+        turns."""
+        later = (track for track in reversed(same) if track.rows[0] > self.rows[-1])
+        return any(len(track.rows) >= _AGAIN and track.last.elapsed >= _EVERY for track in later)
 
     def goes_on(self, bar: _Bar, now: int) -> bool:
         """Whether a state may be of this bar, which counts all time since its last one. now: the last time that a line
@@ -238,7 +260,7 @@ def _tracks(marks: Sequence[Mark], rows: Sequence[int]) -> tuple[dict[tuple[str,
             drawn = []
         if bar is not None:
             same = tracks[bar.name, bar.total]
-            going = [track for track in same[-_NODES:] if track.goes_on(bar, shown)]
+            going = [track for track in same[-_NODES:] if track.goes_on(bar, shown) and not track.is_over(same)]
             if going:
                 track = max(going, key=lambda one: (one.last.elapsed, one.last.done))
                 track.last, track.until = bar, None
@@ -395,9 +417,11 @@ def _record(mark: Mark, bar: _Bar, story: _Story) -> Iterator[Mark]:
     step = bar.done + (int(epoch[1]) * bar.total if epoch else 0)
     step = step if bar.global_step is None else bar.global_step + 1
     again = new and (before is None or step < story.step or (step == story.step and bar.done > 0))
-    begins = bar.done == 0 if before is not None else bar.done == 0 or bar.elapsed > 0
+    falls = before is not None and bar.elapsed < before.elapsed and bar.done < before.done
+    begins = bar.done == 0 or falls or (before is None and bar.elapsed > 0)
     if again and begins and not story.started:
-        yield replace(mark, said=Said(NAME, What.START, once=True))
+        seen = (("elapsed", bar.elapsed),) if before is None and step > 1 else ()
+        yield replace(mark, said=Said(NAME, What.START, once=True, detail=seen))
     story.step = 0 if again else story.step
     story.started = False
     if new:  # a bar that begins anew does not hold what was before it
