@@ -60,6 +60,14 @@ def percentiles(values: F64, asked: Sequence[float]) -> list[float]:
     return found
 
 
+def median(values: NDArray[Any]) -> float:
+    """As `numpy.median` of at least one value; see `percentiles`."""
+    middle = len(values) // 2
+    values.partition((middle - 1, middle) if len(values) % 2 == 0 else middle)
+    low, high = values[middle - 1 + len(values) % 2], values[middle]
+    return (float(low) + float(high)) / 2
+
+
 class Patched(NDArrayOperatorsMixin):
     """A column that is another one but in a few rows, of which alone it holds values. It is read and filled in as an
     array is, by a row, rows, a mask or a slice; operators and NumPy's functions make an array of it."""

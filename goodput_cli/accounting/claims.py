@@ -311,8 +311,8 @@ def second_writers(table: EventTable) -> Rows:
 
 def said_by_the_recorder(table: EventTable, name: str) -> Iterator[tuple[int, Any]]:
     """The lines by which the recorder says a thing of itself, and what it says."""
-    rows = np.flatnonzero((table.kind == Kind.HEARTBEAT) & (table.detail >= 0))
-    for row in rows.tolist():
+    rows = np.flatnonzero(table.kind == Kind.HEARTBEAT)
+    for row in rows[table.detail[rows] >= 0].tolist():
         for key, value in table.details[table.detail[row]]:
             if key == name:
                 yield row, value

@@ -75,16 +75,14 @@ def claim(
     row: object = -1,
     end_row: object = -1,
 ) -> Claims:
-    """Claims of one priority; scalars are repeated."""
+    """Claims of one priority; scalars are repeated. Columns are as long as `start` where that is one."""
     values = (start, end, priority, category, label, attempt, first, stop, row, end_row)
-    lengths = {len(value) for value in values if isinstance(value, np.ndarray) and value.ndim}
-    if len(lengths) != 1:
+    if not isinstance(start, np.ndarray):
         columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in values))
         return Claims(*(column.astype(dtype) for column, dtype in zip(columns, _DTYPES, strict=True)))
-    size = lengths.pop()
-    if size == 0:
+    if len(start) == 0:
         return _NONE
-    return Claims(*(_column(value, size, dtype) for value, dtype in zip(values, _DTYPES, strict=True)))
+    return Claims(*(_column(value, len(start), dtype) for value, dtype in zip(values, _DTYPES, strict=True)))
 
 
 def _column(value: object, size: int, dtype: type[np.generic]) -> NDArray[Any]:

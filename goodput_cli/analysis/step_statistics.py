@@ -17,7 +17,7 @@ from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.results import Analysis, StepStatistics
 from goodput_cli.analysis.step_times import Regime, TimedSteps, slow_regimes, step_times, timed_steps
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.arrays import F64, I64, blocks, percentiles
+from goodput_cli.arrays import F64, I64, blocks, median, percentiles
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
@@ -184,10 +184,10 @@ def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
         return StepStatistics(0, None, None, None, None, None)
     count, mean = len(times), float(times.mean())
     p50, p90, p99 = percentiles(times, (50, 90, 99))
-    middle = np.median(times, overwrite_input=True)
+    middle = median(times)
     np.subtract(times, middle, out=times)
     np.abs(times, out=times)
-    limit = middle + 3 * np.median(times, overwrite_input=True)
+    limit = middle + 3 * median(times)
     del times
     return StepStatistics(count, _mean_upto(limit, step_times(timeline, start, end)), mean, p50, p90, p99)
 

@@ -35,8 +35,6 @@ AUTO = "auto"
 
 def load_zone(name: str) -> tzinfo:
     """The zone behind a name such as `Europe/Berlin`, `UTC` or `+05:30`. Raises UsageError if there is none."""
-    from zoneinfo import ZoneInfo
-
     if name.upper() in ("UTC", "Z", AUTO.upper()):
         return UTC
     offset = _OFFSET.fullmatch(name)
@@ -44,6 +42,8 @@ def load_zone(name: str) -> tzinfo:
         if offset:
             sign = -1 if offset[1] == "-" else 1
             return timezone(sign * timedelta(hours=int(offset[2]), minutes=int(offset[3])))
+        from zoneinfo import ZoneInfo  # few runs name a place
+
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         hint = "use a name such as UTC, Europe/Berlin or America/Los_Angeles, or an offset such as +05:30"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,18 +118,46 @@ def test_a_format_sees_the_entry_around_its_records(tmp_path: Path, lines: int) 
     assert [found.code for found in log.diagnostics] == ["missing_job_name", "unrecognised_lines"]
 
 
-def test_entry_points_are_looked_for_once_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The groups of entry points that were asked for, in a process that knows of none yet."""
+    groups: list[str] = []
+    ask = importlib.metadata.entry_points
 
-    def entry_points(group: str) -> tuple[()]:
-        asked.append(group)
-        return ()
+    def entry_points(group: str) -> Any:
+        groups.append(group)
+        return ask(group=group)
 
-    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
     registry.plugged_in.cache_clear()
-    try:
-        for _ in range(3):
-            read(tmp_path, {"job_name": "a", "job_start_time": 1})
-    finally:
-        registry.plugged_in.cache_clear()
+    yield groups
+    registry.plugged_in.cache_clear()
+
+
+ABOUT = {
+    "metrics-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: metrics\nVersion: 1\n",
+    "metrics-1.dist-info/entry_points.txt": "[goodput_cli.formats]\nmetrics = metrics:Metrics\n",
+}
+
+
+@pytest.mark.parametrize("place", ["folder", "archive.zip"])
+def test_entry_points_are_looked_for_once_a_process(
+    place: str, tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in ABOUT.items():
+        if place == "folder":
+            (tmp_path / place / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / place / name).write_text(text)
+        else:
+            with zipfile.ZipFile(tmp_path / place, "a") as archive:
+                archive.writestr(name, text)
+    monkeypatch.syspath_prepend(str(tmp_path / place))
+    for _ in range(3):
+        read(tmp_path, {"job_name": "a", "job_start_time": 1})
+    assert [one.name for one in registry.plugged_in()] == ["metrics"]
     assert asked == ["goodput_cli.formats"]
+
+
+def test_nobody_is_asked_where_no_package_declares_a_format(tmp_path: Path, asked: list[str]) -> None:
+    read(tmp_path, {"job_name": "a", "job_start_time": 1})
+    assert asked == []

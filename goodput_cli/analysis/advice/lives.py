@@ -13,6 +13,7 @@ from statistics import median
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.advice.amounts import JobTimeline, Span, amounts_of
 from goodput_cli.analysis.advice.record import (
     Ending,
@@ -277,7 +278,7 @@ class _Reader:
         traces = [self._trace(life) for life in raw]
         course = JobContext(
             step_log=self._job.step_log,
-            saved=np.unique(self._training.saves.step + self._job.behind).tolist(),
+            saved=distinct(self._training.saves.step + self._job.behind).tolist(),
             end=self._end[1],
             extra=latest_extra(raw),
             startup=usual_startup(raw, traces),

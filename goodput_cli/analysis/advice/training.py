@@ -13,10 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.columns import distinct, without
 from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.amounts import JobTimeline
-from goodput_cli.arrays import I64, Mask
+from goodput_cli.arrays import I64, Mask, median
 from goodput_cli.events.schema import Edge, Kind
 
 NEVER = 1 << 62
@@ -192,7 +193,7 @@ class SaveLog:
     @cached_property
     def saved_steps(self) -> NDArray[np.int64]:
         """Distinct steps of the saves that came to an end."""
-        return np.unique(self.lines.step[self.lines.completed])
+        return distinct(self.lines.step[self.lines.completed])
 
     def interval(self, origin: int) -> int | None:
         """Today's interval: lower median distance of the steps that were saved."""
@@ -316,7 +317,7 @@ class JobTraining:
         if self._job.asynchronous:
             return startup
         first = np.flatnonzero(training.spans.opening & ~training.credited & self.spans.complete)
-        first = np.setdiff1d(first, training.spans.restarted)  # those belong to their place in the life
+        first = without(first, training.spans.restarted, len(startup))  # those belong to their place in the life
         owner = training.spans.attempt[first]
         seen = timeline.attempts.started[owner] | (owner > 0)
         first, owner = first[seen], owner[seen]
@@ -367,7 +368,7 @@ class JobTraining:
             timed[self._job.bounds[1:][self._job.bounds[1:] > self._job.bounds[:-1]] - 1] = False
         for chosen in (training.sample & ~training.spans.opening & timed, training.sample & timed, timed):
             if chosen.any():
-                return max(round(float(np.median(self.net[chosen] / training.spans.steps[chosen]))), 1)
+                return max(round(median(self.net[chosen] / training.spans.steps[chosen])), 1)
         return 1
 
     @cached_property

@@ -28,7 +28,7 @@ from goodput_cli.analysis.disruptions.find import count_disruptions, find_disrup
 from goodput_cli.analysis.goodput.findings import findings, not_recorded, union_length
 from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
 from goodput_cli.analysis.step_statistics import step_statistics
-from goodput_cli.arrays import F64, I64, blocks
+from goodput_cli.arrays import F64, I64, blocks, median
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
@@ -54,7 +54,7 @@ def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:
     firsts = np.sort(by_step[run_heads(step[by_step]) | run_heads(attempt[by_step])])
     time, attempt = table.time[rows][firsts], attempt[firsts]
     apart = np.diff(time)[attempt[1:] == attempt[:-1]]
-    return Saves(len(firsts), float(np.median(apart)) / 1e9 if len(apart) else None)
+    return Saves(len(firsts), median(apart) / 1e9 if len(apart) else None)
 
 
 Value = TypeVar("Value", np.int64, np.float64)

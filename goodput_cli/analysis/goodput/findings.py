@@ -220,14 +220,15 @@ def _earlier_runs_of_the_name(timeline: Timeline) -> Iterator[Diagnostic]:
 def _starts_without_rank(timeline: Timeline) -> Iterator[Diagnostic]:
     """Attempts that did nothing and ended without a word before another start came at once."""
     table, attempts = timeline.table, timeline.attempts
-    before = np.arange(max(len(attempts) - 1, 0))
+    idle = (attempts.last_recorded[:-1] < 0) & (timeline.endings.how[:-1] == End.NOT_LOGGED)
+    before = np.flatnonzero(idle & (np.diff(attempts.begin) <= _AT_ONCE_NS))
+    if len(before) == 0:
+        return
     row, next_row = attempts.begin_row[before], attempts.begin_row[before + 1]
-    idle = (attempts.last_recorded[before] < 0) & (timeline.endings.how[before] == End.NOT_LOGGED)
     bare = attempts.started[before] & attempts.started[before + 1]
     bare &= (table.rank[row] == NONE) & (table.rank[next_row] == NONE)
     bare &= (table.writer[row] == NONE) & (table.writer[next_row] == NONE)
-    at_once = attempts.begin[before + 1] - attempts.begin[before] <= _AT_ONCE_NS
-    chosen = np.flatnonzero(idle & bare & at_once)
+    chosen = np.flatnonzero(bare)
     if len(chosen):
         rows = np.concatenate((row[chosen], next_row[chosen]))
         message = "start lines without a rank, directly followed by another one: one start of several hosts?"

@@ -9,6 +9,7 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import union
 from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.losses import taken_back_by
 from goodput_cli.analysis.step_times import timed_steps
@@ -188,7 +189,7 @@ def _long_steps(timeline: Timeline, within: tuple[int, int]) -> Rows:
         here = np.flatnonzero(lost)
         took, steps = time[here + 1] - time[here], number[here + 1] - number[here]
         chosen.append(here[took > limit[owner[here]] * steps] + first)
-    place = np.unique(np.concatenate(chosen))
+    place = union(*chosen)
     inside = (records.time[place] >= within[0]) & (records.time[place + 1] <= within[1])
     return np.asarray(place[inside])
 
