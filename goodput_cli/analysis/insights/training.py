@@ -26,7 +26,7 @@ from goodput_cli.analysis.step_times import (
     timed_steps,
 )
 from goodput_cli.analysis.timeline_around import STEP_PREFIX
-from goodput_cli.arrays import I64, Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, number, percent, plural
@@ -63,40 +63,43 @@ def find_hung_now(analysis: Analysis) -> Iterator[Candidate]:
 
 def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
     """Steps that hung."""
-    count = len(hangs)
-    if count == 0:
+    if len(hangs) == 0:
         return
-    worst = int(np.argmax(hangs.ns))
-    step, start = int(hangs.step[worst]), int(hangs.start[worst])
-    took, usual = duration(int(hangs.end[worst]) - start), duration(int(hangs.usual[worst]))
-    hung, advice = "hung for", _TIMEOUT if _waits_for_a_watchdog(timeline, int(hangs.attempt[worst])) else None
-    if hangs.ns[worst] < HANG_NS:
-        hung, advice = "took", _NOW_AND_THEN
-    several = int(hangs.upto[worst] - hangs.number[worst])
     by_timeout = ended_by_timeout(hangs, timeline)
-    number = int(np.searchsorted(timeline.disruptions, hangs.attempt[worst])) + 1
-    ended = f", until a timeout (disruption {number})" if by_timeout[worst] else ""
-    text = f"step {step} {hung} {took}{ended}; a usual one takes {usual}"
-    if hung == "hung for" and advice is None and _may_be_a_restart(timeline, start, int(hangs.end[worst])):
-        text, advice = f"no line for {took} in step {step}; a usual one takes {usual}", _HUNG_OR_STOPPED
-    if several > 0 and advice not in (_NOW_AND_THEN, _HUNG_OR_STOPPED):
-        text = f"one of steps {step} to {step + several} hung: they took {took}; as many usually take {usual}"
-    if count > 1 and advice == _HUNG_OR_STOPPED:
-        text = f"no line for a long time in {count} steps, in step {step} for {took}"
-    elif count > 1 and advice != _NOW_AND_THEN:
-        text = f"{count} steps hung, step {step} for {took}"
-        text += f"; timeouts ended {np.count_nonzero(by_timeout)} of them" if by_timeout.any() else ""
-    elif count > 1:
-        text = f"{count} steps took long now and then, step {step} {took}; a usual one takes {usual}"
+    text, advice = _words_of_hangs(hangs, timeline, by_timeout)
     largest = np.argsort(-hangs.ns, kind="stable")[:_MOST_ROWS]
     numbers = (np.searchsorted(timeline.disruptions, np.unique(hangs.attempt[by_timeout])) + 1).tolist()
     yield Candidate(
-        "hang", int(hangs.ns.sum()), text, int(hangs.start[0]), int(hangs.end[-1]), count,
+        "hang", int(hangs.ns.sum()), text, int(hangs.start[0]), int(hangs.end[-1]), len(hangs),
         tuple(hangs.row[largest].tolist()),
         About(tuple(numbers[:_MOST_ABOUT]), tuple(hangs.step[largest].tolist())),
-        options=("--around", f"{STEP_PREFIX}{step}", "--events"),
+        options=("--around", f"{STEP_PREFIX}{hangs.step[np.argmax(hangs.ns)]}", "--events"),
         advice=advice,
     )  # fmt: skip
+
+
+def _words_of_hangs(hangs: Hangs, timeline: Timeline, by_timeout: Mask) -> tuple[str, str | None]:
+    """What hung, the worst of it by its number, and what to do; None for what is done about any hang."""
+    count, worst = len(hangs), int(np.argmax(hangs.ns))
+    step, start, end = int(hangs.step[worst]), int(hangs.start[worst]), int(hangs.end[worst])
+    took, usual = duration(end - start), duration(int(hangs.usual[worst]))
+    if hangs.ns[worst] < HANG_NS:
+        what = f"{count} steps took long now and then, step {step}" if count > 1 else f"step {step} took"
+        return f"{what} {took}; a usual one takes {usual}", _NOW_AND_THEN
+    advice = _TIMEOUT if _waits_for_a_watchdog(timeline, int(hangs.attempt[worst])) else None
+    if advice is None and _may_be_a_restart(timeline, start, end):
+        if count > 1:
+            return f"no line for a long time in {count} steps, in step {step} for {took}", _HUNG_OR_STOPPED
+        return f"no line for {took} in step {step}; a usual one takes {usual}", _HUNG_OR_STOPPED
+    if count > 1:
+        timeouts = f"; timeouts ended {np.count_nonzero(by_timeout)} of them" if by_timeout.any() else ""
+        return f"{count} steps hung, step {step} for {took}{timeouts}", advice
+    several = int(hangs.upto[worst] - hangs.number[worst])
+    if several > 0:
+        return f"one of steps {step} to {step + several} hung: they took {took}; as many usually take {usual}", advice
+    number = int(np.searchsorted(timeline.disruptions, hangs.attempt[worst])) + 1
+    ended = f", until a timeout (disruption {number})" if by_timeout[worst] else ""
+    return f"step {step} hung for {took}{ended}; a usual one takes {usual}", advice
 
 
 def _may_be_a_restart(timeline: Timeline, start: int, end: int) -> bool:

@@ -155,10 +155,21 @@ def write_site(
             drawn += 1
         costs.append((row, name, now[name].costs))
         links.append(RunLink(name, _cells(row)))
-    by_time = not report.sums.known_time
+    write_whole(folder / INDEX, _index(sheet, links, costs), force=True)
+    _note(folder, now)
+    gone = [name for name in before if name not in now]
+    for name in gone:
+        (folder / name).unlink(missing_ok=True)
+    return Written(len(now), drawn, len(gone), tuple(failed))
+
+
+def _index(sheet: FleetSheet, links: Sequence[RunLink], costs: Sequence[tuple[RunLine, str, Mapping[str, int]]]) -> str:
+    """The page that leads to all others. costs: of each run that has a page, as in `cost_rows`."""
+    assert sheet.report is not None
+    by_time = not sheet.report.sums.known_time
     dearest = cost_rows(costs, by_time=by_time)
     kept = [place for place in range(len(COLUMNS)) if any(link.cells[place] for link in links)]
-    page = fleet_page(
+    return fleet_page(
         sheet,
         "site.html",
         scripts=(resource("site.js"),),
@@ -171,12 +182,6 @@ def write_site(
         runs=[replace(link, cells=tuple(link.cells[place] for place in kept)) for link in links],
         heads=[COLUMNS[place] for place in kept],
     )
-    write_whole(folder / INDEX, page, force=True)
-    _note(folder, now)
-    gone = [name for name in before if name not in now]
-    for name in gone:
-        (folder / name).unlink(missing_ok=True)
-    return Written(len(now), drawn, len(gone), tuple(failed))
 
 
 def _pages(drawn: Iterable[tuple[RunLine, str]]) -> Iterator[tuple[RunKey, str]]:
