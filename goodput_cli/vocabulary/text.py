@@ -148,9 +148,9 @@ def percent(value: float, decimals: int = 2) -> str:
     return f"{value:.{decimals}f} %"
 
 
-def telling_decimals(value: float, limit: float, least: int = 2) -> int:
-    """How many decimals it takes to see on which side of the limit the value lies."""
-    for decimals in range(least, 17):
+def telling_decimals(value: float, limit: float) -> int:
+    """How many decimals, two at least, it takes to see on which side of the limit the value lies."""
+    for decimals in range(2, 17):
         shown, edge = round(value, decimals), limit
         if value == limit or (shown != edge and (shown < edge) == (value < edge)):
             return decimals
@@ -222,10 +222,11 @@ def _rounded(ns: int, unit: int) -> int:
 
 
 _ALIKE = 0.6
+_LIKELIEST = 2
 
 
-def likeliest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
-    """At most `most` of the known names, the likeliest first: those that hold the name as words of theirs, then those
+def likeliest(name: str, known: Iterable[str]) -> list[str]:
+    """At most two of the known names, the likeliest first: those that hold the name as words of theirs, then those
     that begin with it, then those that are spelled like it. Case, `-` and `_` make no difference."""
     names = {_plain(one): one for one in known}
     words = _plain(name)
@@ -233,11 +234,11 @@ def likeliest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
         return []
     held = [one for one in names if f" {words} " in f" {one} "]
     begun = [one for one in names if one.startswith(words)]
-    spelled = difflib.get_close_matches(words, names, n=most, cutoff=_ALIKE)
+    spelled = difflib.get_close_matches(words, names, n=_LIKELIEST, cutoff=_ALIKE)
     alike = [one for one in spelled if one not in held]
     if alike and likeness(words, alike[0]) > _ALIKE + 0.2:  # a slip of the finger, rather than half a name
         held = [alike.pop(0), *held]
-    return [names[one] for one in dict.fromkeys((*held, *begun, *alike))][:most]
+    return [names[one] for one in dict.fromkeys((*held, *begun, *alike))][:_LIKELIEST]
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:

@@ -38,7 +38,6 @@ def life(date_and_minute: str, first: int) -> Iterator[str]:
 
 FIRST = tuple(life("2026-03-01 10:00", 10))
 SECOND = tuple(life("2026-03-01 10:30", 110))
-LAST_STEP = 10 * 60 + 45
 
 
 def job(tmp_path: Path, *said: str, before: tuple[str, ...] = (), **files: str) -> Disruption:

@@ -11,7 +11,6 @@ APART = 5
 """Seconds that two clocks may differ by."""
 SHORT = 60
 """Bounds of a line below this many seconds say when it was."""
-KILL = 10
 AFTER = 120
 GROUPS = {
     "hardware": ("gpu_fault", "gpu_memory", "gpu_link", "node_failure"),

@@ -141,7 +141,7 @@ class _Place(NamedTuple):
 
 
 def why_it_died(life: Life, seen: Sequence[Observation]) -> Why:
-    """The cause among the observations of one life (see `lives.assigned`)."""
+    """The cause among the observations of one life (see `lives.causes_of`)."""
     seen = _with_ranks(seen)
     words = [one for one in seen if one.row not in FACTS]
     if not words:

@@ -208,14 +208,14 @@ def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: i
     )
 
 
-def poisson_interval(count: int, confidence: float = _CONFIDENCE) -> tuple[float, float]:
+def poisson_interval(count: int) -> tuple[float, float]:
     """The exact (Garwood) interval of a Poisson mean of which `count` events were seen: half the chi-square quantiles
-    with 2 x count and 2 x count + 2 degrees of freedom, in the tails outside `confidence`. Its lower end is 0 for 0.
+    with 2 x count and 2 x count + 2 degrees of freedom, in the tails outside of 95 %. Its lower end is 0 for 0.
 
     For even degrees of freedom the chi-square distribution is a Poisson sum (P(chi2(2k) > 2x) = P(Poisson(x) < k)), so
     that no library of distributions is needed.
     """
-    tail = (1 - confidence) / 2
+    tail = (1 - _CONFIDENCE) / 2
     lower = _half_chi_square(tail, count) if count else 0.0
     return lower, _half_chi_square(1 - tail, count + 1)
 

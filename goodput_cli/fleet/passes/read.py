@@ -44,6 +44,8 @@ _FEW = 20
 _MOST_AT_ONCE, _MOST_HERE = 16, 32
 """A task of 16 small documents takes a third of a second: a worker that is lost costs little. What this process does
 costs nothing to hand out."""
+_MOST_BYTES = 64 << 20
+"""Of a task."""
 _TASKS_EACH = 8
 HERE = Local()
 
@@ -158,15 +160,15 @@ def documents_at_once(count: int, workers: int) -> int:
     return min(max(count // (_TASKS_EACH * workers), 1), _MOST_AT_ONCE)
 
 
-def batches_of(items: Sequence[Sized], most: int, most_bytes: int = 64 << 20) -> Iterator[list[Sized]]:
+def batches_of(items: Sequence[Sized], most: int) -> Iterator[list[Sized]]:
     """Documents (or what has one) in order, so many at once that a task is worth sending and fits into memory."""
     batch: list[Sized] = []
-    room = most_bytes
+    room = _MOST_BYTES
     for item in items:
         size = item.size or 0
         if batch and (len(batch) == most or size > room):
             yield batch
-            batch, room = [], most_bytes
+            batch, room = [], _MOST_BYTES
         batch.append(item)
         room -= size
     if batch:
