@@ -1,11 +1,15 @@
 """The pictures of an analysis as columns, ready to be drawn: computed once, the same for every renderer.
 
-They are thinned out to what some hundred columns of dots can show (see `step_curve.thinned`): extremes stay, so that
-no slow step, no tooth of the saw and no disruption is lost, and a million steps cost no more to draw than some
-thousand. Bands: what the time went to, as a picture can show it, without losing a nanosecond. Every run of alike
-segments that a column of dots or more is long stays as it is. What is shorter and lies side by side in one bucket
-becomes one group that holds the time of each category, so that the amounts of all bands still add up to the ledger
-exactly. What the program measured (MFU, TFLOP/s, throughput) against the clock, thinned out for a picture.
+They are thinned out to what some hundred columns of dots can show (`step_curve.thinned`): extremes stay, so that no
+slow step, no tooth of the saw and no disruption is lost, and a million steps cost no more to draw than some thousand.
+
+Bands: what the time went to, as a picture can show it, without losing a nanosecond.
+
+Every run of alike segments that a column of dots or more is long stays as it is. What is shorter and lies side by side
+in one bucket becomes one group that holds the time of each category, so that the amounts of all bands still add up to
+the ledger exactly.
+
+What the program measured (MFU, TFLOP/s, throughput) against the clock, thinned out for a picture.
 """
 
 from __future__ import annotations

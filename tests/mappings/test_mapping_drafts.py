@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.api.check import suggest_mapping
-from tests.text.drafting import at, drafted, pytorch
+from tests.mappings.drafting import at, drafted, pytorch
 from tests.text.support import seconds
 
 

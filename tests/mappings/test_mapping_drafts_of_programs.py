@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.text.drafting import drafted
+from tests.mappings.drafting import drafted
 from tests.text.support import seconds
 
 OTHERS: dict[str, tuple[Callable[[int], str], tuple[float, float]]] = {

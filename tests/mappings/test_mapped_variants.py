@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.mappings.test_mapped_formats import titan
 from tests.text.support import analysed, seconds, written
-from tests.text.test_mapped_formats import titan
 
 
 def test_torchtitan_validates(tmp_path: Path) -> None:

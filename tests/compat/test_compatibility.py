@@ -1,7 +1,7 @@
 """docs/compatibility.md: every known difference from the reference library has a log that shows it, and the numbers
 are those that the library gives for it.
 
-`UPDATE_DOCS=1 pytest tests/analysis/test_compatibility.py` writes the logs and the tables anew.
+`UPDATE_DOCS=1 pytest tests/compat/test_compatibility.py` writes the logs and the tables anew.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.compat.reconcile import Movement, Reconciliation
 from goodput_cli.compat.rules import RULES
 from goodput_cli.vocabulary.text import percent, seconds_text
-from tests.analysis.test_reconcile_library import CLOSE, in_process
+from tests.compat.test_reconcile_library import CLOSE, in_process
 from tests.support.difference_logs import LOGS, OPTIONS, text_of
 from tests.support.markdown_docs import ROOT, read, replace_generated, updating
 

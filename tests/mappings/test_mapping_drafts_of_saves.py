@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.text.drafting import drafted, pytorch
+from tests.mappings.drafting import drafted, pytorch
 
 
 def test_saves_that_name_their_step_as_steps_do_are_no_steps(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.api.check import draft_mapping
-from tests.text.drafting import drafted
+from tests.mappings.drafting import drafted
 from tests.text.support import codes, seconds
 
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 
 from goodput_cli.api.check import draft_mapping
 from goodput_cli.cli.main import run
-from tests.text.drafting import drafted, pytorch
+from tests.mappings.drafting import drafted, pytorch
 from tests.text.support import analysed, codes, seconds, written
 
 
