@@ -1,6 +1,6 @@
 """The logs of sample_logs/differences: a small one for every rule of `goodput reconcile`, named after it.
 
-`UPDATE_DOCS=1 pytest tests/analysis/test_compatibility.py` writes the files.
+`UPDATE_DOCS=1 pytest tests/compat/test_compatibility.py` writes the files.
 """
 
 from __future__ import annotations
