@@ -105,7 +105,8 @@ def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Ha
         return hangs
     usual, factor = timeline.usual_step.median, timeline.rules.method.stall_factor
     steps = timed_steps(timeline, *within)
-    longer = steps.seconds * 1e9 / usual[steps.attempt]
+    with np.errstate(divide="ignore", invalid="ignore"):  # where a usual step takes no time
+        longer = steps.seconds * 1e9 / usual[steps.attempt]
     limit = factor
     while 0 < np.count_nonzero(longer > limit) <= np.count_nonzero((longer > limit / 2) & (longer <= limit)):
         limit *= 2
