@@ -214,9 +214,19 @@ def _files_in_folder(folder: str) -> SortedOut:
     """The logs in a folder's tree, and the files of trackers. Raises SourceError if there are neither."""
     files = sorted_out(sorted(_walk(_own_name(folder), set())))
     if not files.logs and not files.tracked:
+        timeless = _timeless_in(folder)
+        if timeless:
+            what = f"{shown_path(timeless)} holds no time; `goodput help formats` says what to name instead"
+            raise SourceError(f"{shown_path(folder)}: no log in this folder; {what}")
         endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
         raise SourceError(f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst); name the files")
     return files
+
+
+def _timeless_in(folder: str) -> str:
+    """A file in a folder's tree that a trainer wrote without any time; "": there is none."""
+    found = (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name in TIMELESS)
+    return min(found, default="")
 
 
 def _own_name(folder: str) -> str:

@@ -124,3 +124,21 @@ class TestMlflow:
         ups = [one["time"] for one in notes if one["what"] == "up"]
         for one, up in zip(analysis.disruptions, ups[1:], strict=True):
             assert one.next_start_ns / 1e9 == pytest.approx(up, abs=0.05)  # when its first step began, not its process
+
+    def test_cut_anywhere_a_store_of_files_is_never_longer_and_has_no_more_attempts(self, tmp_path: Path) -> None:
+        """A time that is cut off is of 1970; a step that is cut off would be a smaller one, and a resume."""
+        copy = tmp_path / "mlruns"
+        shutil.copytree(self.FOLDER / "mlruns", copy)
+        whole = goodput_cli.analyze(str(copy))
+        (meta,) = copy.glob("*/*/meta.yaml")
+        (loss,) = copy.glob("*/*/metrics/loss")
+        begin = meta.read_bytes().index(b"start_time: ") + 12
+        places = [(meta, at) for at in range(begin, begin + 14)]
+        places += [(loss, len(loss.read_bytes()) - back) for back in range(1, 30)]
+        for file, at in places:
+            data = file.read_bytes()
+            file.write_bytes(data[:at])
+            analysis = goodput_cli.analyze(str(copy))
+            assert analysis.job.start_ns >= whole.job.start_ns
+            assert (analysis.job.attempts, analysis.job.kept_steps or 0) <= (3, 40)
+            file.write_bytes(data)

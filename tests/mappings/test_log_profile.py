@@ -87,3 +87,11 @@ def test_a_start_that_fits_other_lines_is_refused(tmp_path: Path, start: str) ->
 def test_what_is_no_profile_is_refused_in_a_sentence(tmp_path: Path, profile: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         analysed(tmp_path, profile)
+
+
+def test_a_pattern_that_is_no_re2_is_one_sentence_and_nothing_else(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UsageError, match=r"applicationStart\.regex is no regular expression .*: invalid perl operator"):
+        analysed(tmp_path, PROFILE.replace("'Training started'", "'(?=Training)x'"))
+    assert capfd.readouterr() == ("", "")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import goodput_cli
 from goodput_cli.analysis.results import Analysis
 from tests.support.story import end, start, steps, told
@@ -47,3 +49,10 @@ def test_events_in_one_value_over_several_lines_are_a_log(tmp_path: Path) -> Non
     analysis = goodput_cli.analyze(folder_of(tmp_path, more_json=events))
     assert "not_a_log" not in said(analysis)
     assert analysis.job.attempts == 2
+
+
+def test_a_folder_of_nothing_but_a_table_without_times_is_refused_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "version_0").mkdir()
+    (tmp_path / "version_0" / "metrics.csv").write_text("epoch,step,loss\n0,9,1.0\n")
+    with pytest.raises(goodput_cli.GoodputError, match=r"version_0/metrics\.csv holds no time; `goodput help formats`"):
+        goodput_cli.analyze(str(tmp_path))

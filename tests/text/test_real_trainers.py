@@ -3,6 +3,7 @@ own clocks (tests/real/README.md)."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -67,3 +68,24 @@ class TestRay:
         assert (analysis.job.attempts, analysis.job.kept_range, analysis.job.ending) == (2, (1, 12), "clean")
         assert analysis.goodput.ns / 1e9 == pytest.approx(6.02, abs=0.01)
         assert losses(analysis) == [("unknown", 1, "at_least")]
+
+
+class TestDetectron2:
+    """Its folder as its writers lay it out: `log.txt` has stamps, `metrics.json` the same iterations without."""
+
+    def test_the_text_counts_and_not_the_scalars_beside_it(self, tmp_path: Path) -> None:
+        lines = ["[11/07 10:00:00] d2.engine.train_loop INFO: Starting training from iteration 0"]
+        scalars = []
+        for at in range(1, 11):
+            about = f"eta: 0:01:00  iter: {20 * at - 1}  total_loss: 2.1  time: 0.5  data_time: 0.01  lr: 1e-05"
+            lines.append(f"[11/07 10:0{at // 6}:{10 * at % 60:02d}] d2.utils.events INFO:  {about}  max_mem: 2440M")
+            row = {"data_time": 0.01, "iteration": 20 * at - 1, "lr": 1e-5, "time": 0.5, "total_loss": 2.1}
+            scalars.append(json.dumps(row))
+        (tmp_path / "log.txt").write_text("\n".join([*lines, ""]))
+        (tmp_path / "metrics.json").write_text("\n".join([*scalars, ""]))
+        analysis = goodput_cli.analyze(str(tmp_path), year=2025)
+        assert [log.name for log in analysis.job.log_formats] == ["detectron2-text"]
+        assert (analysis.job.attempts, analysis.job.kept_range) == (1, (1, 200))
+        (tmp_path / "log.txt").unlink()
+        alone = goodput_cli.analyze(str(tmp_path))
+        assert [log.name for log in alone.job.log_formats] == ["detectron2"]

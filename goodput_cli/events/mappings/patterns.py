@@ -240,7 +240,7 @@ def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, Any, str]:
                 f"no text of {LITERAL} characters stands in every line of this rule, so that it would be tried on "
                 "every line; write more of the line, or `slow = true`"
             )
-        made = _compiled(pattern)
+        made = linear_pattern(pattern)
         if made.programsize > LARGEST:
             raise TemplateError(
                 f"a pattern of {made.programsize} instructions would be slow; at most {LARGEST} are tried on lines: "
@@ -283,7 +283,7 @@ def job_pattern(path: str) -> Any:
 
 @cache
 def _kept(pattern: str) -> Any:
-    return _compiled(pattern)
+    return linear_pattern(pattern)
 
 
 def _reason(error: Exception) -> str:
@@ -291,7 +291,8 @@ def _reason(error: Exception) -> str:
     return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
-def _compiled(pattern: str) -> Any:
+def linear_pattern(pattern: str) -> Any:
+    """A regular expression whose time grows with the text only. Raises TemplateError with the reason."""
     re2 = linear()
     options = re2.Options()
     options.log_errors = False

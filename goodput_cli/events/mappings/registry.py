@@ -150,19 +150,19 @@ def _units(name: str, kind: str, pattern: dict[str, Any], groups: list[str]) -> 
 
 def _refuse_any_line(name: str, regex: str, known: dict[str, dict[str, Any]]) -> None:
     """Raises UsageError for a start that is found in any line, or in those of another pattern."""
-    from goodput_cli.events.text.marks import linear
+    from goodput_cli.events.mappings.patterns import TemplateError, linear_pattern
 
     try:
-        compiled = linear().compile(regex)
-    except linear().error as error:
-        raise UsageError(f"{name}: spec.patterns.applicationStart.regex is no RE2: {error}") from None
+        start = linear_pattern(regex)
+    except TemplateError as error:
+        raise UsageError(f"{name}: spec.patterns.applicationStart.regex is {error}") from None
     examples = ["", *(str(one.get("example", "")) for kind, one in known.items() if kind != "applicationStart")]
-    if any(compiled.search(example) for example in dict.fromkeys(examples) if example or not regex.strip(".*^$")):
+    if any(start.search(example) for example in dict.fromkeys(examples) if example or not regex.strip(".*^$")):
         raise UsageError(
             f"{name}: spec.patterns.applicationStart fits other lines too: each of them would be a restart; "
             "make it fit the line that a program prints when it starts"
         )
-    if compiled.search("\x00 another line \x00"):
+    if start.search("\x00 another line \x00"):
         raise UsageError(f"{name}: spec.patterns.applicationStart fits every line: each of them would be a restart")
 
 

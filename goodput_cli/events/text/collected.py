@@ -18,7 +18,7 @@ from goodput_cli.events.observations import Observed
 from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
-from goodput_cli.events.text.jobs import Named, TextFile, completed, name_jobs, stem_of, times_beside
+from goodput_cli.events.text.jobs import Named, TextFile, beside, completed, name_jobs, stem_of, times_beside
 from goodput_cli.events.text.marks import CollectedSource, Collector, Mark, What
 from goodput_cli.events.text.meaning import metrics_of, said
 from goodput_cli.events.text.observing import observations_of, says_events
@@ -312,7 +312,12 @@ class Texts:
         trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.marks)}
         parts: list[_Part] = []
         run_lines: list[tuple[int, Mark]] = []
+        twins = _with_text_beside(sources, names)
         for code, source in completed(sources, names).items():
+            if code in twins:
+                message = "scalars without a time of day, of a run whose text lies beside them: not read"
+                output.notes.add("other_output", message, code, [], (), len(source.marks))
+                continue
             read = source.marks
             source.marks = _settled(read, stem_of(names[code]) in trainers, hints)
             if read and not source.marks and not source.noise:
@@ -444,6 +449,26 @@ def _local(
     if said_zone:
         return TimestampReader(load_zone(said_zone)).from_local, said_zone
     return output.clock.from_local if zone is None else zone.from_local, ""
+
+
+_TEXT_OF = {"detectron2": "detectron2-text", "mmengine": "mmengine-text"}
+"""Formats without a time of day, and those of the text that the same program writes beside."""
+
+
+def _with_text_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> frozenset[int]:
+    """Sources of scalars in whose folder the text of the same program tells of steps too, and when."""
+    told = {
+        (beside(names[code]), one.said.format)
+        for code, source in sources.items()
+        for one in source.marks
+        if one.said is not None and one.said.what is What.STEP and one.said.format in _TEXT_OF.values()
+    }
+    formats = {code: _formats(source.marks) for code, source in sources.items()} if told else {}
+    return frozenset(
+        code
+        for code, some in formats.items()
+        if some and all((beside(names[code]), _TEXT_OF.get(one, "")) in told for one in some)
+    )
 
 
 def _same_runs(

@@ -19,7 +19,7 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records
 from goodput_cli.events.text.marks import TextPart, What
 from goodput_cli.events.trackers.runs import Life, Place, Row, Run
-from goodput_cli.events.trackers.wandb import whole_of
+from goodput_cli.events.trackers.wandb import EARLIEST, whole_of
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import RUN_KEY, store_file
@@ -95,7 +95,10 @@ class MetricReader:
         """The rows of the next lines."""
         metric = Metric(self._run_id, self._name)
         bad: list[tuple[int, str]] = []
-        for number, line in enumerate(batch.data.split(b"\n"), batch.first_line):
+        *lines, rest = batch.data.split(b"\n")
+        if rest:  # a number without its end may be another one
+            bad.append((batch.first_line + len(lines), "a line is cut off"))
+        for number, line in enumerate(lines, batch.first_line):
             found = _LINE.fullmatch(line)
             if found is not None and (time := _ns(found[1])) is not None:
                 metric.rows.append((number, time, int(found[2])))
@@ -121,9 +124,10 @@ def _parsed(said: About | None = None) -> Parsed:
 
 
 def _ns(value: Any) -> int | None:
-    """ns UTC of a number of milliseconds; None for what is no time."""
+    """ns UTC of a number of milliseconds; None for what is none, or too early: digits are cut off."""
     number = whole_of(value)
-    return number * _NS_PER_MS if number is not None and 0 < number < MAX_SECONDS * 1000 else None
+    time = number * _NS_PER_MS if number is not None and number < MAX_SECONDS * 1000 else 0
+    return time if time >= EARLIEST else None
 
 
 def collect_rows(records: Records, output: Output) -> Mask:
