@@ -196,7 +196,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class StepTimes:
+class StepTimePoints:
     """Step times (s) in time order, those of one bucket as one row where there are many: columns of one length."""
 
     time: I64
@@ -240,7 +240,7 @@ class Picture:
     """Goodput since the start of the window."""
     rolling: tuple[Shares, ...]
     """Goodput over rolling windows, one length each."""
-    step_times: StepTimes
+    step_times: StepTimePoints
     """How long steps took."""
     metrics: tuple[MetricLine, ...] = ()
     """Metrics of the program, as loss."""
@@ -371,14 +371,14 @@ def _percent(part: I64, whole: I64) -> F64:
     return shares
 
 
-def _step_times(steps: TimedSteps, buckets: Buckets) -> StepTimes:
+def _step_times(steps: TimedSteps, buckets: Buckets) -> StepTimePoints:
     bucket = buckets.of(steps.time) if len(steps) > buckets.count else np.arange(len(steps))
     first, count = first_of_each(bucket)
     ordered = _sorted_in_parts(steps.seconds, first)
     last = first + count - 1
     middle = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
     begins = steps.take(first)
-    return StepTimes(begins.time, begins.number, count, ordered[first], ordered[last], _level(middle))
+    return StepTimePoints(begins.time, begins.number, count, ordered[first], ordered[last], _level(middle))
 
 
 def _sorted_in_parts(values: F64, first: Rows) -> F64:

@@ -280,7 +280,7 @@ _AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
-class Segments:
+class SegmentsPart:
     """Some segments: a part of the table."""
 
     timeline: Timeline
@@ -303,10 +303,10 @@ class Segments:
         return list(evidence(self.timeline.table, self.rows))
 
 
-def segment_parts(timeline: Timeline, rows: SegmentRows) -> Iterator[Segments]:
+def segment_parts(timeline: Timeline, rows: SegmentRows) -> Iterator[SegmentsPart]:
     """All segments, some at a time."""
     for start, stop in blocks(len(rows), _AT_ONCE):
-        yield Segments(timeline, rows.take(np.arange(start, stop)))
+        yield SegmentsPart(timeline, rows.take(np.arange(start, stop)))
 
 
 @dataclass(frozen=True)
@@ -336,15 +336,15 @@ def event_table(table: EventTable, rows: Rows) -> FilledTable:
     return EVENTS.of(len(rows), lambda: event_parts(table, rows))
 
 
-def _attempts(part: Segments) -> I64:
+def _attempts(part: SegmentsPart) -> I64:
     return np.where(part.rows.attempt >= 0, part.rows.attempt.astype(np.int64) + 1, UNKNOWN)
 
 
-def _last_steps(part: Segments) -> I64:
+def _last_steps(part: SegmentsPart) -> I64:
     return np.where(part.rows.stop == NO_STEP, UNKNOWN, part.rows.stop - 1)
 
 
-def _joined_places(part: Segments) -> list[str]:
+def _joined_places(part: SegmentsPart) -> list[str]:
     return [" ".join(places) for places in part.places]
 
 

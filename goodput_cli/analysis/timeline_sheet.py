@@ -21,7 +21,7 @@ from goodput_cli.analysis.timeline_rows import (
     KINDS,
     SEGMENTS,
     SegmentRows,
-    Segments,
+    SegmentsPart,
     event_table,
     folded,
     segment_table,
@@ -121,15 +121,15 @@ def _columns(rows: SegmentRows) -> tuple[Column, ...]:
     return tuple((shown | tables)[name] for name in order)
 
 
-def _names(part: Segments) -> list[str]:
+def _names(part: SegmentsPart) -> list[str]:
     return [full_name(category, label) for category, label in zip(part.categories, part.labels, strict=True)]
 
 
-def _attempts(part: Segments) -> list[int | str]:
+def _attempts(part: SegmentsPart) -> list[int | str]:
     return [attempt + 1 if attempt >= 0 else "" for attempt in part.rows.attempt.tolist()]
 
 
-def _step_ranges(part: Segments) -> list[str | None]:
+def _step_ranges(part: SegmentsPart) -> list[str | None]:
     first, stop = part.rows.first.tolist(), part.rows.stop.tolist()
     return [None if NO_STEP in (begin, end) else _steps(begin, end - 1) for begin, end in zip(first, stop, strict=True)]
 

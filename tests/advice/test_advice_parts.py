@@ -19,7 +19,7 @@ from goodput_cli.analysis.advice.interval import roundest
 from goodput_cli.analysis.advice.lives import DeathEvidence, JobContext, record_of, settled
 from goodput_cli.analysis.advice.record import (
     FLAT,
-    Kind,
+    EndKind,
     Life,
     SaveColumns,
     linear_total,
@@ -229,7 +229,7 @@ def test_saves_in_the_background_can_be_used_when_a_line_says_that_they_are_comp
     """200 s behind the second save the job was dead: it came back at the first, which was then the newest."""
     record = record_of(goodput_cli.analyze(background(after)).timeline, "sim")
     assert check_replay(record).ok
-    assert [end.kind for end in record.ends] == [Kind.NEWEST, Kind.END]
+    assert [end.kind for end in record.ends] == [EndKind.NEWEST, EndKind.END]
     assert record.latency == after * 1e9
     assert record.asynchronous
     assert not record.background

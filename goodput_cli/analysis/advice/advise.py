@@ -15,7 +15,7 @@ from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice, with_one_run
 from goodput_cli.analysis.advice.levers import LeverInputs, bound, judged_levers, levers
 from goodput_cli.analysis.advice.lives import record_of
-from goodput_cli.analysis.advice.record import FAILURES, JobRecord, Kind
+from goodput_cli.analysis.advice.record import FAILURES, EndKind, JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.analysis.advice.results import (
     CurvePoint,
@@ -149,7 +149,7 @@ def _facts(record: JobRecord, exposure: Exposure, fidelity: Fidelity) -> RecordF
         lives=len(record.lives),
         failures=sum(kinds[kind] for kind in FAILURES),
         disruptions=record.amounts.disruptions,
-        kinds=LifeEndings(**{str(kind): kinds[kind] for kind in (*FAILURES, Kind.STOP)}),
+        kinds=LifeEndings(**{str(kind): kinds[kind] for kind in (*FAILURES, EndKind.STOP)}),
         life_seconds=exposure.budgets,
         mtbf_seconds=exposure.mtbf,
         work_seconds=exposure.work,
@@ -227,10 +227,10 @@ def _diagnostics(record: JobRecord, exposure: Exposure, interval: Interval, fide
         )
         diagnostics.append(Diagnostic.of("early_failures", message, early.count))
     diagnostics += _of_kind(
-        record, Kind.OLDER, "older_restored", "a newer checkpoint was complete, and an older one restored"
+        record, EndKind.OLDER, "older_restored", "a newer checkpoint was complete, and an older one restored"
     )
     diagnostics += _of_kind(
-        record, Kind.BEYOND, "saved_unseen", "training went on from a checkpoint that no line shows"
+        record, EndKind.BEYOND, "saved_unseen", "training went on from a checkpoint that no line shows"
     )
     if advice.reason == "never_ends":
         diagnostics.append(Diagnostic.of("never_ends", str(advice.say)))
@@ -240,7 +240,7 @@ def _diagnostics(record: JobRecord, exposure: Exposure, interval: Interval, fide
     return diagnostics
 
 
-def _of_kind(record: JobRecord, kind: Kind, code: str, message: str) -> list[Diagnostic]:
+def _of_kind(record: JobRecord, kind: EndKind, code: str, message: str) -> list[Diagnostic]:
     behind = [record.lives[index + 1].began_at for index, end in enumerate(record.ends) if end.kind == kind]
     places = tuple(place for place in behind if place is not None)
     return [Diagnostic.of(code, message, len(behind), places)] if behind else []

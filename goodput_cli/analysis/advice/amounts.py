@@ -34,7 +34,7 @@ PARTS: dict[str, tuple[Category, ...]] = {
 _UNTIL_UP = ("down", "queued")
 
 
-class Clock:
+class CountedClock:
     """Counted time: the clock with all that the user excluded cut out."""
 
     def __init__(self, timeline: Timeline) -> None:
@@ -57,7 +57,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Span:
+class LifeSpan:
     """A life, as far as the sums need it."""
 
     attempt: int
@@ -76,7 +76,7 @@ class LedgerAmounts:
     """Program start-up (ns) by attempt."""
 
 
-def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerAmounts:
+def amounts_of(timeline: Timeline, lives: Sequence[LifeSpan], taken: int) -> LedgerAmounts:
     """taken: ns of the wasted time that saves of a given cost take."""
     costs = AttemptCosts(timeline)
     parts, disrupted = _parts(costs, lives), costs.unplanned
@@ -115,7 +115,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerA
     return LedgerAmounts(amounts, costs.first_startup.tolist())
 
 
-def _parts(costs: AttemptCosts, lives: Sequence[Span]) -> dict[str, I64]:
+def _parts(costs: AttemptCosts, lives: Sequence[LifeSpan]) -> dict[str, I64]:
     """Amounts (ns) by what they are of and by attempt that another one follows."""
     parts = {
         name: costs.until_up(*categories) if name in _UNTIL_UP else costs.until_trained(*categories)
@@ -131,7 +131,7 @@ def _parts(costs: AttemptCosts, lives: Sequence[Span]) -> dict[str, I64]:
     return parts
 
 
-def _failed_starts(timeline: Timeline, lives: Sequence[Span]) -> list[tuple[int, int]]:
+def _failed_starts(timeline: Timeline, lives: Sequence[LifeSpan]) -> list[tuple[int, int]]:
     """Attempts that others follow and that never trained: number, and ns from its first start to the next one's."""
     lived = {life.attempt for life in lives}
     begin = timeline.attempts.begin
@@ -150,7 +150,7 @@ class JobTimeline:
     """A timeline with its clock. Times are counted ns; arrays have an item for each attempt."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self.timeline, self.clock = timeline, Clock(timeline)
+        self.timeline, self.clock = timeline, CountedClock(timeline)
         self.step_log = timeline.progress is None
         self.behind = 1 if self.step_log and not timeline.attempts.step_ends else 0
         """From a saved step to the position at which it is saved."""

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from goodput_cli.analysis.advice.record import COUNTED, FAILURES, JobRecord, Kind
+from goodput_cli.analysis.advice.record import COUNTED, FAILURES, EndKind, JobRecord
 from goodput_cli.arrays import F64, I64
 
 _GROWTH = 1.1
@@ -102,9 +102,9 @@ def _extra_steps(record: JobRecord) -> int:
     for life, end in zip(record.lives, record.ends, strict=True):
         if life.resumed is None:
             continue
-        if end.kind == Kind.OLDER:
+        if end.kind == EndKind.OLDER:
             lost += end.newest - life.resumed
-        elif end.kind in (Kind.BEYOND, Kind.STOP):
+        elif end.kind in (EndKind.BEYOND, EndKind.STOP):
             lost += max(end.died - life.resumed, 0)
     return lost
 

@@ -10,7 +10,7 @@ from statistics import median
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
-from goodput_cli.analysis.advice.record import FAILURES, RESTART, JobRecord, Kind
+from goodput_cli.analysis.advice.record import FAILURES, RESTART, EndKind, JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Changes, replay
 from goodput_cli.analysis.advice.results import How, Lever
 from goodput_cli.analysis.advice.thresholds import LEVERS
@@ -67,7 +67,7 @@ def judged_levers(inputs: LeverInputs) -> frozenset[str]:
     known = {
         "interval": advised and inputs.interval.optimum is not None,
         "async_saves": advised and inputs.interval.optimum is not None,
-        "newest_checkpoint": inputs.replays or not any(end.kind == Kind.OLDER for end in record.ends),
+        "newest_checkpoint": inputs.replays or not any(end.kind == EndKind.OLDER for end in record.ends),
         "data_loading": amounts.data is not None,
         "stalls": amounts.stalls is not None,
         "slow_steps": amounts.slow is not None,
@@ -175,7 +175,7 @@ def _average(
 
 def _newest_checkpoint(inputs: LeverInputs) -> Iterator[Estimate]:
     record = inputs.record
-    if not inputs.replays or not any(end.kind == Kind.OLDER for end in record.ends):
+    if not inputs.replays or not any(end.kind == EndKind.OLDER for end in record.ends):
         return
     shorter = replay(record, AsRecorded(record), Changes(newest=True)).ns
     if shorter is not None:

@@ -14,11 +14,11 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.analysis.advice.amounts import JobTimeline, Span, amounts_of
+from goodput_cli.analysis.advice.amounts import JobTimeline, LifeSpan, amounts_of
 from goodput_cli.analysis.advice.record import (
     Ending,
+    EndKind,
     JobRecord,
-    Kind,
     Life,
     LinearTotal,
     SaveColumns,
@@ -27,7 +27,7 @@ from goodput_cli.analysis.advice.record import (
     median_share,
     sparse_linear_total,
 )
-from goodput_cli.analysis.advice.replay import AsRecorded, Run
+from goodput_cli.analysis.advice.replay import AsRecorded, LifeReplay
 from goodput_cli.analysis.advice.training import NEVER, JobTraining, SaveLog
 from goodput_cli.analysis.question import Death
 from goodput_cli.arrays import I64
@@ -134,9 +134,9 @@ def with_endings(record: JobRecord) -> JobRecord:
     ends: list[Ending] = []
     for index, life in enumerate(record.lives):
         if life.resumed is None:
-            ends.append(Ending(Kind.END, life.stop, life.first, None))
+            ends.append(Ending(EndKind.END, life.stop, life.first, None))
             continue
-        run = Run(record, policy, index, 0, life.first)
+        run = LifeReplay(record, policy, index, 0, life.first)
         died = run.within(life.budget, record.end).position
         stored = [int(made) + record.shift for made in _completed(life, run)]
         stored = [position for position in stored if position <= died + 1]
@@ -147,20 +147,20 @@ def with_endings(record: JobRecord) -> JobRecord:
     return replace(record, ends=tuple(ends))
 
 
-def _completed(life: Life, run: Run) -> list[int]:
+def _completed(life: Life, run: LifeReplay) -> list[int]:
     """Positions of the saves that could be used before the life ended."""
     made, delay = life.saves.made_at.tolist(), life.saves.delay.tolist()
     end = life.budget + life.hang
     return [at for at, later in zip(made, delay, strict=True) if not later or run.done(at) + later <= end]
 
 
-def _kind(life: Life, newest: int) -> Kind:
+def _kind(life: Life, newest: int) -> EndKind:
     assert life.resumed is not None
     if life.clean:
-        return Kind.STOP
+        return EndKind.STOP
     if life.resumed == newest:
-        return Kind.NEWEST
-    return Kind.OLDER if life.resumed < newest else Kind.BEYOND
+        return EndKind.NEWEST
+    return EndKind.OLDER if life.resumed < newest else EndKind.BEYOND
 
 
 def _newest_upto(usable: list[int], limit: int) -> int | None:
@@ -199,7 +199,7 @@ class _Reader:
             )
         counted = self._job.clock.length(timeline.start, timeline.end)
         lives, last, end = self._lives(), *self._end
-        spans = [Span(life.attempt, life.undetermined) for life in lives]
+        spans = [LifeSpan(life.attempt, life.undetermined) for life in lives]
         ledger = amounts_of(timeline, spans, self._training.taken_lost)
         productive = timeline.ledger.between(
             np.array([timeline.start]), np.array([timeline.end]), (Category.PRODUCTIVE,)

@@ -138,7 +138,7 @@ def _half_of(pair: I64) -> int:
     return half + (odd & half & 1)
 
 
-class Kind(StrEnum):
+class EndKind(StrEnum):
     """How a life ended: at the newest checkpoint the next one began, at an older one, at one that no line shows, after
     a planned stop; or it is the last."""
 
@@ -149,8 +149,8 @@ class Kind(StrEnum):
     END = "end"
 
 
-FAILURES = (Kind.NEWEST, Kind.OLDER, Kind.BEYOND)
-COUNTED = (Kind.NEWEST, Kind.OLDER)
+FAILURES = (EndKind.NEWEST, EndKind.OLDER, EndKind.BEYOND)
+COUNTED = (EndKind.NEWEST, EndKind.OLDER)
 """Failures whose loss depends on the interval."""
 
 
@@ -233,7 +233,7 @@ class Life:
 class Ending:
     """How a life ended."""
 
-    kind: Kind
+    kind: EndKind
     """Where the next life began."""
     died: int
     """Position at which it died."""

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.advice.record import JobRecord, Kind, StepTotal, step_total
+from goodput_cli.analysis.advice.record import EndKind, JobRecord, StepTotal, step_total
 from goodput_cli.arrays import I64
 
 
@@ -164,7 +164,7 @@ class BudgetResult:
     made: list[tuple[int, int]] | None = None
 
 
-class Run:
+class LifeReplay:
     """The clock of one life of the record from a place and a position on."""
 
     def __init__(self, record: JobRecord, policy: Policy, life: int, place: int, position: int) -> None:
@@ -312,7 +312,7 @@ class _Usable:
     """Checkpoints that can be restored: those of the policy at low < position <= high, in a life, or of these only
     `made`; and `low` itself if a life resumed there."""
 
-    run: Run
+    run: LifeReplay
     spent: int
     low: int
     high: int
@@ -360,7 +360,7 @@ class _Replay:
         while self._wraps <= MOST_WRAPS:
             last = life == record.last
             budget += record.last_budget if last else record.lives[life].budget
-            run = Run(record, self._policy, life, place, position)
+            run = LifeReplay(record, self._policy, life, place, position)
             endless = record.last == 0 and (place > 0 or spent > 0)
             result = run.within(None if endless else budget - spent, record.end)
             self._note(run, result, spent)
@@ -384,7 +384,7 @@ class _Replay:
         again, self._state = state == self._state, state
         return again
 
-    def _note(self, run: Run, result: BudgetResult, spent: int) -> None:
+    def _note(self, run: LifeReplay, result: BudgetResult, spent: int) -> None:
         """What was saved on the way."""
         self._usable.append(_Usable(run, spent, run.position, result.whole, result.made, run.place == 0))
         if result.made is None:
@@ -434,12 +434,12 @@ class _Replay:
         assert one.resumed is not None
         newest = self._newest(died + 1)
         position = died if newest is None else newest
-        if end.kind == Kind.OLDER and not self._changes.newest:
+        if end.kind == EndKind.OLDER and not self._changes.newest:
             older = self._newest(one.resumed)
             position = one.resumed if older is None or older == end.checkpoint else older
-        elif end.kind in (Kind.BEYOND, Kind.STOP):
+        elif end.kind in (EndKind.BEYOND, EndKind.STOP):
             position = died - (end.died - one.resumed)
-            if end.kind == Kind.BEYOND and newest is not None:
+            if end.kind == EndKind.BEYOND and newest is not None:
                 position = max(position, newest)
         position = min(position, self._record.end)
         self._forget_above(position)

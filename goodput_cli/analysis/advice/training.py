@@ -65,7 +65,7 @@ class SavedLines:
 
 
 @dataclass(frozen=True)
-class Saves:
+class TimedSaves:
     """Saves by attempt and step, sorted by both. cost: ns, counted once. end: when it no longer blocked. usable: ns.
     measured: as in the lines."""
 
@@ -78,7 +78,7 @@ class Saves:
     measured: Mask
 
 
-def saves_of(lines: SavedLines) -> tuple[Saves, I64]:
+def saves_of(lines: SavedLines) -> tuple[TimedSaves, I64]:
     """One row a save, and of each line (in order of start) the instant from which on it blocks for nobody else."""
     reach = np.maximum.accumulate(lines.end) if len(lines) else lines.end
     begins = np.minimum(np.maximum(lines.start, np.append(lines.start[:1], reach[:-1])[: len(lines)]), lines.end)
@@ -87,9 +87,9 @@ def saves_of(lines: SavedLines) -> tuple[Saves, I64]:
     heads = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(step) != 0))[: len(order)])
     if len(heads) == 0:
         none = np.zeros(0, dtype=np.int64)
-        return Saves(none, none, none, none, none, none, none.astype(bool)), begins
+        return TimedSaves(none, none, none, none, none, none, none.astype(bool)), begins
     return (
-        Saves(
+        TimedSaves(
             owner[heads],
             step[heads],
             lines.start[order][heads],
@@ -372,7 +372,7 @@ class JobTraining:
         return 1
 
     @cached_property
-    def saves(self) -> Saves:
+    def saves(self) -> TimedSaves:
         return saves_of(self.own_lines)[0]
 
     @cached_property

@@ -19,7 +19,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, distinct
 from goodput_cli.analysis.answers import Stretch
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
-from goodput_cli.analysis.disruptions.losses import Losses, find_evidence, find_losses, first_and_last_steps
+from goodput_cli.analysis.disruptions.losses import AttemptLosses, find_evidence, find_losses, first_and_last_steps
 from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
 from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.analysis.written import After, Amount, Seconds, Through, Unknown, written
@@ -117,7 +117,7 @@ def _since(instant: I64, table: EventTable, rows: Rows) -> I64:
     return np.where(rows >= 0, np.maximum(table.time[rows] - instant, 0), UNKNOWN)
 
 
-def _steps_lost(timeline: Timeline, losses: Losses, undetermined: I64) -> I64:
+def _steps_lost(timeline: Timeline, losses: AttemptLosses, undetermined: I64) -> I64:
     """By attempt that another one follows; unknown where a checkpoint log shows time lost but no step."""
     steps = losses.steps[:-1]
     if timeline.progress is None:

@@ -19,7 +19,7 @@ from goodput_cli.vocabulary.categories import Category
 _TOP = np.iinfo(np.int64).max
 
 
-class Losses:
+class AttemptLosses:
     """What the end of each attempt lost, whichever attempt had trained it: int64 columns of one value an attempt,
     worked out when they are asked for.
 
@@ -52,14 +52,14 @@ _Range = tuple[int, int, int, int]
 """ended, attempt, low, high: steps low <= s < high of `attempt`, lost by the end of attempt `ended`."""
 
 
-def find_losses(timeline: Timeline) -> Losses:
+def find_losses(timeline: Timeline) -> AttemptLosses:
     """Steps and time lost by the end of each attempt, with hindsight: what was kept in the end is not lost."""
-    return Losses(timeline)
+    return AttemptLosses(timeline)
 
 
 def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = None) -> I64:
-    """`Losses.ns` of what lies inside a window (ns). below: by attempt, the step below which what its end lost counts,
-    if not all."""
+    """`AttemptLosses.ns` of what lies inside a window (ns). below: by attempt, the step below which what its end lost
+    counts, if not all."""
     charged = _charged(timeline)
     if below is not None:
         high = np.minimum(charged.high, below[charged.ended])

@@ -43,7 +43,7 @@ class ByCause:
 
 
 @dataclass(frozen=True)
-class Line:
+class DisruptionGroup:
     """A line of the table: some disruptions."""
 
     name: str
@@ -83,7 +83,7 @@ TABLES = {
 }
 
 
-def lines(rows: Disruptions, by: By) -> list[Line]:
+def lines(rows: Disruptions, by: By) -> list[DisruptionGroup]:
     """The disruptions that count, added up: what lost most comes first, and what nobody knows last."""
     unplanned = rows.unplanned
     lost = [int(ns) for ns in unplanned.column("lost_ns").tolist()]
@@ -94,7 +94,7 @@ def lines(rows: Disruptions, by: By) -> list[Line]:
         names.setdefault(UNKNOWN_CAUSE, [])
     total = sum(lost)
     found = [
-        Line(
+        DisruptionGroup(
             name,
             group_of(name) if by == "cause" else unplanned.why[places[0]].group if places else "unknown",
             len(places),
@@ -119,7 +119,7 @@ def by_sheet(analysis: Analysis, by: By) -> Sheet:
     total = sum(one.count for one in found)
     known = sum(why.known for one in found for why in one.why)
     lost = sum(one.lost_ns for one in found)
-    shown = [*found, Line("total", "unknown", total, lost, lost, ())] if len(found) > 1 else found
+    shown = [*found, DisruptionGroup("total", "unknown", total, lost, lost, ())] if len(found) > 1 else found
     return Sheet(
         title=f"Disruptions of {analysis.job.name} by {by}: {total}, of which {known} say why",
         columns=columns,
@@ -130,7 +130,7 @@ def by_sheet(analysis: Analysis, by: By) -> Sheet:
     )
 
 
-def _notes(found: Sequence[Line]) -> Iterator[str]:
+def _notes(found: Sequence[DisruptionGroup]) -> Iterator[str]:
     yield "lost time: training that was undone, the downtime, and the start-up after it"
     if any(why.code == KILLED for one in found for why in one.why):
         yield f"{KILLED}: how it ended, and not why: no line says who sent the signal"
@@ -149,7 +149,7 @@ def _name(why: Why, by: By) -> str:
     return why.code if by == "cause" else why.group
 
 
-def _share(one: Line) -> float:
+def _share(one: DisruptionGroup) -> float:
     return 100 * one.lost_ns / one.of_ns if one.of_ns else 0.0
 
 
