@@ -160,8 +160,8 @@ class Candidate:
     @property
     def falls(self) -> list[int]:
         """Where in the log the count falls: something was restarted."""
-        places = self.lines.places
-        return [places[at + 1] for at, (a, b) in enumerate(pairwise(self.done)) if b <= a]
+        places, repeats = self.lines.places, self.lines.may_repeat and len({*self.done}) < len(self.done) / 2
+        return [places[at + 1] for at, (a, b) in enumerate(pairwise(self.done)) if b < a or (b == a and not repeats)]
 
 
 def candidates(lines: Lines, epochs_elsewhere: Sequence[tuple[int, int]]) -> Iterable[Candidate]:
