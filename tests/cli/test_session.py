@@ -93,6 +93,14 @@ def test_commands_are_imported_only_when_they_are_called(arguments: list[str]) -
     assert arguments == ["--version"] or "'importlib.metadata'" not in out, "slow to import"
 
 
+def test_a_small_analysis_imports_nothing_that_is_slow_and_not_needed(log: Path) -> None:
+    arguments = ["analyze", str(log), "-q", "--format", "json"]
+    code = f"import sys; from goodput_cli.cli.main import run; run({arguments}); print(sorted(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    slow = ("importlib.metadata", "numpy.ma", "pandas", "pyarrow", "rich", "zoneinfo")
+    assert [module for module in slow if f"'{module}'" in out] == []
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_of_help_that_stands_for_a_command_is_its_own(name: str) -> None:
     own = COMMANDS[name].load(name)

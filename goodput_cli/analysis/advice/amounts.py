@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import search
+from goodput_cli.accounting.columns import distinct, search
 from goodput_cli.analysis.advice.record import Amounts
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.goodput.findings import not_recorded
@@ -178,7 +178,7 @@ class JobTimeline:
     def background(self) -> bool:
         """Whether Orbax lines say that saves go on behind their blocking part."""
         table = self.timeline.table
-        used = np.unique(table.detail[table.kind == Kind.SAVE])
+        used = distinct(table.detail[table.kind == Kind.SAVE])
         return any(("synchronous", False) in table.details[detail] for detail in used[used >= 0].tolist())
 
     @property

@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.advice.record import COUNTED, FAILURES, EndKind, JobRecord
 from goodput_cli.arrays import F64, I64
 
@@ -128,7 +129,7 @@ def candidates(exposure: Exposure, steps: int, today: int, saving: Saving) -> I6
     while (interval := round(_GROWTH**power)) <= most:
         found.append(interval)
         power += 1
-    intervals = np.unique(np.array(found, dtype=np.int64))
+    intervals = distinct(np.array(found, dtype=np.int64))
     if saving.latency:
         intervals = intervals[intervals * exposure.pace >= saving.latency]
     return intervals

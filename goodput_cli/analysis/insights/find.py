@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.disruptions.costs import costs_of
 from goodput_cli.analysis.insights.failures import Failures, find_failures
 from goodput_cli.analysis.insights.hangs import ended_by_timeout, find_hangs, lost_in_hangs, that_matter
@@ -68,7 +69,7 @@ def _all(analysis: Analysis) -> Iterator[Candidate]:
     yield from find_failures(
         Failures(
             analysis, unplanned, costs.until_up(Category.RECOVERY), older, wasted, newer - older, costs.olders,
-            costs.failed, np.unique(hangs.attempt[ended_by_timeout(hangs, timeline)]),
+            costs.failed, distinct(hangs.attempt[ended_by_timeout(hangs, timeline)]),
         ),
         0 if slow_saves is None else slow_saves.ns,
     )  # fmt: skip
