@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from goodput_cli.analysis.advice.amounts import PARTS
+from goodput_cli.analysis.disruptions.costs import CATEGORIES_OF
 from goodput_cli.vocabulary.categories import Category, in_group
 
 ROOT = Path(__file__).parent.parent.parent
@@ -82,3 +83,9 @@ def test_advice_has_a_lever_for_every_category_between_two_attempts() -> None:
         Category.STOPPED,
         Category.UNDETERMINED,
     }
+
+
+def test_what_attempts_cost_has_one_column_for_every_category() -> None:
+    """Then the columns of a row add up to its time."""
+    columns = [category for group in CATEGORIES_OF.values() for category in group]
+    assert sorted(columns) == sorted(Category)

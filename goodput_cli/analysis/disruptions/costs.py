@@ -318,7 +318,7 @@ class AttemptCost:
     )
 
 
-_GROUPS: dict[str, tuple[Category, ...]] = {
+CATEGORIES_OF: dict[str, tuple[Category, ...]] = {
     "productive_ns": (Category.PRODUCTIVE,),
     "wasted_ns": (Category.WASTED,),
     "downtime_ns": DOWN,
@@ -334,7 +334,7 @@ _GROUPS: dict[str, tuple[Category, ...]] = {
     "other_ns": (Category.OTHER,),
     "excluded_ns": (Category.EXCLUDED,),
 }
-"""Every category is in one column."""
+"""Columns of amounts; every category is in one."""
 ATTEMPTS = Table(
     "attempt_cost",
     "what an attempt cost in the window; every second of the window is in one row, and in one of the columns that add "
@@ -354,6 +354,6 @@ def costs_of_attempts(costs: AttemptCosts) -> FilledTable:
         "taken_back_ns": costs.taken_back[inside],
         "older_ns": costs.older[inside],
         "unfinished_ns": costs.unfinished[inside],
-        **{name: costs.of(*categories)[inside] for name, categories in _GROUPS.items()},
+        **{name: costs.of(*categories)[inside] for name, categories in CATEGORIES_OF.items()},
     }
     return ATTEMPTS.of(len(inside), lambda: [columns])
