@@ -70,6 +70,18 @@ class TestRay:
         assert losses(analysis) == [("unknown", 1, "at_least")]
 
 
+class TestDlrover:
+    """30 steps of 0.2 s, saved each ten in 0.3 s: killed behind 17; initialised for 1 s, restored for 1 s."""
+
+    def test_a_restore_that_is_a_stage_of_the_initialisation_is_a_restore(self) -> None:
+        analysis = goodput_cli.analyze(str(REAL / "dlrover-0.6" / "events_0.log"))
+        found = {one.category: round(one.ns / 1e9, 2) for one in (analysis.goodput, *analysis.badput) if one.ns}
+        assert (found["unproductive_checkpoint_restore_time"], found["tpu_initialization"]) == (1.0, 2.0)
+        assert found["infrastructure_recovery_from_disruption"] == 2.63  # in truth 2.626
+        assert losses(analysis) == [("unknown", 7, "at_least")]
+        assert (analysis.job.kept_range, analysis.job.ending) == ((1, 30), "clean")
+
+
 class TestDetectron2:
     """Its folder as its writers lay it out: `log.txt` has stamps, `metrics.json` the same iterations without."""
 
