@@ -191,12 +191,12 @@ def test_spans_of_one_logger_in_two_lines(tmp_path: Path) -> None:
         one_logger(10, "start", "checkpoint_load"),
         one_logger(40, "stop", "checkpoint_load"),
         one_logger(50, "start", "training_loop", train_iterations_start=100),
-        *(one_logger(80 + 20 * at, "event", "training_metrics_update", current_iteration=110 + 10 * at,
+        *(one_logger(80 + 20 * at, "event", "training_metrics_update", current_iteration=109 + 10 * at,
                      avg_iteration_time_sec=2.5) for at in range(2)),
         one_logger(100, "start", "checkpoint_save_sync", current_iteration=120),
         one_logger(101, "event", "save_checkpoint_success", current_iteration=120),
         one_logger(105, "stop", "checkpoint_save_sync", current_iteration=120),
-        one_logger(125, "event", "training_metrics_update", current_iteration=130, avg_iteration_time_sec=2.3),
+        one_logger(125, "event", "training_metrics_update", current_iteration=129, avg_iteration_time_sec=2.3),
         json.dumps({"type": "application_error", "span_id": "a", "event": {"name": "error", "attributes": {
             "timestamp_msec": 1_772_359_330_000}}}),
     ]  # fmt: skip

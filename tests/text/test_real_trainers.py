@@ -82,6 +82,16 @@ class TestDlrover:
         assert (analysis.job.kept_range, analysis.job.ending) == ((1, 30), "clean")
 
 
+class TestOneLogger:
+    """30 steps of 0.2 s, told each five, saved each ten in 0.3 s: killed behind 17, restored for 1 s."""
+
+    def test_its_numbers_of_iterations_are_indexes_and_those_of_saves_are_not(self) -> None:
+        analysis = goodput_cli.analyze(str(REAL / "one-logger-2.3"))
+        assert (analysis.job.kept_range, analysis.job.ending) == ((1, 30), "clean")
+        assert losses(analysis) == [("unknown", 5, "at_least")]  # in truth 7
+        assert analysis.goodput.ns / 1e9 == pytest.approx(6.05, abs=0.02)
+
+
 class TestDetectron2:
     """Its folder as its writers lay it out: `log.txt` has stamps, `metrics.json` the same iterations without."""
 
