@@ -92,6 +92,16 @@ class TestOneLogger:
         assert analysis.goodput.ns / 1e9 == pytest.approx(6.05, abs=0.02)
 
 
+class TestUltralytics:
+    def test_one_process_is_no_clock_that_begins_anew(self, tmp_path: Path) -> None:
+        """As its writer formats them, six digits: days have an exponent."""
+        rows = [f"{epoch:.6g},{epoch * 86400.123:.6g},1.2,0.01" for epoch in range(1, 15)]
+        (tmp_path / "results.csv").write_text("\n".join(["epoch,time,train/box_loss,lr/pg0", *rows, ""]))
+        analysis = goodput_cli.analyze(str(tmp_path))
+        assert (analysis.job.attempts, analysis.job.kept_range) == (1, (1, 14))
+        assert "clock_begins_anew" not in {one.code for one in analysis.diagnostics}
+
+
 class TestDetectron2:
     """Its folder as its writers lay it out: `log.txt` has stamps, `metrics.json` the same iterations without."""
 

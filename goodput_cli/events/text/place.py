@@ -319,7 +319,7 @@ def begun_again(marks: Sequence[Mark]) -> tuple[int, ...]:
     before: dict[tuple[str, str], int | None] = {}
     for mark in marks:
         said = mark.said
-        if said is None:
+        if said is None or (said.what is What.START and mark.odd):  # `by_elapsed` adds these behind all others
             continue
         stream = said.format, mark.stream
         last = before.get(stream)
