@@ -121,7 +121,7 @@ def by_sheet(analysis: Analysis, by: By) -> Sheet:
     lost = sum(one.lost_ns for one in found)
     shown = [*found, DisruptionGroup("total", "unknown", total, lost, lost, ())] if len(found) > 1 else found
     return Sheet(
-        title=f"Disruptions of {analysis.job.name} by {by}: {total}, of which {known} say why",
+        title=f"Disruptions of {analysis.job.name} by {by}: {total}; a line says why for {known}",
         columns=columns,
         rows=TABLES[by].of_rows(found).cells(columns),
         grouped_rows=tuple(TABLES[by].of_rows(shown).cells(columns)),
@@ -131,12 +131,13 @@ def by_sheet(analysis: Analysis, by: By) -> Sheet:
 
 
 def _notes(found: Sequence[DisruptionGroup]) -> Iterator[str]:
-    yield "lost time: training that was undone, the downtime, and the start-up after it"
+    yield "lost time: wasted training, the downtime, and the start-up after it"
     if any(why.code == KILLED for one in found for why in one.why):
         yield f"{KILLED}: how it ended, and not why: no line says who sent the signal"
     likely = sum(why.certainty == "likely" for one in found for why in one.why)
     if likely:
-        yield f"{plural(likely, 'cause')} of these only likely; `goodput disruptions` shows which"
+        are = "cause is" if likely == 1 else "causes are"
+        yield f"{likely} {are} only likely; `goodput disruptions` shows which"
 
 
 def _answer(analysis: Analysis) -> object:
@@ -199,7 +200,6 @@ def disruptions_sheet(analysis: Analysis, price: Price | None) -> Sheet:
 
 
 def _answer_sheet(analysis: Analysis, price: Price | None) -> object:
-
     return disruptions_answer(analysis, price)
 
 
@@ -271,7 +271,7 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
     one_source = len(analysis.table.sources) == 1
     if any(one.certainty for one in rows.why):
         yield from (cause_note(row.number, why) for row, why in zip(rows[:_MOST_EVIDENCE], rows.why, strict=False))
-        yield "why: `?` where it is only likely; nothing where no line says it (docs/causes.md)"
+        yield "why: `?` marks what is only likely; empty where no line says it (docs/causes.md)"
     for row in rows[:_MOST_EVIDENCE]:
         yield f"no. {row.number}, attempt {row.attempt}{_steps(row)}; {_evidence(row, one_source)}"
     if len(rows) > _MOST_EVIDENCE:
@@ -308,7 +308,7 @@ def _waits(why: Why) -> str:
     waited = max((len(one.ranks) for one in why.echoes if one.code == "collective_timeout"), default=0)
     text = f"; {plural(waited, 'rank')} waited in vain" if waited and why.code != "collective_timeout" else ""
     if why.silent_ranks:
-        text += f"; no line of rank {', '.join(map(str, why.silent_ranks))}"
+        text += f"; no line is from rank {', '.join(map(str, why.silent_ranks))}"
     if why.suspects and why.rank is None:
         text += f"; waited for rank {', '.join(map(str, why.suspects))}"
     return text
