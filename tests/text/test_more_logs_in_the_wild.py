@@ -389,3 +389,18 @@ def test_bars_of_two_runs_one_after_the_other(tmp_path: Path) -> None:
     )
     analysis = read(tmp_path, log)
     assert (analysis.job.attempts, analysis.job.kept_steps) == (4, 240)
+
+
+def test_two_runs_one_after_the_other_in_one_file_are_a_doubt(tmp_path: Path) -> None:
+    """`tee -a` of a run that ended, and of one that began from scratch ten minutes later."""
+    log = "".join(
+        f"{BEGIN + timedelta(seconds=second + 600 * run):%Y-%m-%d %H:%M:%S},318 - root - INFO - {said}\n"
+        for run in (0, 1)
+        for second, said in (
+            (0, "Starting job: plum"),
+            *((20 + 2 * n, f"step: {n:2d}  loss: {9 / n:.4f}  grad_norm: 1.2  tps: 5,815") for n in range(1, 61)),
+            (142, "Training completed"),
+        )
+    )
+    analysis = read(tmp_path, log)
+    assert "but: the job name was used for 2 runs" in " ".join(first_screen(analysis, Page()).split())

@@ -46,6 +46,7 @@ DOUBTS = (
     "clock_jumps",
     "clock_begins_anew",
     "earlier_runs",
+    "restarted_from_scratch",
     "long_gap",
 )
 """Diagnostics that stand beside the share of goodput: it may be that of another job, or of two."""
