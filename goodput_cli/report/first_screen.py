@@ -107,8 +107,8 @@ def _deaths(analysis: Analysis) -> str:
     elif counted:
         ended = Counter(one.ended.replace("_", " ") for one in counted)
         words += f": {', '.join(f'{count} {how}' for how, count in ended.most_common())}; no line says why"
-    if phrases.has_ending(analysis) and job.ending == "crashed":
-        words += ", crashed at the end" + phrases.last_cause_text(analysis)
+    if (phrases.has_ending(analysis) and job.ending == "crashed") or phrases.last_cause(analysis) is not None:
+        words += f", {phrases.at_the_end(analysis)}{phrases.last_cause_text(analysis)}"
     return words + (f", {plural(job.runs, 'run')} of this name" if job.runs > 1 else "")
 
 

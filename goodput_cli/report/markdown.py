@@ -99,7 +99,7 @@ def _items(block: Block) -> Iterator[str]:
             yield from _curves(block)
         case Line():
             names = f": {', '.join(f'`{name}`' for name in block.names)}" if block.names else ""
-            yield f"- {block.sentence}{names}"
+            yield f"- {_name_text(block.sentence, _LONGEST_MESSAGE)}{names}"
 
 
 def _folded(block: Block) -> Iterator[str]:

@@ -226,7 +226,7 @@ def _contents(block: Block, width: int, page: Page) -> Iterator[RenderableType]:
             yield from _curves(block, width, page)
         case Line():
             names = f": {', '.join(block.names)}" if block.names else ""
-            yield Text(block.sentence + names, style="dim" if block.names else "")
+            yield Text(safe(block.sentence) + names, style="dim" if block.names else "")
 
 
 def _printed(contents: Iterable[RenderableType], width: int, page: Page) -> str:

@@ -155,6 +155,37 @@ def test_why_a_job_crashed_at_its_end_stands_in_what_watches_it_and_in_what_judg
     assert "Killed process" not in capsys.readouterr().out
 
 
+def test_an_exception_behind_the_last_step_is_said_where_no_end_was_logged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The log of a job that nobody restarted often ends with it: 100 % is not all there is to say."""
+    log = tmp_path / "train.log"
+    steps = "".join(
+        f"[2026-03-01 10:{at // 12:02d}:{at % 12 * 5:02d}] iteration {at:8d}/ 100 | consumed samples: {at * 8} | "
+        f"elapsed time per iteration (ms): 5000.0 | global batch size: 8 | lm loss: 2.0 |\n"
+        for at in range(1, 61)
+    )
+    died = '[rank3]: Traceback (most recent call last):\n[rank3]:   File "train.py", line 9, in main\n'
+    died += "[rank3]: torch.OutOfMemoryError: CUDA out of memory. [x](http://a.example) <b>\n"
+    log.write_text(steps + died)
+    said = "end not logged, behind the last step, rank 3, device_oom: `torch.OutOfMemoryError: CUDA out of memory."
+    for command, shown in (("analyze", said), ("disruptions", said), ("analyze", "end not logged (device_oom?)")):
+        assert run([command, str(log), "-q"]) == 0
+        assert shown in " ".join(capsys.readouterr().out.split())
+    assert run(["analyze", str(log), "-q", "--format", "markdown"]) == 0
+    shown = capsys.readouterr().out
+    assert "<b>" not in shown
+    assert "](http" not in shown
+    assert run(["analyze", str(log), "-q", "--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["job"]["ending"], answer["last_end"]["cause"], answer["last_end"]["where"]) == (
+        "not_logged", "device_oom", f"{log}:63",
+    )  # fmt: skip
+    log.write_text(steps)
+    assert run(["analyze", str(log), "-q", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["last_end"] is None
+
+
 def page_of(name: str, to: Path) -> str:
     assert run(["analyze", str(EXAMPLES / name), "-j", "job", "-q", "-o", str(to / "page.html")]) == 0
     return (to / "page.html").read_text("utf-8")

@@ -13,6 +13,7 @@ from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_wind
 from goodput_cli.analysis.disruptions.costs import ATTEMPTS, costs_of, costs_of_attempts
 from goodput_cli.analysis.disruptions.find import Reliability
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
+from goodput_cli.analysis.goodput.phrases import at_the_end, last_cause
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
@@ -268,6 +269,8 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
             "downtime holds time that may have been training: these attempts died at an unlogged moment between their "
             "last checkpoint and the next start (died_between in the JSON)"
         )
+    if (last := last_cause(analysis)) is not None:
+        yield f"{at_the_end(analysis)}{cause_words(last)}"
     one_source = len(analysis.table.sources) == 1
     if any(one.certainty for one in rows.why):
         yield from (cause_note(row.number, why) for row, why in zip(rows[:_MOST_EVIDENCE], rows.why, strict=False))

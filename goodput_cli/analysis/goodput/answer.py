@@ -9,7 +9,7 @@ from typing import Annotated
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
 from goodput_cli.analysis.disruptions.find import Reliability
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
-from goodput_cli.analysis.goodput.phrases import every_doubt
+from goodput_cli.analysis.goodput.phrases import every_doubt, last_cause
 from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.results import (
     Analysis,
@@ -175,8 +175,8 @@ def _progress(analysis: Analysis) -> Sequence[tuple[int, float]]:
 
 
 def last_end(analysis: Analysis) -> LastEnd | None:
-    """Why the last attempt died; None where it did not crash."""
-    if analysis.job.ending != "crashed":
+    """Why the last attempt died; None where it did not crash, nor says a line behind its last step why it may have."""
+    if analysis.job.ending != "crashed" and last_cause(analysis) is None:
         return None
     why = analysis.timeline.causes.why[-1]
     return LastEnd(why.code, why.certainty, why.text, why.where, why.rank, why.host or None, why.device or None)

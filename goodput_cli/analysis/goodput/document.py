@@ -232,6 +232,10 @@ class AnalysisDocument(Struct, frozen=True):
             yield blocks.Curves(tuple(blocks.Curve(*words) for words in rolling_lines(analysis.rolling)))
         if analysis.disruptions and analysis.reliability is not None:
             yield blocks.Details("disruption", len(analysis.disruptions), partial(_disruptions, analysis))
+        if (last := phrases.last_cause(analysis)) is not None:
+            from goodput_cli.analysis.disruptions.sheet import cause_words  # which most logs do without
+
+            yield blocks.Line(f"{phrases.at_the_end(analysis)}{cause_words(last)}; to do: {CAUSES[last.code].advice}")
         yield from _reference(analysis)
         if steps := phrases.step_text(analysis):
             yield blocks.Line(f"step times, {steps}")
@@ -297,7 +301,8 @@ def _why(analysis: Analysis) -> Iterator[str]:
     from goodput_cli.analysis.disruptions.sheet import cause_note, cause_words  # which a screen does without
 
     if (last := phrases.last_cause(analysis)) is not None:
-        yield f"Crashed at the end{cause_words(last)}. {_advice(last.code)}"
+        ended = phrases.at_the_end(analysis)
+        yield f"{ended[:1].upper()}{ended[1:]}{cause_words(last)}. {_advice(last.code)}"
     rows = zip(analysis.disruptions, analysis.disruptions.why, strict=False)
     known = [(row.lost_ns, row.number, why) for row, why in rows if why.certainty is not None and not why.planned]
     for _, number, why in sorted(known, key=lambda one: -one[0])[:_WORST]:

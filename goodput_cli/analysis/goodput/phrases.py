@@ -161,16 +161,21 @@ def ending_text(job: Job) -> str:
 
 
 def last_cause(analysis: Analysis) -> Why | None:
-    """Why the last attempt crashed, where it did so in the window and a line says why."""
+    """Why the last attempt died, where it crashed in the window, or its end was not logged, and a line says why."""
     why = analysis.timeline.causes.why
-    crashed = has_ending(analysis) and analysis.job.ending == "crashed"
-    return why[-1] if crashed and why and why[-1].known else None
+    died = has_ending(analysis) and analysis.job.ending in ("crashed", "not_logged")
+    return why[-1] if died and why and why[-1].known else None
 
 
 def last_cause_text(analysis: Analysis) -> str:
-    """` (host_oom)`, behind how the job ended."""
+    """` (host_oom)`, behind how the job ended, with a question mark where that was not logged."""
     why = last_cause(analysis)
-    return "" if why is None else f" ({why.code})"
+    return "" if why is None else f" ({why.code}{'' if analysis.job.ending == 'crashed' else '?'})"
+
+
+def at_the_end(analysis: Analysis) -> str:
+    """How it ended, in front of why."""
+    return "crashed at the end" if analysis.job.ending == "crashed" else "end not logged, behind the last step"
 
 
 def outside_window_text(analysis: Analysis) -> str | None:

@@ -28,6 +28,7 @@ from goodput_cli.analysis.step_times import (
 from goodput_cli.analysis.timeline_around import STEP_PREFIX
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.diagnostics.diagnostic import CODES
+from goodput_cli.events.schema import NONE
 from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, number, percent, plural
 
@@ -104,9 +105,10 @@ def _words_of_hangs(hangs: Hangs, timeline: Timeline, by_timeout: Mask) -> tuple
 
 def _may_be_a_restart(timeline: Timeline, start: int, end: int) -> bool:
     """Whether a long step (ns) may have been a job that was stopped and went on at that step: no line of the log shows
-    a start of a process, and none shows life in between."""
-    within = np.searchsorted(timeline.table.time, [start + 1, end])
-    return not timeline.attempts.started.any() and int(within[0]) == int(within[1])
+    a start of a process or how long its steps took, and none shows life in between."""
+    table, within = timeline.table, np.searchsorted(timeline.table.time, [start + 1, end])
+    told = timeline.attempts.started.any() or (table.step_time != NONE).any()
+    return not told and int(within[0]) == int(within[1])
 
 
 def _waits_for_a_watchdog(timeline: Timeline, attempt: int) -> bool:
