@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -131,6 +131,7 @@ FACTS = frozenset({"workers started", "nccl bootstrap", "closing signal", "force
 NO_OBSERVATIONS = Observed()
 
 
+_FEW_SILENT, _KNOWN_RANKS, _HEARD = 4, 8, 0.9
 LONGEST_QUOTE = 200
 """Characters of a quoted line."""
 HIDDEN = "***"
@@ -253,3 +254,31 @@ class Sighting:
 
 CHANGED_WITH_TIME = frozenset({"suspects", "ranks", "hosts", "late"})
 """Fields of both that an observation has in another form. All others that have one name are the same."""
+
+
+def suspects_of(echoes: Iterable[Observation], ranks: set[int]) -> tuple[int, ...]:
+    """The ranks that all who waited wait for; none if they are more than a tenth of all."""
+    named = [set(one.suspects) for one in echoes if one.suspects]
+    shared = set.intersection(*named) if named else set()
+    known = max(len(ranks), max((max(one) + 1 for one in named), default=0))
+    if len(shared) > 1 and 10 * len(shared) > known:
+        return ()
+    return tuple(sorted(shared))
+
+
+def silent_ranks(seen: Iterable[Observation]) -> tuple[int, ...]:
+    """The few ranks that said nothing where nearly all others said something."""
+    heard = ranks_of(seen)
+    if not heard:
+        return ()
+    known = max(heard) + 1
+    missing = known - len(heard)
+    if known < _KNOWN_RANKS or len(heard) < _HEARD * known or not 0 < missing <= _FEW_SILENT:
+        return ()
+    return tuple(sorted(set(range(known)) - heard))
+
+
+def ranks_of(seen: Iterable[Observation]) -> set[int]:
+    """The ranks of which processes or launchers say something."""
+    found = {rank for one in seen for rank, _ in one.ranks if one.speaker in ("process", "launcher")}
+    return found | {one.rank for one in seen if one.rank is not None and one.speaker in ("process", "launcher")}

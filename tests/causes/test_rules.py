@@ -378,6 +378,16 @@ def test_a_kill_is_not_of_an_exception_of_a_thread(tmp_path: Path) -> None:
 
 
 AGENT = "10:10:50.000000 7 torch/distributed/elastic/multiprocessing/api.py:900]"
+
+
+@pytest.mark.parametrize("prefix", ["[rank2]: ", ""])
+def test_a_mechanism_goes_before_an_exception_of_a_thread(prefix: str, tmp_path: Path) -> None:
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79 GiB"
+    lines = [*THREAD, *raised(2, oom)]
+    found = job(tmp_path, *(line.replace("[rank2]: ", prefix) for line in lines))
+    assert found.cause == "device_oom"
+
+
 CLOSING = f"W0301 {AGENT} Sending process 811 closing signal SIGTERM"
 
 

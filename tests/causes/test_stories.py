@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from goodput_cli.cli.main import run
 from tests.causes import stories
 from tests.causes.stories import Story
 
@@ -23,3 +24,49 @@ def test_the_first_cause_is_named_where_it_began(story: Story, tmp_path: Path) -
 def test_what_it_lost_is_what_was_not_saved(story: Story, tmp_path: Path) -> None:
     found = stories.told(story, tmp_path)
     assert (found.last_step, found.resumed_step, found.steps_lost) == (150, 100, 50)
+
+
+def shown(name: str, folder: Path, capsys: pytest.CaptureFixture[str], command: str = "disruptions") -> str:
+    """What a command prints of a story, as one line."""
+    (story,) = (one for one in ALL if one.name == name)
+    assert run([command, str(stories.written(story, folder)), "-j", "llm", "-q"]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "doubt"),
+    [
+        ("no room in shared memory for a cache", "only likely: no time stands at its line"),
+        ("a GPU of AMD with an uncorrectable error", "only likely; also seen: gpu_fault"),
+        ("Ctrl-C in the terminal of the launcher", "only likely: no line says by whom"),
+        (
+            "a task of JAX that its kernel killed, and the others first in the log",
+            "only likely: no line of the job says so",
+        ),
+        (
+            "the loader's workers fall when the agent ends the ranks",
+            "only likely: no line says why somebody was missing",
+        ),
+    ],
+)
+def test_a_cause_that_is_only_likely_says_what_is_missing(
+    name: str, doubt: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert doubt in shown(name, tmp_path, capsys)
+
+
+def test_where_nobody_says_why_it_stands_there_and_what_may(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown("a throttled processor and a socket of Ceph, then silence", tmp_path, capsys)
+    assert "why: no line says it; the output of all ranks, the scheduler's or the kernel's log may" in text
+
+
+def test_a_kill_for_memory_is_quoted_in_the_words_that_name_the_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown("a task of JAX that its kernel killed, and the others first in the log", tmp_path, capsys)
+    assert "host_oom: `Memory cgroup out of memory: Killed process 913 (python3)" in text
+
+
+def test_a_long_outage_names_what_it_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown("a Gaudi card that cannot be acquired", tmp_path, capsys, "analyze")
+    assert "nothing ran for 15 min 40 s after disruption 2 (environment), 10:14 to 10:30 UTC" in text

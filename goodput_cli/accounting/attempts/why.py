@@ -19,9 +19,12 @@ from goodput_cli.events.observations import (
     latest,
     may_be_same_host,
     precedes,
+    ranks_of,
     same_host,
     same_process,
     same_rank,
+    silent_ranks,
+    suspects_of,
 )
 from goodput_cli.vocabulary.causes import (
     CAUSES,
@@ -37,7 +40,6 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SHORT = 60 * NS_PER_SECOND
 _KILL = 10 * NS_PER_SECOND
-_FEW_SILENT, _KNOWN_RANKS, _HEARD = 4, 8, 0.9
 _SAME_EXCEPTION = 3
 _ABORTED = (-6, 134)
 _ABORTING = frozenset(
@@ -46,10 +48,12 @@ _ABORTING = frozenset(
 )  # fmt: skip
 _OTHER_SIGNAL = re.compile(r"egmentation|[Bb]us error|llegal instruction|loating point|SIG(?:SEGV|BUS|FPE|ILL)")
 _SIGKILL = (-9, 137)
-_TORN = "stream writer"
+_SYMPTOMS = ("stream writer", "oom summary")
+"""Rows of what a full disk does as well, and of what the kernel says again in plainer words."""
 _INTERRUPTS = ("interrupt", "agent interrupted")
 _ENDED_TOO = ("worker", "pinning thread")
 """What a rank says whose workers were told to end as well."""
+_LED_TO = ("python_error", "data_loader")
 _DIGITS = re.compile(r"\d+")
 
 
@@ -105,6 +109,8 @@ class Why:
     """Of an event of the log that says so, where no observation does."""
     planned: bool = False
     """Whether somebody ordered it: then there is nothing to explain."""
+    doubt: str = ""
+    """Why it is only likely, in words; "": others that are in `also` may have been it."""
     quotes: bool = True
     """Whether the line that says so may be shown."""
 
@@ -150,7 +156,7 @@ def why_it_died(life: Life, seen: Sequence[Observation]) -> Why:
     ends = _ends_of_teardown(seen)
     first = _first_seen(seen)
     alive = [one for one in named if not _is_teardown(one, ends, first)]
-    alive = [one for one in alive if not one.beside or _ends_with(one, alive)]
+    alive = [one for one in alive if not one.beside or _led_on(one, alive)]
     roots = _attached([one for one in alive if one.role == "root" and not _went_on(one, life)], seen)
     exits = _attached([one for one in alive if one.role == "exit"], seen)
     echoes = [one for one in named if one.role == "echo"]
@@ -164,8 +170,8 @@ def why_it_died(life: Life, seen: Sequence[Observation]) -> Why:
         why,
         also=tuple(dict.fromkeys(code for code in also if code in CAUSES)),
         echoes=_echoes(echoes),
-        silent_ranks=_silent(named),
-        suspects=_suspects(echoes, _ranks_of(named)),
+        silent_ranks=silent_ranks(named),
+        suspects=suspects_of(echoes, ranks_of(named)),
         used=(*words, *others),
     )
 
@@ -187,7 +193,19 @@ def _judged(candidates: list[Observation], seen: Sequence[Observation], echoes: 
         host,
         device,
         tuple(one.code for one in sorted(others, key=lambda one: _order(one, named))),
+        doubt="" if certain or others else _doubt(chosen),
     )
+
+
+def _doubt(one: Observation) -> str:
+    """What is missing of an observation that alone explains a death."""
+    if one.garbled:
+        return "lines of several processes are mixed in it"
+    if one.row in _INTERRUPTS:
+        return "no line says by whom"
+    if one.speaker in ("kernel", "pod"):
+        return "no line of the job says so"
+    return "no line says that its process ended of it" if _is_short(one) else "no time stands at its line"
 
 
 def _of_echoes(echoes: list[Observation], exits: Sequence[Observation]) -> Why:
@@ -195,7 +213,7 @@ def _of_echoes(echoes: list[Observation], exits: Sequence[Observation]) -> Why:
     waits = [one for one in echoes if one.code == "collective_timeout"]
     if not waits:
         return Why(evidence=next((one for one in exits if one.row == "recorded reason"), None))
-    return Why("collective_timeout", "likely", min(waits, key=earliest))
+    return Why("collective_timeout", "likely", min(waits, key=earliest), doubt="no line says why somebody was missing")
 
 
 class _End(NamedTuple):
@@ -233,13 +251,12 @@ def _is_teardown(one: Observation, ends: Sequence[_End], first: Sequence[_Place]
     return False
 
 
-def _ends_with(one: Observation, alive: Iterable[Observation]) -> bool:
-    """Whether the process of an exception that was raised beside its main thread ended, and not by a kill: alone, such
-    an exception ends nothing."""
+def _led_on(one: Observation, alive: Iterable[Observation]) -> bool:
+    """Whether the process of an exception that was raised beside its main thread raised another behind it, as who waits
+    for a thread does: alone, such an exception ends nothing, and where another mechanism is stated, that is why."""
     return any(
-        other is not one and not other.beside and other.role in ("root", "exit") and other.code != KILLED
-        and (same_process(one, other) or (one.source, one.stream) == (other.source, other.stream))
-        and (other.source != one.source or other.line > one.line)
+        other.role == "root" and not other.beside and other.code in _LED_TO and other.line > one.line
+        and (same_process(one, other) or bool(one.stream)) and (other.source, other.stream) == (one.source, one.stream)
         for other in alive
     )  # fmt: skip
 
@@ -261,7 +278,7 @@ def _with_ranks(seen: Sequence[Observation]) -> Sequence[Observation]:
     """On one node the local rank is the rank: where an agent's processes are about as many as the ranks that speak."""
     launched = [one for one in seen if one.speaker == "launcher"]
     hosts = {one.host for one in launched if one.host}
-    ranks, pids = _ranks_of(seen), {one.pid for one in launched if one.pid is not None}
+    ranks, pids = ranks_of(seen), {one.pid for one in launched if one.pid is not None}
     if len(hosts) > 1 or not ranks or max(ranks) > len(pids) or any(one.rank is not None for one in launched):
         return seen
     return [
@@ -357,7 +374,7 @@ def _folded(candidates: Iterable[Observation], seen: Sequence[Observation]) -> l
         key = (one.code, one.role, place, _kind(one)) if one.role == "root" else (one.code, one.role)
         groups.setdefault(key, []).append(one)
     named = _first_seen(seen)
-    return [_one_of(group, named, len(_ranks_of(seen))) for group in groups.values()]
+    return [_one_of(group, named, len(ranks_of(seen))) for group in groups.values()]
 
 
 def _kind(one: Observation) -> str:
@@ -367,7 +384,7 @@ def _kind(one: Observation) -> str:
 
 def _one_of(group: list[Observation], named: Sequence[_Place], ranks: int) -> Observation:
     lead = min(group, key=lambda one: (not _is_named(one, named), earliest(one), one.source, one.line))
-    every = tuple(sorted(_ranks_of(group)))
+    every = tuple(sorted(ranks_of(group)))
     if len(group) > 1:
         bound = min(group, key=lambda one: (earliest(one), one.source, one.line))
         lead = replace(
@@ -413,11 +430,11 @@ def _is_named(one: Observation, named: Sequence[_Place]) -> bool:
 
 
 def _order(one: Observation, named: Sequence[_Place]) -> tuple[object, ...]:
-    """By group, a torn file behind the others of it, then the one that an agent saw first, then one with a place, the
+    """By group, a symptom behind the others of it, then the one that an agent saw first, then one with a place, the
     lowest rank, the file and the line."""
     placed = one.rank is not None or bool(one.host) or bool(one.device)
     rank = one.rank if one.rank is not None else LATEST
-    symptom = one.row == _TORN  # a full disk tears files as well
+    symptom = one.row in _SYMPTOMS
     return GROUPS.index(group_of(one.code)), symptom, not _is_named(one, named), not placed, rank, one.source, one.line
 
 
@@ -428,12 +445,16 @@ def _is_said(one: Observation, seen: Sequence[Observation]) -> bool:
         return one.unhandled  # joined by its pid: see `_kills_joined`
     if one.speaker == "pod":
         return bool(one.identity) and one.unhandled
-    short = one.stamped or (one.lo is not None and one.hi is not None and one.hi - one.lo < _SHORT)
-    if not short:
+    if not _is_short(one):
         return False
     if one.role == "root" and one.speaker == "process":
         return one.unhandled or one.ends or any(_is_exit_of(one, other) for other in seen)
     return True
+
+
+def _is_short(one: Observation) -> bool:
+    """Whether it is known to the minute when it was said."""
+    return one.stamped or (one.lo is not None and one.hi is not None and one.hi - one.lo < _SHORT)
 
 
 def _is_exit_of(root: Observation, one: Observation) -> bool:
@@ -451,7 +472,7 @@ def _where(one: Observation, echoes: list[Observation], seen: Sequence[Observati
         return None, "", ""
     rank, host = one.rank, one.host
     if rank is None and one.speaker in ("kernel", "pod"):
-        shared = _suspects(echoes, _ranks_of(seen))
+        shared = suspects_of(echoes, ranks_of(seen))
         rank = shared[0] if len(shared) == 1 else None
     if rank is None and one.local_rank is not None:
         ranks = {
@@ -462,33 +483,6 @@ def _where(one: Observation, echoes: list[Observation], seen: Sequence[Observati
         hosts = {other.host for other in seen if other.rank == rank and other.host}
         host = hosts.pop() if len(hosts) == 1 else ""
     return rank, host, one.device
-
-
-def _suspects(echoes: Iterable[Observation], ranks: set[int]) -> tuple[int, ...]:
-    """The ranks that all who waited wait for; none if they are more than a tenth of all."""
-    named = [set(one.suspects) for one in echoes if one.suspects]
-    shared = set.intersection(*named) if named else set()
-    known = max(len(ranks), max((max(one) + 1 for one in named), default=0))
-    if len(shared) > 1 and 10 * len(shared) > known:
-        return ()
-    return tuple(sorted(shared))
-
-
-def _silent(seen: Iterable[Observation]) -> tuple[int, ...]:
-    """The few ranks that said nothing where nearly all others said something."""
-    heard = _ranks_of(seen)
-    if not heard:
-        return ()
-    known = max(heard) + 1
-    missing = known - len(heard)
-    if known < _KNOWN_RANKS or len(heard) < _HEARD * known or not 0 < missing <= _FEW_SILENT:
-        return ()
-    return tuple(sorted(set(range(known)) - heard))
-
-
-def _ranks_of(seen: Iterable[Observation]) -> set[int]:
-    found = {rank for one in seen for rank, _ in one.ranks if one.speaker in ("process", "launcher")}
-    return found | {one.rank for one in seen if one.rank is not None and one.speaker in ("process", "launcher")}
 
 
 def _echoes(echoes: Iterable[Observation]) -> tuple[Echo, ...]:

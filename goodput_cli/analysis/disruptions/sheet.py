@@ -275,12 +275,18 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
     if any(one.certainty for one in rows.why):
         yield from (cause_note(row.number, why) for row, why in zip(rows[:_MOST_EVIDENCE], rows.why, strict=False))
         yield "why: `?` marks what is only likely; empty where no line says it (docs/causes.md)"
+    elif analysis.table.observed.read and not all(one.planned for one in rows.why):
+        yield f"why: no line says it; {_WOULD_SAY}"
     for row in rows[:_MOST_EVIDENCE]:
         yield f"no. {row.number}, attempt {row.attempt}{_steps(row)}; {_evidence(row, one_source)}"
     if len(rows) > _MOST_EVIDENCE:
         yield f"the lines behind the other {len(rows) - _MOST_EVIDENCE} are in JSON and CSV"
     if rows and one_source:
         yield f"evidence: lines of {analysis.table.sources[0]}"
+
+
+_WOULD_SAY = "the output of all ranks, the scheduler's or the kernel's log may (docs/causes.md)"
+"""Where to look on, where nobody says why."""
 
 
 def cause_note(number: int, why: Why) -> str:
@@ -302,7 +308,7 @@ def cause_words(why: Why) -> str:
     place = "".join(f", {one}" for one in places if one)
     words = f": `{why.text}`" if why.text else ""
     where = f" ({why.where})" if why.where else ""
-    likely = "; only likely" if why.certainty == "likely" else ""
+    likely = f"; only likely{': ' * bool(why.doubt)}{why.doubt}" if why.certainty == "likely" else ""
     also = f"; also seen: {', '.join(why.also)}" if why.also else ""
     return f"{place}, {why.code}{words}{where}{likely}{also}{_waits(why)}"
 

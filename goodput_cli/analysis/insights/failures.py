@@ -355,7 +355,10 @@ def _outage(failures: Failures, ended: int, wasted: int) -> Candidate:
     timeline = failures.analysis.timeline
     begin, end = int(timeline.sign_of_life[ended]), int(timeline.attempts.up[ended + 1])
     disruption = _number(failures.analysis, ended)
-    text = f"nothing ran for {duration(max(end - begin, 0))} after disruption {disruption}, {_between(begin, end)}"
+    why = timeline.causes.why[ended]
+    named = "" if why.certainty is None else f" ({next(_words_of_causes([why]))})"
+    text = f"nothing ran for {duration(max(end - begin, 0))} after disruption {disruption}{named}, "
+    text += _between(begin, end)
     text += f"; it also undid {duration(wasted)} of training" if wasted else ""
     return Candidate(
         "long_outage", int(failures.down[ended]) + wasted, text, begin, end, 1,

@@ -28,6 +28,7 @@ from goodput_cli.events.text.stamps import (
     Stamp,
     StampError,
     bare,
+    described_stamp,
     kernel_stamp,
     read_or_none,
     stamp_of,
@@ -43,14 +44,16 @@ _SILENT = 1 << 16
 """So many lines behind it begins, a traceback of a stream that has fallen silent says nothing more."""
 _ALIKE = 300
 """Lines are told apart by so many characters."""
-_BEFORE = 2
-"""So many lines before a traceback may say where it was raised."""
 _CHAIN = 6
 """The line that chains two tracebacks stands within so many lines of the first."""
 _TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
 _RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d+)")
 _SIGNAL = re.compile(r"signal (\d{1,3})\b")
 _ACTOR = re.compile(r"\s+(?P<key>pid|ip): (?P<value>\S+)\s*$")
+_SURVIVED = re.compile(
+    r"(?i)\b(?:will (?:retry|be retried)|retrying|trying again|(?:last|previous|earlier) (?:failure|error|crash))\b"
+)
+"""What is said of an error that ends nothing: it is tried again, or it was another one's."""
 _DEVICE_BEFORE = re.compile(r"NVRM: The NVIDIA GPU (?P<device>[0-9a-fA-F:.]+)")
 _RANK = re.compile(r"\[rank(\d+)\]:")
 _LOCAL = re.compile(r"\[(?:default)?(\d+)\]:")
@@ -191,7 +194,7 @@ class Observer:
         self._give_up(line.number)
         agent = self._agents.get(line.stream)
         if line.stream not in self._tracebacks and begins_traceback(line.text):
-            self._begin(line, agent is not None, back(_BEFORE))
+            self._begin(line, agent is not None, back(2))
             return None, True
         block = self._tracebacks.get(line.stream)
         if block is not None:
@@ -205,7 +208,7 @@ class Observer:
             return None, True
         self._chain(line)
         found = self._rows.read(line.text)
-        if found is None:
+        if found is None or (found.role == "root" and found.speaker == "process" and _SURVIVED.search(line.text)):
             return None, False
         return self._see(line, found, back), True
 
@@ -253,8 +256,7 @@ class Observer:
 
     def _begin(self, line: Line, nested: bool, before: Sequence[str]) -> None:
         block = Traceback.begun(line.text, line.raw, line.number, nested)
-        above = (Line.of(raw, 0) for raw in before)
-        block.beside = is_beside(one.text for one in above if one.stream == line.stream)
+        block.beside = is_beside(one.text for one in (Line.of(raw, 0) for raw in before) if one.stream == line.stream)
         at, chained = self._raised.get(line.stream, (-_CHAIN - 1, False))
         block.chained = chained and line.number - at <= 2 * _CHAIN
         self._tracebacks[line.stream] = block
@@ -363,6 +365,8 @@ class Observer:
             self._following[line.stream] = _Following(target, _of_ray, line.number)
         elif found.row == "mpirun" and kept.exit is None:
             self._following[line.stream] = _Following(target, _of_signal, line.number)
+        elif found.row in ("pod out of memory", "pod evicted"):
+            self._following[line.stream] = _Following(target, _of_state, line.number)
         elif found.row in ("tasks unhealthy", "barrier") or "tasks are unhealthy" in line.text:
             self._following[line.stream] = _Following(target, _of_tasks, line.number)
         if found.row == _WATCHDOG:
@@ -463,6 +467,14 @@ def _of_tasks(one: Sighting, text: str) -> bool:
     if task is not None and len(task[1]) < 9 and int(task[1]) not in one.suspects:
         one.suspects.append(int(task[1]))
     return task is not None
+
+
+def _of_state(one: Sighting, text: str) -> bool:
+    """The lines behind the reason of a container's state, as `kubectl describe` shows it: when it ended."""
+    key, _, value = text.strip().partition(":")
+    if key == "Finished":
+        one.stamp = described_stamp(value.strip())
+    return key in ("Exit Code", "Started", "Message", "Signal")
 
 
 def _of_ray(one: Sighting, text: str) -> bool:

@@ -275,6 +275,18 @@ def kernel_stamp(line: str) -> Stamp | None:
     return stamp if stamp is None or match["year"] else stamp._replace(zone=Zone.YEARLESS)
 
 
+_DESCRIBED = re.compile(r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) ([+-]\d\d)(\d\d)$")
+
+
+def described_stamp(text: str) -> Stamp | None:
+    """The stamp that `kubectl describe` writes: `Sun, 01 Mar 2026 10:10:05 +0000`."""
+    match = _DESCRIBED.match(text)
+    if match is None or match[2] not in _MONTHS:
+        return None
+    day, month, year, clock, hours, minutes = match.groups()
+    return read_or_none(f"{year}-{_MONTHS.index(month) + 1:02d}-{day} {clock}{hours}:{minutes}")
+
+
 def read_or_none(text: str) -> Stamp | None:
     try:
         return read_dated(text)
