@@ -141,7 +141,7 @@
     for (let row = 0; row + 1 < times.length; row++) {
       if (line[row] !== line[row + 1] || times[row] > t || times[row + 1] < t) continue;
       const part = (t - times[row]) / Math.max(times[row + 1] - times[row], 1e-9);
-      return `step ${Math.floor(step[row] + part * (step[row + 1] - step[row]))}, ${lost[row] ? "lost" : "kept"} training`;
+      return `step ${Math.floor(step[row] + part * (step[row + 1] - step[row]))}, ${lost[row] ? "wasted" : "kept"} training`;
     }
     return null;
   }
