@@ -166,7 +166,9 @@ def test_an_exception_behind_the_last_step_is_said_where_no_end_was_logged(
         for at in range(1, 61)
     )
     died = '[rank3]: Traceback (most recent call last):\n[rank3]:   File "train.py", line 9, in main\n'
-    died += "[rank3]: torch.OutOfMemoryError: CUDA out of memory. [x](http://a.example) <b>\n"
+    died += (
+        "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. [x](http://a.example) <b>\n"
+    )
     log.write_text(steps + died)
     said = "end not logged, behind the last step, rank 3, device_oom: `torch.OutOfMemoryError: CUDA out of memory."
     for command, shown in (("analyze", said), ("disruptions", said), ("analyze", "end not logged (device_oom?)")):
@@ -175,7 +177,7 @@ def test_an_exception_behind_the_last_step_is_said_where_no_end_was_logged(
     assert run(["analyze", str(log), "-q", "--format", "markdown"]) == 0
     shown = capsys.readouterr().out
     assert "<b>" not in shown
-    assert "](http" not in shown
+    assert "[x](http://" not in shown
     assert run(["analyze", str(log), "-q", "--format", "json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["job"]["ending"], answer["last_end"]["cause"], answer["last_end"]["where"]) == (
