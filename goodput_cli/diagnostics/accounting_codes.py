@@ -32,7 +32,7 @@ ACCOUNTING: dict[str, Code] = {
         "info",
         "A day or more in which no line explains what happened; or an hour and a quarter of the job between the lines "
         "of two files. Not where the step numbers go on behind it, nor, in one file, behind an end that was logged: "
-        "that is an outage of one job.",
+        "that is an outage of one job. A month without a line is said whatever the lines on its sides say.",
         "It counts as down, or as unexplained, and lowers goodput.",
         "If what lies on its two sides are two jobs, name the files of one alone, or ask for a part with --from.",
     ),

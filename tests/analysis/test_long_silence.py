@@ -68,3 +68,15 @@ def test_a_stop_of_days_that_a_line_says_is_no_doubt() -> None:
 def test_numbers_that_begin_far_above_the_last_ones_may_be_another_jobs() -> None:
     again = 2 * DAY
     assert account(start(0), steps(0, 20, at=10), start(again), steps(900, 20, at=again + 10)).found("long_gap") == 1
+
+
+def test_a_month_without_a_line_is_a_doubt_whatever_the_lines_say() -> None:
+    """One stamp of another year makes a hang of ages of a run without a fault."""
+    far = 126 * 365 * DAY
+    story = account(start(0), steps(0, 20, at=10), steps(20, 2, at=far), end(far + 30))
+    assert story.found("long_gap") == 1
+    assert "a stamp on one of its sides is wrong" in story.message("long_gap")
+    left_out = account(start(0), steps(0, 20, at=10), terminated(220), start(50 * DAY), steps(20, 2, at=50 * DAY + 9))
+    assert left_out.found("long_gap") == 1
+    assert account(start(0), steps(0, 20, at=10), steps(20, 2, at=29 * DAY), end(29 * DAY + 30)).found("long_gap") == 0
+    assert account(start(0), steps(0, 60, at=10, every=DAY), end(61 * DAY)).found("long_gap") == 0

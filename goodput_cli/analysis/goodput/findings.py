@@ -47,6 +47,8 @@ _MOST_GAPS = 5
 _UNEXPLAINED = (Category.RECOVERY, Category.UNDETERMINED, Category.OTHER)
 _LEAST_GAP_NS = 3600 * NS_PER_SECOND
 _LARGE_GAP = 0.25
+_FAR_NS = 30 * NS_PER_DAY
+"""No line for so long: whatever the lines on both sides say, a person would ask."""
 """Of the job: a gap between two files that is as large is named."""
 _SLIGHTLY = 0.01
 """A reference that is beaten by less is as good as right."""
@@ -89,6 +91,10 @@ def _identity(timeline: Timeline) -> Iterator[Diagnostic]:
 def _gap(timeline: Timeline) -> Iterator[Diagnostic]:
     """The longest stretch that no line explains, behind which the job goes on: two jobs may have been read as one."""
     segments, table = timeline.segments, timeline.table
+    far = list(_far_apart(timeline))
+    if far:
+        yield from far
+        return
     open_ = np.flatnonzero(of_kind(segments.category, _UNEXPLAINED))
     if len(open_) == 0:
         return
@@ -109,6 +115,29 @@ def _gap(timeline: Timeline) -> Iterator[Diagnostic]:
             f"one gap holds {percent(100 * share, 0)} of the job: {duration(end - start)}, {period(start, end)}; if "
             "its two sides are two jobs, ask for one of them",
         )
+
+
+def _far_apart(timeline: Timeline) -> Iterator[Diagnostic]:
+    """A month or more without a line, but for what was excluded: a stamp is wrong, or lines are missing."""
+    table, segments = timeline.table, timeline.segments
+    if timeline.end - timeline.start < _FAR_NS or len(table) < 2:
+        return
+    apart = np.diff(table.time)
+    if apart.max() < _FAR_NS:
+        return
+    before = int(np.argmax(apart))
+    start, end = int(table.time[before]), int(table.time[before + 1])
+    left_out = segments.category == Category.EXCLUDED
+    inside = np.minimum(segments.end[left_out], end) - np.maximum(segments.start[left_out], start)
+    if end - start - int(np.maximum(inside, 0).sum()) < _FAR_NS:
+        return
+    yield diagnostic_at(
+        "long_gap",
+        table,
+        np.array([before + 1]),
+        f"no line for {duration(end - start)}, {period(start, end)}: a stamp on one of its sides is wrong, lines are "
+        "missing, or its two sides are two jobs",
+    )
 
 
 def _is_one_job(timeline: Timeline, start: int, end: int, files: bool) -> bool:
