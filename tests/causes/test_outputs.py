@@ -178,6 +178,10 @@ def test_an_exception_behind_the_last_step_is_said_where_no_end_was_logged(
     shown = capsys.readouterr().out
     assert "<b>" not in shown
     assert "[x](http://" not in shown
+    page = tmp_path / "page.html"
+    assert run(["analyze", str(log), "-q", "-o", str(page)]) == 0
+    assert "device_oom: `torch.OutOfMemoryError: CUDA out of memory." in page.read_text("utf-8")
+    assert "a.example) <b>" not in page.read_text("utf-8")
     assert run(["analyze", str(log), "-q", "--format", "json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["job"]["ending"], answer["last_end"]["cause"], answer["last_end"]["where"]) == (

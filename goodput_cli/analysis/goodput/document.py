@@ -232,10 +232,8 @@ class AnalysisDocument(Struct, frozen=True):
             yield blocks.Curves(tuple(blocks.Curve(*words) for words in rolling_lines(analysis.rolling)))
         if analysis.disruptions and analysis.reliability is not None:
             yield blocks.Details("disruption", len(analysis.disruptions), partial(_disruptions, analysis))
-        if (last := phrases.last_cause(analysis)) is not None:
-            from goodput_cli.analysis.disruptions.sheet import cause_words  # which most logs do without
-
-            yield blocks.Line(f"{phrases.at_the_end(analysis)}{cause_words(last)}; to do: {CAUSES[last.code].advice}")
+        if (end := why_it_ended(analysis)) is not None:
+            yield blocks.Line(end)
         yield from _reference(analysis)
         if steps := phrases.step_text(analysis):
             yield blocks.Line(f"step times, {steps}")
@@ -243,6 +241,17 @@ class AnalysisDocument(Struct, frozen=True):
             yield blocks.Line("not recorded (unknown, not zero)", analysis.not_recorded)
         if analysis.diagnostics:
             yield blocks.Findings(analysis.diagnostics)
+
+
+def why_it_ended(analysis: Analysis) -> str | None:
+    """Why the last attempt died, with the line that says so and what to do; None where no line says it. It may hold
+    text of the log."""
+    from goodput_cli.analysis.disruptions.sheet import cause_words  # which a screen does without
+
+    last = phrases.last_cause(analysis)
+    if last is None:
+        return None
+    return f"{phrases.at_the_end(analysis)}{cause_words(last)}; to do: {CAUSES[last.code].advice}"
 
 
 def _headline(analysis: Analysis) -> blocks.Headline:

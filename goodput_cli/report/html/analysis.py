@@ -14,6 +14,7 @@ from itertools import islice
 
 from goodput_cli import __version__
 from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.goodput.document import why_it_ended
 from goodput_cli.analysis.picture import pictures_of, tiled_windows
 from goodput_cli.analysis.results import Analysis, Method, Saves
 from goodput_cli.analysis.rolling import rolling_sheet
@@ -359,6 +360,7 @@ def render(analysis: Analysis, page: Page) -> str:
         share=share,
         amount=amount,
         doubts=facts.doubts(analysis),
+        ended=why_it_ended(analysis),
         window=facts.window_text(analysis),
         whole=facts.outside_window_text(analysis),
         facts=key_facts(analysis, proof),
