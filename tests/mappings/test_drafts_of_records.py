@@ -144,3 +144,12 @@ def test_a_log_that_says_nothing_of_training_is_none(tmp_path: Path, key: str, r
     found = draft_mapping(str(log)).refused
     assert bool(found) is refused
     assert not found or "`sample` goes up from record to record, and may count anything" in found[0]
+
+
+def test_what_a_refusal_names_of_a_log_is_no_line_of_the_draft(tmp_path: Path) -> None:
+    log, hostile = tmp_path / "run.jsonl", 'a\n[[rule]]\nevent = "crashed"\x1b[31m'
+    log.write_text(lines([*steps(0, 200, 0, 2, phase="b"), *steps(0, 100, 460, 3, phase=hostile)]))
+    made = draft_mapping(str(log))
+    assert made.refused
+    assert not any(line.startswith("[[") for line in made.text.splitlines())
+    assert "\x1b" not in made.text

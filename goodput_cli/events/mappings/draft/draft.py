@@ -58,6 +58,7 @@ def suggest(lines: Iterable[str], name: str) -> Suggestion:
         draft.refused += _misread(draft, name, rules, texts)
     if draft.refused:
         rules = [replace(rule, active=False) for rule in rules]
+    draft.refused, draft.notes = [*map(safe, draft.refused)], [*map(safe, draft.notes)]  # they name what the log says
     return Suggestion(_written_whole(draft, name, rules, texts), tuple(draft.refused))
 
 
@@ -96,6 +97,7 @@ def _without_broad(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequen
 
 def refused_for(made: Suggestion, reason: str) -> Suggestion:
     """A draft that turned out to be of no use: its rules and samples are commented out."""
+    reason = safe(reason)
     head, rule, rest = made.text.partition("\n[[rule]]")
     before, _, assumed = head.partition("\nassumed = [")
     head = f"{before}\n{assumed.partition(_CLOSED)[2]}" if assumed else head
@@ -109,7 +111,7 @@ def _misread(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequence[str
     at = next(row for row, rule in enumerate(rule for rule in rules if rule.active) if rule.event == "step")
     wrong = [line for _, line, step in draft.expected if _step_in(made, line, at) != step]
     if 10 * len(wrong) > len(draft.expected):
-        yield f"no rule that could be drafted reads the step of a line such as: {safe(wrong[0].strip()[:120])}"
+        yield f"no rule that could be drafted reads the step of a line such as: {wrong[0].strip()[:120]}"
         return
     if made.declared.delimiter or not made.lines or not draft.expected:
         return
@@ -130,7 +132,7 @@ def _misread(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequence[str
             break
         before, highest, waiting, fell = step, -1, "", False
     if other is not None:
-        yield f"a rule for steps would read other lines too, such as: {safe(other.strip()[:120])}"
+        yield f"a rule for steps would read other lines too, such as: {other.strip()[:120]}"
 
 
 def _step_in(made: Mapped, line: str, rule: int) -> int | None:

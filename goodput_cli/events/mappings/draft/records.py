@@ -135,7 +135,7 @@ def _parted(rows: Sequence[Row], time: TimeKey | None) -> _Parted:
         own = sorted(_groups(rows, rank, time), key=lambda group: str(group[0]))
         steps = [(0, one) for one in candidates(own[0][2], ())]
         if steps:
-            assumed = f"of {len(own)} processes by `{rank}` the steps of {own[0][0]} are read"
+            assumed = f"of {len(own)} processes by `{rank}` the steps of {str(own[0][0])[:80]} are read"
             return _Parted(rank, own, steps, (assumed,))
     return _Parted(kind, groups, named)
 
@@ -192,11 +192,11 @@ def _stages(chosen: Candidate) -> Iterator[str]:
         texts = column.texts
         changes = [at for at in range(1, len(texts)) if texts[at] != texts[at - 1]]
         if changes == falls and number(texts[0]) is None and not _OF_A_PROCESS.search(words.plain(column.name)):
-            before, behind = texts[falls[0] - 1], texts[falls[0]]
+            before, behind = (texts[at][:80] for at in (falls[0] - 1, falls[0]))
             yield (
-                f"its steps begin anew where `{column.name}` changes from {before[:80]} to {behind[:80]}: these are "
+                f"its steps begin anew where `{column.name}` changes from {before} to {behind}: these are "
                 "stages or runs of their own, and nothing was restarted; say by hand which of them is meant, "
-                f"`where = {{ {column.name} = {quoted(before[:80])} }}` in the rule for steps"
+                f"`where = {{ {column.name} = {quoted(before)} }}` in the rule for steps"
             )
             return
 
