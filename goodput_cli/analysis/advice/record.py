@@ -115,18 +115,16 @@ def median_share(count: I64, amount: I64, skip_first: bool) -> int | None:
     that are rounded down one after the other. skip_first: without the very first step. None of nothing."""
     if len(count) == 0:
         return None
-    steps = np.maximum(count, 1)  # step-end logs have spans without a step
-    low, more = amount // steps, amount % steps
-    value, weight = np.concatenate((low, low + 1)), np.concatenate((count - more, more))
-    if skip_first:
-        weight = weight.copy()
-        weight[0] -= 1
-    total = int(weight.sum())
+    total = int(count.sum()) - int(skip_first)
     if total <= 0:
         return None
     places = [(total - 1) // 2, total // 2]
     if np.all(count == 1):  # each step by itself, as most programs log: nothing to weigh
         return _half_of(np.partition(amount[int(skip_first) :], places)[places])
+    steps = np.maximum(count, 1)  # step-end logs have spans without a step
+    low, more = amount // steps, amount % steps
+    value, weight = np.concatenate((low, low + 1)), np.concatenate((count - more, more))
+    weight[0] -= int(skip_first)
     order = np.argsort(value, kind="stable")
     behind = np.cumsum(weight[order])
     return _half_of(value[order[np.searchsorted(behind, places, "right")]])

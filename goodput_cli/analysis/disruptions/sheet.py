@@ -269,8 +269,8 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
             "downtime holds time that may have been training: these attempts died at an unlogged moment between their "
             "last checkpoint and the next start (died_between in the JSON)"
         )
-    if (last := last_cause(analysis)) is not None:
-        yield f"{at_the_end(analysis)}{cause_words(last)}"
+    if (end := end_note(analysis)) is not None:
+        yield end
     one_source = len(analysis.table.sources) == 1
     if any(one.certainty for one in rows.why):
         yield from (cause_note(row.number, why) for row, why in zip(rows[:_MOST_EVIDENCE], rows.why, strict=False))
@@ -296,6 +296,12 @@ def cause_note(number: int, why: Why) -> str:
     if why.certainty is None:
         return f"no. {number}: no line says why"
     return f"no. {number}{cause_words(why)}"
+
+
+def end_note(analysis: Analysis) -> str | None:
+    """How the job ended and why, with the line that says so; None where no line says it."""
+    last = last_cause(analysis)
+    return None if last is None else f"{at_the_end(analysis)}{cause_words(last)}"
 
 
 def cause_words(why: Why) -> str:

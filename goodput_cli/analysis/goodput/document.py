@@ -246,12 +246,10 @@ class AnalysisDocument(Struct, frozen=True):
 def why_it_ended(analysis: Analysis) -> str | None:
     """Why the last attempt died, with the line that says so and what to do; None where no line says it. It may hold
     text of the log."""
-    from goodput_cli.analysis.disruptions.sheet import cause_words  # which a screen does without
+    from goodput_cli.analysis.disruptions.sheet import end_note  # which a screen does without
 
     last = phrases.last_cause(analysis)
-    if last is None:
-        return None
-    return f"{phrases.at_the_end(analysis)}{cause_words(last)}; to do: {CAUSES[last.code].advice}"
+    return None if last is None else f"{end_note(analysis)}; to do: {CAUSES[last.code].advice}"
 
 
 def _headline(analysis: Analysis) -> blocks.Headline:
@@ -307,11 +305,11 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
 
 def _why(analysis: Analysis) -> Iterator[str]:
     """Why it died, of the disruptions that cost most and of which a line says so."""
-    from goodput_cli.analysis.disruptions.sheet import cause_note, cause_words  # which a screen does without
+    from goodput_cli.analysis.disruptions.sheet import cause_note, end_note  # which a screen does without
 
-    if (last := phrases.last_cause(analysis)) is not None:
-        ended = phrases.at_the_end(analysis)
-        yield f"{ended[:1].upper()}{ended[1:]}{cause_words(last)}. {_advice(last.code)}"
+    last, ended = phrases.last_cause(analysis), end_note(analysis)
+    if last is not None and ended is not None:
+        yield f"{ended[:1].upper()}{ended[1:]}. {_advice(last.code)}"
     rows = zip(analysis.disruptions, analysis.disruptions.why, strict=False)
     known = [(row.lost_ns, row.number, why) for row, why in rows if why.certainty is not None and not why.planned]
     for _, number, why in sorted(known, key=lambda one: -one[0])[:_WORST]:
