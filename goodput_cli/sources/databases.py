@@ -57,15 +57,46 @@ def is_sqlite(path: str) -> bool:
 
 def read_sqlite(name: str, path: str) -> Iterator[RawBatch]:
     """The runs and metrics of a database file. Raises SourceError for one without them, or a damaged one."""
+    work = _Work(path)
     try:
         with _opened(path) as connection:
+            connection.set_progress_handler(work.is_too_much, _OPERATIONS)
             yield from _lines(name, connection.execute, "key", "timestamp")
     except sqlite3.OperationalError as error:
+        if "interrupted" in str(error):
+            raise work.reason(name) from error
         if "no such" not in str(error):
             raise SourceError(f"{name}: the database cannot be read: {error}; try again, or read a copy") from error
         raise SourceError(f"{name}: a database without the tables of MLflow ({error}); export rows as CSV") from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # also where its own words for what is wrong are no text
         raise SourceError(f"{name}: the database is damaged: {error}") from error
+
+
+_OPERATIONS = 100_000
+"""Of SQLite, between two looks at how many there were."""
+_OPERATIONS_PER_BYTE, _OPERATIONS_AT_LEAST = 20, 20_000_000
+"""A row takes some dozens and is of 50 bytes and more; a view may count more than once."""
+
+
+class _Work:
+    """How much SQLite did for one file: a view without end would keep it for ever. While it counts, Ctrl-C is heard."""
+
+    def __init__(self, path: str) -> None:
+        files = (path, path + "-wal")
+        size = sum(os.path.getsize(file) for file in files if os.path.exists(file))
+        self._left = (_OPERATIONS_AT_LEAST + _OPERATIONS_PER_BYTE * size) // _OPERATIONS
+
+    def is_too_much(self) -> bool:
+        """Whether to stop."""
+        self._left -= 1
+        return self._left < 0
+
+    def reason(self, name: str) -> BaseException:
+        """Why SQLite was interrupted: by us, or by what a signal raised in `is_too_much`, which SQLite keeps for itself."""
+        if self._left >= 0:
+            return KeyboardInterrupt()
+        advice = "is `runs` or `metrics` a view without end? Read a copy in which they are tables"
+        return SourceError(f"{name}: the database gives more than a file of its size can hold; {advice}")
 
 
 @contextmanager

@@ -7,10 +7,10 @@ or token are those of MLflow's own client: `MLFLOW_TRACKING_TOKEN`, or `MLFLOW_T
 from __future__ import annotations
 
 import os
-from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from http import HTTPStatus
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import orjson
 
@@ -18,13 +18,16 @@ from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext
 from goodput_cli.sources.layouts import RUN_KEY
 
-_TIMEOUT_SECONDS = 60
+_SECONDS = 60
+"""Between two bytes of an answer, and for all of one."""
 _MOST_BYTES = 1 << 28
 _PAGE = 1000
 _HISTORY = 25_000
 """Rows in one answer; what servers allow."""
 _MOST_PAGES = 100_000
 _MACHINE = "system/"
+_SEARCH = "runs/search"
+Part = TypeVar("Part")
 _RUN_FIELDS = {"run_name": "name", "status": "status", "start_time": "start_time", "end_time": "end_time",
                "lifecycle_stage": "lifecycle_stage"}  # fmt: skip
 
@@ -41,9 +44,14 @@ class _Server:
     """A server, and which of its experiments are meant."""
 
     def __init__(self, uri: str) -> None:
-        parts = urlsplit(uri)
-        if not parts.hostname:
-            raise UsageError(f"{parts.scheme}://: name a host, such as mlflow+https://mlflow.example.com")
+        try:
+            parts = urlsplit(uri)
+            named = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            named = False
+        if not named:
+            scheme = uri.partition(":")[0]
+            raise UsageError(f"{scheme}://: name a host, and a port if any, such as {scheme}://mlflow.example.com:5000")
         asked = parse_qs(parts.query)
         if set(asked) - {"experiment"}:
             raise UsageError(f"{parts.scheme}://{parts.hostname}: only ?experiment=NAME may stand behind the host")
@@ -58,33 +66,44 @@ class _Server:
         token = ""
         for _ in range(_MOST_PAGES):
             answer = self._ask(path, {**question, **({"page_token": token} if token else {})})
-            rows = answer.get(key, [])
-            yield from (row for row in rows if isinstance(row, dict)) if isinstance(rows, list) else ()
+            yield from self.rows(path, answer, key)
             following = answer.get("next_page_token")
             if not isinstance(following, str) or not following or following == token:
                 return
             token = following
         raise SourceError(f"{self.name}: {path} has no end")
 
+    def part(self, path: str, answer: Mapping[str, Any], key: str, kind: type[Part]) -> Part:
+        """A part of an answer, empty where it is left out. Raises SourceError for one of another kind."""
+        part = answer.get(key, kind())
+        if not isinstance(part, kind):
+            raise SourceError(f"{self.name}: {path}: {key!r} in the answer is not what MLflow has there; {_ADVICE}")
+        return part
+
+    def rows(self, path: str, answer: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+        """A part that is a list of objects. Raises SourceError."""
+        return [self.part(path, {key: row}, key, dict) for row in self.part(path, answer, key, list)]
+
     def _ask(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
-        import urllib.error
-        import urllib.request
+        from goodput_cli.record.queues import Unavailable
+        from goodput_cli.record.sinks.http import ask
 
         url = f"{self._base}/{path}"
         data: bytes | None = orjson.dumps(question)
         if path == "metrics/get-history":
             url += "?" + "&".join(f"{name}={quote(str(value), safe='')}" for name, value in question.items())
             data = None
-        request = urllib.request.Request(url, data=data, headers=self._headers)
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
-                text = answer.read(_MOST_BYTES + 1)
-        except urllib.error.HTTPError as error:
-            raise SourceError(f"{self.name}: {path}: HTTP {error.code} {error.reason}; {_ADVICE}") from error
-        except (OSError, ValueError) as error:
-            raise SourceError(f"{self.name}: no answer: {getattr(error, 'reason', error)}; {_ADVICE}") from error
+            answer = ask(url, data, self._headers, seconds=_SECONDS, most=_MOST_BYTES)
+        except Unavailable as error:
+            raise SourceError(f"{self.name}: {path}: {error}; {_ADVICE}") from error
+        if answer.status != HTTPStatus.OK:
+            raise SourceError(f"{self.name}: {path}: HTTP {answer.status}; {_ADVICE}")
+        if not answer.whole:
+            limits = f"{_MOST_BYTES >> 20} MiB and {_SECONDS} s"
+            raise SourceError(f"{self.name}: {path}: the answer is longer than {limits}, or cut off; {_ADVICE}")
         try:
-            found = orjson.loads(text) if len(text) <= _MOST_BYTES else None
+            found = orjson.loads(answer.data)
         except orjson.JSONDecodeError:
             found = None
         if not isinstance(found, dict):
@@ -96,11 +115,13 @@ _ADVICE = "is it the address of MLflow's server, and is MLFLOW_TRACKING_TOKEN se
 
 
 def _account(name: str | None, password: str | None) -> dict[str, str]:
+    from goodput_cli.record.sinks.http import basic
+
     token = os.environ.get("MLFLOW_TRACKING_TOKEN")
-    name = name or os.environ.get("MLFLOW_TRACKING_USERNAME")
-    password = password or os.environ.get("MLFLOW_TRACKING_PASSWORD")
+    name = unquote(name or "") or os.environ.get("MLFLOW_TRACKING_USERNAME")
+    password = unquote(password or "") or os.environ.get("MLFLOW_TRACKING_PASSWORD")
     if name and password:
-        return {"Authorization": f"Basic {b64encode(f'{name}:{password}'.encode()).decode()}"}
+        return {"Authorization": basic(name, password)}
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
@@ -108,13 +129,13 @@ def _batches(server: _Server, context: ReadContext) -> Iterator[RawBatch]:
     """A batch a run: itself, then the rows of its metrics."""
     first_line = 1
     for run in _runs(server):
-        info = run.get("info", {})
+        info = server.part(_SEARCH, run, "info", dict)
         run_id = str(info.get("run_id") or info.get("run_uuid") or "")
         if not run_id:
             continue
         about = {ours: info[theirs] for theirs, ours in _RUN_FIELDS.items() if info.get(theirs) is not None}
         lines = [orjson.dumps({RUN_KEY: run_id, **about})]
-        for name in _metrics(run):
+        for name in _metrics(server, run):
             question = {"run_id": run_id, "metric_key": name, "max_results": _HISTORY}
             for row in server.pages("metrics/get-history", question, "metrics"):
                 values = {"timestamp": row.get("timestamp"), "step": row.get("step", 0)}  # 0 is left out by some
@@ -136,13 +157,12 @@ def _runs(server: _Server) -> Iterator[dict[str, Any]]:
         raise SourceError(f"{server.name}: no experiment is called {missing[0]}; there are: {known}")
     ids = [number for number, name in found if not server.experiments or name in server.experiments]
     for number in ids:  # one by one: servers limit how many may be asked for at once
-        yield from server.pages("runs/search", {"experiment_ids": [number], "max_results": _PAGE}, "runs")
+        yield from server.pages(_SEARCH, {"experiment_ids": [number], "max_results": _PAGE}, "runs")
 
 
-def _metrics(run: Mapping[str, Any]) -> list[str]:
+def _metrics(server: _Server, run: Mapping[str, Any]) -> list[str]:
     """The metrics of a run; of those of the machine one, a sign of life."""
-    data = run.get("data", {})
-    listed = data.get("metrics", []) if isinstance(data, dict) else []
-    names = sorted({str(one["key"]) for one in listed if isinstance(one, dict) and one.get("key")})
+    listed = server.rows(_SEARCH, server.part(_SEARCH, run, "data", dict), "metrics")
+    names = sorted({str(one["key"]) for one in listed if one.get("key")})
     machine = [name for name in names if name.startswith(_MACHINE)]
     return [name for name in names if not name.startswith(_MACHINE)] + machine[:1]

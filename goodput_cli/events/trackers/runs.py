@@ -106,9 +106,12 @@ class Run:
     def place(self) -> Place:
         """Somewhere in it."""
         places = (
-            one for life in self.lives for one in (life.begin, *(row.at for row in life.rows), *life.alive) if one
+            one
+            for life in self.lives
+            for one in (life.begin, *(row.at for row in life.rows), *life.alive, life.end)
+            if one is not None
         )
-        return next(iter(places))
+        return next(places)
 
 
 def with_marks(run: Run, notes: DiagnosticCollector) -> Run:

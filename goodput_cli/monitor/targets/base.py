@@ -9,14 +9,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.monitor.snapshot import Update
+from goodput_cli.vocabulary.text import safe
 from goodput_cli.whole_file import replacing
 
 
@@ -221,8 +223,13 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """As people and metrics see it: where the place is a secret, only the host that it names."""
-        return f"{self.scheme}:{urlsplit(self.place).hostname}" if _KINDS[self.scheme].secret else self.text
+        """As people and metrics see it: of a URL, which may hold an account or a token, only the host."""
+        return f"{self.scheme}:{safe(self.url.hostname or '')}" if _KINDS[self.scheme].wants == _URL else self.text
+
+    @property
+    def url(self) -> SplitResult:
+        """The place where that is a URL."""
+        return web_address(self.place, self.scheme)
 
 
 @dataclass(frozen=True)
@@ -247,10 +254,9 @@ class _Kind:
     module: str
     wants: str
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    secret: bool = False
-    """Whether who knows the place may write there."""
 
 
+_URL = "URL"
 _YES_NO = ("yes", "no")
 _PARTS = ("totals", "windows", "step_deviation")
 """What can be left out: values of the whole job, those of rolling windows, deviations of steps."""
@@ -258,8 +264,8 @@ _KINDS = {
     "prom": _Kind("files:PrometheusFile", "FILE"),
     "json": _Kind("files:JsonLines", "FILE"),
     "http": _Kind("http:Endpoint", "//HOST:PORT"),
-    "otlp": _Kind("otlp:OpenTelemetry", "URL"),
-    "webhook": _Kind("webhook:Webhook", "URL", secret=True),
+    "otlp": _Kind("otlp:OpenTelemetry", _URL),
+    "webhook": _Kind("webhook:Webhook", _URL),
     "tensorboard": _Kind("tensorboard:TensorBoard", "DIR", dict.fromkeys((*_PARTS, "badput"), _YES_NO)),
     "gcm": _Kind(
         "cloud_monitoring:CloudMonitoring",
@@ -275,12 +281,15 @@ def parse_target(text: str) -> Address:
     scheme, colon, rest = text.partition(":")
     kind = _KINDS.get(scheme) if colon else None
     if kind is None:
-        raise UsageError(f"{text!r} is no place to publish at; write one of {FORMS}")
+        known = scheme if colon else text  # a URL that lacks its `webhook:` is a secret as well
+        raise UsageError(f"{known!r} is no place to publish at; write one of {FORMS}")
     place, parameters = _parameters(rest, kind, text) if kind.parameters else (rest, {})
     if not place and scheme != "gcm":
         raise UsageError(f"{text!r} names no place; write {scheme}:{kind.wants}")
     if scheme == "http":
         host_and_port(place, text)
+    if kind.wants == _URL:
+        web_address(place, scheme)
     return Address(text, scheme, place, parameters)
 
 
@@ -301,9 +310,20 @@ def _parameters(rest: str, kind: _Kind, text: str) -> tuple[str, dict[str, str]]
 def host_and_port(place: str, text: str) -> tuple[str, int]:
     """Where to listen: `//:9464` is this machine alone. `UsageError` if it is no address."""
     host, _, port = place.removeprefix("//").rstrip("/").rpartition(":")
-    if not place.startswith("//") or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise UsageError(f"{text!r} is no address to listen at; write http://127.0.0.1:9464, or http://:9464")
+    good = place.startswith("//") and "@" not in host and port.isascii() and port.isdigit() and int(port) <= 65_535
+    if not good:
+        shown = "/".join(text.split("/")[:3]).rpartition("@")[2]  # it may be meant for a webhook
+        raise UsageError(f"{shown!r} is no address to listen at; write http://127.0.0.1:9464, or http://:9464")
     return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def web_address(place: str, scheme: str) -> SplitResult:
+    """The parts of a URL. `UsageError` if it is none, which does not repeat what may be a secret."""
+    with suppress(ValueError):
+        parts = urlsplit(place)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return parts
+    raise UsageError(f"{scheme}: wants a URL, such as {scheme}:https://HOST/PATH (% as %25, @ in a password as %40)")
 
 
 def open_target(address: Address, place: MonitorContext) -> Target:

@@ -11,11 +11,10 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from goodput_cli import __version__
 from goodput_cli.analysis.document import Family
-from goodput_cli.errors import UsageError
 from goodput_cli.monitor.snapshot import Snapshot, Update
 from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
 from goodput_cli.monitor.targets.http import families_of
@@ -31,12 +30,10 @@ class OpenTelemetry:
     """Sends each update as it is: gauges, with the moment of the answer as their time."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
-        parts = urlsplit(address.place)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{address.text}: wants the URL of a collector, such as otlp:http://127.0.0.1:4318")
-        base = address.place.rstrip("/")
-        self._url = base if parts.path.endswith(_PATH) else base + _PATH
-        self._host = parts.hostname
+        parts = address.url
+        path = parts.path.rstrip("/")
+        self._url = parts._replace(path=path if path.endswith(_PATH) else path + _PATH).geturl()
+        self._host = parts.hostname or ""
 
     def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - each update is a point
         """See `Target`."""

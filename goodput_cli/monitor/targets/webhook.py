@@ -9,10 +9,8 @@ import json
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.errors import UsageError
 from goodput_cli.monitor.snapshot import Snapshot, Update
 from goodput_cli.monitor.targets.base import (
     Address,
@@ -37,11 +35,8 @@ class Webhook:
     """Says what changed since the update before, job by job; nothing while nothing changes. Not recorded is neither."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
-        parts = urlsplit(address.place)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{address.scheme}: wants the URL of a webhook, https://…, and {address.place!r} is none")
+        self._host = address.url.hostname or ""
         self._url = address.place
-        self._host = parts.hostname
         self._fallen: dict[str, set[str]] = {}
         """By job: the expressions that were said to have fallen."""
 
