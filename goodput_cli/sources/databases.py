@@ -92,7 +92,7 @@ class _Work:
         return self._left < 0
 
     def reason(self, name: str) -> BaseException:
-        """Why SQLite was interrupted: by us, or by what a signal raised in `is_too_much`, which SQLite keeps for itself."""
+        """Why SQLite was interrupted: by us, or by what a signal raised in `is_too_much`, which SQLite keeps."""
         if self._left >= 0:
             return KeyboardInterrupt()
         advice = "is `runs` or `metrics` a view without end? Read a copy in which they are tables"

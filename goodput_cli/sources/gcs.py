@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from google.api_core.exceptions import Forbidden, GoogleAPICallError, NotFound, PreconditionFailed, Unauthorized
@@ -24,6 +24,7 @@ from goodput_cli.sources.object_store import (
     RefusedError,
     StoredObject,
     check_address,
+    within_limits,
 )
 from goodput_cli.sources.remote import TransientError
 
@@ -32,6 +33,7 @@ Result = TypeVar("Result")
 TIMEOUT = (CONNECT_SECONDS, READ_SECONDS)
 _LIST_FIELDS = "items(name,size,generation),nextPageToken"
 _SCOPES = ("https://www.googleapis.com/auth/devstorage.read_only",)
+_CHUNK = 1 << 20
 EMULATOR = "STORAGE_EMULATOR_HOST"
 
 
@@ -49,6 +51,7 @@ class GoogleStore:
             credentials, _project = find_credentials("gs://", _SCOPES)
             self._client = Client(project="-", credentials=credentials)  # reading needs no project
         _widen(self._client)
+        self._client._http.hooks["response"].append(_judged)
 
     def list_page(self, bucket: str, prefix: str, token: str | None) -> ListPage:
         """See `ObjectStore.list_page`."""
@@ -91,6 +94,32 @@ def _widen(client: Any) -> None:
     for scheme in ("https://", "http://"):
         adapter = type(session.get_adapter(scheme))
         session.mount(scheme, adapter(pool_connections=2, pool_maxsize=CONNECTIONS))
+
+
+def _judged(response: Any, **_: Any) -> Any:
+    """An answer before it is read, or followed where it is a redirect: its body has limits, and it leads nowhere."""
+    if response.is_redirect:
+        from goodput_cli.record.sinks.http import host_of, may_follow, moved_to
+
+        place = moved_to(response.url, response.headers["Location"])
+        if not may_follow(response.url, place):
+            response.close()
+            raise RefusedError(f"HTTP {response.status_code}: a redirect to {host_of(place)}")
+    raw = response.raw
+    read, stream = raw.read, raw.stream
+
+    def limited(*some: Any, **named: Any) -> Iterator[bytes]:
+        try:
+            yield from within_limits(stream(*some, **named))
+        except Exception:
+            response.close()
+            raise
+
+    def read_limited(amt: int | None = None, **named: Any) -> Any:
+        return b"".join(limited(_CHUNK, **named)) if amt is None else read(amt, **named)
+
+    raw.stream, raw.read = limited, read_limited
+    return response
 
 
 def _asked(request: Callable[[], Result]) -> Result:

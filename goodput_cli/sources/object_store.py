@@ -10,19 +10,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from goodput_cli.errors import SourceError
 from goodput_cli.sources.blocks import LOG_ENDINGS, is_log_name
 from goodput_cli.sources.layouts import is_of_tracker, sorted_out
+from goodput_cli.sources.remote import TransientError
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 20.0
 """How long to wait for a connection, and between bytes."""
 CONNECTIONS = 32
 """Connections that are kept: at least one for each thread."""
+ANSWER_BYTES = 32 << 20
+"""Of one answer: a page of a listing or a part of an object is of a few MB."""
+ANSWER_SECONDS = 300.0
+"""For the body of one answer."""
 TRANSIENT_STATUS = (408, 429, 500, 502, 503, 504)
 """HTTP answers after which the same request may succeed."""
 
@@ -67,6 +73,19 @@ class DeniedError(StoreError):
 
 class RefusedError(StoreError):
     """The request makes no sense to the store (no bucket has such a name), or needs what nobody gave."""
+
+
+def within_limits(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces of an answer. Raises RefusedError where they are too many bytes, TransientError where they take too
+    long."""
+    size, until = 0, time.monotonic() + ANSWER_SECONDS
+    for piece in pieces:
+        size += len(piece)
+        if size > ANSWER_BYTES:
+            raise RefusedError(f"the answer is longer than {ANSWER_BYTES >> 20} MiB")
+        if time.monotonic() > until:
+            raise TransientError(f"the answer takes longer than {ANSWER_SECONDS:g} s")
+        yield piece
 
 
 class ObjectStore(Protocol):

@@ -17,6 +17,7 @@ from goodput_cli.sources.object_store import (
     RefusedError,
     StoredObject,
     check_address,
+    within_limits,
 )
 from goodput_cli.sources.remote import TransientError
 
@@ -36,6 +37,7 @@ except ImportError as error:
 
 Result = TypeVar("Result")
 
+_CHUNK = 1 << 20
 _GONE = (404, 412)
 _DENIED = (401, 403)
 
@@ -80,8 +82,7 @@ class AmazonStore:
 
         def request() -> bytes:
             answer = self._client.get_object(Bucket=bucket, Key=wanted.name, IfMatch=wanted.version, **part)
-            content: bytes = answer["Body"].read()
-            return content
+            return b"".join(within_limits(answer["Body"].iter_chunks(_CHUNK)))
 
         data = _asked(request)
         if len(data) != end - start:

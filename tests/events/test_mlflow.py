@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import goodput_cli
 from goodput_cli import Analysis, SourceError
+from goodput_cli.cli.main import run
 from tests.support.steps_of_rows import spread
 
 REAL = Path(__file__).parents[1] / "real" / "mlflow-3.17"
@@ -119,6 +122,39 @@ class TestDatabases:
         with pytest.raises(SourceError, match=r"mlflow\.db"):
             goodput_cli.analyze(str(tmp_path / "mlflow.db"))
 
+    def test_a_view_without_end_is_refused(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["analyze", str(endless(tmp_path / "mlflow.db"))]) == 1
+        assert "gives more than a file of its size can hold; is `runs` or `metrics` a view" in capsys.readouterr().err
+
+    def test_ctrl_c_is_heard_while_sqlite_works(self, tmp_path: Path) -> None:
+        """It is sent from within the query: no row of it ever comes."""
+        program = """
+import os, signal, sys
+from goodput_cli.cli.main import run
+from goodput_cli.sources import databases
+heard = databases._Work.is_too_much
+def interrupted(work):
+    os.kill(os.getpid(), signal.SIGINT)
+    return heard(work)
+databases._Work.is_too_much = interrupted
+sys.exit(run(["analyze", sys.argv[1]]))
+"""
+        command = [sys.executable, "-c", program, str(endless(tmp_path / "mlflow.db"))]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert (done.returncode, done.stderr.strip()) == (130, "Interrupted.")
+
+
+def endless(path: Path) -> Path:
+    """A database whose metrics never end."""
+    connection = sqlite3.connect(path)
+    connection.executescript("""
+        CREATE TABLE runs (run_uuid, name, status, start_time, end_time, lifecycle_stage);
+        CREATE VIEW metrics AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+            SELECT 'a' AS run_uuid, 'loss' AS key, 1772359200000 + i AS timestamp, i AS step FROM n;
+    """)
+    connection.close()
+    return path
+
 
 class TestRuns:
     def test_runs_are_jobs_those_without_two_steps_are_counted_only(self, tmp_path: Path) -> None:
@@ -158,3 +194,24 @@ class TestRuns:
         for size in range(60, len(text), 97):
             (folder / "metrics" / "loss").write_bytes(text[:size])
             assert goodput_cli.analyze(str(tmp_path)).job.kept_steps <= 40
+
+
+class TestWithoutAStart:
+    @pytest.mark.parametrize("start", ["", "start_time: 1000000000000000000000000000000\n", "start_time: soon\n"])
+    def test_a_run_without_a_usable_start_ends_no_fleet(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], start: str
+    ) -> None:
+        """The file of the run itself, alone, is refused in a sentence, and the others of its folder count."""
+        folder = store(tmp_path, worked_example())
+        odd = "b" * 32
+        meta = folder / "0" / odd / "meta.yaml"
+        (meta.parent / "metrics").mkdir(parents=True)
+        meta.write_text(f"run_id: {odd}\nstatus: 3\nlifecycle_stage: active\n{start}end_time: 1772359200000\n")
+        assert run(["fleet", str(folder), "--workers", "1"]) == 0
+        said = capsys.readouterr()
+        assert "1 of 1 run analysed" in said.out
+        assert "tracker_runs_left_out" in said.err
+        for place in (meta, meta.parent.parent):
+            run(["analyze", str(place)])
+            assert "bug" not in capsys.readouterr().err
+        assert run(["analyze", str(meta)]) == 1

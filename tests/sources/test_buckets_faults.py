@@ -291,3 +291,25 @@ def test_a_key_file_that_does_not_help(tmp_path: Path, key: dict[str, str] | Non
     assert done.returncode == 1
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("request_", [r"/o\?", "b.jsonl.*alt=media"])
+def test_a_redirect_is_an_error_that_names_the_new_host(bucket: Bucket, request_: str) -> None:
+    """Also to the very same server by another name."""
+    elsewhere = bucket.url.replace("127.0.0.1", "localhost")
+    bucket.fail(request_, "status", status=302, headers={"Location": f"{elsewhere}/token"})
+    with pytest.raises(SourceError, match=f"the store refuses to answer: HTTP 302: a redirect to {elsewhere}$"):
+        read()
+    assert not [one for one in bucket.asked() if "token" in one]
+
+
+@pytest.mark.parametrize("request_", [r"/o\?", "b.jsonl.*alt=media", "/s3/logs/b.jsonl"])
+def test_an_answer_longer_than_any_can_be_is_not_kept(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, request_: str
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"{bucket.url}/s3")
+    bucket.fail(request_, "blanks", size=40 << 20)
+    with pytest.raises(SourceError, match="the answer is longer than 32 MiB"):
+        read_events(["s3://logs" if "s3" in request_ else "gs://logs"])

@@ -33,7 +33,7 @@ class Fault:
 
     match: a regular expression. times: how often; -1 for ever. after: how many such requests go well before.
     kind: `status` (answer with it), `reset` (drop the connection), `cut` (half of the body), `slow` (wait `seconds`),
-    `flip` (one wrong byte), `replace` and `delete` (change the object, then go on).
+    `flip` (one wrong byte), `blanks` (`size` of them), `replace` and `delete` (change the object, then go on).
     """
 
     match: str
@@ -44,6 +44,7 @@ class Fault:
     seconds: float = 0.0
     headers: dict[str, str] = field(default_factory=dict)
     content: str = ""
+    size: int = 0
 
 
 @dataclass
@@ -153,6 +154,9 @@ class Handler(BaseHTTPRequestHandler):
         if fault.kind == "reset":
             self.close_connection = True
             self.connection.close()
+            return True
+        if fault.kind == "blanks":
+            self._answer(200, b" " * fault.size, {})
             return True
         if fault.kind == "slow":
             time.sleep(fault.seconds)

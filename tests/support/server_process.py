@@ -50,6 +50,17 @@ class ServerProcess:
         return self._process.stdout.readline()
 
 
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 and its key, made in a folder."""
+    made, key = folder / "certificate.pem", folder / "key.pem"
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+        " -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+    )
+    subprocess.run([*command.split(), "-keyout", key, "-out", made], check=True, capture_output=True)
+    return made, key
+
+
 class QuietHandler(BaseHTTPRequestHandler):
     """Answers requests, and says nothing about them."""
 

@@ -166,5 +166,9 @@ def _open(
     from goodput_cli.monitor.targets.base import MonitorContext, TargetWorker, open_target
 
     place = MonitorContext(health, interval, job_name, labels, print_safely)
-    opened = [(address.shown, open_target(address, place)) for address in targets]
-    return [TargetWorker(name, target, health, print_safely) for name, target in opened]
+    opened = [open_target(address, place) for address in targets]
+    shown = [address.shown for address in targets]
+    names = [  # two webhooks of one host fare each by itself
+        name if name not in shown[:at] else f"{name} ({shown[:at].count(name) + 1})" for at, name in enumerate(shown)
+    ]
+    return [TargetWorker(name, target, health, print_safely) for name, target in zip(names, opened, strict=True)]

@@ -1,0 +1,122 @@
+"""Targets behind a URL: what a bad server does to the monitor, and who sees the account in the URL."""
+
+from __future__ import annotations
+
+import signal
+from base64 import b64decode
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.monitor.monitors import Job, get, monitor, started
+from tests.support.odd_server import OddServer
+from tests.support.waiting import until
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[OddServer]:
+    with OddServer() as server:
+        yield server
+
+
+@pytest.fixture
+def server(running: OddServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> OddServer:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return running
+
+
+def published(folder: Path, target: str) -> int:
+    """One update of a job that a threshold fails for; 0 where the target took it."""
+    job = Job(folder / "run.jsonl")
+    job.start()
+    job.steps(0, 3)
+    job.end()
+    return monitor(job.path, "--publish", target, "--warn-if", "goodput<100", "--updates", 1, "--grace", 2, "-q")
+
+
+def asked(server: OddServer, place: str) -> list[list[str]]:
+    """What a server was asked below a path."""
+    return [one for one in server.log() if one[1].startswith(f"/{place}")]
+
+
+@pytest.mark.parametrize("scheme", ["otlp", "webhook"])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_no_delivery_and_gets_no_header(
+    server: OddServer,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    scheme: str,
+    status: int,
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20t0ken")
+    with OddServer() as other:
+        assert published(folder, f"{scheme}:{server.url}/moved-{status}-http-{other.port}/x") == 1
+        said = capsys.readouterr().err
+        assert f"the server answers {status}, a redirect to http://127.0.0.1:{other.port}" in said
+        assert "SECRET" not in said
+        assert other.log() == []
+
+
+@pytest.mark.parametrize(("place", "code"), [("endless-200", 0), ("endless-403", 1)])
+def test_an_endless_answer_is_not_read_to_its_end(server: OddServer, folder: Path, place: str, code: int) -> None:
+    """Success is success after some kilobytes; what the system holds between the two is more than that."""
+    assert published(folder, f"webhook:{server.url}/{place}") == code
+    until(lambda: [one for one in server.log() if one[0] == "taken"])
+    assert all(int(one[1]) < 32 << 20 for one in server.log() if one[0] == "taken")
+
+
+@pytest.mark.parametrize("scheme", ["otlp", "webhook"])
+def test_an_account_in_the_url_is_basic_authentication(server: OddServer, folder: Path, scheme: str) -> None:
+    place = f"good/{scheme}"
+    assert published(folder, f"{scheme}:http://ann:p%40ss%3Aw@127.0.0.1:{server.port}/{place}?token=T") == 0
+    path = f"/{place}/v1/metrics?token=T" if scheme == "otlp" else f"/{place}?token=T"
+    assert {one[1] for one in asked(server, place)} == {path}
+    (account,) = {one[2] for one in asked(server, place)}
+    assert b64decode(account.removeprefix("Basic ")) == b"ann:p@ss:w"
+
+
+def test_metrics_and_messages_name_the_host_of_a_url_only(server: OddServer, folder: Path) -> None:
+    """Two targets of one host stay two."""
+    job = Job(folder / "run.jsonl")
+    job.start()
+    job.steps(0, 3)
+    there = f"u:SECRETPW@127.0.0.1:{server.port}/endless-403/SECRETPATH?token=SECRETTOK"
+    targets = [f"otlp:http://{there}", f"otlp:http://{there}2", f"webhook:http://{there}"]
+    options = [option for target in ("http://:0", *targets) for option in ("--publish", target)]
+    more = ["--interval", "0.1", "--grace", "1", "--warn-if", "goodput<100"]
+    with started("run.jsonl", *options, *more, cwd=folder) as process:
+        assert process.stderr is not None
+        address = process.stderr.readline().split()[-1]
+        failed = [f'target="{name}"}} 1' for name in ("otlp:127.0.0.1", "otlp:127.0.0.1 (2)", "webhook:127.0.0.1")]
+        until(lambda: all(one in get(address)[1] for one in failed))
+        page = get(address)[1]
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    text = page + said
+    assert "SECRET" not in text
+    assert "webhook:127.0.0.1: did not take the last update" in text
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://hooks.example/services/SECRET",
+        "http://hooks.example/services/SECRET",
+        "http://u:SECRET@hooks.example:80",
+        "webhook:hooks.example/services/SECRET",
+        "webhook:http://[x/SECRET",
+        "otlp:u:SECRET@collector:4318",
+        "otlp:http://u:SECRET/x@collector:4318",
+    ],
+)
+def test_a_target_that_is_mistyped_is_refused_without_its_secret(
+    folder: Path, capsys: pytest.CaptureFixture[str], target: str
+) -> None:
+    Job(folder / "run.jsonl").start()
+    assert monitor("run.jsonl", "--publish", target) == 2
+    said = capsys.readouterr().err
+    assert "SECRET" not in said
+    assert "bug" not in said

@@ -1,0 +1,74 @@
+"""Servers that are no MLflow, or a broken one, and those that lead elsewhere: a sentence, and no account for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.support.odd_server import ODD_RUNS, RAW, OddServer
+from tests.support.server_process import make_certificate
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OddServer]:
+    with OddServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return make_certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.mark.parametrize("kind", [*RAW, *ODD_RUNS, "rows-number"])
+def test_an_odd_answer_is_one_sentence(server: OddServer, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    assert run(["analyze", f"mlflow+http://127.0.0.1:{server.port}/{kind}"]) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"Error: mlflow+http://127.0.0.1:{server.port}/{kind}: ")
+    assert "is it the address of MLflow's server" in said
+    assert "bug" not in said
+
+
+@pytest.mark.parametrize("address", ["mlflow+http://[x", "mlflow+http://h:99999", "mlflow+http:///x"])
+def test_what_is_no_address_is_wrong_usage(capsys: pytest.CaptureFixture[str], address: str) -> None:
+    assert run(["analyze", address]) == 2
+    assert "name a host, and a port if any" in capsys.readouterr().err
+
+
+def test_a_history_of_10_mb_is_read(server: OddServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["analyze", f"mlflow+http://127.0.0.1:{server.port}/large"]) == 0
+    assert "30 steps kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("method", ["", "-GET"])
+def test_a_redirect_is_an_error_that_names_the_new_host(
+    server: OddServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, status: int, method: str
+) -> None:
+    """Nobody there is asked anything, with or without the account."""
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ken")
+    with OddServer() as other:
+        here = f"mlflow+http://127.0.0.1:{server.port}/moved-{status}-http-{other.port}{method}"
+        assert run(["analyze", here]) == 1
+        said = capsys.readouterr().err
+        assert f"the server answers {status}, a redirect to http://127.0.0.1:{other.port};" in said
+        assert "SECRET" not in said
+        assert other.log() == []
+
+
+def test_from_http_to_https_of_the_same_host_a_get_is_followed_and_a_post_is_not(
+    server: OddServer,
+    certificate: tuple[Path, Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    with OddServer(certificate) as other:
+        here = f"mlflow+http://127.0.0.1:{server.port}/moved-308-https-{other.port}"
+        assert run(["analyze", f"{here}-GET"]) == 0
+        assert "a1" in capsys.readouterr().out
+        assert run(["analyze", here]) == 1
+        assert f"a redirect to https://127.0.0.1:{other.port};" in capsys.readouterr().err
