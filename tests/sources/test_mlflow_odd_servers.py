@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from goodput_cli.cli.main import run
+from tests.support.buckets import goodput
 from tests.support.odd_server import ODD_RUNS, RAW, OddServer
 from tests.support.server_process import make_certificate
 
@@ -60,15 +62,13 @@ def test_a_redirect_is_an_error_that_names_the_new_host(
 
 
 def test_from_http_to_https_of_the_same_host_a_get_is_followed_and_a_post_is_not(
-    server: OddServer,
-    certificate: tuple[Path, Path],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    server: OddServer, certificate: tuple[Path, Path]
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    trusting = {**os.environ, "SSL_CERT_FILE": str(certificate[0])}
     with OddServer(certificate) as other:
         here = f"mlflow+http://127.0.0.1:{server.port}/moved-308-https-{other.port}"
-        assert run(["analyze", f"{here}-GET"]) == 0
-        assert "a1" in capsys.readouterr().out
-        assert run(["analyze", here]) == 1
-        assert f"a redirect to https://127.0.0.1:{other.port};" in capsys.readouterr().err
+        followed = goodput(["analyze", f"{here}-GET"], trusting)
+        assert (followed.returncode, "30 steps kept" in followed.stdout) == (0, True)
+        refused = goodput(["analyze", here], trusting)
+        assert refused.returncode == 1
+        assert f"a redirect to https://127.0.0.1:{other.port};" in refused.stderr

@@ -12,6 +12,7 @@ import os
 import time
 import urllib.request
 from base64 import b64encode
+from functools import lru_cache
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
@@ -77,8 +78,7 @@ def ask(
     """
     try:
         request = _request(url, data, headers or {}, method)
-        others = () if proxies else (urllib.request.ProxyHandler({}),)
-        with urllib.request.build_opener(_AnyStatus, *others).open(request, timeout=seconds) as found:
+        with _opener(proxies).open(request, timeout=seconds) as found:
             answer = Answer(found.status, found.headers, *_read(found, most, time.monotonic() + seconds))
         if answer.status not in _MOVED:
             return answer
@@ -89,6 +89,13 @@ def ask(
     if not followed:
         raise Unavailable(f"the server answers {answer.status}, a redirect to {host_of(place)}", lasting=True)
     return ask(place, None, headers, method, seconds=seconds, most=most, proxies=proxies)
+
+
+@lru_cache
+def _opener(proxies: bool) -> urllib.request.OpenerDirector:
+    """What opens connections; kept, for it reads the machine's certificates."""
+    others = () if proxies else (urllib.request.ProxyHandler({}),)
+    return urllib.request.build_opener(_AnyStatus, *others)
 
 
 def _request(url: str, data: bytes | None, headers: Mapping[str, str], method: str | None) -> urllib.request.Request:
