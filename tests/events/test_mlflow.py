@@ -214,4 +214,4 @@ class TestWithoutAStart:
         for place in (meta, meta.parent.parent):
             run(["analyze", str(place)])
             assert "bug" not in capsys.readouterr().err
-        assert run(["analyze", str(meta)]) == 1
+        assert run(["analyze", str(meta)]) == 4
