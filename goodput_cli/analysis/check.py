@@ -24,9 +24,10 @@ from goodput_cli.analysis.table import Table, attribute, each, table_rows
 from goodput_cli.analysis.written import Count, written
 from goodput_cli.diagnostics.codes import SEVERITIES, Severity
 from goodput_cli.diagnostics.diagnostic import Diagnostic, code_texts, merge, problems, worst_first
-from goodput_cli.events.observations import Observation
+from goodput_cli.events.observations import Observation, quoted
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST, ROLES
+from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import plural
 
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
@@ -364,7 +365,10 @@ def mapping_sheet(name: str, rows: Sequence[Matches], refused: Sequence[str]) ->
 
 def refused_notes(refused: Sequence[Refused]) -> list[str]:
     """The first refused lines, a sentence each."""
-    notes = [f"{one.line.source}:{one.line.number} refused: {one.reason}" for one in refused[:_MOST_EXAMPLES]]
+    notes = [
+        f"{one.line.source}:{one.line.number} refused: {without_secrets(one.reason)}"
+        for one in refused[:_MOST_EXAMPLES]
+    ]
     more = len(refused) - len(notes)
     return [*notes, f"and {more} more lines; --rejects FILE writes them all"] if more > 0 else notes
 
@@ -373,7 +377,7 @@ def unread_sheet(shapes: Counter[str], examples: Mapping[str, Line]) -> Sheet:
     """The most frequent lines that no rule reads: an example of each, and how many differ from it in digits only."""
     rows = [(shape, count, examples[shape]) for shape, count in shapes.most_common(_MOST_EXAMPLES)]
     columns = (
-        Column("lines that no rule reads", "text", values=each(lambda row: row[2].text.strip())),
+        Column("lines that no rule reads", "text", values=each(lambda row: quoted(row[2].text))),
         Column("count", "count", values=each(lambda row: row[1])),
         Column("first at", "text", values=each(lambda row: f"{row[2].source}:{row[2].number}")),
     )

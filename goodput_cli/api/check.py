@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 from goodput_cli.api.options import JOB, Source, split, takes
 from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.vocabulary.secrets import without_secrets
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check import CheckReport
@@ -64,7 +65,10 @@ class MappingReport:
     def rejects(self) -> list[tuple[str | int, ...]]:
         """The refused lines as rows of `REJECTS`."""
         rows = self.refused
-        return [(one.line.source, one.line.number, one.rule, one.field, one.reason, one.line.text) for one in rows]
+        return [
+            (one.line.source, one.line.number, one.rule, one.field, *map(without_secrets, (one.reason, one.line.text)))
+            for one in rows
+        ]
 
 
 def suggest_mapping(source: str) -> str:
@@ -126,7 +130,7 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
     behind = list(takewhile(lambda one: one.source == line.source, islice(lines, AROUND)))
     said: list[str] = []
     for sentence in explain(line, mappings, own, behind):
-        said.append(sentence)
+        said.append(without_secrets(sentence))
         if sentence.startswith("evidence: row"):
             said.append(f"used for: {_used_for(file, line.number, mapping)}")
     return "".join(f"{sentence}\n" for sentence in said)

@@ -115,6 +115,16 @@ def _check_is_no_source(path: Path, sources: Sequence[str], stdin: BinaryIO | No
             raise UsageError(f"{place}: is one of the logs to be read{also}; choose another file for the snapshot")
 
 
+def _check_manifest_is_own(path: Path) -> None:
+    """UsageError where what stands in the place of the manifest is none of a snapshot."""
+    place = snapshot.manifest_path(path)
+    if os.path.lexists(place) and snapshot.written_manifest(path) is None:
+        raise UsageError(
+            f"{place}: the file exists, is no manifest of a snapshot, and one would take its place; choose another "
+            "name for the snapshot, or --force replaces it"
+        )
+
+
 def _is_worth_keeping(uris: Sequence[str], error: BaseException) -> bool:
     """Whether what was read is kept. Files are read again as quickly as that could be written: who interrupts then
     waits for nothing."""
@@ -127,6 +137,8 @@ def _before(path: Path, sources: Sequence[str], job_name: str | None, keeping: K
     """The manifest of the snapshot to be updated. Raises UsageError where writing would destroy something."""
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; create it first")
+    if not keeping.force:
+        _check_manifest_is_own(path)
     if not path.exists() or (keeping.force and not keeping.update):
         if keeping.update and not sources:
             raise UsageError(f"{path}: there is no snapshot yet; name the SOURCE")

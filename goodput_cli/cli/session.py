@@ -129,6 +129,11 @@ def writable(path: Path, sources: Sequence[str], force: bool) -> Path:
 
         if source_behind(path, sources) is not None:
             raise UsageError(f"{path}: is one of the logs to be read; choose another file for the report")
+        from goodput_cli.cli.settings import settings_file
+
+        settings = settings_file()
+        if settings is not None and path.samefile(settings):
+            raise UsageError(f"{path}: holds the settings that count; choose another file for the report")
     if path.exists() and not force:
         raise exists(path)
     if not os.access(folder, os.W_OK):

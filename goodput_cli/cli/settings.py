@@ -38,6 +38,18 @@ class Settings:
     """Its path as messages show it."""
     table: Mapping[str, Any]
     """What it says, unchecked."""
+    path: Path
+    """Where it is."""
+
+
+_READ = "goodput.settings"
+"""Under which the context of a command keeps the file that counts for it."""
+
+
+def settings_file() -> Path | None:
+    """The file of settings that counts for the command that runs."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(_READ)
 
 
 def find_settings(folder: Path) -> Settings | None:
@@ -82,7 +94,7 @@ def _read(path: Path) -> Settings | None:
             return None
     if not isinstance(table, dict):
         raise UsageError(f"{shown}: tool.goodput: is a table")
-    return Settings(shown, table)
+    return Settings(shown, table, path.absolute())
 
 
 def _inside(table: Any, key: str) -> Any:
@@ -309,6 +321,7 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
     if settings is None:
         with_personal(context, command)
         return
+    context.meta[_READ] = settings.path
     defaults = defaults_for(command, context, settings, _one_job(chosen["job_name"]))
     context.default_map = {**(context.default_map or {}), **defaults}
     with_personal(context, command)

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from goodput_cli.diagnostics.accounting_codes import ACCOUNTING, ADVICE, CLOCKS, COMPARING, COVERAGE, HOSTS
 from goodput_cli.diagnostics.codes import SEVERITIES, Code, Severity
 from goodput_cli.diagnostics.reading_codes import READING, TEXT
+from goodput_cli.vocabulary.secrets import without_secrets
 
 CODES: dict[str, Code] = {**READING, **TEXT, **ACCOUNTING, **CLOCKS, **COVERAGE, **HOSTS, **COMPARING, **ADVICE}
 """Every code, in the order in which docs/diagnostics.md lists them."""
@@ -53,9 +54,9 @@ class Diagnostic:
     def of(
         cls, code: str, message: str, count: int = 1, where: tuple[str, ...] = (), *, mild: bool = False
     ) -> Diagnostic:
-        """A diagnostic with the severity that the table of codes says; mild: with that of its mild cases. Raises
-        ValueError for a code without a row."""
-        return cls(code, severity_of(code, mild), message, count, where)
+        """A diagnostic with the severity that the table of codes says; mild: with that of its mild cases. What a
+        message quotes of a log shows no secret. Raises ValueError for a code without a row."""
+        return cls(code, severity_of(code, mild), without_secrets(message), count, where)
 
 
 class Graded(Protocol):

@@ -28,6 +28,12 @@ READING: dict[str, Code] = {
         "Jobs, the year of stamps and the host of a line may differ from those of the sources.",
         "Keep such files themselves; a snapshot is for JSON, tables and Cloud Logging.",
     ),
+    "snapshot_changed": Code(
+        "warning",
+        "The lines of a snapshot are not those that its manifest was written for.",
+        "Every number is that of the changed lines; what its sources had to say when it was made is left out.",
+        "Make it anew with `goodput fetch --force`; if it was changed on purpose, remove its `.manifest`.",
+    ),
     "damaged_store_part": Code(
         "warning",
         "A file of the store of `goodput fleet` is not as it was written, or cannot be read.",

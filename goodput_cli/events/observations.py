@@ -16,6 +16,7 @@ from typing import Literal
 
 from goodput_cli.events.text.stamps import Stamp
 from goodput_cli.vocabulary.causes import Role
+from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 Speaker = Literal["process", "launcher", "scheduler", "pod", "kernel"]
@@ -134,19 +135,9 @@ NO_OBSERVATIONS = Observed()
 _FEW_SILENT, _KNOWN_RANKS, _HEARD = 4, 8, 0.9
 LONGEST_QUOTE = 200
 """Characters of a quoted line."""
-HIDDEN = "***"
-_LOOKED_AT = 4 * LONGEST_QUOTE
-_KEY = r"(?:token|secret|password|passwd|api[_-]?key|authorization|bearer)"
+_LOOKED_AT = 4096
+"""More than is shown: a secret is known by what stands behind it too."""
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
-_SECRETS = (
-    (re.compile(r"(://)[^/\s@:]*:[^/\s@]*@"), rf"\1{HIDDEN}@"),
-    (re.compile(rf"(?i)({_KEY}[\"']?\s*[=:]\s*[\"']?(?:bearer\s+|basic\s+)?)([^\s\"',;&<>)}}\]]+)"), rf"\1{HIDDEN}"),
-    (re.compile(r"(?i)\b(bearer\s+)([^\s\"',;]+)"), rf"\1{HIDDEN}"),
-    (re.compile(rf"(?i)({_KEY}\s+)(?=\S{{20}}|\S*\d\S*[A-Za-z]|\S*[A-Za-z]\S*\d)(\S{{6,}})"), rf"\1{HIDDEN}"),
-    (re.compile(r"\b(?:hf_|gh[opsu]_|github_pat_|sk-|xox[abp]-)[A-Za-z0-9_-]{8,}"), HIDDEN),
-    (re.compile(r"\bAKIA[0-9A-Z]{12,}"), HIDDEN),
-)  # fmt: skip
-"""What is known to be a secret by its name or by its shape. Not more: who hides too much hides the evidence."""
 
 
 def quoted(text: str) -> str:
@@ -156,8 +147,7 @@ def quoted(text: str) -> str:
     if not (text.isascii() and text.isprintable()):
         text = "".join(" " if char in "\t\n\r" else char for char in text if char in "\t\n\r" or _is_seen(char))
     text = " ".join(text.split())
-    for pattern, instead in _SECRETS:
-        text = pattern.sub(instead, text)
+    text = without_secrets(text)
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
 
 

@@ -344,9 +344,12 @@ def _count(place: str, path: str, context: ReadContext) -> None:
 
 def _report_again(path: str, context: ReadContext) -> None:
     """What the sources of a snapshot had to say is still true of it."""
-    from goodput_cli.sources.snapshot import read_manifest
+    from goodput_cli.sources.snapshot import read_manifest, written_manifest
 
     manifest = read_manifest(Path(path))
+    if manifest is None and written_manifest(Path(path)) is not None:
+        message = "the lines of a snapshot are not those that were fetched; `goodput fetch --force` fetches them anew"
+        context.report(Diagnostic.of("snapshot_changed", message, 1, (shown_path(path),)))
     for diagnostic in manifest.diagnostics if manifest is not None else ():
         context.report(diagnostic)
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +21,7 @@ import orjson
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError, UsageError
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.sources.blocks import MANIFEST_ENDING, PARQUET_ENDING
+from goodput_cli.sources.blocks import BLOCK_BYTES, MANIFEST_ENDING, PARQUET_ENDING
 from goodput_cli.whole_file import on_disk, replacing
 
 ENDINGS = (".jsonl.gz", ".jsonl", PARQUET_ENDING)
@@ -60,6 +62,8 @@ class Manifest:
     """Size of the snapshot."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What was noticed while reading."""
+    digest: str = ""
+    """SHA-256 of the lines, each with its line break, in hexadecimal digits; "": written before there was one."""
 
 
 def check_name(path: Path) -> None:
@@ -74,10 +78,33 @@ def manifest_path(path: Path) -> Path:
 
 
 def read_manifest(path: Path) -> Manifest | None:
-    """The manifest of a snapshot; None if there is none, or one that does not belong to this file."""
+    """The manifest of a snapshot; None if there is none, or the file is not as it was written."""
+    manifest = written_manifest(path)
+    try:
+        if manifest is None or manifest.bytes != path.stat().st_size:
+            return None
+        return manifest if not manifest.digest or _digest_of_file(path) == manifest.digest else None
+    except (OSError, EOFError, zlib.error, SourceError):
+        return None
+
+
+def _digest_of_file(path: Path) -> str:
+    digest = sha256()
+    if path.name.lower().endswith(PARQUET_ENDING):
+        for batch in read_parquet(str(path), str(path)):
+            digest.update(batch.data)
+        return digest.hexdigest()
+    with gzip.open(path) if path.name.lower().endswith(".gz") else open(path, "rb") as stream:
+        while block := stream.read(BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def written_manifest(path: Path) -> Manifest | None:
+    """The manifest beside a file, whether the file is still what it says or not; None: there is none of a snapshot."""
     try:
         manifest = orjson.loads(manifest_path(path).read_bytes())
-        if manifest.pop("version") != VERSION or manifest["bytes"] != path.stat().st_size:
+        if manifest.pop("version") != VERSION:
             return None
         manifest["sources"] = tuple(manifest["sources"])
         manifest["diagnostics"] = tuple(
@@ -90,11 +117,14 @@ def read_manifest(path: Path) -> Manifest | None:
 
 def write_snapshot(path: Path, lines: Sequence[bytes], manifest: Manifest) -> Manifest:
     """Write a snapshot and its manifest, both or neither: whatever interrupts it, what was there stays there. Returns
-    the manifest with the size of the file. Raises GoodputError."""
+    the manifest with the size of the file and the digest of the lines. Raises GoodputError."""
+    digest = sha256()
+    for line in lines:
+        digest.update(line + b"\n")
     try:
         with replacing(manifest_path(path), durable=False) as note, replacing(path, durable=False) as stream:
             _writer(path)(stream, lines)
-            manifest = replace(manifest, bytes=on_disk(stream))
+            manifest = replace(manifest, bytes=on_disk(stream), digest=digest.hexdigest())
             note.write(orjson.dumps({"version": VERSION, **asdict(manifest)}, option=orjson.OPT_INDENT_2) + b"\n")
             on_disk(note)
     except OSError as error:

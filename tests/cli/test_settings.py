@@ -270,3 +270,20 @@ def test_a_folder_that_is_gone_has_no_settings(project: Path, capsys: Output) ->
     os.chdir(gone)
     gone.rmdir()
     assert analyze(capsys) == (0, [])
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_no_report_takes_the_place_of_the_settings(
+    named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / ("settings.json" if named else "goodput.toml")
+    settings.write_text("reference-step-time = 1.0\n")
+    log = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"
+    link = tmp_path / "answer.json"
+    link.symlink_to(settings)
+    monkeypatch.chdir(tmp_path)
+    for output in (settings, link) if named else (link,):
+        chosen = ["--config", str(settings)] if named else []
+        assert run(["analyze", str(log), *chosen, "-o", str(output), "--force", "-q"]) == 2
+        assert f"{output}: holds the settings" in capsys.readouterr().err
+        assert settings.read_text() == "reference-step-time = 1.0\n"

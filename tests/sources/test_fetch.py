@@ -248,3 +248,60 @@ def test_what_a_snapshot_cannot_hold_is_said(tmp_path: Path) -> None:
     (apart,) = [one for one in manifest.diagnostics if one.code == "not_in_snapshot"]
     assert (apart.count, apart.where) == (1, (str(tmp_path / "a.log"),))
     assert "not_a_log" not in {one.code for one in manifest.diagnostics}  # analysing the folder reads it too
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_snapshot_that_was_changed_is_said_and_not_gone_on_with(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(step(number, 30 * number)) + "\n" for number in range(1, 11)))
+    assert run(["fetch", str(log), "-o", str(path), "-q"]) == 0
+    assert run(["analyze", str(path)]) == 0
+    assert "snapshot_changed" not in capsys.readouterr().err
+    manifest = read_manifest(path)
+    assert manifest is not None
+    lines = log.read_bytes().splitlines()
+    last = lines[-1].replace(b'"step_count": 10', b'"step_count": 19')
+    assert last != lines[-1]
+    packed, kept = path.read_bytes(), (tmp_path / f"{name}.manifest").read_bytes()
+    write_snapshot(path, [*lines[:-1], last], manifest)
+    (tmp_path / f"{name}.manifest").write_bytes(kept)
+    assert path.read_bytes() != packed
+    assert run(["analyze", str(path), "--strict"]) == 5
+    said = capsys.readouterr().err
+    assert "snapshot_changed" in said
+    assert "goodput fetch --force" in said
+    assert run(["fetch", str(log), "-o", str(path), "--update", "-q"]) == 2
+    assert "--force fetches it anew" in capsys.readouterr().err
+    assert run(["fetch", str(log), "-o", str(path), "--force", "-q"]) == 0
+    assert run(["analyze", str(path)]) == 0
+    assert "snapshot_changed" not in capsys.readouterr().err
+
+
+def test_a_manifest_of_before_there_were_digests_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    (tmp_path / "log").mkdir()
+    assert run(["fetch", log_file(tmp_path / "log", [step(1, 30), step(2, 60)]), "-o", str(path), "-q"]) == 0
+    manifest = json.loads((tmp_path / "run.jsonl.manifest").read_bytes())
+    assert len(manifest.pop("digest")) == 64
+    (tmp_path / "run.jsonl.manifest").write_text(json.dumps(manifest))
+    before = read_manifest(path)
+    assert before is not None
+    assert before.lines == 2
+    assert run(["fetch", "-o", str(path), "--update", "-q"]) == 0
+    after = read_manifest(path)
+    assert after is not None
+    assert len(after.digest) == 64
+
+
+def test_what_is_no_manifest_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "run.jsonl.gz.manifest"
+    other.write_text("files of ours\n")
+    asked = ["fetch", log_file(tmp_path, [step(1, 30), step(2, 60)]), "-o", str(tmp_path / "run.jsonl.gz"), "-q"]
+    assert run(asked) == 2
+    assert f"{other}: the file exists" in capsys.readouterr().err
+    assert other.read_text() == "files of ours\n"
+    assert not (tmp_path / "run.jsonl.gz").exists()
+    assert run([*asked, "--force"]) == 0

@@ -168,7 +168,7 @@ def explain(line: Line, mappings: Mappings, above: Sequence[Line] = (), below: S
     """Everything about one line, a sentence each. above, below: lines around it, which may be of one block with it."""
     written = line.text
     taken = bare(written)
-    yield f"line: {taken.text}"
+    yield f"line: {taken.text[:LONGEST]}"
     if taken.text != written:
         before = written[: -len(taken.text)] if taken.text and written.endswith(taken.text) else written
         yield f"taken off before it: {before[:200]!r}"

@@ -20,11 +20,13 @@ from goodput_cli.events.mappings.samples import read_line, record_of, shown
 from goodput_cli.events.text.marks import What
 from goodput_cli.events.text.scan import LONGEST
 from goodput_cli.events.text.stamps import bare
+from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import safe
 
 _FIRST, _LAST = 50_000, 25_000
 """So many lines of the beginning and of the end of a log are looked at."""
 _TRIED = 2_000
+_LONGEST_SAMPLE = 500
 _DELIMITERS = ",\t;|"
 _SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
 _FEW = 20
@@ -58,8 +60,14 @@ def suggest(lines: Iterable[str], name: str) -> Suggestion:
         draft.refused += _misread(draft, name, rules, texts)
     if draft.refused:
         rules = [replace(rule, active=False) for rule in rules]
-    draft.refused, draft.notes = [*map(safe, draft.refused)], [*map(safe, draft.notes)]  # they name what the log says
+    draft.refused, draft.notes = [*map(_shown, draft.refused)], [*map(_shown, draft.notes)]
+    draft.assumed = [*map(without_secrets, draft.assumed)]
     return Suggestion(_written_whole(draft, name, rules, texts), tuple(draft.refused))
+
+
+def _shown(sentence: str) -> str:
+    """A sentence that names what the log says."""
+    return safe(without_secrets(sentence))
 
 
 def _of_one_rank(texts: list[str]) -> list[str]:
@@ -97,7 +105,7 @@ def _without_broad(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequen
 
 def refused_for(made: Suggestion, reason: str) -> Suggestion:
     """A draft that turned out to be of no use: its rules and samples are commented out."""
-    reason = safe(reason)
+    reason = _shown(reason)
     head, rule, rest = made.text.partition("\n[[rule]]")
     before, _, assumed = head.partition("\nassumed = [")
     head = f"{before}\n{assumed.partition(_CLOSED)[2]}" if assumed else head
@@ -295,7 +303,10 @@ def _samples(made: Mapped, rules: Sequence[Rule]) -> list[str]:
     """A sample for each rule, with what it gives."""
     found: list[str] = []
     for rule in rules:
-        read = read_line(made, rule.example) if rule.active and len(rule.example) <= 500 else None
+        if not rule.active or len(rule.example) > _LONGEST_SAMPLE:
+            continue
+        example = without_secrets(rule.example)
+        read = read_line(made, example)
         if read is None or read.said is None:
             continue
         values = {
@@ -307,7 +318,7 @@ def _samples(made: Mapped, rules: Sequence[Rule]) -> list[str]:
             f"{key} = {value if not isinstance(value, str) else quoted(value)}" for key, value in values.items()
         )
         head = "[[sample]]               # checked whenever the mapping is loaded" if not found else "[[sample]]"
-        found += ["", head, f"line = {quoted(rule.example)}", f"gives = {{ {gives} }}"]
+        found += ["", head, f"line = {quoted(example)}", f"gives = {{ {gives} }}"]
     return found
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from goodput_cli.events.mappings.times import find_time, pattern_of, read_time
 from goodput_cli.events.text.marks import BadValueError
 from goodput_cli.events.text.stamps import AMERICAN_STAMP, DATED, HEAD, Stamp, StampError, bare, stamp_of
+from goodput_cli.vocabulary.secrets import HIDDEN, without_secrets
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 FORMATS = (
@@ -225,7 +226,7 @@ class Shape:
         `acc-5`, which is no number of its own."""
         if at and not self.before(at).strip(" :=|,") and re.search(r"[A-Za-z][-@]$", self.before(at - 1)):
             return self.label(at - 1)
-        words = re.findall(r"[A-Za-z][A-Za-z]*", self.before(at).replace("_", " "))
+        words = re.findall(r"[A-Za-z][A-Za-z]*", without_secrets(self.before(at)).replace("_", " "))
         return " ".join(words[-3:]).lower()
 
 
@@ -261,6 +262,7 @@ def _key(entry: Entry, tokens: tuple[Token, ...]) -> str:
 
 
 _SKIPPED = "{_}"
+_FIELD = re.compile(r"(\{\w+(?::\w+)?\})")
 _PLAIN = re.compile(r"[(\[]?[A-Za-z]+(?:'[a-z]+)?[)\].,:;!]*[(\[]?|[-|,:;=>()/\[\]*#&+]{1,12}|\"[A-Za-z_][\w./-]*\":")
 _PAIR = re.compile(r"[\w./ -]{1,40}[=:]")
 _WORD_BEFORE = re.compile(r"(?<!\S)[A-Za-z_]\S*\s$")
@@ -271,7 +273,7 @@ _LEAST = 4
 def template(shape: Shape, names: Mapping[int, str]) -> str:
     """A template of the lines of a shape; names: what its tokens are called, such as `step:int`."""
     if not names:
-        return phrase(shape)
+        return _without_secrets(phrase(shape))
     text, tokens = shape.example.text, shape.tokens
     last = max(names)
     parts: list[str] = []
@@ -281,7 +283,16 @@ def template(shape: Shape, names: Mapping[int, str]) -> str:
         if any(at == last for at, _ in inside):
             parts += _unit_behind(text, end)
             break
-    return _joined(parts)
+    return _without_secrets(_joined(parts))
+
+
+def _without_secrets(template: str) -> str:
+    """A template with what looks like a secret skipped, its fields left as they are."""
+    parts = _FIELD.split(template)
+    parts[::2] = [
+        part if (said := without_secrets(part)) == part else said.replace(HIDDEN, _SKIPPED) for part in parts[::2]
+    ]
+    return _joined(["".join(parts)])
 
 
 def phrase(shape: Shape) -> str:

@@ -1,0 +1,147 @@
+"""What looks like a secret in words of a log, by the name before it or by its form (docs/causes.md).
+
+Who hides too much hides the evidence: hashes of commits, checksums, numbers and the names of models stay. The time that
+this takes grows with the text and not with its square: whatever may be looked at twice is bounded.
+"""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = "***"
+
+_PASSWORDS = frozenset({"password", "passwords", "passwd", "passw", "passphrase", "pwd"})
+"""What is behind such a word is short now and then."""
+_WORDS = _PASSWORDS | {
+    "secret", "secrets", "token", "key", "apikey", "accesskey", "secretkey", "privatekey", "authkey", "authtoken",
+    "accesstoken", "credential", "credentials", "signature", "sig",
+}  # fmt: skip
+_OF_NO_SECRET = frozenset(
+    {"error", "exception", "warning", "type", "dtype", "name", "path", "file", "dir", "size", "shape", "length"}
+)
+"""The last part of a name that tells of a secret and holds none: `KeyError`, `token_file`."""
+_NO_PASSWORD = frozenset({"", "none", "null", "true", "false", "yes", "no"})
+_LEAST = 8
+"""Characters of a secret that is known by the name before it."""
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_NUMBER = re.compile(r"[-+]?[\d.,_/:]+(?:[eE][-+]?\d+)?(?:[munµ]?s|%|[kKMGTB]i?B?|x)?(?:/\w{1,8})?")
+_CALL = re.compile(r"[A-Za-z_][\w.]{0,80}[(\[]")
+
+_PLACE = re.compile(r"[a-z0-9_-]*[/.][a-z0-9_./-]*")
+"""What a bare `key` names in a store: a path, or the name of a parameter."""
+_NAME = re.compile(
+    r"""(?<![\w-])(?:(?<=\\)[nrt])?(?P<option>-{0,2})(?P<name>[A-Za-z_][\w-]*+)"""
+    r"""(?:(?:\\{0,3}["'])?\]?\s{0,4}(?:=>|:=|[=:])\s{0,4}"""
+    r"""|\\{0,3}["']\s{0,4},\s{0,4}\\{0,3}["']value\\{0,3}["']\s{0,4}:\s{0,4}"""
+    r"""|(?P<blank>(?:["'],)?\s{1,4}))"""
+)
+"""A name with the sign right behind it: `name=`, `"name": `, `"name": "NAME", "value": `, `--name `, `'--name', `."""
+_OPENS = re.compile(r"""[bru]{0,2}(\\{0,3}["'])""")
+_WORD = re.compile(r"""[^\s"',;&<>)}\]\\]++""")
+_SPOKEN = re.compile(
+    r"(?i)(?P<before>\b(?:token|secret|password|passwd|passphrase|credentials?|authorization"
+    r"|(?:api|access|secret|private|account|license)[ _-]?key)\s{1,4}(?:(?:is|was)\s{1,4})?[\"'`(]?)"
+    r"(?P<word>[^\s\"'`,;)]{6,})"
+)
+"""As people write it: `API key 0123…`."""
+_HEADER = re.compile(
+    r"""(?i)(?<![\w-])((?:proxy-)?authorization\\{0,3}["']?\s{0,4}[=:]\s{0,4}\\{0,3}["']?)(?:[a-z][\w-]{0,30}\s{1,4})?"""
+    r"""[^\s"',;\\]++"""
+)
+_COOKIE = re.compile(r"""(?i)(?<![\w-])((?:set-)?cookie\\{0,3}["']?\s{0,4}[=:]\s{0,4}\\{0,3}["']?)[^"'\\]+""")
+_NAMES = ("secret", "token", "key", "passw", "pwd", "passphrase", "credential", "signature", "sig", "authorization")
+_PREFIXES = (
+    "hf_", "npm_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "gsk_", "r8_", "dapi", "_pat_", "glpat-", "gldt-", "glrt-",
+    "sk-", "k_live_", "k_test_", "xox", "xapp-", "nvapi-", "pypi-", "dop_v1_", "gocspx-", "akia", "asia", "aiza",
+    "ya29.", "hvs.", "sg.", "eyj",
+)  # fmt: skip
+_PREFIXED = re.compile(
+    r"\b(?:(?:hf_|npm_|gh[oprsu]_|gsk_|r8_|dapi)(?=[a-z]{0,40}[A-Z0-9])[A-Za-z0-9]{8,}"
+    r"|(?:github_pat_|gl(?:pat|dt|rt)-|sk-|[rs]k_(?:live|test)_|xox[abeprs]-|xapp-|nvapi-|pypi-|dckr_pat_|dop_v1_"
+    r"|GOCSPX-)(?=[a-z_-]{0,40}[A-Z0-9])[A-Za-z0-9_-]{8,}"
+    r"|A[KS]IA[0-9A-Z]{12,}|AIza[\w-]{20,}|ya29\.[\w.-]{8,}|hvs\.[\w-]{16,}|SG\.[\w-]{10,}\.[\w-]{10,}"
+    r"|(?<!-)eyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*){0,3})"
+)
+_PEM = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----).*?(?=-----END|\Z)", re.DOTALL)
+_PEM_LINE = re.compile(r"^(\s*)(?=[^\s\d]*\d)(?=[^\sa-z]*[a-z])(?=[^\sA-Z]*[A-Z])[A-Za-z0-9+/]{64}(?=\s*$)")
+_ACCOUNT = re.compile(r"(://)[^\s/?#@:\"'<>]{0,200}:(?!\d{1,5}[/?#])[^\s\"'<>]{0,1000}@")
+_USER = re.compile(r"(?i)(https?://)[^\s/?#@\"'<>]{1,1000}@")
+_HOOK = re.compile(
+    r"(?i)((?:hooks\.slack\.com/\w{1,20}|discord(?:app)?\.com/api/webhooks|webhook\.office\.com/webhookb2"
+    r"|api\.telegram\.org)/)[^\s\"'<>]+"
+)
+_BEARER = re.compile(r"(?i)\b(bearer\s{1,4})[^\s\"',;]+")
+_BASIC = re.compile(r"\b((?i:basic)\s{1,4})(?=\w{0,40}[A-Z0-9])[A-Za-z0-9+/_-]{8,}={0,2}")
+_CURL = re.compile(r"(?s)(\bcurl\b.{0,400}?\s(?:-u|--user|--proxy-user)[\s=]{0,4}[\"']?[^\s:\"']{1,100}:)[^\s\"']+")
+_FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
+    (("private key",), _PEM, rf"\1{HIDDEN}"),
+    (("",), _PEM_LINE, rf"\1{HIDDEN}"),
+    (("://",), _ACCOUNT, rf"\1{HIDDEN}@"),
+    (("://",), _USER, rf"\1{HIDDEN}@"),
+    (("hooks.slack.com", "/api/webhooks", "webhook.office.com", "telegram.org"), _HOOK, rf"\1{HIDDEN}"),
+    (("authorization",), _HEADER, rf"\1{HIDDEN}"),
+    (("bearer",), _BEARER, rf"\1{HIDDEN}"),
+    (("basic",), _BASIC, rf"\1{HIDDEN}"),
+    (("cookie",), _COOKIE, rf"\1{HIDDEN}"),
+    (("curl",), _CURL, rf"\1{HIDDEN}"),
+    (_PREFIXES, _PREFIXED, HIDDEN),
+)
+"""Texts of which one is in every line, in small letters, that a form is looked for in; the form; what is shown."""
+
+
+def without_secrets(text: str) -> str:
+    """The same text with `***` in the place of what looks like a secret."""
+    small = text.lower()
+    for hints, pattern, instead in _FORMS:
+        if any(hint in small for hint in hints):
+            text = pattern.sub(instead, text)
+    return _SPOKEN.sub(_spoken, _without_named(text)) if any(hint in small for hint in _NAMES) else text
+
+
+def _without_named(text: str) -> str:
+    parts: list[str] = []
+    kept, place = 0, 0
+    while (name := _NAME.search(text, place)) is not None:
+        place = name.end()
+        if (name["blank"] and not name["option"]) or not _tells_of_a_secret(name["name"]):
+            continue
+        begin, end = _value_at(text, place)
+        if _is_secret(name["name"], text[begin:end]):
+            parts += [text[kept:begin], HIDDEN]
+            kept = place = end
+    return "".join([*parts, text[kept:]])
+
+
+def _value_at(text: str, place: int) -> tuple[int, int]:
+    """Where the value at a place begins and ends: at its closing quote, if it has an opening one."""
+    opens = _OPENS.match(text, place)
+    if opens is not None:
+        end = text.find(opens[1], opens.end())
+        return opens.end(), len(text) if end < 0 else end
+    word = _WORD.match(text, place)
+    return (place, place) if word is None else word.span()
+
+
+def _tells_of_a_secret(name: str) -> bool:
+    parts = _parts(name)
+    return not _WORDS.isdisjoint(parts) and parts[-1] not in _OF_NO_SECRET
+
+
+def _parts(name: str) -> list[str]:
+    return [part.lower() for part in _PARTS.findall(name)]
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if not _PASSWORDS.isdisjoint(_parts(name)):
+        return value.lower() not in _NO_PASSWORD and not (name.lower().endswith("pwd") and value.startswith("/"))
+    if name.lower() == "key" and _PLACE.fullmatch(value):
+        return False
+    return len(value) >= _LEAST and not _NUMBER.fullmatch(value) and not _CALL.match(value)
+
+
+def _spoken(found: re.Match[str]) -> str:
+    word = found["word"]
+    mixed = any(one.isdigit() for one in word) and any(one.isalpha() for one in word)
+    if word.startswith(HIDDEN) or _NUMBER.fullmatch(word) or not (mixed or len(word) >= 20):
+        return found[0]
+    return f"{found['before']}{HIDDEN}"
