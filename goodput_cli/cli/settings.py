@@ -28,12 +28,16 @@ from goodput_cli.vocabulary.text import did_you_mean, likeness, safe
 FILE_NAMES = ("goodput.toml", "pyproject.toml")
 """In the order in which they are looked for in a folder."""
 WITHOUT = "; --no-config leaves it out"
+SETTINGS = "goodput_cli.settings"
+"""What the context of a command calls the file of settings that counts for it."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """A file of settings."""
 
+    path: Path
+    """Where it is."""
     shown: str
     """Its path as messages show it."""
     table: Mapping[str, Any]
@@ -82,7 +86,7 @@ def _read(path: Path) -> Settings | None:
             return None
     if not isinstance(table, dict):
         raise UsageError(f"{shown}: tool.goodput: is a table")
-    return Settings(shown, table)
+    return Settings(path, shown, table)
 
 
 def _inside(table: Any, key: str) -> Any:
@@ -309,6 +313,7 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
     if settings is None:
         with_personal(context, command)
         return
+    context.meta[SETTINGS] = str(settings.path)
     defaults = defaults_for(command, context, settings, _one_job(chosen["job_name"]))
     context.default_map = {**(context.default_map or {}), **defaults}
     with_personal(context, command)
