@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+
+_WHAT_TO_DO = {
+    errno.ENOSPC: "free some space, or name a place on another disk",
+    errno.EDQUOT: "free some space of your quota, or name a place on another disk",
+    errno.EFBIG: "raise `ulimit -f`",
+    errno.EROFS: "name a place that can be written to",
+    errno.EIO: "look after the disk",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EMFILE: "raise `ulimit -n`",
+    errno.ENFILE: "close other programs",
+}
+"""What the machine is short of, or cannot do: no fault of this program, wherever it shows."""
+
 
 def to_install(extra: str = "") -> str:
     """What to type to install goodput-cli, with one of its extras if named: it is on no package index yet."""
@@ -14,6 +28,27 @@ class GoodputError(Exception):
     """Base of every error this package raises on purpose; `exit_code` is what the command exits with."""
 
     exit_code = 1
+
+
+def is_of_machine(error: OSError) -> bool:
+    """Whether an error of the system says what the machine is short of, or cannot do."""
+    return bool(_advice(error))
+
+
+def reason_of(error: OSError) -> str:
+    """What the system says, and what to do about it where that is known."""
+    return "; ".join(filter(None, (error.strerror or str(error), _advice(error))))
+
+
+def _advice(error: OSError) -> str:
+    if "No usable temporary directory" in str(error):  # as `tempfile` says that none takes a byte
+        return "free some space, or let TMPDIR name a folder"
+    return _WHAT_TO_DO.get(error.errno or 0, "")
+
+
+def not_written(place: object, error: OSError) -> GoodputError:
+    """The error for a place that does not take what is to be written there."""
+    return GoodputError(f"{place}: cannot be written: {reason_of(error)}")
 
 
 class SourceError(GoodputError):

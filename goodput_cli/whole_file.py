@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.errors import UsageError, not_written
 
 
 @contextmanager
@@ -32,6 +32,27 @@ def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterato
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[bool]:
+    """Wait until no other process is in such a block for this folder, and keep others waiting. False where the system
+    cannot tell: some that share files over a network. Raises OSError."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield False
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            alone = True
+        except OSError:
+            alone = False
+        yield alone
+    finally:
+        os.close(descriptor)
+
+
 def on_disk(stream: IO[bytes]) -> int:
     """The size in bytes of what was written, when nothing of it can be lost any more."""
     stream.flush()
@@ -47,7 +68,7 @@ def write_whole(path: Path, content: str | bytes, *, force: bool) -> None:
             if not force and path.exists():
                 raise exists(path)
     except OSError as error:
-        raise GoodputError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise not_written(path, error) from error
 
 
 def exists(path: Path) -> UsageError:

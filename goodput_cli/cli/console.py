@@ -17,7 +17,7 @@ from threading import Lock
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from goodput_cli.errors import GoodputError
+from goodput_cli.errors import GoodputError, reason_of
 from goodput_cli.report.base import Depth, Page
 from goodput_cli.vocabulary.text import safe_lines, wrapped
 
@@ -128,7 +128,7 @@ def _write(stream: TextIO, content: str | bytes, name: str) -> bool:
         # The interpreter flushes again when it exits: give it somewhere to flush to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError):
-            raise GoodputError(f"{name} cannot be written: {error.strerror or error}") from error
+            raise GoodputError(f"{name} cannot be written: {reason_of(error)}") from error
         return False
     return True
 

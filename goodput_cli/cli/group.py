@@ -162,11 +162,26 @@ class FileName(click.ParamType[Any]):
     name = "text"
     envvar_list_splitter = ";"
 
+    def __init__(self, *, written: bool = False) -> None:
+        self.written = written
+        """Whether the command writes the file. It reads all others, and writes over none of these."""
+
+    def file_of(self, value: str) -> str:
+        """The file that a value names."""
+        return value
+
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         return [CompletionItem(incomplete, type="file")]
 
 
-FILE = FileName()
+class FileLine(FileName):
+    """`FILE:LINE`."""
+
+    def file_of(self, value: str) -> str:
+        return value.rpartition(":")[0]
+
+
+FILE, WRITTEN, LINE = FileName(), FileName(written=True), FileLine()
 
 
 def complete_format(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:

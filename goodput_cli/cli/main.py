@@ -13,7 +13,7 @@ import click
 
 from goodput_cli.cli.console import INTERRUPTED, WORD, prepare_streams, print_message, print_safely
 from goodput_cli.cli.group import Elsewhere, LazyGroup
-from goodput_cli.errors import GoodputError, to_install
+from goodput_cli.errors import GoodputError, is_of_machine, reason_of, to_install
 from goodput_cli.vocabulary.text import safe
 
 DISTRIBUTION = "goodput-cli"
@@ -77,6 +77,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return GoodputError.exit_code
     except ImportError as error:
         return _say_missing(error)
+    except OSError as error:
+        return _say_refused(error) if is_of_machine(error) else _say_bug(error)
     except Exception as error:
         return _say_bug(error)
 
@@ -113,6 +115,17 @@ def _say_wrong_usage(error: click.UsageError) -> None:
         print_message(error.ctx.get_usage())
         print_message(f"Try '{error.ctx.command_path} --help' for help.\n")
     print_safely(f"Error: {error.format_message()}")
+
+
+def _say_refused(error: OSError) -> int:
+    """What the machine is short of, or cannot do, where nobody who knows what for has said so."""
+    from traceback import walk_tb
+
+    place = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+    if any(frame.f_code is click.echo.__code__ for frame, _ in walk_tb(error.__traceback__)):
+        place = "standard output cannot be written: "  # a help text
+    print_safely(f"Error: {place}{reason_of(error)}")
+    return GoodputError.exit_code
 
 
 def _say_missing(error: ImportError) -> int:

@@ -21,7 +21,7 @@ import click
 from goodput_cli.analysis.question import Question, price_of
 from goodput_cli.api.options import JOB, Reading
 from goodput_cli.cli.console import print_message
-from goodput_cli.cli.group import FILE, LazyGroup, complete_format
+from goodput_cli.cli.group import FILE, WRITTEN, LazyGroup, complete_format
 from goodput_cli.cli.settings import every_mapping
 from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT
@@ -242,7 +242,7 @@ class Output:
         "Write a file instead; its ending says the format.",
         names=("--output", "-o"),
         metavar="FILE",
-        settings={"type": FILE},
+        settings={"type": WRITTEN},
     )
     """Files to write."""
     force: bool = declare.option(False, "Out", "Overwrite existing output files.")

@@ -29,7 +29,9 @@ from goodput_cli.cli.console import (
     reading_progress,
     write_output,
 )
+from goodput_cli.cli.group import FileName
 from goodput_cli.cli.options import CommandLine
+from goodput_cli.cli.settings import NAME, SETTINGS, every_mapping
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import GoodputError, NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet, UsageError
 from goodput_cli.report.base import Offer, Page, draws, format_of, is_binary, load_sheet_renderer
@@ -73,10 +75,56 @@ class Outputs(Generic[Answer]):
             write_output(self.stdout(answer, page_of_terminal()))
 
 
+_LOGS = ("source", "log_file", "baseline", "history")
+"""Parameters that name logs."""
+
+
+@dataclass(frozen=True)
+class FilesRead:
+    """All files that a command reads: it writes over none of them, whatever they are called where it would."""
+
+    logs: tuple[str, ...]
+    others: tuple[tuple[str, str], ...]
+    """What else it reads: the option that names it, and the file."""
+
+    @classmethod
+    def of_command(cls) -> FilesRead:
+        """Those of the command that runs: by its parameters, the settings that count and the mappings among them."""
+        context = click.get_current_context()
+        logs: list[str] = []
+        others = [("--mapping", one) for one in every_mapping(context.params.get(NAME) or ())[1]]
+        others += [("--config", context.meta[SETTINGS])] if SETTINGS in context.meta else []
+        for param in context.command.params:
+            if not isinstance(param.type, FileName) or param.type.written or param.name is None:
+                continue
+            value = context.params.get(param.name) or ()
+            names = [value] if isinstance(value, str) else value
+            if param.name in _LOGS:
+                logs += names
+            else:
+                others += [(max(param.opts, key=len), param.type.file_of(one)) for one in names]
+        return cls(tuple(logs), tuple(others))
+
+    def check(self, path: Path) -> None:
+        """`UsageError` for a file that is read."""
+        from goodput_cli.sources.files import source_behind
+
+        if source_behind(path, self.logs) is not None:
+            raise UsageError(f"{path}: is one of the logs to be read; choose another file to write")
+        self.check_others(path)
+
+    def check_others(self, path: Path) -> None:
+        """The same, but for logs."""
+        from goodput_cli.sources.files import source_behind
+
+        for option, name in self.others:
+            if source_behind(path, [name]) is not None:
+                raise UsageError(f"{path}: is read, as {option} says; choose another file to write")
+
+
 def plan_outputs(
     format_name: str | None,
     paths: Sequence[str],
-    sources: Sequence[str],
     load: Callable[[str], AnswerRenderer[Answer]],
     *,
     force: bool,
@@ -87,12 +135,12 @@ def plan_outputs(
 
     load: from a format's name to the function that writes it; `UsageError` if there is none for this answer.
     charts: whether the answer has one; what draws it is started, if a format shows it.
-    `UsageError`: an ending that names no format, a file that exists (without `force`) or is itself a source, a file
+    `UsageError`: an ending that names no format, a file that exists (without `force`) or is itself read, a file
     named twice, bytes for a terminal. `GoodputError`: a folder that does not exist or cannot be written to.
     """
     force = replaces(force)
     files = [(Path(path), format_of(path)) for path in paths]
-    if len({writable(path, sources, force).resolve() for path, _ in files}) < len(files):
+    if len({writable(path, force).resolve() for path, _ in files}) < len(files):
         raise UsageError("two --output options name the same file")
     name = format_name or (None if files else DEFAULT_FORMAT)
     if name and is_binary(name) and is_terminal():
@@ -117,7 +165,7 @@ def replaces(force: bool) -> bool:
     return force or os.environ.get("CI", "").strip().lower() not in ("", "0", "false", "no")
 
 
-def writable(path: Path, sources: Sequence[str], force: bool) -> Path:
+def writable(path: Path, force: bool) -> Path:
     """The same path, if a file can be written there. Raises as `plan_outputs`."""
     folder = path.parent
     if path.is_dir():
@@ -125,15 +173,7 @@ def writable(path: Path, sources: Sequence[str], force: bool) -> Path:
     if not folder.is_dir():
         raise UsageError(f"{path}: the folder {folder} does not exist; create it first")
     if path.exists():
-        from goodput_cli.sources.files import source_behind
-
-        if source_behind(path, sources) is not None:
-            raise UsageError(f"{path}: is one of the logs to be read; choose another file for the report")
-        from goodput_cli.cli.settings import settings_file
-
-        settings = settings_file()
-        if settings is not None and path.samefile(settings):
-            raise UsageError(f"{path}: holds the settings that count; choose another file for the report")
+        FilesRead.of_command().check(path)
     if path.exists() and not force:
         raise exists(path)
     if not os.access(folder, os.W_OK):
@@ -269,7 +309,7 @@ def open_session(
     """
     output = line.output
     sources = sources_of(line, jobs)
-    outputs = plan_outputs(output.format_, output.output, sources, load, force=output.force, charts=charts)
+    outputs = plan_outputs(output.format_, output.output, load, force=output.force, charts=charts)
     return Session(
         sources=sources,
         outputs=outputs if screen is None else replace(outputs, stdout=screen),

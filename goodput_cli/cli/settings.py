@@ -28,28 +28,20 @@ from goodput_cli.vocabulary.text import did_you_mean, likeness, safe
 FILE_NAMES = ("goodput.toml", "pyproject.toml")
 """In the order in which they are looked for in a folder."""
 WITHOUT = "; --no-config leaves it out"
+SETTINGS = "goodput_cli.settings"
+"""What the context of a command calls the file of settings that counts for it."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """A file of settings."""
 
+    path: Path
+    """Where it is."""
     shown: str
     """Its path as messages show it."""
     table: Mapping[str, Any]
     """What it says, unchecked."""
-    path: Path
-    """Where it is."""
-
-
-_READ = "goodput.settings"
-"""Under which the context of a command keeps the file that counts for it."""
-
-
-def settings_file() -> Path | None:
-    """The file of settings that counts for the command that runs."""
-    context = click.get_current_context(silent=True)
-    return None if context is None else context.meta.get(_READ)
 
 
 def find_settings(folder: Path) -> Settings | None:
@@ -94,7 +86,7 @@ def _read(path: Path) -> Settings | None:
             return None
     if not isinstance(table, dict):
         raise UsageError(f"{shown}: tool.goodput: is a table")
-    return Settings(shown, table, path.absolute())
+    return Settings(path, shown, table)
 
 
 def _inside(table: Any, key: str) -> Any:
@@ -321,7 +313,7 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
     if settings is None:
         with_personal(context, command)
         return
-    context.meta[_READ] = settings.path
+    context.meta[SETTINGS] = str(settings.path)
     defaults = defaults_for(command, context, settings, _one_job(chosen["job_name"]))
     context.default_map = {**(context.default_map or {}), **defaults}
     with_personal(context, command)

@@ -16,8 +16,8 @@ READING: dict[str, Code] = {
     ),
     "not_a_log": Code(
         "info",
-        "Files of a folder that are plainly no logs: one JSON value over several lines that names no job, or text in "
-        "which no line says anything.",
+        "Files of a folder or a glob that are plainly no logs: one JSON value over several lines that names no job, "
+        "text in which no line says anything, or what goodput wrote: answers, and what a monitor publishes.",
         "None: they are not read.",
         "Name such a file if it is a log all the same.",
     ),

@@ -31,6 +31,7 @@ from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
+from goodput_cli.sources.blocks import MONITOR
 from goodput_cli.vocabulary.text import safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -108,8 +109,10 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str, bool], ...]] = {
     ),
     "Metadata": (("display_name", 2, "bytes", False),),
     "Summary": (("value", 1, "Value", True),),
+    "SourceMetadata": (("writer", 1, "bytes", False),),
     "Event": (
         ("wall_time", 1, "double", False),
+        ("source_metadata", 10, "SourceMetadata", False),
         ("step", 2, "int64", False),
         ("file_version", 3, "bytes", False),
         ("summary", 5, "Summary", False),
@@ -148,8 +151,10 @@ def parse(data: bytes) -> Event | None:
 
 
 def opening(wall_time: float) -> bytes:
-    """The first record of a file. wall_time: s since 1970."""
-    return bytes(_event_class()(wall_time=wall_time, file_version=b"brain.Event:2").SerializeToString())
+    """The first record of a file of the monitor. wall_time: s since 1970."""
+    event = _event_class()(wall_time=wall_time, file_version=b"brain.Event:2")
+    event.source_metadata.writer = MONITOR
+    return bytes(event.SerializeToString())
 
 
 def scalar_event(wall_time: float, step: int, tag: str, value: float, shown: str = "") -> bytes:

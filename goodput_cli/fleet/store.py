@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.errors import GoodputError
+from goodput_cli.errors import GoodputError, not_written, reason_of
 from goodput_cli.fleet.passes.work import DocumentRow
 from goodput_cli.fleet.results import RunResult
 from goodput_cli.sources.base import Document
@@ -77,7 +77,7 @@ class Store:
                 store.known.update(_parts().part_keys(part))
             return store
         except OSError as error:
-            raise GoodputError(f"{folder}: the store cannot be used: {error.strerror or error}") from error
+            raise GoodputError(f"{folder}: the store cannot be used: {reason_of(error)}") from error
 
     def holds(self, uri: str) -> bool:
         """Whether a document is a file of the store itself, which may lie among the logs."""
@@ -256,7 +256,7 @@ def _write_part(folder: Path, kind: str, part: bytes) -> None:
 
 
 def _replace(folder: Path, target: Path, write: Callable[[Path], object], lasting: bool = True) -> None:
-    """Write a file whole or not at all. lasting: nor half of it after a crash of the machine."""
+    """Write a file whole or not at all. lasting: nor half of it after a crash of the machine. Raises GoodputError."""
     temporary = folder / f"{_UNFINISHED}{uuid4().hex}"
     try:
         write(temporary)
@@ -264,8 +264,11 @@ def _replace(folder: Path, target: Path, write: Callable[[Path], object], lastin
             with open(temporary, "rb") as stream:
                 os.fsync(stream.fileno())
         os.replace(temporary, target)
+    except OSError as error:
+        raise not_written(target, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _same(document: Document, read: ReadDocument) -> bool:

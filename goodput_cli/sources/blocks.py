@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import importlib
+import os
 import re
 import sys
 import zlib
@@ -268,6 +269,33 @@ def is_event_file(name: str) -> bool:
     return EVENT_FILE in name.replace("\\", "/").rpartition("/")[2]
 
 
+MONITOR_STATE, MONITOR = ".goodput-monitor.json", b"goodput monitor"
+"""What the monitor keeps beside its event files, and how the first record of these names their writer."""
+_PUBLISHED = re.compile(
+    rb"""
+    \s*\{\s*"schema_version"\s*:\s*\d+\s*,\s*"kind"\s*:\s*"   # an answer as JSON
+    | \#\ (?:HELP|TYPE)\ goodput_                              # OpenMetrics
+    | .{,64}brain\.Event:2.{,8}goodput\ monitor                # an event file of the monitor
+    | \s*\{\s*"kind":\ "goodput\ fleet\ site"                  # what a site is made of
+    | \{"format":\ \d+,\ "check":\ "                            # a store of results
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_PUBLISHED_BYTES = 256
+
+
+def is_published(head: bytes) -> bool:
+    """Whether a file that begins like this is no log, but was written by goodput itself about one."""
+    return _PUBLISHED.match(head) is not None
+
+
+def head_of(descriptor: int) -> bytes:
+    """As much of a file as `is_published` needs."""
+    return os.pread(descriptor, _PUBLISHED_BYTES, 0)
+
+
 def is_log_name(name: str) -> bool:
     """Whether a file is read where the folder that it is in was named."""
+    if name == MONITOR_STATE:
+        return False
     return _LOG_NAME.search(name.lower()) is not None or is_event_file(name)

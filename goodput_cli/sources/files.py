@@ -29,7 +29,9 @@ from goodput_cli.sources.blocks import (
     LOG_ENDINGS,
     MANIFEST_ENDING,
     PARQUET_ENDING,
+    head_of,
     is_log_name,
+    is_published,
     line_blocks,
     until_damaged,
 )
@@ -49,11 +51,26 @@ agents of torchrun say of a death."""
 def told_apart(paths: Sequence[str], is_log: Callable[[bytes], bool] | None = None) -> tuple[list[str], list[str]]:
     """The paths that may be logs, and those that are plainly none. All of them where nothing else would be left.
     is_log: whether text that begins like this is a log."""
-    others = [path for path in paths if _is_plainly_none(path, is_log)]
+    return _apart(paths, lambda path: is_of_goodput(path) or _is_plainly_none(path, is_log))
+
+
+def _apart(paths: Sequence[str], is_none: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    others = list(filter(is_none, paths))
     if len(others) == len(paths):
         return list(paths), []
     left_out = set(others)
     return [path for path in paths if path not in left_out], others
+
+
+def is_of_goodput(path: str) -> bool:
+    """Whether there is a file that goodput itself wrote about a log, such as an answer or what a monitor publishes."""
+    try:
+        if not os.path.isfile(path):  # a pipe would have to be waited for
+            return False
+        with open(path, "rb") as file:
+            return is_published(head_of(file.fileno()))
+    except (OSError, ValueError):
+        return False
 
 
 def said_of(names: Sequence[str]) -> Diagnostic:
@@ -131,9 +148,11 @@ def _logs_behind(uri: str, context: ReadContext) -> list[str]:
     path = local_path(uri)
     if not os.path.isdir(path):
         _say_what_has_times(path, context)
-        return find_files(path)
-    files = _files_in_folder(path)
-    paths, others = told_apart(files.logs, context.is_log)
+        files = SortedOut(tuple(find_files(path)), ())
+        paths, others = _apart(files.logs, is_of_goodput)
+    else:
+        files = _files_in_folder(path)
+        paths, others = told_apart(files.logs, context.is_log)
     if files.tracked:
         return _beside_trackers(paths, others, files.tracked, context)
     if others:
@@ -405,26 +424,46 @@ def unreadable(path: str, error: OSError | ValueError) -> SourceError:
 def source_behind(path: Path, uris: Sequence[str], stdin: BinaryIO | None = None) -> str | None:
     """Which of these sources reads the file at `path`, whatever it is called there: by another name, as a link, in
     another case, within a folder or a glob, or as standard input; None: none does. A source that is a copy without a
-    manifest counts too: on another mount it may be the same file."""
+    manifest counts too: on another mount it may be the same file. So does one that is not there yet, by its name."""
     if not path.exists():
-        return None
+        place = os.path.realpath(path)
+        return next((uri for uri in uris if any(os.path.realpath(name) == place for name in _named(uri))), None)
     status = os.stat(path)
     for uri in uris:
-        if uri == STDIN:
-            if _is_standard_input(stdin, status):
-                return uri
-        elif scheme_of(uri) == FILE_SCHEME:
-            for name in _files_of(uri):
-                if _is_one_file(name, path, status):
-                    return shown_path(name)
+        if uri == STDIN and _is_standard_input(stdin, status):
+            return uri
+        for name in _files_of(uri):
+            if _is_one_file(name, path, status) or _is_same(name + MANIFEST_ENDING, status):
+                return shown_path(name)
     return None
 
 
-def _files_of(uri: str) -> list[str]:
-    try:
-        return find_files(local_path(uri))
-    except SourceError:
+def _named(uri: str) -> list[str]:
+    """The path that a URI names, if it names one."""
+    if uri == STDIN:
         return []
+    if scheme_of(uri) == "sqlite":
+        return [unquote(uri.partition("://")[2].removeprefix("/"))]
+    return [local_path(uri)] if scheme_of(uri) == FILE_SCHEME else []
+
+
+def _files_of(uri: str) -> list[str]:
+    """All files that may be read for a URI."""
+    files: list[str] = []
+    for path in _named(uri):
+        try:
+            found = _files_in_folder(path) if os.path.isdir(path) else SortedOut(tuple(find_files(path)), ())
+            files += [*_apart(found.logs, is_of_goodput)[0], *found.tracked]
+        except SourceError:
+            pass
+    return files
+
+
+def _is_same(name: str, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(name), status)
+    except OSError:
+        return False
 
 
 def _is_standard_input(stdin: BinaryIO | None, status: os.stat_result) -> bool:

@@ -28,7 +28,15 @@ from goodput_cli.sources.base import (
     source_for,
     without_password,
 )
-from goodput_cli.sources.blocks import BLOCK_BYTES, GZIP_MAGIC, ZSTD_MAGIC, line_blocks, until_damaged
+from goodput_cli.sources.blocks import (
+    BLOCK_BYTES,
+    GZIP_MAGIC,
+    ZSTD_MAGIC,
+    head_of,
+    is_published,
+    line_blocks,
+    until_damaged,
+)
 from goodput_cli.sources.files import STDIN, find_files, local_path, shown_path, unreadable
 from goodput_cli.sources.layouts import is_of_tracker
 
@@ -194,11 +202,13 @@ def _remote(uri: str, context: ReadContext) -> Follower:
 
 @dataclass
 class _Open:
-    """A file that is followed; stream: its descriptor, None where too many are open."""
+    """A file that is followed; stream: its descriptor, None where too many are open. published: it is no log, but what
+    goodput wrote about one."""
 
     tail: Tail
     path: str
     stream: int | None
+    published: bool = False
 
 
 class FileFollower:
@@ -261,17 +271,24 @@ class FileFollower:
         if file.path != path:
             file.path, file.tail.name = path, shown_path(path)
         if file.stream is not None:
-            yield from file.tail.read_new(file.stream, self._context)
+            yield from self._new(file, file.stream)
             return
         descriptor = _opened(path)
         keep = sum(one.stream is not None for one in self._files.values()) < HELD_FILES
         try:
             if _identity_of(os.fstat(descriptor)) == identity:  # else it was replaced just now: the next look
-                yield from file.tail.read_new(descriptor, self._context)
-                file.stream = descriptor if keep else None
+                yield from self._new(file, descriptor)
+                file.stream = descriptor if keep and not file.published else None
         finally:
             if file.stream != descriptor:
                 os.close(descriptor)
+
+    def _new(self, file: _Open, descriptor: int) -> Iterator[RawBatch]:
+        """What is new in a file, unless nobody named it and it was published, such as what this process writes."""
+        if file.tail.offset == 0 and file.path not in self._paths:
+            file.published = is_published(head_of(descriptor))
+        if not file.published:
+            yield from file.tail.read_new(descriptor, self._context)
 
 
 def _identity(path: str) -> Identity:

@@ -19,7 +19,7 @@ from typing import IO, Any
 import orjson
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.errors import GoodputError, SourceError, UsageError
+from goodput_cli.errors import SourceError, UsageError, not_written
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.blocks import BLOCK_BYTES, MANIFEST_ENDING, PARQUET_ENDING
 from goodput_cli.whole_file import on_disk, replacing
@@ -128,7 +128,7 @@ def write_snapshot(path: Path, lines: Sequence[bytes], manifest: Manifest) -> Ma
             note.write(orjson.dumps({"version": VERSION, **asdict(manifest)}, option=orjson.OPT_INDENT_2) + b"\n")
             on_disk(note)
     except OSError as error:
-        raise GoodputError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise not_written(path, error) from error
     return manifest
 
 

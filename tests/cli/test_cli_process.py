@@ -108,8 +108,8 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert done.stderr == b"code 0\n"
 
 
-def shell(redirection: str) -> tuple[int, bytes, bytes]:
-    command = f'"{sys.executable}" -m goodput_cli analyze "{SAMPLE}" -q {redirection}'
+def shell(redirection: str, command: str = f'analyze "{SAMPLE}" -q') -> tuple[int, bytes, bytes]:
+    command = f'"{sys.executable}" -m goodput_cli {command} {redirection}'
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, cwd=ROOT, check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -124,10 +124,11 @@ def test_closed_streams_are_borne() -> None:
 
 @SHELL
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_is_a_sentence() -> None:
-    code, _, said = shell("> /dev/full")
+@pytest.mark.parametrize("command", [f'analyze "{SAMPLE}" -q', "--help", "fleet --help", "--version", "help formats"])
+def test_a_full_disk_is_a_sentence(command: str) -> None:
+    code, _, said = shell("> /dev/full", command)
     assert code == 1
-    assert said.startswith(b"Error: standard output cannot be written: No space left")
+    assert said.startswith(b"Error: standard output cannot be written: No space left on device; free some space")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")

@@ -285,5 +285,5 @@ def test_no_report_takes_the_place_of_the_settings(
     for output in (settings, link) if named else (link,):
         chosen = ["--config", str(settings)] if named else []
         assert run(["analyze", str(log), *chosen, "-o", str(output), "--force", "-q"]) == 2
-        assert f"{output}: holds the settings" in capsys.readouterr().err
+        assert f"{output}: is read, as --config says" in capsys.readouterr().err
         assert settings.read_text() == "reference-step-time = 1.0\n"

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import resource
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,6 +55,21 @@ def test_a_damaged_part_of_the_store_is_made_anew(logs: Path, read: list[str]) -
     again = fleet(str(logs), "--store", "store")
     assert "damaged_store_part" in {one["code"] for one in again["diagnostics"]}
     assert {**again, "diagnostics": None} == {**plain, "diagnostics": None}
+
+
+@pytest.mark.parametrize("length", [0, 9000])
+def test_a_disk_that_is_full_is_said_and_the_store_stays_whole(logs: Path, length: int) -> None:
+    """The limit of the length of a file stands for the disk: at the first byte, and in results."""
+    plain = fleet(str(logs))
+    done = subprocess.run(
+        [sys.executable, "-m", "goodput_cli", "fleet", str(logs), "-q", "--store", "store", "--workers", "1"],
+        capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (length, length)),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert re.fullmatch(r"Error: \S*store/\S+: cannot be written: File too large; raise `ulimit -f`\n", done.stderr)
+    assert not list(Path("store").glob("tmp-*"))
+    assert fleet(str(logs), "--store", "store") == plain
 
 
 def test_a_store_of_another_version_is_refused(capsys: Output) -> None:

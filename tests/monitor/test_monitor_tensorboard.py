@@ -16,7 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboardX import SummaryWriter
 
 import goodput_cli
-from goodput_cli.monitor.targets.tensorboard import STATE
+from goodput_cli.sources.blocks import MONITOR_STATE
 from tests.monitor.monitors import Job, ended, monitor, started
 from tests.support.recorder_log import EPOCH, Recorder
 from tests.support.waiting import until
@@ -105,7 +105,7 @@ def test_killed_and_restarted_no_step_comes_twice(folder: Path) -> None:
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 50)
-    state = folder / "tb" / "goodput" / STATE
+    state = folder / "tb" / "goodput" / MONITOR_STATE
     target = ["run.jsonl", "--publish", "tensorboard:tb", "--interval", "0.1"]
     with started(*target, cwd=folder) as process:
         until(lambda: state.exists() and json.loads(state.read_bytes())["step"] == 49)

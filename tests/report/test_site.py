@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from goodput_cli.cli.main import run
 from tests.support.fleets import HOUR, of_job, put, text_of, training
 from tests.support.markdown_docs import ROOT, section
 from tests.support.story import end, start, steps, told
+from tests.support.waiting import LONG_ENOUGH, until
 
 Output = pytest.CaptureFixture[str]
 HOSTILE = '<img src=x onerror=alert(1)>"/../../../etc'
@@ -63,6 +67,52 @@ def test_only_what_changed_is_drawn_again_and_what_left_goes(capsys: Output) -> 
     assert "index.html and 1 page of runs, 0 drawn anew, 1 page of runs that left taken away" in capsys.readouterr().err
     assert len(list(Path("site/runs").iterdir())) == 1
     assert len(links(Path("site/index.html"))) == 1
+
+
+def test_a_log_whose_name_is_no_text_has_a_page_too() -> None:
+    Path("logs/a.jsonl").rename(os.fsdecode(b"logs/\xff.jsonl"))
+    put(Path(os.fsdecode(b"logs/\xfe.jsonl")), training("c", 1, 1))
+    assert site() == 0
+    assert len(links(Path("site/index.html"))) == 3
+    before = {path: path.stat().st_mtime_ns for path in Path("site/runs").iterdir()}
+    assert site() == 0
+    assert {path: path.stat().st_mtime_ns for path in Path("site/runs").iterdir()} == before
+
+
+def started(folder: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "goodput_cli", "fleet", folder, "--workers", "1", "-q", "-o", "site/"]
+    return subprocess.Popen(command)
+
+
+def test_two_that_write_a_site_at_once_leave_no_page_that_nothing_leads_to() -> None:
+    for at in range(3):
+        put(Path(f"others/{at}.jsonl"), training(f"other-{at}", 1, 1))
+        put(Path(f"logs/{at}.jsonl"), training(f"job-{at}", 1, 1))
+    with started("logs") as one, started("others") as other:
+        assert (one.wait(LONG_ENOUGH), other.wait(LONG_ENOUGH)) == (0, 0)
+    assert sorted(links(Path("site/index.html"))) == sorted(f"runs/{page.name}" for page in Path("site/runs").iterdir())
+
+
+def test_nor_does_one_that_was_killed_in_the_midst_of_it() -> None:
+    for at in range(6):
+        put(Path(f"others/{at}.jsonl"), training(f"other-{at}", 1, 1))
+    with started("others") as process:
+        until(lambda: list(Path("site").glob("runs/*.html")))
+        process.kill()
+    assert not Path("site/index.html").exists()
+    Path("site/runs/mine.html").touch()
+    assert site("-q") == 0
+    pages = {f"runs/{page.name}" for page in Path("site/runs").iterdir()}
+    assert pages == {*links(Path("site/index.html")), "runs/mine.html"}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("a" * 300, "File name too long; choose a shorter name"), ("/proc/x", "")]
+)
+def test_a_folder_that_cannot_be_made_is_a_sentence(name: str, reason: str, capsys: Output) -> None:
+    assert run(["fleet", "logs", "-o", f"{name}/"]) == 1
+    said = capsys.readouterr().err
+    assert re.fullmatch(rf"Error: {name}/: cannot be written: [^;]*{reason}\n", said)
 
 
 def test_names_of_jobs_are_text_and_nothing_is_loaded() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 
 from goodput_cli.cli.console import jobs_progress, write_output
-from goodput_cli.cli.group import FILE
+from goodput_cli.cli.group import LINE, WRITTEN
 from goodput_cli.cli.options import CommandLine, GroupedCommand, option, shared_options
 from goodput_cli.cli.session import open_sheet_session, replaces, writable
 from goodput_cli.errors import ProblemsFound, UsageError
@@ -48,8 +48,10 @@ if TYPE_CHECKING:
 )
 @shared_options()
 @option("Which", "--suggest", is_flag=True, help="Print a mapping drafted from a text that no format reads.")
-@option("Which", "--explain", metavar="FILE:LINE", help="Say everything about one line of text.")
-@option("Which", "--rejects", metavar="FILE", type=FILE, help="Write the lines that rules of a mapping refuse, as CSV.")
+@option("Which", "--explain", metavar="FILE:LINE", type=LINE, help="Say everything about one line of text.")
+@option(
+    "Which", "--rejects", metavar="FILE", type=WRITTEN, help="Write the lines that rules of a mapping refuse, as CSV."
+)
 def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | None) -> int:
     """Find what is wrong with event logs, and what to do about it.
 
@@ -120,12 +122,12 @@ def _rejects_file(line: CommandLine, name: str) -> Path:
     """Where refused lines are written, checked before anything is read."""
     if not line.library.get("mapping"):
         raise UsageError("--rejects writes what the rules of a mapping refuse; name one with --mapping")
-    return writable(Path(name), line.sources, replaces(line.output.force))
+    return writable(Path(name), replaces(line.output.force))
 
 
 def _help_with_mappings(line: CommandLine, explain: str | None) -> int:
     """Write a drafted mapping, or everything about one line; 5 if the draft cannot be used."""
-    files = [writable(Path(name), line.sources, replaces(line.output.force)) for name in line.output.output]
+    files = [writable(Path(name), replaces(line.output.force)) for name in line.output.output]
     text, refused = _text_about_mappings(line, explain)
     for file in files:
         write_whole(file, text, force=replaces(line.output.force))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -9,7 +10,7 @@ import click
 from goodput_cli.api.options import Keeping
 from goodput_cli.cli.console import print_message, print_messages, print_safely, reading_progress
 from goodput_cli.cli.options import CommandLine, GroupedCommand, option, options_of, shared_options
-from goodput_cli.cli.session import CLOUD_LOGGING, Verbosity, remarks
+from goodput_cli.cli.session import CLOUD_LOGGING, FilesRead, Verbosity, remarks
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound
 from goodput_cli.vocabulary.text import plural, safe
@@ -43,9 +44,13 @@ def fetch(line: CommandLine, output: str, keeping: Keeping, quiet: bool, no_prog
     what it holds. Analysing it gives the same answer as its sources.
     """
     from goodput_cli.api.fetch import fetch as fetch_logs
+    from goodput_cli.sources.snapshot import manifest_path
 
     options = cast("FetchOptions", dict(line.library))
     sources = _sources(list(line.sources), options.get("job_name"), update=keeping.update)
+    read = FilesRead.of_command()
+    for written in (Path(output), manifest_path(Path(output))):
+        read.check_others(written)
     with reading_progress(wanted=not (quiet or no_progress), then="writing") as progress:
         options |= {"progress": progress, "notice": None if quiet else print_safely}
         options |= {"update": keeping.update, "force": keeping.force}

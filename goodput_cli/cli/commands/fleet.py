@@ -104,10 +104,10 @@ def _open(line: CommandLine, sites: Sequence[str]) -> Session[Sheet]:
     session = open_session(replace(line, output=replace(line.output, output=files)), load_fleet_renderer, charts=True)
     if not sites:
         return session
-    from goodput_cli.report.html.site import check_folder
+    from goodput_cli.report.html.site import make_folder
 
     for site in sites:
-        check_folder(Path(site))
+        make_folder(Path(site))
     start_to_draw()
     silent = line.output.format_ is None
     return replace(session, outputs=replace(session.outputs, stdout=None)) if silent else session
@@ -119,6 +119,7 @@ def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], groupi
     from goodput_cli.fleet.results import code_version
     from goodput_cli.report.html.site import write_site
     from goodput_cli.sources.base import ReadContext, list_documents
+    from goodput_cli.vocabulary.text import well_formed
 
     of_runs = {name: value for name, value in session.options.items() if name not in ("start", "end", "stdin")}
     price = None if grouping.price_per_hour is None else float(grouping.price_per_hour)
@@ -128,10 +129,14 @@ def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], groupi
         options: dict[str, Any] = {**of_runs, "job_name": row.job, "run": row.run if row.run and row.runs > 1 else None}
         if held is not None:
             options |= {"accelerators": held, "price_per_hour": price}
-        return analyze(row.documents, **options)
+        return analyze([uri for name in dict.fromkeys(row.documents) for uri in named.get(name, [name])], **options)
 
     listed = list_documents(session.sources, ReadContext(lambda _: None))
-    versions = {one.uri: one.version for document in listed for one in (document, *document.parts)}
+    versions, named = dict[str, str](), dict[str, list[str]]()
+    for one in (one for document in listed for one in (document, *document.parts)):
+        name = well_formed(one.uri)  # rows hold texts, and names of files are bytes: several may have one text
+        named.setdefault(name, []).append(one.uri)
+        versions[name] = versions.get(name, "") + one.version
     made_by = f"{code_version()} {price} {sorted((name, str(value)) for name, value in of_runs.items())}"
     with waiting("pages of runs are drawn", wanted=session.shows_progress):
         written = write_site(folder, sheet, analysis_of, versions, made_by)

@@ -15,6 +15,7 @@ from goodput_cli.analysis.goodput.phrases import threshold_lines
 from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.console import print_messages, print_safely, raise_again, raise_what_was_lost
+from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import (
     Checked,
     CommandLine,
@@ -24,7 +25,7 @@ from goodput_cli.cli.options import (
     shared_options,
     threshold_options,
 )
-from goodput_cli.cli.session import Once, Verbosity, remarks, sources_of
+from goodput_cli.cli.session import FilesRead, Once, Verbosity, remarks, sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.monitor.plan import MONITOR, Plan
@@ -70,7 +71,14 @@ def _target(text: str) -> Address:
     help="Where to publish; repeatable.  [required]",
 )  # fmt: skip
 @options_of(Plan, "plan")
-@option(MONITOR, "--history", metavar="SOURCE", multiple=True, help="A log of earlier attempts, read once; repeatable.")
+@option(
+    MONITOR,
+    "--history",
+    metavar="SOURCE",
+    type=FILE,
+    multiple=True,
+    help="A log of earlier attempts, read once; repeatable.",
+)
 @option(MONITOR, "--gcm-location", metavar="ZONE", help="For gcm: where this runs.  [default: the machine's zone]")
 @option(MONITOR, "--gcm-accelerator", metavar="TYPE", help="For gcm: such as TPU-v5p.  [default: the machine's]")
 @option(MONITOR, "--gcm-replica", metavar="ID", default="0", help="For gcm: of several replicas.  [default: 0]")
@@ -165,7 +173,7 @@ def _open(
     """Open all targets. Raises GoodputError, and UsageError, if one cannot be."""
     from goodput_cli.monitor.targets.base import MonitorContext, TargetWorker, open_target
 
-    place = MonitorContext(health, interval, job_name, labels, print_safely)
+    place = MonitorContext(health, interval, job_name, labels, print_safely, FilesRead.of_command().check)
     opened = [open_target(address, place) for address in targets]
     shown = [address.shown for address in targets]
     names = [  # two webhooks of one host fare each by itself

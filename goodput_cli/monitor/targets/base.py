@@ -245,6 +245,8 @@ class MonitorContext:
     """What the user says of the machine for Cloud Monitoring: location, accelerator, replica, cluster."""
     say: Callable[[str], None] = lambda _: None
     """Tells the person who runs the monitor something."""
+    check: Callable[[Path], None] = lambda _: None
+    """Raises UsageError for a file that the monitor reads: it is never written. Any thread may call it."""
 
 
 @dataclass(frozen=True)

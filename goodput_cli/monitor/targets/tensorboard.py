@@ -28,10 +28,10 @@ from goodput_cli.monitor.targets.base import (
     kept_number,
     load_state,
 )
+from goodput_cli.sources.blocks import MONITOR_STATE
 from goodput_cli.vocabulary.text import seconds_text
 
 FOLDER = "goodput"
-STATE = ".goodput-monitor.json"
 _STEP_DEVIATION = "step_deviation"
 
 Scalar = tuple[str, float, int, str]
@@ -41,15 +41,16 @@ Scalar = tuple[str, float, int, str]
 class TensorBoard:
     """An event file of its own a life of the monitor. A second monitor of the folder is refused."""
 
-    def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
+    def __init__(self, address: Address, place: MonitorContext) -> None:
         self._totals = address.switch("totals")
         self._has_windows = address.switch("windows")
         self._badput = address.switch("badput")
         self._step_deviation = address.switch("step_deviation")
         self._folder = Path(address.place) / FOLDER
+        place.check(self._folder / MONITOR_STATE)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(self._folder, address.text)
-        state = load_state(self._folder / STATE)
+        state = load_state(self._folder / MONITOR_STATE)
         self._last_step = max(kept_number(state, "step", -1), _last_step(self._folder / str(state.get("file", ""))))
         now = time.time_ns()
         life = f"{now // 10**9}.{socket.gethostname()}.{os.getpid()}.{now % 10**9:09d}"
@@ -88,7 +89,7 @@ class TensorBoard:
         os.close(self._lock)
 
     def _remember(self) -> None:
-        keep_state(self._folder / STATE, {"step": self._last_step, "file": self._file.name})
+        keep_state(self._folder / MONITOR_STATE, {"step": self._last_step, "file": self._file.name})
 
     def _scalars(self, snapshot: Snapshot) -> Iterator[Scalar]:
         analysis = snapshot.analysis

@@ -22,6 +22,8 @@ VERSION = "6.4"
 Kind = Literal["svg", "png"]
 _PROGRAM = "from goodput_cli.report.html.drawing_process import serve; serve()"
 _ANY_CHART = '{"data":{"values":[{"x":1}]},"mark":"rule","encoding":{"x":{"field":"x","type":"quantitative"}}}'
+_FILES = 128
+"""Where so many may be open, the engine has enough of them."""
 _SCALE = 2
 """Dots a unit of PNG."""
 _LENGTH = 8
@@ -35,39 +37,56 @@ class NoEngineError(GoodputError):
 def draw(kind: Kind, spec: str) -> bytes:
     """A chart, drawn in this process, if the engine can start in it. spec: JSON. Raises NoEngineError.
 
-    The engine reserves far more address space than it uses, and where it gets none it ends its process. So where that
-    space is limited it is tried in another one.
+    The engine reserves far more address space than it uses, and opens files of its own; where it gets too little it
+    ends its process, or leaves it without an engine. So where these are limited it is tried in another one.
     """
-    if not _is_address_space_limited():
+    too_little = _limited()
+    if not too_little:
         return _drawn(kind, spec)
     if not _without_engine:
-        trial = _DrawingProcess()
-        answer = trial.begin(kind, spec, lambda: b"")()
-        trial.kill()
+        answer = _tried(kind, spec)
         if answer:
             return answer
         _without_engine.append(True)
-    raise NoEngineError(
-        "charts cannot be drawn: what draws them needs more address space than `ulimit -v` allows; raise it"
-    )
+    raise NoEngineError(f"charts cannot be drawn: what draws them needs more {too_little}; raise it")
 
 
-def _is_address_space_limited() -> bool:
+def _tried(kind: Kind, spec: str) -> bytes:
+    """A chart, drawn in a process that is there for it alone; empty where that cannot be done."""
+    try:
+        trial = _DrawingProcess()
+    except OSError:  # no file may be opened any more
+        return b""
+    answer = trial.begin(kind, spec, lambda: b"")()
+    trial.kill()
+    return answer
+
+
+def _limited() -> str:
+    """Of what there may be too little for the engine, and what limits it; empty where there is enough."""
     try:
         import resource
-    except ImportError:  # Windows has no such limit
-        return False
-    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    except ImportError:  # Windows has no such limits
+        return ""
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        return "address space than `ulimit -v` allows"
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return "open files than `ulimit -n` allows" if 0 <= files < _FILES else ""
 
 
 def _drawn(kind: Kind, spec: str) -> bytes:
     import vl_convert
 
-    if kind == "png":
-        png: bytes = vl_convert.vegalite_to_png(spec, vl_version=VERSION, scale=_SCALE, allowed_base_urls=[])
-        return png
-    svg: str = vl_convert.vegalite_to_svg(spec, vl_version=VERSION, allowed_base_urls=[])
-    return svg.encode()
+    try:
+        if kind == "png":
+            png: bytes = vl_convert.vegalite_to_png(spec, vl_version=VERSION, scale=_SCALE, allowed_base_urls=[])
+            return png
+        svg: str = vl_convert.vegalite_to_svg(spec, vl_version=VERSION, allowed_base_urls=[])
+        return svg.encode()
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # no Exception, and in no module that could be imported
+            raise
+        raise NoEngineError(f"charts cannot be drawn: what draws them failed ({error})") from error
 
 
 def begin_to_draw(kind: Kind, spec: str) -> Callable[[], bytes]:
@@ -130,7 +149,7 @@ class _DrawingProcess:
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None
         assert answers is not None
-        with self._turn, contextlib.suppress(OSError):
+        with self._turn, contextlib.suppress(OSError, ValueError):  # it is gone, or was ended and its pipes are closed
             _send(requests, kind.encode() + spec.encode())
             return _received(answers)
         return None

@@ -8,6 +8,7 @@ that only what changed is drawn again.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ import msgspec
 
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.errors import GoodputError, UsageError, not_written
 from goodput_cli.fleet.aggregate import run_name
 from goodput_cli.fleet.rows import RunLine
 from goodput_cli.fleet.sheet import FleetSheet, runs_by_loss
@@ -29,7 +30,7 @@ from goodput_cli.report.html.analysis import render as render_run
 from goodput_cli.report.html.fleet import RunKey, fleet_page
 from goodput_cli.report.html.page import resource
 from goodput_cli.vocabulary.text import duration, iso, percent, plural, safe
-from goodput_cli.whole_file import write_whole
+from goodput_cli.whole_file import one_at_a_time, write_whole
 
 INDEX, _RUNS, _MADE_OF = "index.html", "runs", "site.json"
 _KIND = "goodput fleet site"
@@ -113,27 +114,47 @@ class Written:
         return f"{INDEX} and {plural(self.pages, 'page')} of runs, {self.drawn} drawn anew{gone}"
 
 
-def check_folder(folder: Path) -> None:
-    """`UsageError` unless it is a site of ours, is empty, or can be made: nothing else is ever written over."""
-    if not folder.exists():
-        if not folder.parent.is_dir():
-            raise UsageError(f"{folder}/: the folder {folder.parent} does not exist; create it first")
-        return
-    if not folder.is_dir():
-        raise UsageError(f"{folder}/: is a file; name a folder for the site")
+def make_folder(folder: Path) -> None:
+    """Make it; `UsageError` unless it is a site of ours, or is empty: nothing else is ever written over. `GoodputError`
+    where nothing can be written."""
+    if not folder.parent.is_dir():
+        raise UsageError(f"{folder}/: the folder {folder.parent} does not exist; create it first")
+    _make(folder)
     if any(folder.iterdir()) and _made_of(folder) is None:
         raise UsageError(f"{folder}/: holds something else than a site of goodput fleet; name an empty folder")
+    if not os.access(folder, os.W_OK):
+        raise GoodputError(f"{folder}/: no permission to write there")
+
+
+def _make(folder: Path) -> None:
+    """Make a folder, unless it is there."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise UsageError(f"{folder}/: is a file; name a folder for the site") from None
+    except OSError as error:
+        raise not_written(f"{folder}/", error) from error
 
 
 def write_site(
     folder: Path, sheet: FleetSheet, analyse: Callable[[RunLine], Analysis], versions: Mapping[str, str], made_by: str
 ) -> Written:
     """Write the site. analyse: the analysis of a run. versions: by URI, what changes with a document; a run whose
-    documents have none is drawn each time. made_by: what else pages depend on, such as options and the code."""
+    documents have none is drawn each time. made_by: what else pages depend on, such as options and the code. Raises
+    GoodputError where something cannot be written."""
+    make_folder(folder)
+    _make(folder / _RUNS)
+    with one_at_a_time(folder) as alone:
+        return _write(folder, sheet, analyse, versions, made_by, alone=alone)
+
+
+def _write(
+    folder: Path, sheet: FleetSheet, analyse: Callable[[RunLine], Analysis], versions: Mapping[str, str], made_by: str,
+    *, alone: bool,
+) -> Written:  # fmt: skip
+    """The same in a folder that is there. alone: no other process writes this site now."""
     report = sheet.report
     assert report is not None
-    check_folder(folder)
-    (folder / _RUNS).mkdir(parents=True, exist_ok=True)
     before, now, failed = _made_of(folder) or {}, dict[str, Drawn](), list[str]()
     links, costs, drawn = [], list[tuple[RunLine, str, dict[str, int]]](), 0
     _note(folder, before)
@@ -157,8 +178,9 @@ def write_site(
         links.append(RunLink(name, _cells(row)))
     write_whole(folder / INDEX, _index(sheet, links, costs), force=True)
     _note(folder, now)
-    gone = [name for name in before if name not in now]
-    for name in gone:
+    there = {f"{_RUNS}/{path.name}" for path in (folder / _RUNS).iterdir()} if alone else set()
+    gone = [name for name in {**before, **dict.fromkeys(filter(_PAGE.fullmatch, there))} if name not in now]
+    for name in gone:  # those that a run drew which was interrupted are among them
         (folder / name).unlink(missing_ok=True)
     return Written(len(now), drawn, len(gone), tuple(failed))
 
@@ -251,6 +273,10 @@ def _made_of(folder: Path) -> dict[str, Drawn] | None:
 
 _OURS = re.compile(rf"{_RUNS}/[a-z0-9-]+\.html")
 """What may be taken away again: a file that says more names nothing."""
+
+
+_PAGE = re.compile(rf"{_RUNS}/[a-z0-9-]+-\d+-[0-9a-f]{{8}}\.html")
+"""How `_page_name` names a page."""
 
 
 def _note(folder: Path, pages: Mapping[str, Drawn]) -> None:
