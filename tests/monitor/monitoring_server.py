@@ -239,5 +239,4 @@ class _Handler(QuietHandler):
 
 
 if __name__ == "__main__":
-    _Handler.state = _State()
-    serve_until_input_ends(_Handler)
+    serve_until_input_ends(_Handler, state=_State)

@@ -163,7 +163,6 @@ def test_what_is_recorded_right_before_a_normal_exit_is_delivered(tmp_path: Path
 
 @pytest.mark.parametrize("python", pythons())
 def test_and_over_tls(tmp_path: Path, tls_server: Server, certificate: tuple[Path, Path], python: str) -> None:
-    tls_server.forget()
     out, said = run(
         tmp_path,
         ENDS,
