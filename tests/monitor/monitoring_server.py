@@ -81,7 +81,7 @@ class Server(ServerProcess):
 
     def _ask(self, order: dict[str, Any] | None) -> dict[str, Any]:
         body = None if order is None else json.dumps(order).encode()
-        with urllib.request.urlopen(f"{self.url}/control", data=body, timeout=20) as answer:
+        with urllib.request.urlopen(f"{self.url}/control", data=body, timeout=120) as answer:
             content: dict[str, Any] = json.loads(answer.read())
             return content
 

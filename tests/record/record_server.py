@@ -51,7 +51,7 @@ class Server(ServerProcess):
         return [entry["jsonPayload"] for entry in self.received()["entries"]]
 
     def _ask(self, body: bytes | None) -> bytes:
-        with urllib.request.urlopen(f"{self.url}/control", data=body, timeout=20, context=self._context) as answer:
+        with urllib.request.urlopen(f"{self.url}/control", data=body, timeout=120, context=self._context) as answer:
             content: bytes = answer.read()
             return content
 

@@ -33,7 +33,7 @@ class ServerProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate(timeout=20)  # its standard input ends, and with it the process
+        self._process.communicate(timeout=120)  # its standard input ends, and with it the process
 
     def renew(self) -> Self:
         """Another server in the same process, which has received nothing: requests that come late reach the old one."""
