@@ -71,6 +71,13 @@ def clean_checkout() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def at_one_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`goodput monitor` gives way to the job that it follows: in this process every later test would, for good, and
+    wait for whatever else the machine does."""
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+
+
+@pytest.fixture(autouse=True)
 def charts_are_drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine that draws charts is started once for all tests of a process, not in a process for each."""
     monkeypatch.setattr(drawing_process, "start", lambda: None)

@@ -64,7 +64,10 @@ class Attempt:
         """From now on: be told how the process ends, and say that it lives after `heartbeat` seconds without a line."""
         ends.watch(self, signals, excepthook, at_exit)
         if heartbeat > 0:
-            self._heart = Heartbeat(heartbeat, lambda: self._written, self._beat)
+            try:
+                self._heart = Heartbeat(heartbeat, lambda: self._written, self._beat)
+            except RuntimeError as error:
+                self.warn(f"no heartbeats are recorded, everything else is: {error}")
 
     def close(self) -> None:
         """Deliver what waits."""

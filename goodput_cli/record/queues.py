@@ -219,6 +219,11 @@ class Unavailable(Exception):
         self.lasting = lasting
         self.done = done
 
+    @classmethod
+    def of(cls, error: BaseException, done: int = 0) -> Unavailable:
+        """What another's code raised. One that ends programs, as SystemExit does, is lasting: nobody waits for it."""
+        return cls(type(error).__name__, not isinstance(error, Exception), done)
+
 
 class Worker:
     """A sink behind a queue. warn: takes sentences for the person who runs the program."""
@@ -398,8 +403,8 @@ class Worker:
             return len(batch), self._delivery.send(batch), None
         except Unavailable as error:
             return error.done, (), error
-        except Exception as error:  # a sink of the user's
-            return 0, (), Unavailable(type(error).__name__)
+        except BaseException as error:  # a sink's SystemExit must not end the program
+            return 0, (), Unavailable.of(error)
 
     def _failed(self, failure: Unavailable) -> None:
         first, longest = RETRY_SECONDS

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from functools import wraps
 
 from .attempt import Attempt
@@ -257,7 +258,7 @@ class Recorder:
         self._world_size = world_size
         self._everyone = ranks == "all"
         self._sigterm = sigterm
-        self._warn = warn
+        self._warn = _never_raising(warn)
         watched = (signals,) if isinstance(signals, str) else tuple(signals)
         self._watched = (watched, excepthook, at_exit, heartbeat)
         self._make_writer: Callable[[int], Writer] = lambda found: Writer(
@@ -271,7 +272,7 @@ class Recorder:
             queue_bytes=queue_bytes,
             grace=grace,
             clock=clock,
-            warn=warn,
+            warn=self._warn,
         )
         self._lock = threading.RLock()
         self._step = Step(self)
@@ -471,3 +472,13 @@ class Recorder:
         attempt = Attempt(self._make_writer(rank), rank, size, sigterm=self._sigterm, at=at)
         self._attempt = attempt
         attempt.watch(*self._watched)
+
+
+def _never_raising(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """What takes sentences, if need be in vain: it is the program's own."""
+
+    def say(sentence: str) -> None:
+        with suppress(Exception):
+            warn(sentence)
+
+    return say

@@ -65,7 +65,7 @@ def test_a_package_that_is_missing_is_a_sentence_before_any_reading(package: str
     out = tmp_path / name
     program = f"import sys; sys.modules[{package!r}] = None; from goodput_cli.__main__ import main; main()"
     command = [sys.executable, "-c", program, "analyze", str(tmp_path / "missing.jsonl"), "-o", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=120)
     assert done.returncode == 1
     assert done.stderr.startswith(f"Error: the package {package}, which goodput needs, is missing or broken; install ")
     assert "pip install '.'" in done.stderr
@@ -172,7 +172,7 @@ def test_an_interrupt_before_the_command_is_loaded_is_130() -> None:
         "from goodput_cli.__main__ import main\n"
         "main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (130, b"Interrupted.\n")
 
 

@@ -102,7 +102,7 @@ def test_an_interrupt_that_numpy_swallows_ends_it(arguments: list[str], tmp_path
     (tmp_path / "run.jsonl").write_bytes(log_lines(*range(20)))
     command = [sys.executable, "-c", SWALLOWED, arguments[0], "run.jsonl", *arguments[1:]]
     done = subprocess.run(
-        command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.startswith("swallowed\n")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "Interrupted.")

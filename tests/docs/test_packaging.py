@@ -135,8 +135,7 @@ def test_continuous_integration_runs_the_tests() -> None:
 def test_continuous_integration_takes_the_oldest_and_the_newest_python(
     present: dict[str, str], chosen: list[str], tmp_path: Path
 ) -> None:
-    for tool in ("bash", "env", "grep", "sort", "awk"):
-        (tmp_path / tool).symlink_to(shutil.which(tool) or pytest.skip(f"needs {tool}"))
+    link(tmp_path, "bash env grep sort awk")
     for name, version in present.items():
         fake = tmp_path / name
         fake.write_text(
@@ -146,6 +145,57 @@ def test_continuous_integration_takes_the_oldest_and_the_newest_python(
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run([ROOT / ".ci" / "interpreters"], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [str(tmp_path / name) for name in chosen]
+
+
+def link(folder: Path, tools: str) -> None:
+    """Programs of this machine, in a folder that holds no others."""
+    for tool in tools.split():
+        (folder / tool).symlink_to(shutil.which(tool) or pytest.skip(f"needs {tool}"))
+
+
+MAKE = """#!/usr/bin/env bash
+pwd; env; ls -A . "$HOME" "$TMPDIR"
+touch "$HOME/left" made
+mkdir -m 500 "$TMPDIR/locked"
+exit 5
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize("checkout", [True, False])
+def test_continuous_integration_sees_what_a_stranger_sees(checkout: bool, tmp_path: Path) -> None:
+    """What is committed, an empty home, few variables; its exit status is that of what fails, and nothing stays."""
+    home, own, tools, tree = (tmp_path / name for name in ("home", "home/bin", "tools", "tree"))
+    for folder in (own, tools, tree / ".ci", home / ".config" / "pip"):
+        folder.mkdir(parents=True)
+    for name in ("run", "interpreters"):
+        shutil.copy(ROOT / ".ci" / name, tree / ".ci" / name)
+    for tool, text in {"make": MAKE, "python3.11": f"#!/bin/sh\necho 3.11 {tools}/python3.11\n"}.items():
+        (tools / tool).write_text(text)
+        (tools / tool).chmod(0o755)
+    (home / ".config" / "pip" / "pip.conf").write_text("[global]\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.example", "-C", str(tree)]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "First"]) if checkout else ():
+        subprocess.run([*git, *command], check=True, env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull})
+    (tree / "not-committed").touch()
+    (tree / ".venv").mkdir()
+    link(tools, "bash env grep sort awk tr paste mktemp mkdir chmod rm tar dirname ls touch git")
+    given = {"PATH": f"{own}:{tools}", "HOME": str(home), "CI": "true", "https_proxy": "p"}
+    done = subprocess.run(
+        [tree / ".ci" / "run"], env=given | {"WANDB_API_KEY": "k", "XDG_CACHE_HOME": str(home)},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 5, done.stderr
+    seen = done.stdout.splitlines()
+    variables = dict(line.split("=", 1) for line in seen if "=" in line)
+    assert (variables["CI"], variables["https_proxy"]) == ("true", "p")
+    assert variables["PIP_CONFIG_FILE"] == str(home / ".config" / "pip" / "pip.conf")
+    assert str(own) not in variables["PATH"]
+    assert variables.keys().isdisjoint({"WANDB_API_KEY", "XDG_CACHE_HOME"})
+    assert not {".venv", "bin", ".config"} & set(seen)
+    assert ("not-committed" in seen) is not checkout
+    assert not Path(variables["HOME"]).parent.exists()
+    assert sorted(os.listdir(tree)) == sorted([".ci", ".venv", "not-committed", *([".git"] if checkout else [])])
 
 
 LEFT_BEHIND = ("goodput-logs", "elsewhere", ".benchmarks", ".hypothesis")

@@ -12,7 +12,7 @@ from tests.monitor.monitoring_server import Server
 
 @pytest.fixture(scope="session")
 def one_server() -> Iterator[Server]:
-    """The server of all tests."""
+    """The process of all tests' servers."""
     with Server() as running:
         yield running
 
@@ -20,7 +20,7 @@ def one_server() -> Iterator[Server]:
 @pytest.fixture
 def server(one_server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
     """Cloud Monitoring on loopback, which has received nothing; no metadata server; a folder for state."""
-    one_server.forget()
+    one_server.renew()
     monkeypatch.setenv("GOODPUT_MONITORING_ENDPOINT", one_server.url)
     monkeypatch.setenv("GCE_METADATA_HOST", "127.0.0.1:9")
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))

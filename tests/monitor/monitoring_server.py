@@ -81,7 +81,7 @@ class Server(ServerProcess):
 
     def _ask(self, order: dict[str, Any] | None) -> dict[str, Any]:
         body = None if order is None else json.dumps(order).encode()
-        with urllib.request.urlopen(f"{self.url}/control", data=body, timeout=20) as answer:
+        with urllib.request.urlopen(f"{self.url}/control", data=body, timeout=120) as answer:
             content: dict[str, Any] = json.loads(answer.read())
             return content
 
@@ -239,5 +239,4 @@ class _Handler(QuietHandler):
 
 
 if __name__ == "__main__":
-    _Handler.state = _State()
-    serve_until_input_ends(_Handler)
+    serve_until_input_ends(_Handler, state=_State)

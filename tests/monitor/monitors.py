@@ -117,7 +117,7 @@ class Endpoint:
 def get(url: str, headers: dict[str, str] | None = None) -> tuple[int, str, str]:
     """Status, text and content type."""
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=120) as answer:
             return answer.status, answer.read().decode(), answer.headers["Content-Type"]
     except urllib.error.HTTPError as error:
         with error:

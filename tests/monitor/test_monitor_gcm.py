@@ -189,11 +189,11 @@ def test_a_clock_that_was_set_back_stops_nothing(server: Server, elastic: Path) 
 
 
 def test_what_google_refuses_is_said_and_ends_nothing_else(server: Server, elastic: Path) -> None:
-    assert monitor(elastic, "--publish", "gcm:p", "--publish", "prom:m.prom", *HERE, "--grace", "5") == 0
+    assert monitor(elastic, "--publish", "gcm:p", "--publish", "prom:m.prom", *HERE, "--grace", "60") == 0
     assert len({point["end"] for point in server.points()}) == 1
     server.fault("403")
     assert monitor(elastic, "--publish", "gcm:p2", "--publish", "prom:m2.prom", *HERE, "--grace", "1") == 1
-    assert Path("m2.prom").exists()
+    until(Path("m2.prom").exists)
 
 
 def test_a_server_that_hangs_delays_no_other_target(server: Server, folder: Path) -> None:
@@ -222,7 +222,7 @@ def test_project_zone_and_accelerator_are_those_of_the_machine(server: Server, f
     host = server.url.removeprefix("http://")
     place = {"GCE_METADATA_HOST": host, "GCE_METADATA_IP": host, "NO_PROXY": "*", "CLOUDSDK_CONFIG": str(folder)}
     with started("run.jsonl", "--publish", "gcm:", cwd=folder, **place) as process:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
     assert server.projects() == ["meta-project"]
     assert server.refusals() == []

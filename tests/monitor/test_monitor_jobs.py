@@ -197,7 +197,7 @@ def test_a_process_is_ended_with_a_last_update_of_every_job(folder: Path) -> Non
         until(lambda: len(lines_of(folder / "m.out")) == 2)
         second.steps(4, 5)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=120)
     assert (process.returncode, "Traceback" in said) == (0, False)
     assert [(one["job"]["name"], one["job"]["last_step"]) for one in lines_of(folder / "m.out")] == [
         ("a", 3), ("b", 3), ("a", 3), ("b", 5),

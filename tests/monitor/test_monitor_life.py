@@ -160,7 +160,7 @@ def test_sigterm_is_one_last_update(folder: Path) -> None:
         until(lambda: updates(folder / "m.json"))
         job.steps(4, 5)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=120)
     assert (process.returncode, "Traceback" in said) == (0, False)
     assert [update["job"]["last_step"] for update in updates(folder / "m.json")] == [3, 5]
 

@@ -65,7 +65,7 @@ def log(path: Path, steps: int, job: str = "j") -> Path:
 
 def publish(path: Path, chat: Chat) -> int:
     """One update of a monitor; what it exits with."""
-    asked = ["--publish", f"webhook:{chat.url}", "--fail-if", "goodput<80", "--updates", "1", "--grace", "5"]
+    asked = ["--publish", f"webhook:{chat.url}", "--fail-if", "goodput<80", "--updates", "1", "--grace", "60"]
     return run(["monitor", str(path), *asked, "-q"])
 
 

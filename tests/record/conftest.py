@@ -14,7 +14,7 @@ from tests.support.server_process import make_certificate
 
 @pytest.fixture(scope="session")
 def plain_server() -> Iterator[Server]:
-    """The server of all tests."""
+    """The process of all tests' servers."""
     with Server() as running:
         yield running
 
@@ -22,11 +22,10 @@ def plain_server() -> Iterator[Server]:
 @pytest.fixture
 def server(plain_server: Server) -> Server:
     """A server that has received nothing and fails in nothing."""
-    plain_server.forget()
-    return plain_server
+    return plain_server.renew()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def tls_server(certificate: tuple[Path, Path]) -> Iterator[Server]:
     """The same over TLS."""
     with Server(*certificate) as running:

@@ -92,7 +92,7 @@ def pythons() -> list[str]:
 def _is(python: str, version: str) -> bool:
     asked = "import sys; print('%d.%d' % sys.version_info[:2])"
     try:
-        answer = subprocess.run([python, "-c", asked], capture_output=True, text=True, timeout=30, check=False)
+        answer = subprocess.run([python, "-c", asked], capture_output=True, text=True, timeout=120, check=False)
     except OSError:
         return False
     return answer.stdout.strip() == version

@@ -40,10 +40,6 @@ class Server(ServerProcess):
         body = json.dumps({"kind": kind, "status": status, "times": times, "refuse": refuse}).encode()
         self._ask(body)
 
-    def forget(self) -> None:
-        """As if it had just been started."""
-        self._ask(json.dumps({"forget": True}).encode())
-
     def received(self) -> dict[str, Any]:
         """entries: what Cloud Logging keeps (an insertId once), in order of arrival; objects: bodies by name, as text;
         requests: how many; bodies: each request for entries, without them."""
@@ -55,7 +51,7 @@ class Server(ServerProcess):
         return [entry["jsonPayload"] for entry in self.received()["entries"]]
 
     def _ask(self, body: bytes | None) -> bytes:
-        with urllib.request.urlopen(f"{self.url}/control", data=body, timeout=20, context=self._context) as answer:
+        with urllib.request.urlopen(f"{self.url}/control", data=body, timeout=120, context=self._context) as answer:
             content: bytes = answer.read()
             return content
 
@@ -63,9 +59,6 @@ class Server(ServerProcess):
 class _State:
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.forget()
-
-    def forget(self) -> None:
         self.entries: dict[tuple[str, str], dict[str, Any]] = {}
         self.objects: dict[str, str] = {}
         self.bodies: list[dict[str, Any]] = []
@@ -114,11 +107,7 @@ class _Handler(QuietHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.path == "/control":
             with self.state.lock:
-                order = json.loads(body)
-                if order.pop("forget", False):
-                    self.state.forget()
-                else:
-                    self.state.fault = order
+                self.state.fault = json.loads(body)
             self.answer(200, {})
             return
         fault = self.state.take_fault()
@@ -160,5 +149,4 @@ class _Handler(QuietHandler):
 
 
 if __name__ == "__main__":
-    _Handler.state = _State()
-    serve_until_input_ends(_Handler, *sys.argv[1:])
+    serve_until_input_ends(_Handler, *sys.argv[1:], state=_State)

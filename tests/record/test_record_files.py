@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
+from goodput_cli.cli.main import run as goodput
 from goodput_cli.record import Recorder
 from tests.record.record_programs import lines, run
 
@@ -176,3 +178,79 @@ def test_two_processes_at_full_speed_leave_whole_lines(tmp_path: Path) -> None:
         assert [line["step_count"] for line in found if line["job_name"] == job and "step_count" in line] == [
             *range(30_000)
         ]
+
+
+DELETED = """
+import shutil
+from goodput_cli.record import Recorder
+recorder = Recorder("j", "logs/log.jsonl", heartbeat=0)
+with recorder.run():
+    for step in recorder.steps(range(20)):
+        if step in (5, 10):
+            time.sleep(0.002)
+            (shutil.rmtree("logs") if sys.argv[1] == "folder" else os.remove("logs/log.jsonl"))
+            time.sleep(0.002)
+if sys.argv[2:] == ["again"]:
+    with recorder.run():
+        shutil.rmtree("logs")
+        open("logs", "w").close()
+        time.sleep(0.002)
+        recorder.begin_step(0)
+"""
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_log_that_is_deleted_is_begun_anew_and_says_what_went(
+    tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Twice: of 20 steps the newest file has those after step 10, and says that 2 lines and 11 steps are gone."""
+    _, said = run(tmp_path, DELETED, what)
+    dropped, *rest = lines(tmp_path / "logs" / "log.jsonl")
+    assert (dropped["lines"], dropped["steps"], dropped["reason"]) == (13, 11, "the file was deleted")
+    assert dropped["from"] <= dropped["to"] <= dropped["goodput_time"]
+    assert [line["step_count"] for line in rest if "step_count" in line] == [*range(11, 20)]
+    assert "job_end_time" in rest[-1]
+    assert said.count("logs/log.jsonl: the file was deleted while it was written, with its lines") == 1
+    goodput(["check", str(tmp_path / "logs" / "log.jsonl")])
+    assert "13 lines, 11 of them steps (the file was deleted)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_a_deleted_log_held_is_counted_where_no_new_one_can_be_made(tmp_path: Path) -> None:
+    _, said = run(tmp_path, DELETED, "folder", "again")
+    assert "logs/log.jsonl: File exists; lines that cannot be written are counted" in said
+    assert "logs/log.jsonl: 4 lines were lost (File exists)" in said
+
+
+def test_a_log_that_is_deleted_after_its_last_line_is_said_and_not_made_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    recorder = Recorder("j", tmp_path / "log.jsonl", heartbeat=0, warn=said.append)
+    recorder.begin_step(0)
+    (tmp_path / "log.jsonl").unlink()
+    recorder.close()
+    assert said == [f"{tmp_path}/log.jsonl: 3 lines were lost (the file was deleted)"]
+    assert list(tmp_path.iterdir()) == []
+
+
+DESCRIPTORS = """
+from goodput_cli.record import Recorder
+recorder = Recorder("j", "log.jsonl", heartbeat=0)
+with recorder.run():
+    for step in recorder.steps(range(10)):
+        if step == 4:
+            time.sleep(0.002)
+            os.closerange(3, 256)
+            victims = [os.open(f"{number}.txt", os.O_RDWR | os.O_CREAT) for number in range(int(sys.argv[1]))]
+            time.sleep(0.002)
+for victim in victims:
+    os.write(victim, b"mine")
+"""
+
+
+@pytest.mark.parametrize("files", [0, 8])
+def test_descriptors_that_the_program_closes_cost_neither_the_log_nor_its_own_files(tmp_path: Path, files: int) -> None:
+    """As python-daemon and some launchers do; the next file that is opened gets the number that the log had."""
+    _, said = run(tmp_path, DESCRIPTORS, str(files))
+    steps = [line["step_count"] for line in lines(tmp_path / "log.jsonl") if "step_count" in line]
+    assert steps == [*range(10)]
+    assert "log.jsonl: the program has closed this file; it is opened again" in said
+    assert {path.read_bytes() for path in tmp_path.glob("*.txt")} == ({b"mine"} if files else set())

@@ -24,7 +24,8 @@ from tests.support.waiting import LONG_ENOUGH, until
 
 
 def test_a_file_that_is_renamed_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goodput_cli.record.sinks.files._LOOK_NS", 0)
+    for interval in ("_LOOK_NS", "_NAME_NS"):
+        monkeypatch.setattr(f"goodput_cli.record.sinks.files.{interval}", 0)
     path = tmp_path / "log.jsonl"
     recorder = Recorder("j", path, heartbeat=0)
     recorder.begin_step(0)
@@ -33,7 +34,7 @@ def test_a_file_that_is_renamed_is_opened_anew(tmp_path: Path, monkeypatch: pyte
     path.unlink()
     recorder.begin_step(2)
     assert events(tmp_path / "log.jsonl.1")[-1] == "step 0"
-    assert events(path) == ["step 2"]
+    assert events(path) == ["dropped", "step 2"]
 
 
 def test_a_folder_gets_a_file_for_each_process_and_attempt(tmp_path: Path) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goodput_cli.record import Recorder
 from goodput_cli.record.lines import LOADING, PHASE, SPARE, STEP, VITAL, Lines
 from goodput_cli.record.queues import Queue, Unavailable
 from goodput_cli.record.writer import Writer
+from tests.record.record_programs import lines, run
 
 LINES = Lines("j")
 BEGIN, END = LINES.fact("data_loading_start_time", 1), LINES.fact("data_loading_end_time", 1)
@@ -115,7 +119,7 @@ class Gate:
 def test_what_a_dead_sink_did_not_get_is_said_when_it_lives_again() -> None:
     gate = Gate()
     said: list[str] = []
-    writer = Writer("j", gate, queue_lines=100, warn=said.append, grace=20)
+    writer = Writer("j", gate, queue_lines=100, warn=said.append, grace=100)
     for step in range(1000):
         writer.write(writer.lines.step(step, step * 10**6), STEP, step * 10**6)
     writer.write(writer.lines.fact("job_end_time", 10**9), VITAL, 10**9)
@@ -143,8 +147,57 @@ def test_a_sink_that_raises_delays_no_other() -> None:
     writer = Writer("j", [Raises(), gate], warn=lambda _: None, grace=0.2)
     for step in range(1000):
         writer.write(writer.lines.step(step, 1), STEP, 1)
-    limit = time.monotonic() + 20
+    limit = time.monotonic() + 120
     while len(gate.lines) < 1000 and time.monotonic() < limit:
         time.sleep(0.01)
     assert len(gate.lines) == 1000
     writer.close()
+
+
+ENDS_PROGRAMS = """
+from goodput_cli.record import Recorder
+
+class Sink:
+    def write(self, line):
+        raise {"SystemExit": SystemExit, "KeyboardInterrupt": KeyboardInterrupt}[sys.argv[1]](7)
+
+recorder = Recorder("j", [Sink(), "log.jsonl"], grace=2.0)
+with recorder.run():
+    recorder.begin_step(0)
+    recorder.flush(0.1)
+print("went on")
+"""
+NO_THREADS = """
+import resource, threading
+threading.stack_size(1 << 30)
+resource.setrlimit(resource.RLIMIT_AS, (1 << 29, resource.RLIM_INFINITY))
+"""
+
+
+@pytest.mark.parametrize("threads", ["", NO_THREADS])
+@pytest.mark.parametrize("kind", ["SystemExit", "KeyboardInterrupt"])
+def test_a_sink_that_would_end_the_program_ends_nothing(tmp_path: Path, kind: str, threads: str) -> None:
+    out, said = run(tmp_path, threads + ENDS_PROGRAMS, kind)
+    assert out == "went on\n"
+    assert f"Sink: {kind}; lines are kept and sent again" in said
+    assert "Traceback" not in said
+    *_, last = lines(tmp_path / "log.jsonl")
+    assert (last["goodput_event"], last["sink"], last["lines"]) == ("dropped", "Sink", 4)
+
+
+def test_without_threads_everything_is_recorded_but_heartbeats(tmp_path: Path) -> None:
+    program = "from goodput_cli.record import Recorder\nwith Recorder('j', 'log.jsonl').run() as run: pass\n"
+    _, said = run(tmp_path, NO_THREADS + program)
+    assert "no heartbeats are recorded, everything else is: can't start new thread" in said
+    assert "nothing is recorded" not in said
+    assert "job_end_time" in lines(tmp_path / "log.jsonl")[-1]
+
+
+def test_a_warning_that_nobody_takes_costs_nothing(tmp_path: Path) -> None:
+    def refuse(_sentence: str) -> None:
+        raise ValueError
+
+    recorder = Recorder("j", "/dev/full", heartbeat=0, warn=refuse)
+    with recorder.run():
+        recorder.begin_step("none")
+    assert tmp_path.exists()

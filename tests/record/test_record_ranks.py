@@ -38,7 +38,7 @@ def four(folder: Path, launcher: str, ranks: str) -> list[Path]:
     places = [{rank: str(at), size: "4"} for at in range(4)]
     group = [start(folder, PROGRAM, ranks, packages=False, **place) for place in places]
     for process in group:
-        assert process.communicate(timeout=60)[1] == ""
+        assert process.communicate(timeout=120)[1] == ""
     return sorted((folder / "logs").iterdir(), key=lambda path: path.name.split(".")[-2])
 
 

@@ -61,11 +61,12 @@ print(100 * worked / (time.perf_counter() - begin))
 
 
 def test_a_clock_that_is_set_forward_takes_nothing(tmp_path: Path) -> None:
-    """By ten minutes, in a job of two seconds."""
+    """By ten minutes, in a job of seconds."""
     run(tmp_path, WORK + SET_FORWARD)
     analysis = goodput_cli.analyze(tmp_path / "run.jsonl")
-    assert analysis.goodput.percent > 95
-    assert 600 * 10**9 <= analysis.window.excluded_ns < 601 * 10**9
+    elapsed_ns = 100 * analysis.goodput.ns / analysis.goodput.percent
+    assert elapsed_ns < 60 * 10**9  # ten minutes would be seen, however busy the machine is
+    assert 600 * 10**9 <= analysis.window.excluded_ns < 660 * 10**9
     assert "clock_step" in {one.code for one in analysis.diagnostics}
 
 

@@ -150,7 +150,7 @@ def test_two_processes_at_once_leave_a_whole_cache(server: LoggingServer, cache:
     server.fault("SLOW", after=2, times=4, seconds=0.3)
     command = [sys.executable, "-m", "goodput_cli", "analyze", LOG, "-j", "j", "--format", "csv"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
-    outputs = {process.communicate(timeout=60)[0] for process in processes}
+    outputs = {process.communicate(timeout=120)[0] for process in processes}
     assert len(outputs) == 1
     ids = entries_read()
     assert len(ids) == len(set(ids)) == 6001

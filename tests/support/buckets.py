@@ -55,7 +55,7 @@ class Bucket:
 
     def _send(self, method: str, path: str, body: bytes | None = None) -> bytes:
         request = urllib.request.Request(self.url + path, data=body, method=method)
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             content: bytes = answer.read()
         return content
 
@@ -93,7 +93,7 @@ main(sys.argv[1:])
 
 
 def _wait_for(url: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while True:
         try:
             with urllib.request.urlopen(url, timeout=5):

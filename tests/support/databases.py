@@ -19,7 +19,7 @@ from urllib.parse import quote
 import sqlalchemy
 
 PASSWORD = "p@ss:w/rd"
-_SECONDS = 120
+_SECONDS = 900
 """After so many a server ends by itself, whatever became of the tests."""
 
 
@@ -119,7 +119,7 @@ def _mariadb(folder: Path, account: dict[str, Any]) -> tuple[Sequence[str], Data
 def _prepare(server: DatabaseServer) -> None:
     """Its databases, as soon as it answers."""
     system = server.uri(database={"postgresql": "postgres", "mysql": "mysql"}[server.kind])
-    for _ in range(300):
+    for _ in range(1200):
         try:
             server.run("CREATE DATABASE mlflow", "CREATE DATABASE other", uri=system)
             return

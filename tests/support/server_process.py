@@ -6,11 +6,13 @@ stops with the test run however that ends.
 
 from __future__ import annotations
 
+import itertools
 import json
 import ssl
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
@@ -31,7 +33,13 @@ class ServerProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate(timeout=20)  # its standard input ends, and with it the process
+        self._process.communicate(timeout=120)  # its standard input ends, and with it the process
+
+    def renew(self) -> Self:
+        """Another server in the same process, which has received nothing: requests that come late reach the old one."""
+        self.write_line("another")
+        self.port = int(self.read_line())
+        return self
 
     @property
     def url(self) -> str:
@@ -79,14 +87,17 @@ class QuietHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def serve_until_input_ends(handler: type[BaseHTTPRequestHandler], certificate: str = "", key: str = "") -> None:
-    """Print the port and serve; with TLS where there is a certificate."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    if certificate:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(server.server_address[1], flush=True)
-    sys.stdin.read()
+def serve_until_input_ends(
+    handler: type[BaseHTTPRequestHandler], certificate: str = "", key: str = "", *, state: Callable[[], object] = object
+) -> None:
+    """Print the port and serve; with TLS where there is a certificate. Each line of standard input asks for another
+    server. state: makes the `state` of a server's handlers."""
+    for _ in itertools.chain([""], sys.stdin):
+        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), {"state": state()}))
+        server.daemon_threads = True
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, key)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        print(server.server_address[1], flush=True)

@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import suppress
 
-from ..lines import VITAL
+from ..lines import STEP, VITAL
 from ..queues import Drops, Unavailable
 
 TYPE_CHECKING = False
@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 SLOW_NS = 50_000_000
 SLOW_WRITES = 3
 """After so many writes in a row that took longer than SLOW_NS, the file goes behind a queue."""
-_LOOK_NS = 5 * 10**9
-"""Between two looks at whether the file is still the one of that name."""
+_LOOK_NS = 10**6
+"""Between two looks at whether the descriptor is still that of the file, and the file is not deleted: a system call, so
+that lines back to back stay cheap, and a line a step is never written to another file."""
+_NAME_NS = 5 * 10**9
+"""Between two looks at whether the file is still the one of that name, and between two tries to open it."""
+DELETED = "the file was deleted"
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
 _LOCK = "hhqqi4x"
 """`struct flock` of Linux with 64 bits: kind, whence, start, length, process."""
@@ -35,8 +39,10 @@ class FileSink:
     """Appends to a file, which is opened with the first line; folders are made. O_APPEND keeps lines whole with
     several writers.
 
-    A line that cannot be written (a full disk) is counted, and said when a write succeeds again. A write that was cut
-    is ended by a line break before the next one, also one that was cut in an earlier life.
+    A line that cannot be written (a full disk) is counted, and said when a write succeeds again. So are the lines of a
+    file that somebody deletes: the next line begins a new one. A descriptor that the program has closed, and that may
+    be another file's by now, is left alone. A write that was cut is ended by a line break before the next one, also one
+    that was cut in an earlier life.
     fsync: "ends" (after vital lines, in the background) or "never". follow: whether a symbolic link may be written
     through. slow: called once, when writes have become slow. second: called where another process writes the file too,
     with its number; gives the line that says so.
@@ -67,19 +73,25 @@ class FileSink:
         self._fsync = fsync == "ends" and descriptor is None
         self._given = descriptor is not None
         self._descriptor = -1 if descriptor is None else descriptor
-        self._look_ns = 0
+        self._opened: os.stat_result | None = None
+        """Of the file that the descriptor is of."""
+        self._look_ns = sys.maxsize if self._given else 0
+        self._name_ns = 0
         self._torn = False
         self._drops = Drops()
+        self._held = Drops()
+        """What this process has written to the file, and what the file says was lost: it is lost with the file."""
         self._slow_writes = 0
         self.slow: Callable[[FileSink], None] | None = None
         self._lock = threading.RLock()
         self._problem = ""
+        self._said: set[str] = set()
         self._unsynced = False
         self._syncing = False
 
     def write(self, line: bytes, kind: int, us: int) -> None:
         """Write a line now."""
-        if not self._attempt(line, kind):
+        if not self._attempt(line, kind, us):
             self.lost(kind, us, self._problem)
 
     def lost(self, kind: int, us: int, reason: str) -> None:
@@ -99,27 +111,28 @@ class FileSink:
 
     def send(self, items: Sequence[Item]) -> Sequence[Item]:
         """Write lines; raises Unavailable at the first that fails, with those before it done."""
-        for at, (_, _, kind, line) in enumerate(items):
-            if not self._attempt(line, kind):
+        for at, (_, us, kind, line) in enumerate(items):
+            if not self._attempt(line, kind, us):
                 raise Unavailable(self._problem, done=at)
         return ()
 
     def close(self, _deadline: float = 0.0) -> Drops:
         """Close the file; returns what was lost and could not be said."""
-        if self._drops.lines and self._descriptor >= 0:
+        if not self._given and self._is_deleted(self._own()):
+            self._lose_held()
+        elif self._drops.lines and self._descriptor >= 0:
             self._repair()
         if self._unsynced and self._descriptor >= 0:
             _quietly(_datasync, self._descriptor)
-        if self._descriptor >= 0 and not self._given:
-            descriptor, self._descriptor = self._descriptor, -1
-            _quietly(os.close, descriptor)
+        if not self._given:
+            self._let_go()
         drops, self._drops = self._drops, Drops()
         return drops
 
-    def _attempt(self, line: bytes, kind: int) -> bool:
+    def _attempt(self, line: bytes, kind: int, us: int) -> bool:
         """Whether the line was written, whole."""
         begin = time.perf_counter_ns()
-        if begin >= self._look_ns:
+        if begin >= self._look_ns or (kind == VITAL and not self._given):
             self._look(begin)
         if (self._torn or self._drops.lines) and not self._repair():
             return False
@@ -132,6 +145,10 @@ class FileSink:
             self._torn = True
             self._say("a write was cut")
             return False
+        held = self._held
+        held.first, held.last = held.first or us, us
+        held.lines += 1
+        held.steps += kind == STEP
         if time.perf_counter_ns() - begin > SLOW_NS:
             self._was_slow()
         else:
@@ -141,27 +158,76 @@ class FileSink:
         return True
 
     def _look(self, now_ns: int) -> None:
-        """Open the file if it is not open, or if another one has its name by now."""
+        """Open the file if it is not open, is deleted, or has lost its name to another one."""
         with self._lock:
             self._look_ns = now_ns + _LOOK_NS
-            if self._given or (self._descriptor >= 0 and self._is_same()):
+            own = self._own()
+            if own is None or not own.st_nlink:
+                self._name_ns = 0 if self._descriptor >= 0 else self._name_ns
+            if now_ns < self._name_ns:
                 return
-            try:
-                os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
-                torn = _ends_in_the_middle(self.path)
-                descriptor = os.open(self.path, self._flags, 0o644)
-            except OSError as error:
-                self._say(_reason(error))
-                return
-            self._torn = torn
-            beside = other_writer(descriptor) if is_local(self.path) else None
-            if self._descriptor < 0:
-                self._descriptor = descriptor
-            else:  # the number stays the same: another thread may be writing to it
-                os.dup2(descriptor, self._descriptor, inheritable=False)
-                os.close(descriptor)
-            if beside is not None:
-                self._say_second(beside)
+            self._name_ns = now_ns + _NAME_NS
+            if own is None and self._descriptor >= 0:
+                self._descriptor = -1
+                self._say_once("the program has closed this file; it is opened again")
+            if own is None or not self._is_named(own):
+                self._open(own)
+
+    def _open(self, own: os.stat_result | None) -> None:
+        """Open the file of that name, in place of the one that is open."""
+        if self._is_deleted(own):
+            self._lose_held()
+            self._say_once(f"{DELETED} while it was written, with its lines; the next ones begin a new file")
+        try:
+            os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
+            torn = _ends_in_the_middle(self.path)
+            descriptor = os.open(self.path, self._flags, 0o644)
+        except OSError as error:
+            self._say(_reason(error))
+            if self._is_deleted(own):
+                self._let_go()
+            return
+        self._torn = torn
+        if self._descriptor < 0:
+            self._descriptor = descriptor
+        else:  # the number stays the same: another thread may be writing to it
+            os.dup2(descriptor, self._descriptor, inheritable=False)
+            os.close(descriptor)
+        self._opened = os.fstat(self._descriptor)
+        beside = other_writer(self._descriptor) if is_local(self.path) else None
+        if beside is not None:
+            self._say_second(beside)
+
+    def _own(self) -> os.stat_result | None:
+        """The file of the descriptor, as it is now; None where there is none, or it is another one's by now."""
+        if self._descriptor < 0 or self._opened is None:
+            return None
+        try:
+            now = os.fstat(self._descriptor)
+        except OSError as error:  # of a server that has forgotten the file: its writes will fail
+            return None if error.errno == errno.EBADF else self._opened
+        return now if _place(now) == _place(self._opened) else None
+
+    def _is_named(self, own: os.stat_result) -> bool:
+        try:
+            return _place(own) == _place(os.stat(self.path))
+        except OSError as error:
+            return not isinstance(error, FileNotFoundError | NotADirectoryError)
+
+    def _is_deleted(self, own: os.stat_result | None) -> bool:
+        """Whether nobody can open it any more: some file systems never say how many names a file has."""
+        return own is not None and not own.st_nlink and not self._is_named(own)
+
+    def _lose_held(self) -> None:
+        held, self._held = self._held, Drops()
+        held.reason = DELETED
+        self._drops.merge(held)
+
+    def _let_go(self) -> None:
+        """Close the file, if the descriptor is its."""
+        own, descriptor, self._descriptor = self._own(), self._descriptor, -1
+        if own is not None:
+            _quietly(os.close, descriptor)
 
     def _say_second(self, beside: int) -> None:
         self._warn(
@@ -173,15 +239,6 @@ class FileSink:
             if self._torn and self._whole(b"\n"):
                 self._torn = False
             self._whole(line)
-
-    def _is_same(self) -> bool:
-        try:
-            ours, named = os.fstat(self._descriptor), os.stat(self.path)
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return True
-        return (ours.st_dev, ours.st_ino) == (named.st_dev, named.st_ino)
 
     def _repair(self) -> bool:
         """End a line that was cut, and say what was lost; whether that went well."""
@@ -195,6 +252,7 @@ class FileSink:
                 drops.merge(self._drops)
                 self._drops = drops
                 return False
+            self._held.merge(drops)
             return True
 
     def _whole(self, line: bytes) -> bool:
@@ -211,6 +269,11 @@ class FileSink:
         if problem != self._problem:
             self._warn(f"{self.path}: {problem}; lines that cannot be written are counted, and the log will say so")
         self._problem = problem
+
+    def _say_once(self, what: str) -> None:
+        if what not in self._said:
+            self._said.add(what)
+            self._warn(f"{self.path}: {what}")
 
     def _was_slow(self) -> None:
         self._slow_writes += 1
@@ -234,6 +297,11 @@ class FileSink:
             self._unsynced = False
             _quietly(_datasync, self._descriptor)
         self._syncing = False
+
+
+def _place(file: os.stat_result) -> tuple[int, int]:
+    """What tells a file from every other one."""
+    return file.st_dev, file.st_ino
 
 
 _datasync = getattr(os, "fdatasync", os.fsync)

@@ -224,8 +224,8 @@ class UserSink:
         for at, item in enumerate(items):
             try:
                 self._target.write(item[3])
-            except Exception as error:
-                raise Unavailable(type(error).__name__, done=at) from None
+            except BaseException as error:
+                raise Unavailable.of(error, at) from None
         return ()
 
     def close(self) -> None:
