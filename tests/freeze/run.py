@@ -35,6 +35,7 @@ _PASSING = (
     (r'"version": "[^"]+"', '"version": "V"'),
     (r"\b\d+(\.\d+)? (s|ms) of reading\b", "SOME TIME"),
     (r'"fetched_(at|ns)": [^,]+,', r'"fetched_\1": NOW,'),
+    (r"(_since_last_(?:event|step)|_last_look_timestamp_seconds)(\{.*\}) [\d.e+]+", r"\1\2 NOW"),
     (r"(?m)^\S+\.py:\d+: (\w+Warning: .*)\n  .*$", r"\1"),
 )
 """What differs from run to run, or with the place of a line of code."""
