@@ -207,7 +207,7 @@ def cases(drawn: bool) -> Iterator[Case]:
             yield f"{name}.{format_}", (*arguments, "--format", format_)
     yield from ((name, tuple(line.split())) for name, line in MORE.items())
     yield from ((f"help.{command}", (command, "--help")) for command in (*COMMANDS, *OTHER_COMMANDS))
-    yield from ((f"help-of.{word}".replace(" ", "_"), ("help", word)) for word in WORDS.read_text().splitlines())
+    yield from ((f"help-of.{word}".replace(" ", "-"), ("help", word)) for word in WORDS.read_text().splitlines())
     yield from ((f"names.{module}", (NAMES, module)) for module in ("goodput_cli", "goodput_cli.plugins"))
 
 
