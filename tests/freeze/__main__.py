@@ -1,59 +1,77 @@
 """`python -m tests.freeze write DIR`, `python -m tests.freeze compare DIR`: outputs of every case, and what differs.
 
-Write them with the code as it was, change the house, compare. Nothing of it is kept in the repository but a digest of
-the quick ones (`digests.json`, held by test_freeze.py; `python -m tests.freeze digest` writes it anew).
+Write them with the code as it was, change the house, compare. Both take a part of the names of cases (`write DIR
+steps.`) and `--jobs N`, processes (2). Nothing of it is kept in the repository but a digest of the quick ones
+(`digests.json`, held by test_freeze.py; `python -m tests.freeze digest` writes it anew).
 """
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import json
 import sys
+from collections.abc import Iterator
+from multiprocessing import get_context
 from pathlib import Path
 
-from tests.freeze.cases import cases, quick_cases
-from tests.freeze.run import DIGESTS, digest_of, output_of
+from tests.freeze.cases import Case, cases, quick_cases
+from tests.freeze.run import DIGESTS, digest_of, import_all, output_of
 
 _SHOWN = 14
 
 
-def write(folder: Path, only: str) -> None:
-    """Every output as a file."""
+def outputs(only: str, jobs: int) -> Iterator[tuple[Case, str]]:
+    """Every case whose name contains `only`, with its output, worked out by so many processes."""
+    chosen = [case for case in cases(drawn=True) if only in case[0]]
+    import_all()
+    with get_context("fork").Pool(jobs) as pool:
+        yield from zip(chosen, pool.imap(output_of, [arguments for _, arguments in chosen]), strict=True)
+
+
+def write(folder: Path, only: str, jobs: int) -> int:
+    """Every output as a file; how many there are."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, arguments in cases(drawn=True):
-        if only in name:
-            (folder / name).write_text(output_of(arguments))
+    written = 0
+    for (name, _), output in outputs(only, jobs):
+        (folder / name).write_text(output)
+        written += 1
+    print(f"{written} outputs written")
+    return written
 
 
-def compare(folder: Path, only: str) -> int:
-    """Says what differs; how many outputs do."""
-    differ = 0
-    for name, arguments in cases(drawn=True):
-        if only not in name or not (folder / name).exists():
-            continue
-        before, now = (folder / name).read_text(), output_of(arguments)
+def compare(folder: Path, only: str, jobs: int) -> int:
+    """Says what differs; how many outputs do. A case that is on one side only differs."""
+    differ = compared = 0
+    missing = {path.name for path in folder.iterdir() if only in path.name}
+    for (name, arguments), now in outputs(only, jobs):
+        before = (folder / name).read_text() if name in missing else "no such case\n"
+        missing.discard(name)
+        compared += 1
         if before == now:
             continue
         differ += 1
         print(f"== {name}: goodput {' '.join(arguments)}")
         lines = list(difflib.unified_diff(before.splitlines(), now.splitlines(), lineterm="", n=0))[2:]
         print("\n".join(line[:300] for line in lines[:_SHOWN]))
-    print(f"{differ} outputs differ")
-    return differ
+    print("".join(f"== {name}: no such case any more\n" for name in sorted(missing)), end="")
+    print(f"{compared} outputs compared, {differ + len(missing)} differ")
+    return differ + len(missing)
 
 
 def main() -> int:
     """The verb, the folder, and a part of the names of cases."""
-    match sys.argv[1:]:
-        case ["write", folder, *only]:
-            write(Path(folder), "".join(only))
-        case ["compare", folder, *only]:
-            return min(compare(Path(folder), "".join(only)), 1)
-        case ["digest"]:
-            DIGESTS.write_text(json.dumps({name: digest_of(given) for name, given in quick_cases()}, indent=0) + "\n")
-        case _:
-            print(__doc__)
-            return 2
+    parser = argparse.ArgumentParser("python -m tests.freeze", description=__doc__)
+    parser.add_argument("verb", choices=("write", "compare", "digest"))
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("build/freeze"))
+    parser.add_argument("only", nargs="?", default="")
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    if given.verb == "write":
+        return int(write(given.folder, given.only, given.jobs) == 0)
+    if given.verb == "compare":
+        return int(compare(given.folder, given.only, given.jobs) > 0)
+    DIGESTS.write_text(json.dumps({name: digest_of(line) for name, line in quick_cases()}, indent=0) + "\n")
     return 0
 
 

@@ -1,26 +1,77 @@
-"""One command line in a process of its own that has everything imported already: exit code, and both streams."""
+"""A case: command lines in processes of their own that have everything imported already. Exit codes, both streams, and
+the files that were written."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
 import re
 import sys
 import tempfile
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
+import goodput_cli
 import goodput_cli.__main__ as entry
-import goodput_cli.cli.main
-import goodput_cli.report.base  # noqa: F401 - what most cases import anyway, once for all of them
+from tests.freeze.surface import public_names
 
 ROOT = Path(__file__).parents[2]
 DIGESTS = Path(__file__).parent / "digests.json"
+FOLDER = "FOLDER"
+"""In a command line, an empty folder of the case; what lies in it at the end is part of the output."""
+THEN = "&&"
+"""Stands between the command lines of a case."""
+NAMES = "public-names"
+"""The command of cases that are no command line but a module, whose public names are the output."""
 _SETTINGS = {"COLUMNS": "80", "TZ": "UTC", "NO_COLOR": "1", "LANG": "C.UTF-8", "TERM": "dumb"}
+_OTHER_PROGRAMS = re.compile(r"\.(callbacks|drop_in)(\.|$)|__main__$")
+"""Modules that import a framework, or stand in for another library."""
+_PASSING = (
+    (r"\b(clip|gradient|legend|aria|id|view)[-_]?\d+\b", "ID"),
+    (r'"version": "[^"]+"', '"version": "V"'),
+    (r"\b\d+(\.\d+)? (s|ms) of reading\b", "SOME TIME"),
+    (r'"fetched_(at|ns)": [^,]+,', r'"fetched_\1": NOW,'),
+    (r"(_since_last_(?:event|step)|_last_look_timestamp_seconds)(\{.*\}) [\d.e+]+", r"\1\2 NOW"),
+    (r"(?m)^\S+\.py:\d+: (\w+Warning: .*)\n  .*$", r"\1"),
+)
+"""What differs from run to run, or with the place of a line of code."""
+
+
+@cache
+def import_all() -> None:
+    """Import the whole package, once for all cases: most of what a small command costs is imports."""
+    for module in walk_packages(goodput_cli.__path__, "goodput_cli."):
+        if not _OTHER_PROGRAMS.search(module.name):
+            import_module(module.name)
+    for name in ("pandas", "pyarrow.parquet", "vl_convert"):
+        import_module(name)
 
 
 def output_of(arguments: tuple[str, ...]) -> str:
-    """What the command line gives, as text: Parquet and pictures by what they hold."""
+    """What the case gives, as text: Parquet, packed files and pictures by what they hold."""
+    if arguments[0] == NAMES:
+        return public_names(arguments[1])
+    import_all()
+    with tempfile.TemporaryDirectory(prefix="frozen-") as folder:
+        given = " ".join(arguments).replace(FOLDER, folder).split(f" {THEN} ") if THEN in arguments else None
+        lines = [line.split() for line in given] if given else [[one.replace(FOLDER, folder) for one in arguments]]
+        parts = [_run(line) for line in lines]
+        for file in sorted(path for path in Path(folder).rglob("*") if path.is_file()):
+            if "store" not in file.relative_to(folder).parts:  # a store may look as it likes: what is made of it counts
+                parts.append(f"--- {file.relative_to(folder)}\n{_text(file.read_bytes())}")
+        return "\n".join(parts).replace(folder, FOLDER)
+
+
+def digest_of(arguments: tuple[str, ...]) -> str:
+    """Of the whole output."""
+    return hashlib.sha256(output_of(arguments).encode()).hexdigest()[:16]
+
+
+def _run(arguments: list[str]) -> str:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = os.fork()
         if process == 0:
@@ -31,12 +82,7 @@ def output_of(arguments: tuple[str, ...]) -> str:
         return f"exit {os.waitstatus_to_exitcode(status)}\n{_text(out.read())}\n--- standard error\n{_text(err.read())}"
 
 
-def digest_of(arguments: tuple[str, ...]) -> str:
-    """Of exit code, standard output and standard error."""
-    return hashlib.sha256(output_of(arguments).encode()).hexdigest()[:16]
-
-
-def _become(arguments: tuple[str, ...], out: int, err: int) -> None:
+def _become(arguments: list[str], out: int, err: int) -> None:
     os.chdir(ROOT)
     os.environ.update(_SETTINGS)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -57,10 +103,12 @@ def _text(data: bytes) -> str:
         return _parquet(data)
     if data.startswith(b"\x89PNG"):
         return f"a picture of {int.from_bytes(data[16:20], 'big')} x {int.from_bytes(data[20:24], 'big')}"
+    if data.startswith(b"\x1f\x8b"):
+        data = gzip.decompress(data)
     text = data.decode("utf-8", "surrogateescape").encode("utf-8", "backslashreplace").decode()
-    text = re.sub(r"\b(clip|gradient|legend|aria|id|view)[-_]?\d+\b", "ID", text)
-    text = re.sub(r'"version": "[^"]+"', '"version": "V"', text)
-    return re.sub(r"\b\d+(\.\d+)? (s|ms) of reading\b", "SOME TIME", text)
+    for pattern, word in _PASSING:
+        text = re.sub(pattern, word, text)
+    return text
 
 
 def _parquet(data: bytes) -> str:

@@ -1,0 +1,73 @@
+"""What version 0.2.0 wrote is read for good: saved answers, snapshots, recordings, a store, and programs' JSON.
+
+The files in `saved/` are never made anew. `saved/expected.json` is what was answered of them on the day they were
+made: an answer may say more today, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.freeze.run import ROOT, output_of
+
+SAVED = "tests/freeze/saved"
+EXPECTED = ROOT / SAVED / "expected.json"
+LOGS = "tests/freeze/logs"
+BASELINES = [part for at in (1, 2, 3) for part in ("--baseline", f"{SAVED}/baseline-{at}.json")]
+LINES = {
+    "one baseline": ("compare", f"{LOGS}/rollbacks.jsonl", *BASELINES[:2], "--fail-if", "goodput:-1pp"),
+    "three baselines": ("compare", f"{LOGS}/rollbacks.jsonl", *BASELINES),
+    "saved answers alone": ("compare", f"{SAVED}/baseline-2.json", f"{SAVED}/baseline-3.json"),
+    "snapshot": ("analyze", f"{SAVED}/snapshot.jsonl.gz"),
+    "snapshot as a table": ("analyze", f"{SAVED}/snapshot.parquet"),
+    "recording": ("analyze", f"{SAVED}/recorded.jsonl"),
+    "attempts of a recording": ("disruptions", f"{SAVED}/recorded.jsonl", "--by", "attempt"),
+}
+ANSWERS = sorted((ROOT / SAVED / "answers").iterdir()) + sorted((ROOT / SAVED).glob("baseline-*.json"))
+
+
+def answer(*line: str) -> dict[str, Any]:
+    """The exit code and the answer of a command as JSON."""
+    code, _, rest = output_of((*line, "--format", "json")).partition("\n")
+    return {"exit": code, **json.loads(rest.partition("\n--- standard error")[0])}
+
+
+def within(before: Any, now: Any) -> bool:
+    """Whether everything that was said is still said, and the same."""
+    if isinstance(before, dict):
+        return isinstance(now, dict) and all(key in now and within(value, now[key]) for key, value in before.items())
+    if isinstance(before, list):
+        return isinstance(now, list) and len(before) == len(now) and all(map(within, before, now))
+    return bool(before == now)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_what_was_saved_is_read_as_it_was(name: str) -> None:
+    assert within(json.loads(EXPECTED.read_text())[name], answer(*LINES[name]))
+
+
+def test_a_store_that_was_left_is_no_obstacle(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / SAVED / "store", tmp_path / "store")
+    line = ("fleet", f"{LOGS}/fleet")
+    plain = answer(*line)
+    assert [answer(*line, "--store", str(tmp_path / "store")) for _ in range(2)] == [plain, plain]
+
+
+def test_a_snapshot_that_was_left_is_brought_up_to_date(tmp_path: Path) -> None:
+    for ending in ("jsonl.gz", "parquet"):
+        for name in (f"snapshot.{ending}", f"snapshot.{ending}.manifest"):
+            shutil.copy(ROOT / SAVED / name, tmp_path / name)
+        update = output_of(("fetch", "--update", "-o", str(tmp_path / f"snapshot.{ending}")))
+        assert update.startswith("exit 0\n")
+        assert answer("analyze", str(tmp_path / f"snapshot.{ending}"))["goodput"]["percent"] == pytest.approx(26.625)
+
+
+@pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.name)
+def test_what_programs_were_given_still_fits_the_schema(path: Path) -> None:
+    jsonschema.validate(json.loads(path.read_text()), json.loads((ROOT / "docs" / "schema.json").read_text()))

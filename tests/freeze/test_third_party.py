@@ -1,0 +1,107 @@
+"""A package of somebody else (third_party.py), written against `goodput_cli.plugins` 0.2.0, beside the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ENTRY_POINTS = """
+[goodput_cli.formats]
+acme = acme_goodput:AcmeLog
+[goodput_cli.sources]
+acme = acme_goodput:AcmeSource
+acme-api = acme_goodput:AcmeSource
+[goodput_cli.renderers]
+acme = acme_goodput:acme
+short = acme_goodput:short
+"""
+EPOCH = 1_767_225_600
+LOG = [
+    {"acme": "boot", "began": EPOCH},
+    *({"acme": "step", "began": EPOCH + 20 + 5 * n, "n": n} for n in range(20)),
+    {"acme": "save", "began": EPOCH + 120, "ended": EPOCH + 126, "n": 19},
+    {"acme": "eval", "began": EPOCH + 126, "ended": EPOCH + 156, "label": "held out"},
+    *({"acme": "step", "began": EPOCH + 160 + 5 * n, "n": 20 + n} for n in range(20)),
+    {"acme": "nonsense", "began": EPOCH + 255},
+    {"acme": "bye", "began": EPOCH + 260},
+]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as an installer lays it down, and a log of Acme's."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copy(HERE / "third_party.py", folder / "acme_goodput.py")
+    about = folder / "acme_goodput-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-goodput\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(ENTRY_POINTS)
+    (folder / "acme.jsonl").write_text("".join(json.dumps({"acme_job": "a\x1b[1m", **one}) + "\n" for one in LOG))
+    return folder
+
+
+def goodput(folder: Path, line: str) -> tuple[int, str, str]:
+    """The command beside the package: exit code, standard output and standard error."""
+    environment = {**os.environ, "PYTHONPATH": str(folder), "NO_COLOR": "1", "COLUMNS": "90"}
+    command = [sys.executable, "-m", "goodput_cli", *line.split()]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
+    return done.returncode, done.stdout, done.stderr
+
+
+REPORT = """\
+a\\x1b[1m
+width 80 colour False counted 260000000000
+productive 204000000000
+custom_badput_events 30000000000
+"""
+
+
+def test_its_format_is_read_and_its_renderer_writes_every_second(installed: Path) -> None:
+    code, _, said = goodput(installed, "analyze acme.jsonl -o out.acme")
+    written = (installed / "out.acme").read_text()
+    assert (code, written.startswith(REPORT)) == (0, True), (written, said)
+    rows = [line.split() for line in written.splitlines()[2:]]
+    assert sum(int(row[1]) for row in rows if len(row) == 2) == 260 * 10**9
+    assert ["unknown_event", "warning", "1"] in rows
+    assert "that Acme's log has not" in said
+
+
+@pytest.mark.parametrize("scheme", ["acme", "acme-api"])
+def test_its_source_is_read_in_batches_and_as_records(installed: Path, scheme: str) -> None:
+    code, written, said = goodput(installed, f"analyze {scheme}://acme.jsonl --format short")
+    assert (code, written) == (0, "a\\x1b[1m: 78.46 %\n"), said
+    assert "Acme's server says good day" in said
+
+
+def test_its_errors_are_said_as_ours_are(installed: Path) -> None:
+    assert goodput(installed, "analyze acme://none.jsonl")[::2] == (
+        1, "Error: acme://none.jsonl: No such file or directory; look whether it is there\n",
+    )  # fmt: skip
+    code, _, said = goodput(installed, "analyze acme://")
+    assert (code, "name what to read, as acme://PATH" in said) == (2, True)
+    code, _, said = goodput(installed, "analyze acme.jsonl --window 1m -o windows.acme")
+    assert (code, "Acme's report has no windows" in said) == (1, True)
+    code, _, said = goodput(installed, "steps acme.jsonl --format short")
+    assert (code, "short" in said) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "command", ["disruptions", "steps", "timeline", "jobs", "check", "fleet", "rolling --window 1m"]
+)
+def test_its_renderer_writes_the_tables_of_other_commands(installed: Path, command: str) -> None:
+    out = installed / f"{command.split()[0]}.acme.dat"
+    code, _, said = goodput(installed, f"{command} acme.jsonl -q -o {out.name}")
+    assert code == (5 if command == "check" else 0), said
+    lines = out.read_text().splitlines()
+    (heads,) = (line.split("|")[1:] for line in lines if line.startswith("columns|"))
+    assert all(":" in head for head in heads)
+    rows = [line.split("|")[1:] for line in lines if line.startswith("row|")]
+    assert {len(row) for row in rows} <= {len(heads)}
+    assert bool(rows) == (command != "disruptions")
