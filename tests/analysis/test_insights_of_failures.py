@@ -246,3 +246,13 @@ def test_waiting_for_a_rank_that_was_gone_is_a_hang_and_the_cause_names_what_to_
     assert found["disruptions"].text.startswith("1 disruption (device_oom on node-01): ")
     assert found["disruptions"].text.endswith("of training wasted; the hang that it ended is counted apart")
     assert "smaller batch" in found["disruptions"].advice
+
+
+def test_an_outage_of_decades_is_weighed_as_one_of_days() -> None:
+    """Thirty years down between lives of minutes: fifty times as much in ns is no number of 64 bits."""
+    years = 30 * 365 * 86_400
+    seen = insights(
+        start(0), steps(0, 20, at=0, every=60), start(1300), steps(10, 20, at=1300, every=60),
+        start(years), steps(15, 30, at=years, every=60), end(years + 900),
+    )  # fmt: skip
+    assert seen["long_outage"].seconds > 0.99 * years

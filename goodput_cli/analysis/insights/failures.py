@@ -345,7 +345,7 @@ def _long_outage(failures: Failures, rest: Mask) -> int | None:
     longest = int(which[np.argmax(failures.down[which])])
     usual = float(np.median(failures.down[which[which != longest]]))
     window = failures.analysis.window.counted_ns
-    if failures.down[longest] <= _FAR_LONGER * usual or 50 * failures.down[longest] < window:
+    if failures.down[longest] <= _FAR_LONGER * usual or 50 * int(failures.down[longest]) < window:
         return None
     return longest
 
