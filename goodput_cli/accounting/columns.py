@@ -123,13 +123,6 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[run_heads(ordered)]
 
 
-def alike(values: NDArray[Any]) -> dict[int, Rows]:
-    """The places at which each value stands, both in order."""
-    order = np.argsort(values, kind="stable")
-    heads = np.flatnonzero(run_heads(values[order]))
-    return dict(zip(values[order[heads]].tolist(), np.split(order, heads[1:]), strict=True)) if len(heads) else {}
-
-
 def union(*parts: NDArray[Any]) -> NDArray[Any]:
     """The distinct values of several columns, sorted."""
     return distinct(np.concatenate(parts))

@@ -8,9 +8,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import alike, clipped, codes_in, positions, search
+from goodput_cli.accounting.columns import clipped, codes_in, positions, search
 from goodput_cli.accounting.segments import Segments
-from goodput_cli.arrays import I64, Rows, blocks
+from goodput_cli.arrays import I64, Rows, alike, blocks
 from goodput_cli.vocabulary.categories import Category
 
 Key = tuple[Category, int]

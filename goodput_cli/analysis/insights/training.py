@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import alike, among, distinct, of_kind
+from goodput_cli.accounting.columns import among, distinct, of_kind
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, find_drift, hangs_now
@@ -26,7 +26,7 @@ from goodput_cli.analysis.step_times import (
     timed_steps,
 )
 from goodput_cli.analysis.timeline_around import STEP_PREFIX
-from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.events.schema import NONE
 from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval
