@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from goodput_cli.events.tensorboard import folder_of
@@ -277,11 +277,14 @@ def _anew(group: list[int], files: Sequence[TextFile]) -> list[list[int]]:
     if any(files[at].own_job or files[at].allocation for at in group):
         return [group]
     runs: list[list[int]] = []
+    end = 0
     for at in sorted(group, key=lambda at: (files[at].begin, files[at].name)):
-        if runs and files[at].begin - max(files[other].end for other in runs[-1]) <= _APART:
+        if runs and files[at].begin - end <= _APART:
             runs[-1].append(at)
+            end = max(end, files[at].end)
         else:
             runs.append([at])
+            end = files[at].end
     found = runs[:1]
     for run in runs[1:]:
         if _begins_anew([files[at] for at in run], [files[at] for at in found[-1]]):
@@ -376,10 +379,12 @@ def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -
         if stamps and not times:
             yearless.append(code)
     found: dict[int, list[int]] = {}
+    by_stem, by_folder = (
+        {key: [ns for other in group for ns in dated[other]] for key, group in groups.items()}
+        for groups in (beside.stem, beside.folder)
+    )
     for code in yearless:
-        groups = beside.stem[stem_of(names[code])], beside.folder[folder_of(names[code])]
-        own, others = ([ns for other in group for ns in dated[other]] for group in groups)
-        found[code] = own or others
+        found[code] = by_stem[stem_of(names[code])] or by_folder[folder_of(names[code])]
     return found
 
 
@@ -388,13 +393,18 @@ def completed(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> d
     beside = _Beside.of(list(sources), names)
     stepping = {code for code, source in sources.items() if any(_is(mark, What.STEP) for mark in source.marks)}
     found = dict(sources)
+    iterations = {
+        folder: _iterations(sources[code] for code in group if code in stepping)
+        for folder, group in beside.folder.items()
+        if not stepping.isdisjoint(group)
+    }
     for code, source in sources.items():
-        others = [one for one in beside.folder[folder_of(names[code])] if one in stepping]
-        if code in stepping or not others:
+        folder = folder_of(names[code])
+        if code in stepping or folder not in iterations:
             continue
         same = [sources[one] for one in beside.stem[stem_of(names[code])] if one in stepping]
         marks = _with_ends(source.marks, same)
-        found[code] = replace(source, marks=_with_iterations(marks, [sources[one] for one in others]))
+        found[code] = replace(source, marks=_with_iterations(marks, iterations[folder]))
     return found
 
 
@@ -433,16 +443,21 @@ def _is_open(mark: Mark) -> bool:
     return _is_end(mark) and mark.stamp is None and mark.said is not None and mark.said.at is None
 
 
-def _with_iterations(marks: Sequence[Mark], others: Sequence[CollectedSource]) -> list[Mark]:
+def _iterations(sources: Iterable[CollectedSource]) -> dict[int, list[Mark]]:
+    """The lines of Megatron with a time about each iteration."""
+    found: defaultdict[int, list[Mark]] = defaultdict(list)
+    for mark in (mark for source in sources for mark in source.marks):
+        if _is(mark, What.STEP) and mark.said is not None and mark.said.format == MEGATRON and mark.stamp is not None:
+            found[mark.said.step or 0].append(mark)
+    return dict(found)
+
+
+def _with_iterations(marks: Sequence[Mark], iterations: Mapping[int, Sequence[Mark]]) -> list[Mark]:
     """The lines of Megatron's first rank, and before those about an iteration the line of it that the last rank wrote
     into another file: evaluations and saves have no time of their own."""
     numbers = {mark.said.step for mark in marks if _names_iteration(mark) and mark.said is not None}
     if not numbers:
         return list(marks)
-    iterations: defaultdict[int, list[Mark]] = defaultdict(list)
-    for mark in (mark for source in others for mark in source.marks):
-        if _is(mark, What.STEP) and mark.said is not None and mark.said.format == MEGATRON and mark.stamp is not None:
-            iterations[mark.said.step or 0].append(mark)
     found: list[Mark] = []
     last: Stamp | None = None
     current: int | None = None
