@@ -247,11 +247,11 @@ class _Group:
 
     def _says_the_same(self, file: TextFile) -> bool:
         """Whether it has a step that all have, and all of its steps at their time."""
+        times = self._times
         return not self._common.isdisjoint(file.steps) and all(
-            max(high - time, time - low) <= _OVERLAP
+            times[step][1] - _OVERLAP <= time <= times[step][0] + _OVERLAP
             for step, time in file.steps.items()
-            if (span := self._times.get(step)) is not None
-            for low, high in (span,)
+            if step in times
         )
 
 
