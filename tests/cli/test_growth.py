@@ -63,7 +63,7 @@ def test_the_work_grows_no_faster_than_what_a_log_holds(
     written: many.Written, command: tuple[str, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """From n to 2n and from 2n to 4n: twice as much more, not four times; what is constant falls out of both."""
-    work = []
+    work: list[int] = []
     for count in (FEW, FEW, 2 * FEW, 4 * FEW):  # the first one imports, and fills what is kept
         folder = tmp_path / f"{len(work)}"
         folder.mkdir()

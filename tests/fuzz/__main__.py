@@ -24,6 +24,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -120,13 +121,13 @@ class Fuzzing:
             return [("--mapping", lambda: run(["analyze", str(self.folder / "text.log"), "--mapping", file, "-q"]))]
         if kind == "settings":
             return [
-                (f"{command} --config", lambda command=command: run([command, primer, "--config", file, "-q"]))
+                (f"{command} --config", partial(run, [command, primer, "--config", file, "-q"]))
                 for command in CONFIGURED
             ]
         if kind == "objects":
             log = str(self.folder / "pods.log")
             return [
-                (f"{command} objects", lambda command=command: run([command, log, file, "-q", "--timezone", "UTC"]))
+                (f"{command} objects", partial(run, [command, log, file, "-q", "--timezone", "UTC"]))
                 for command in ("analyze", "check", "jobs", "disruptions", "timeline")
             ]
         if kind == "answer":
