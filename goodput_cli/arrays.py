@@ -46,6 +46,13 @@ def blocks(size: int, most: int = BLOCK) -> Iterator[tuple[int, int]]:
     return ((start, min(start + most, size)) for start in range(0, size, most))
 
 
+def alike(values: NDArray[Any]) -> dict[int, Rows]:
+    """The places at which each value stands, both in order."""
+    order = np.argsort(values, kind="stable")
+    each, heads = np.unique(values[order], return_index=True)
+    return dict(zip(each.tolist(), np.split(order, heads[1:]), strict=True)) if len(each) else {}
+
+
 def percentiles(values: F64, asked: Sequence[float]) -> list[float]:
     """Linear percentiles of at least one value, to the last bit those of `numpy.percentile`, which imports masked
     arrays first: a twentieth of a small analysis. The values are moved about where they are."""

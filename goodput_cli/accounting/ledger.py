@@ -8,9 +8,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import clipped, codes_in, distinct, positions, search
+from goodput_cli.accounting.columns import clipped, codes_in, positions, search
 from goodput_cli.accounting.segments import Segments
-from goodput_cli.arrays import I64, Rows, blocks
+from goodput_cli.arrays import I64, Rows, alike, blocks
 from goodput_cli.vocabulary.categories import Category
 
 Key = tuple[Category, int]
@@ -53,9 +53,8 @@ class Ledger:
             if category != Category.CUSTOM:
                 self._accounts[Category(category), -1] = self._account(chosen)
                 continue
-            labels = segments.label(chosen)
-            for label in distinct(labels).tolist():
-                self._accounts[Category.CUSTOM, label] = self._account(chosen[labels == label])
+            for label, places in alike(segments.label(chosen)).items():
+                self._accounts[Category.CUSTOM, label] = self._account(chosen[places])
         slow = positions(segments.slowdown != 0) if segments.slowdown.strides != (0,) else _NO_ROWS
         self._slowdown = self._account(slow, segments.slowdown[slow])
         self.has_slowdown = len(slow) > 0

@@ -5,7 +5,7 @@ Every number is one that JSON holds exactly: ns as integers, seconds as the floa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -15,6 +15,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
+    from goodput_cli.accounting.ledger import Key
     from goodput_cli.analysis.disruptions.rows import Disruption
     from goodput_cli.analysis.goodput.answer import AnalysisAnswer
     from goodput_cli.analysis.results import Analysis, Elastic, Method, Saves, StepStatistics, Window
@@ -138,12 +139,10 @@ class LoggedProgress:
 
     def work(self, last: int, behind: int | None = None) -> Work:
         """To the nanosecond; of several steps that one record stands for, each takes its share."""
-        import numpy as np  # thresholds are read without it
-
-        window, timeline = self._analysis.window, self._analysis.timeline
-        begin = window.start_ns if behind is None else self._done(behind)
-        edges = np.array([begin]), np.array([max(self._done(last), begin)])
-        amounts = {key: int(ns[0]) for key, ns in timeline.ledger.between(*edges).items()}
+        timeline = self._analysis.timeline
+        begin = self._analysis.window.start_ns if behind is None else self._done(behind)
+        end = max(self._done(last), begin)
+        amounts = self._between(begin, end)
         excluded = amounts.pop((Category.EXCLUDED, -1), 0)
         amounts.pop((Category.PRODUCTIVE, -1), 0)
         labels = timeline.table.labels
@@ -151,7 +150,20 @@ class LoggedProgress:
             (category.id, labels[label] if label >= 0 else None): ns for (category, label), ns in amounts.items() if ns
         }
         steps = last - (self.bounds[0] - 1 if behind is None else behind)
-        return Work(steps, int(edges[1][0]) - begin - excluded, badput)
+        return Work(steps, end - begin - excluded, badput)
+
+    def _between(self, begin: int, end: int, only: Collection[Category] | None = None) -> dict[Key, int]:
+        """Amount (ns) of each category, or of some."""
+        import numpy as np  # thresholds are read without it
+
+        amounts = self._analysis.timeline.ledger.between(np.array([begin]), np.array([end]), only)
+        return {key: int(ns[0]) for key, ns in amounts.items()}
+
+    def _seconds(self, last: int) -> float:
+        """Until a step was done, without what is excluded."""
+        begin, end = self._analysis.window.start_ns, self._done(last)
+        excluded = self._between(begin, end, (Category.EXCLUDED,)).get((Category.EXCLUDED, -1), 0)
+        return (end - begin - excluded) / 1e9
 
     @cached_property
     def _kept(self) -> Any:
@@ -178,7 +190,7 @@ class LoggedProgress:
         first, last = self.bounds
         count = min(last - first + 1, _POINTS)
         steps = [first - 1 + (last - first + 1) * (place + 1) // count for place in range(count)]
-        return ((first - 1, 0.0), *((step, self.work(step).ns / 1e9) for step in steps))
+        return ((first - 1, 0.0), *((step, self._seconds(step)) for step in steps))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LoggedProgress | SavedProgress) and self.points == other.points

@@ -9,7 +9,9 @@ The reason that a recorder wrote is an observation beside the event that the sam
 
 from __future__ import annotations
 
+import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -426,12 +428,15 @@ class Attempt:
 
 def merged(objects: Sequence[tuple[int, ApiObject]]) -> list[tuple[int, ApiObject]]:
     """Each object once, as it was last, with the lives of a pod's container that were told at any time."""
-    by_uid: dict[str, tuple[int, ApiObject]] = {}
+    last: dict[str, tuple[int, ApiObject]] = {}
+    lives: defaultdict[str, dict[int, ContainerLife]] = defaultdict(dict)
     for source, one in objects:
-        before = by_uid[one.uid][1].lives if one.uid in by_uid else ()
-        lives = {life.begin: life for life in (*before, *one.lives)}
-        by_uid[one.uid] = source, replace(one, lives=tuple(life for _, life in sorted(lives.items())))
-    return list(by_uid.values())
+        last[one.uid] = source, one
+        lives[one.uid].update((life.begin, life) for life in one.lives)
+    return [
+        (source, replace(one, lives=tuple(life for _, life in sorted(lives[uid].items()))))
+        for uid, (source, one) in last.items()
+    ]
 
 
 def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:
@@ -440,10 +445,16 @@ def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:
     loads = [one for one in objects if one.kind == "Workload"]
     groups: list[list[tuple[ContainerLife, ApiObject]]] = []
     every = [(life, pod) for pod in pods for life in pod.lives]
+    failed: int | None = None
+    ended: float = -math.inf
     for life, pod in sorted(every, key=lambda pair: pair[0].begin):
-        if not groups or _is_over(groups[-1], life.begin):
+        if life.begin > (ended if failed is None else failed):  # of another attempt: the one before had ended
             groups.append([])
+            failed, ended = None, -math.inf
         groups[-1].append((life, pod))
+        ended = max(ended, math.inf if life.end is None else life.end)
+        if life.end is not None and life.how is not What.FINISHED:
+            failed = life.end if failed is None else min(failed, life.end)
     found = [_attempt(group, loads if at == 0 else ()) for at, group in enumerate(groups)]
     waiting = [pod for pod in pods if not pod.lives and pod.ready is not None]
     early = [pod for _, pod in groups[0] if pod.forgotten] if groups else waiting
@@ -455,14 +466,6 @@ def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:
     if found and found[-1].end is None and ends:
         found[-1].end, found[-1].how = min(ends)
     return found
-
-
-def _is_over(group: Sequence[tuple[ContainerLife, ApiObject]], begin: int) -> bool:
-    """Whether an attempt had ended when another container began."""
-    failed = [life.end for life, _ in group if life.end is not None and life.how is not What.FINISHED]
-    if failed:
-        return begin > min(failed)
-    return all(life.end is not None and life.end < begin for life, _ in group)
 
 
 def _asked(loads: Sequence[ApiObject]) -> int | None:

@@ -196,6 +196,22 @@ def same_host(one: str, other: str) -> bool:
     return one == other or (("." not in one or "." not in other) and one.split(".")[0] == other.split(".")[0])
 
 
+def names_it_goes_by(host: str) -> tuple[tuple[str, str], ...]:
+    """What an index files a host under, so that `names_it_is_asked_by` finds it where `same_host` holds: its whole
+    name, and its first label."""
+    host = host.lower()
+    return (("name", host), ("label", host.split(".")[0])) if host else ()
+
+
+def names_it_is_asked_by(host: str) -> tuple[tuple[str, str], ...]:
+    """What hosts that `same_host` calls the same are filed under: one without a domain is found by its label, another
+    by its whole name, and under its label where that is all that is named."""
+    host = host.lower()
+    if "." not in host:
+        return (("label", host),) if host else ()
+    return ("name", host), ("name", host.split(".")[0])
+
+
 def may_be_same_host(one: str, other: str) -> bool:
     return not one or not other or same_host(one, other)
 

@@ -423,3 +423,18 @@ def test_a_pod_is_of_the_job_whose_name_it_begins_with(pod: str, own: bool, tmp_
     found = job(tmp_path, events_json=json.dumps({"kind": "List", "items": [event]}))
     assert found.cause == ("host_oom" if own else "unknown")
     assert found.cause_text == (f"{pod}: Killed process 4242" if own else None)
+
+
+def test_a_clock_that_went_back_leaves_every_cause_to_be_weighed(tmp_path: Path) -> None:
+    """By its lines rank 0 ran out of memory before its ECC error, by the clocks each stands behind another."""
+    by_nccl = "000000123 ProcessGroupNCCL.cpp:616]"
+    said = (
+        f"[rank0]:[E301 10:20:50.{by_nccl} CUDA error: an illegal memory access was encountered",
+        "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+        f"[rank0]:[E301 10:11:20.{by_nccl} CUDA error: uncorrectable ECC error encountered",
+        "2026-03-01 10:15:00 [rank1]: OSError: [Errno 28] No space left on device: '/ckpt'",
+        f"[rank1]:[E301 10:15:50.{by_nccl} NCCL error: unhandled system error",
+    )
+    found = job(tmp_path, *said)
+    assert found.cause_certainty == "likely"
+    assert found.also

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import faulthandler
 import io
+import json
 import random
 import shutil
 import signal
@@ -23,6 +24,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -32,7 +34,9 @@ from pyarrow import parquet
 import goodput_cli
 from goodput_cli.cli.main import run
 from goodput_cli.errors import GoodputError
-from tests.fuzz.mutations import mutated
+from tests.fuzz.collector import Collector
+from tests.fuzz.mutations import mutated, restructured
+from tests.text.test_kubernetes import condition, megatron, over, pod, running, workload
 
 ROOT = Path(__file__).parents[2]
 PRIMER = ROOT / "sample_logs" / "primer-50-percent.jsonl"
@@ -89,7 +93,9 @@ class Fuzzing:
         self.seeds: dict[str, list[tuple[str, bytes]]] = {
             "log": [(path.name, path.read_bytes()[:MOST_BYTES]) for path in logs if path.suffix not in NOT_LOGS],
             "mapping": _texts((ROOT / "goodput_cli" / "events" / "mappings" / "shipped").glob("*.toml")),
-            "settings": [("goodput.toml", SETTINGS)],
+            "settings": [("goodput.toml", SETTINGS), ("goodput.toml", MORE_SETTINGS)],
+            "objects": [("objects.json", json.dumps(one, indent=at).encode()) for at, one in enumerate(OBJECTS)],
+            "answer": [("answer", one) for one in ANSWERS],
             "allocations": [("sacct.txt", (ROOT / "tests" / "real" / "slurm" / "allocations.txt").read_bytes())],
             "labels": [("labels.csv", LABELS)],
             "saved": [],
@@ -106,6 +112,7 @@ class Fuzzing:
         run(["analyze", str(PRIMER), "-q", "-o", str(saved)])
         self.seeds["saved"].append((saved.name, saved.read_bytes()))
         self.others = [data for _, data in self.seeds["log"]]
+        self.collector = Collector()
 
     def questions(self, kind: str, path: Path) -> list[tuple[str, Callable[[], object]]]:
         """What is asked of an input, by name."""
@@ -113,7 +120,19 @@ class Fuzzing:
         if kind == "mapping":
             return [("--mapping", lambda: run(["analyze", str(self.folder / "text.log"), "--mapping", file, "-q"]))]
         if kind == "settings":
-            return [("--config", lambda: run(["analyze", primer, "--config", file]))]
+            return [
+                (f"{command} --config", partial(run, [command, primer, "--config", file, "-q"]))
+                for command in CONFIGURED
+            ]
+        if kind == "objects":
+            log = str(self.folder / "pods.log")
+            return [
+                (f"{command} objects", partial(run, [command, log, file, "-q", "--timezone", "UTC"]))
+                for command in ("analyze", "check", "jobs", "disruptions", "timeline")
+            ]
+        if kind == "answer":
+            self.collector.answers(path.read_bytes())
+            return [("otlp answers", lambda: self._published(primer))]
         if kind == "saved":
             return [("compare", lambda: run(["compare", primer, "--baseline", file, "-q"]))]
         if kind == "allocations":
@@ -132,18 +151,41 @@ class Fuzzing:
             ("advise", lambda: run(["advise", file, "-q"])),
             ("timeline", lambda: run(["timeline", file, "-q"])),
             ("fleet", lambda: run(["fleet", file, "-q", "--workers", "1"])),
+            ("otlp", lambda: self._published(file)),
             ("beside another", lambda: run(["analyze", primer, file, "-q"])),
         ]
+
+    def _published(self, file: str) -> int | str:
+        """The exit code of a monitor that publishes to the collector; in words, if it sent what is no JSON."""
+        given = run(
+            [
+                "monitor",
+                file,
+                "--publish",
+                f"otlp:{self.collector.url}",
+                "--updates",
+                "1",
+                "-q",
+                "--wait",
+                "0",
+                "--grace",
+                "0",
+            ]
+        )
+        return self.collector.complaint() or given
 
     def inputs(self, seed: int) -> Iterator[tuple[str, Path, str, Callable[[], object]]]:
         """Inputs without an end, each with a question: mostly logs, by `analyze`."""
         chance = random.Random(seed)
         (self.folder / "text.log").write_text("2026-01-01 00:00:00 step 1 loss 2.0\n" * 20)
+        (self.folder / "pods.log").write_text(megatron((620, 1, 20), (1300, 15, 30)))
         while True:
             kind = chance.choices(tuple(KINDS), tuple(KINDS.values()))[0]
             name, data = chance.choice(self.seeds[kind])
             path = self.folder / (name if kind != "log" else f"input-{name}")
-            path.write_bytes(mutated(chance, data, self.others))
+            path.write_bytes(_changed(chance, kind, data, self.others))
+            if kind != "answer":
+                self.collector.answers(ANSWERS[0])
             asked = self.questions(kind, path)
             weights = [12, *[1] * (len(asked) - 1)]
             question, ask = chance.choices(asked, weights)[0]
@@ -152,7 +194,17 @@ class Fuzzing:
                 path.unlink()
 
 
-KINDS = {"log": 40, "mapping": 3, "settings": 1, "saved": 3, "manifest": 1, "allocations": 1, "labels": 1}
+KINDS = {
+    "log": 40,
+    "mapping": 3,
+    "settings": 4,
+    "objects": 8,
+    "answer": 2,
+    "saved": 3,
+    "manifest": 1,
+    "allocations": 1,
+    "labels": 1,
+}
 """What is mutated, and how often."""
 LABELS = b"""job,team,cluster,accelerators,price,weight
 goodput-primer,search,west,8,2.5,1
@@ -167,6 +219,59 @@ window = ["1h", "20m"]
 [job."goodput-primer"]
 stall-factor = 4.5
 """
+
+
+MORE_SETTINGS = b"""accelerators = 256
+price-per-hour = 4.2
+timezone = "Europe/Berlin"
+exclude-stopped = true
+[advise]
+window = "1h"
+[fleet]
+by = "week"
+format = "json"
+[monitor]
+every = "30s"
+publish = ["json:-"]
+[timeline]
+category = ["wasted"]
+[job."*"]
+reference-step-time = "auto"
+async-saves = true
+"""
+CONFIGURED = ("analyze", "rolling", "timeline", "disruptions", "steps", "advise", "check", "jobs")
+OBJECTS: tuple[dict[str, object], ...] = (
+    {"apiVersion": "v1", "kind": "List", "items": [
+        workload(0, condition("QuotaReserved", 420), condition("Admitted", 480)),
+        pod(0, 481, 490, over(540, 1030, 137, "OOMKilled")),
+        pod(1, 481, 500, over(545, 1060, 1), sidecar=running(546), reason="Evicted", message="low on memory"),
+        pod(2, 1100, 1110, running(1200), over(545, 1060, 1), restarts=3),
+        {"kind": "Job", "metadata": {"name": "llm-7b", "uid": "b", "creationTimestamp": "2025-03-04T09:00:00Z"},
+         "status": {"conditions": [condition("Failed", 1500, reason="DeadlineExceeded")], "restarts": 2}},
+        {"kind": "Event", "reason": "Evicted", "message": "The node was low on resource: memory.",
+         "lastTimestamp": "2025-03-04T09:17:00Z", "involvedObject": {"kind": "Pod", "name": "llm-7b-workers-0-1-x"}},
+    ]},
+    pod(0, 481, 490, over(540, 1030, 1),
+        conditions=[condition("DisruptionTarget", 1030, reason="PreemptionByScheduler"), condition("PodScheduled", 9)]),
+    {"kind": "WorkloadList", "items": [workload(
+        0, condition("Evicted", 900, reason="Preempted"), condition("Admitted", 480), condition("Requeued", 1000))]},
+)  # fmt: skip
+"""What `kubectl get … -o json` says beside a log."""
+ANSWERS = (
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"partialSuccess":{"rejectedDataPoints":"3"}}',
+    b"HTTP/1.1 400 Bad Request\r\nContent-Length: 24\r\n\r\n" + b'{"code":3,"message":"x"}',
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+)
+"""Of a collector of OpenTelemetry."""
+
+
+def _changed(chance: random.Random, kind: str, data: bytes, others: list[bytes]) -> bytes:
+    """What becomes of a seed: objects of Kubernetes change by their values mostly."""
+    if kind == "objects" and chance.random() < 0.8:
+        return json.dumps(restructured(chance, json.loads(data))).encode()
+    return mutated(chance, data, others)
 
 
 def _databases(folder: Path) -> list[tuple[str, bytes]]:

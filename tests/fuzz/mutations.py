@@ -130,6 +130,36 @@ def _shift(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
     return data[: one.start()] + text.encode() + data[one.end() :]
 
 
+_ODD: tuple[object, ...] = (
+    None, True, 0, -1, 7.5, 10**30, 1e308, "", "7", "x" * 3000, "\ud800", "\u202e\x1b[31m", [], {}, [[[]]], [None],
+    {"": None}, "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "2026-02-30T25:61:61Z", "1970-01-01T00:00:00Z",
+)  # fmt: skip
+
+
+def restructured(chance: random.Random, document: object) -> object:
+    """A document of JSON with something else in the place of one to four of its values, keys or items."""
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        document = _changed(chance, document)
+    return document
+
+
+def _changed(chance: random.Random, node: object) -> object:
+    if not isinstance(node, dict | list) or not node or chance.random() < 0.1:
+        return chance.choice(_ODD)
+    items = dict(node) if isinstance(node, dict) else dict(enumerate(node))
+    key = chance.choice(list(items))
+    match chance.randrange(12):
+        case 0:
+            del items[key]
+        case 1:
+            items[chance.choice(list(items))] = items[key]
+        case 2 if isinstance(node, dict):
+            items = {str(chance.choice(_ODD))[:50] if name == key else name: one for name, one in items.items()}
+        case _:
+            items[key] = _changed(chance, items[key])
+    return items if isinstance(node, dict) else list(items.values())
+
+
 _MUTATIONS: tuple[Mutation, ...] = (
     _flip, _insert, _cut, _drop, _lines, _lines, _splice, _mix, _put(_NUMBER, _NUMBERS), _put(_NUMBER, _NUMBERS),
     _put(_STRING, _TEXTS), _shift, _shift,

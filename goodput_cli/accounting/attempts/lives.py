@@ -17,7 +17,14 @@ from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.why import Life, Why, why_it_died
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.arrays import I64, Rows
-from goodput_cli.events.observations import ALLOCATED, TOLERANCE_NS, Observation, Observed, same_host
+from goodput_cli.events.observations import (
+    ALLOCATED,
+    TOLERANCE_NS,
+    Observation,
+    Observed,
+    names_it_goes_by,
+    names_it_is_asked_by,
+)
 from goodput_cli.events.schema import EventTable
 from goodput_cli.sources.layouts import RUN_FILE_ENDING
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -220,8 +227,25 @@ class _Assigned:
     def _of_own_file(self, source: str, lives: range) -> range:
         """Of the lives of a line without a time behind all events of its file the first, if that is where its steps
         stand, and the steps of the others stand in other files: each has a file of its own."""
-        own = [at for at in lives if self.lives[at].progress_source == source]
-        return lives[:1] if own and own == [lives[0]] else lives
+        own = self._of_source.get(source, [])
+        first = bisect_left(own, lives.start)
+        inside = [at for at in own[first : first + 2] if at < lives.stop]
+        return lives[:1] if inside and inside == [lives.start] else lives
+
+    @cached_property
+    def _of_source(self) -> dict[str, list[int]]:
+        """By file, the lives whose last progress stands in it."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for at, life in enumerate(self.lives):
+            found[life.progress_source].append(at)
+        return found
+
+    def _around(self, time: int | None) -> range:
+        """The lives that a time may lie in, by clocks that differ a little."""
+        if time is None:
+            return range(0)
+        first = max(bisect_left(self._begins, time) - 1, 0)
+        return range(first, bisect_right(self._begins, time + TOLERANCE_NS))
 
     def _of_hosts(
         self,
@@ -234,22 +258,22 @@ class _Assigned:
         if not kernel:
             return found, strangers, nobody
         hosts, pids = self._hosts_by_life()
-        every = {host for names in hosts.values() for host in names}
         patterns = self.table.observed.hosts_of_job
+        every = _Hosts({host for names in hosts.values() for host in names}, patterns)
+        nowhere = _Hosts((), patterns)
+        of_life = {at: _Hosts(names, patterns) for at, names in hosts.items()}
         for one in kernel:
             host = one.host or _host_of_file(one.source, every)
-            lives = [at for at, life in enumerate(self.lives) if _is_near_death(one, life)]
-            own = _is_one_of(host, every, patterns)
-            if host and (every or patterns) and not own:
+            lives = [at for at in self._around(one.lo) if _is_near_death(one, self.lives[at])]
+            if host and (every.names or patterns) and not every.have(host):
                 strangers.append(one)
                 continue
             if len(lives) != 1:
                 continue
             at = lives[0]
-            names = hosts.get(at) or set()
-            inside = one.source in {self.lives[at].progress_source}
-            own = inside or _is_one_of(host, names, patterns)
-            if not own and not names:
+            known_hosts = of_life.get(at, nowhere)
+            own = one.source == self.lives[at].progress_source or known_hosts.have(host)
+            if not own and not known_hosts.names:
                 nobody.append(one)
                 continue
             if not own:
@@ -283,15 +307,19 @@ class _Assigned:
 
     def _of_pods(self, of_life: defaultdict[int, list[Observation]]) -> None:
         """What a cluster says of pods: of those whose name holds that of the job, and of those that others wait for."""
+        suspects: dict[int, set[int]] = {}
         for one in self.rows:
             if one.speaker != "pod":
                 continue
-            near = [at for at, life in enumerate(self.lives) if _is_between(one, life)]
+            near = [at for at in self._around(one.lo) if _is_between(one, self.lives[at])]
             if len(near) != 1:
                 continue
             own = self._names_job(one)
             index = _index_of(one.identity)
-            waited = any(index in other.suspects for other in of_life.get(near[0], ()) if other.role == "echo")
+            if near[0] not in suspects:
+                echoes = [other for other in of_life.get(near[0], ()) if other.role == "echo"]
+                suspects[near[0]] = {rank for other in echoes for rank in other.suspects}
+            waited = index in suspects[near[0]]
             if own or (index is not None and waited) or (not one.identity and one.source in self._own_sources):
                 rank = one.rank if one.rank is not None or not waited else index
                 of_life[near[0]].append(replace(one, rank=rank, unhandled=own))
@@ -308,13 +336,27 @@ class _Assigned:
         return bool(one.job and one.job.lower() == job) or (len(job) > 2 and bool(_holds(name, job)))
 
 
-def _is_one_of(host: str, names: Iterable[str], patterns: Sequence[str]) -> bool:
-    """Whether a host is one of some names, or fits a pattern in full or by its first label."""
-    shown = (host.lower(), host.lower().split(".")[0])
-    return bool(host) and (
-        any(same_host(host, other) for other in names)
-        or any(fnmatchcase(name, pattern) for pattern in patterns for name in shown)
-    )
+class _Hosts:
+    """Names of hosts, and patterns that others fit in full or by their first label."""
+
+    def __init__(self, names: Iterable[str], patterns: Sequence[str]) -> None:
+        self.names = sorted(filter(None, names), key=lambda name: (-len(name), name))
+        """The longest first."""
+        self._patterns = patterns
+        self._known = {key for name in self.names for key in names_it_goes_by(name)}
+
+    @cached_property
+    def by_lower(self) -> dict[str, str]:
+        """The name of each in lower case."""
+        return {name.lower(): name for name in reversed(self.names)}
+
+    def have(self, host: str) -> bool:
+        """Whether a host is one of them."""
+        shown = (host.lower(), host.lower().split(".")[0])
+        return bool(host) and (
+            not self._known.isdisjoint(names_it_is_asked_by(host))
+            or any(fnmatchcase(name, pattern) for pattern in self._patterns for name in shown)
+        )
 
 
 def _holds(name: str, job: str) -> bool:
@@ -362,16 +404,25 @@ def _is_between(one: Observation, life: Life) -> bool:
     return max(life.up, life.progress) - TOLERANCE_NS < one.lo <= life.next_start
 
 
-def _host_of_file(source: str, hosts: set[str]) -> str:
+def _host_of_file(source: str, hosts: _Hosts) -> str:
     """The host that the name of a file says: one of some hosts, or what is left of a kernel log's without words such as
     `dmesg`; empty where it says none."""
     base = source.rpartition("/")[2].lower()
-    for host in sorted(hosts, key=len, reverse=True):
-        found = re.search(rf"(?:^|[^a-z0-9]){re.escape(host.lower())}(?=$|[^a-z0-9])", base)
-        rest = base[: found.start()] + base[found.end() :] if found else ""
-        if found and all(_WORDS_OF_FILES.match(word) for word in re.split(r"[^a-z0-9]+", rest) if word):
+    begins = [at for at in range(len(base)) if at == 0 or not _is_of_word(base[at - 1])]
+    ends = [at for at in range(1, len(base) + 1) if at == len(base) or not _is_of_word(base[at])]
+    named: dict[str, str] = {}
+    for begin, end in ((begin, end) for begin in begins for end in ends if begin < end):
+        host = hosts.by_lower.get(base[begin:end])
+        if host is not None:
+            named.setdefault(host, base[:begin] + base[end:])  # where it stands first
+    for host in sorted(named, key=lambda name: (-len(name), name)):
+        if all(_WORDS_OF_FILES.match(word) for word in re.split(r"[^a-z0-9]+", named[host]) if word):
             return host
     if not _OF_A_KERNEL.search(base):
         return ""  # a job's own output is named after the job
     words = [_OF_A_KERNEL.sub("", word).strip("-") for word in re.split(r"[._]+", base)]
     return ".".join(word for word in words if word and not _WORDS_OF_FILES.match(word))
+
+
+def _is_of_word(char: str) -> bool:
+    return char.isascii() and char.isalnum()

@@ -6,23 +6,32 @@ Pure functions of a few rows: nothing here changes a second, an attempt or how i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
+from goodput_cli.accounting.attempts.processes import (
+    Exits,
+    FirstSeen,
+    Killed,
+    Places,
+    Voices,
+    completed,
+    first_of,
+    killed_later,
+)
 from goodput_cli.events.observations import (
     FACTS,
     LATEST,
     TOLERANCE_NS,
     Observation,
     earliest,
-    latest,
     may_be_same_host,
-    precedes,
+    names_it_goes_by,
+    names_it_is_asked_by,
     ranks_of,
     same_host,
     same_process,
-    same_rank,
     silent_ranks,
     suspects_of,
 )
@@ -50,6 +59,8 @@ _OTHER_SIGNAL = re.compile(r"egmentation|[Bb]us error|llegal instruction|loating
 _SIGKILL = (-9, 137)
 _SYMPTOMS = ("stream writer", "oom summary")
 """Rows of what a full disk does as well, and of what the kernel says again in plainer words."""
+_CLOSING = ("closing signal", "death signal", "force terminated", "cancelled")
+_EVERYWHERE = ("everywhere", "")
 _INTERRUPTS = ("interrupt", "agent interrupted")
 _ENDED_TOO = ("worker", "pinning thread")
 """What a rank says whose workers were told to end as well."""
@@ -137,15 +148,6 @@ class Why:
 NOBODY_SAYS = Why()
 
 
-class _Place(NamedTuple):
-    """Where a process is, as launchers tell."""
-
-    rank: int | None
-    local_rank: int | None
-    host: str
-    pid: int | None
-
-
 def why_it_died(life: Life, seen: Sequence[Observation]) -> Why:
     """The cause among the observations of one life (see `lives.causes_of`)."""
     seen = _with_ranks(seen)
@@ -153,12 +155,13 @@ def why_it_died(life: Life, seen: Sequence[Observation]) -> Why:
     if not words:
         return NOBODY_SAYS
     named = [one if life.stepped or not one.before_steps else replace(one, code=one.before_steps) for one in words]
-    ends = _ends_of_teardown(seen)
-    first = _first_seen(seen)
-    alive = [one for one in named if not _is_teardown(one, ends, first)]
-    alive = [one for one in alive if not one.beside or _led_on(one, alive)]
-    roots = _attached([one for one in alive if one.role == "root" and not _went_on(one, life)], seen)
-    exits = _attached([one for one in alive if one.role == "exit"], seen)
+    ends = _Teardown(seen)
+    first = FirstSeen(seen)
+    alive = [one for one in named if not ends.cover(one, first)]
+    alive = _without_bystanders(alive)
+    places = Places(seen)
+    roots = [places.completed(one) for one in alive if one.role == "root" and not _went_on(one, life)]
+    exits = [places.completed(one) for one in alive if one.role == "exit"]
     echoes = [one for one in named if one.role == "echo"]
     roots, exits = _kills_joined(roots, exits)
     others, exits = roots, _without_aborts(exits, roots, echoes)
@@ -178,12 +181,13 @@ def why_it_died(life: Life, seen: Sequence[Observation]) -> Why:
 
 def _judged(candidates: list[Observation], seen: Sequence[Observation], echoes: list[Observation]) -> Why:
     folded = _folded(candidates, seen)
-    first = [one for one in folded if not any(precedes(other, one) for other in folded if other is not one)]
-    named = _first_seen(seen)
+    first = first_of(folded)
+    named = FirstSeen(seen)
     chosen = min(first, key=lambda one: _order(one, named))
     others = [one for one in first if one.code != chosen.code]
     agreed = len({(one.code, one.rank, one.host) for one in first}) == 1  # a log and its scheduler say one thing
-    certain = agreed and any(_is_said(one, seen) for one in first)
+    told = Exits(seen)
+    certain = agreed and any(_is_said(one, told) for one in first)
     rank, host, device = _where(chosen, echoes, seen)
     return Why(
         chosen.code,
@@ -216,49 +220,52 @@ def _of_echoes(echoes: list[Observation], exits: Sequence[Observation]) -> Why:
     return Why("collective_timeout", "likely", min(waits, key=earliest), doubt="no line says why somebody was missing")
 
 
-class _End(NamedTuple):
-    """From when on processes of a node say only that they are being killed."""
+class _Teardown:
+    """From when on processes say only that they are being killed: those of a node, and of all once a scheduler ends
+    the job."""
 
-    time: int
-    source: str
-    line: int
-    host: str
-    everywhere: bool
+    def __init__(self, seen: Iterable[Observation]) -> None:
+        self._time: dict[Hashable, int] = {}
+        self._line: dict[str, int] = {}
+        for one in seen:
+            if not (one.row == "cancelled" or (one.role == "teardown" and one.row in _CLOSING)):
+                continue
+            places = [("source", one.source), *names_it_goes_by(one.host)]
+            for place in [*places, _EVERYWHERE] if one.speaker == "scheduler" else places:
+                self._time[place] = min(earliest(one), self._time.get(place, LATEST))
+            self._line[one.source] = min(one.line, self._line.get(one.source, one.line))
 
-
-def _ends_of_teardown(seen: Iterable[Observation]) -> list[_End]:
-    by_signal = [
-        one for one in seen
-        if (one.role == "teardown" and one.row in ("closing signal", "death signal", "force terminated", "cancelled"))
-        or one.row == "cancelled"
-    ]  # fmt: skip
-    return [_End(earliest(one), one.source, one.line, one.host, one.speaker == "scheduler") for one in by_signal]
-
-
-def _is_teardown(one: Observation, ends: Sequence[_End], first: Sequence[_Place]) -> bool:
-    if one.role not in ("root", "exit") or (one.speaker in ("scheduler", "pod") and one.role == "root"):
-        return False
-    for end in ends:
-        if not (end.everywhere or end.source == one.source or (end.host and same_host(end.host, one.host))):
-            continue
-        if earliest(one) > end.time + TOLERANCE_NS:
+    def cover(self, one: Observation, first: FirstSeen) -> bool:
+        """Whether a row only says so."""
+        if one.role not in ("root", "exit") or (one.speaker in ("scheduler", "pod") and one.role == "root"):
+            return False
+        places = (_EVERYWHERE, ("source", one.source), *names_it_is_asked_by(one.host))
+        time = min((self._time[place] for place in places if place in self._time), default=None)
+        if time is None:
+            return False
+        behind = one.source in self._line and self._line[one.source] < one.line
+        if earliest(one) > time + TOLERANCE_NS or (one.row == "interrupt" and (behind or earliest(one) >= time)):
             return True
-        behind = end.source == one.source and end.line < one.line
-        if one.row == "interrupt" and (behind or earliest(one) >= end.time):
-            return True
-        if one.row in _ENDED_TOO and behind and not _is_named(replace(one, pid=None), first):  # that of its worker
-            return True
-    return False
+        return one.row in _ENDED_TOO and behind and not first.has(one, None)  # that of its worker
 
 
-def _led_on(one: Observation, alive: Iterable[Observation]) -> bool:
-    """Whether the process of an exception that was raised beside its main thread raised another behind it, as who waits
-    for a thread does: alone, such an exception ends nothing, and where another mechanism is stated, that is why."""
-    return any(
-        other.role == "root" and not other.beside and other.code in _LED_TO and other.line > one.line
-        and (same_process(one, other) or bool(one.stream)) and (other.source, other.stream) == (one.source, one.stream)
-        for other in alive
-    )  # fmt: skip
+def _without_bystanders(alive: list[Observation]) -> list[Observation]:
+    """Without exceptions that were raised beside a main thread, unless its process raised another behind it, as who
+    waits for a thread does: alone, such an exception ends nothing, and where another mechanism is stated, that is
+    why."""
+    led: defaultdict[tuple[str, str], list[Observation]] = defaultdict(list)
+    for other in alive:
+        if other.role == "root" and not other.beside and other.code in _LED_TO:
+            led[other.source, other.stream].append(other)
+    last = {place: max(other.line for other in rows) for place, rows in led.items()}
+
+    def led_on(one: Observation) -> bool:
+        place = one.source, one.stream
+        if last.get(place, one.line) <= one.line:
+            return False
+        return bool(one.stream) or any(other.line > one.line and same_process(one, other) for other in led[place])
+
+    return [one for one in alive if not one.beside or led_on(one)]
 
 
 def _went_on(one: Observation, life: Life) -> bool:
@@ -287,47 +294,20 @@ def _with_ranks(seen: Sequence[Observation]) -> Sequence[Observation]:
     ]  # fmt: skip
 
 
-def _attached(rows: list[Observation], seen: Iterable[Observation]) -> list[Observation]:
-    """Rows with the rank, the host and the pid of the launcher's lines about the same process."""
-    places = [_Place(one.rank, one.local_rank, one.host, one.pid) for one in seen if one.speaker == "launcher"]
-    return [_with_place(one, places) for one in rows]
-
-
-def _with_place(one: Observation, places: Sequence[_Place]) -> Observation:
-    for place in places:
-        same_pid = one.pid is not None and one.pid == place.pid and may_be_same_host(one.host, place.host)
-        same_rank = one.rank is not None and one.rank == place.rank
-        same_local = (
-            one.rank is None and one.local_rank is not None and one.local_rank == place.local_rank
-            and bool(one.host) and same_host(one.host, place.host)
-        )  # fmt: skip
-        if same_pid or same_rank or same_local:
-            one = replace(_completed(one, place), host=one.host or place.host)
-    return one
-
-
-def _completed(one: Observation, other: _Place | Observation) -> Observation:
-    """With the process of another where it does not name one itself."""
-    return replace(
-        one,
-        rank=one.rank if one.rank is not None else other.rank,
-        local_rank=one.local_rank if one.local_rank is not None else other.local_rank,
-        pid=one.pid if one.pid is not None else other.pid,
-    )
-
-
 def _kills_joined(roots: list[Observation], exits: list[Observation]) -> tuple[list[Observation], list[Observation]]:
     """A kill for want of memory and the exit of the killed process are one."""
     joined: list[Observation] = []
-    left = list(exits)
+    killed = [one for one in exits if one.code == KILLED] if any(one.code == "host_oom" for one in roots) else []
+    left, explained = Killed(killed), set[Observation]()
     for root in roots:
         if root.code == "host_oom":
-            same = [one for one in left if one.code == KILLED and _is_the_killed(root, one)]
-            for one in same:
-                root = replace(_completed(root, one), host=one.host or root.host, unhandled=True)
-            left = [one for one in left if one not in same]
+            same = [(at, one) for at, one in left.near(root) if _is_the_killed(root, one)]
+            for at, one in same:
+                root = replace(completed(root, one), host=one.host or root.host, unhandled=True)
+                left.take(at)
+            explained.update(one for _, one in same)
         joined.append(root)
-    return joined, left
+    return joined, [one for one in exits if one not in explained]
 
 
 def _is_the_killed(root: Observation, one: Observation) -> bool:
@@ -340,11 +320,8 @@ def _is_the_killed(root: Observation, one: Observation) -> bool:
 def _without_aborts(exits: list[Observation], roots: list[Observation], echoes: list[Observation]) -> list[Observation]:
     """SIGABRT is a way out: of a process behind a root or an echo of its own, or where all others only waited."""
     waits = [one for one in echoes if one.code in ("collective_timeout", PEER_LOST)]
-    said = [*roots, *echoes]
-    return [
-        one for one in exits
-        if not (_is_abort(one) and (waits or any(same_process(one, other) for other in said)))
-    ]  # fmt: skip
+    said = Voices([*roots, *echoes])
+    return [one for one in exits if not (_is_abort(one) and (waits or said.has(one)))]
 
 
 def _is_abort(one: Observation) -> bool:
@@ -358,11 +335,12 @@ def _own_process_only(
 ) -> tuple[list[Observation], list[Observation]]:
     """Roots that explain a death, and those long before the SIGKILL of another process, which is the cause then."""
     killed = [one for one in exits if one.code == KILLED and one.exit in _SIGKILL]
+    killed.sort(key=earliest, reverse=True)
     kept: list[Observation] = []
     passed: list[Observation] = []
     for root in roots:
-        far = [one for one in killed if earliest(one) > latest(root) + _SHORT and not same_rank(root, one)]
-        (passed if far and root.speaker == "process" else kept).append(root)
+        far = root.speaker == "process" and killed_later(root, killed, _SHORT)
+        (passed if far else kept).append(root)
     return kept, passed
 
 
@@ -373,8 +351,8 @@ def _folded(candidates: Iterable[Observation], seen: Sequence[Observation]) -> l
         place = "" if one.speaker == "process" else one.host
         key = (one.code, one.role, place, _kind(one)) if one.role == "root" else (one.code, one.role)
         groups.setdefault(key, []).append(one)
-    named = _first_seen(seen)
-    return [_one_of(group, named, len(ranks_of(seen))) for group in groups.values()]
+    named, ranks = FirstSeen(seen), len(ranks_of(seen))
+    return [_one_of(group, named, ranks) for group in groups.values()]
 
 
 def _kind(one: Observation) -> str:
@@ -382,8 +360,8 @@ def _kind(one: Observation) -> str:
     return one.row if one.row not in ("exception",) else _DIGITS.sub("0", one.text)
 
 
-def _one_of(group: list[Observation], named: Sequence[_Place], ranks: int) -> Observation:
-    lead = min(group, key=lambda one: (not _is_named(one, named), earliest(one), one.source, one.line))
+def _one_of(group: list[Observation], named: FirstSeen, ranks: int) -> Observation:
+    lead = min(group, key=lambda one: (not named.has(one, one.pid), earliest(one), one.source, one.line))
     every = tuple(sorted(ranks_of(group)))
     if len(group) > 1:
         bound = min(group, key=lambda one: (earliest(one), one.source, one.line))
@@ -399,46 +377,22 @@ def _one_of(group: list[Observation], named: Sequence[_Place], ranks: int) -> Ob
             ranks=tuple((rank, 0) for rank in every),
         )
     alike = len(every) >= _SAME_EXCEPTION and 10 * len(every) > ranks
-    if alike and lead.role == "root" and lead.speaker == "process" and not _is_named(lead, named):
+    if alike and lead.role == "root" and lead.speaker == "process" and not named.has(lead, lead.pid):
         return replace(lead, rank=None, host="", device="")
     return lead
 
 
-def _first_seen(seen: Iterable[Observation]) -> list[_Place]:
-    """The processes that agents name as the first failure that they saw."""
-    launched = [one for one in seen if one.speaker == "launcher" and one.role == "exit"]
-    named = [one for one in launched if one.first]
-    if not named:
-        plain = sorted(
-            (one for one in launched if one.row == "agent failed"), key=lambda one: (earliest(one), one.line)
-        )
-        named = plain[:1]
-    return [_Place(one.rank, one.local_rank, one.host, one.pid) for one in named]
-
-
-def _is_named(one: Observation, named: Sequence[_Place]) -> bool:
-    for place in named:
-        if place.rank is not None and one.rank is not None:
-            if place.rank == one.rank:
-                return True
-        elif place.pid is not None and one.pid is not None:
-            if place.pid == one.pid:
-                return True
-        elif place.rank is None and place.local_rank is not None and one.rank == place.local_rank and len(named) == 1:
-            return True
-    return False
-
-
-def _order(one: Observation, named: Sequence[_Place]) -> tuple[object, ...]:
+def _order(one: Observation, first: FirstSeen) -> tuple[object, ...]:
     """By group, a symptom behind the others of it, then the one that an agent saw first, then one with a place, the
     lowest rank, the file and the line."""
     placed = one.rank is not None or bool(one.host) or bool(one.device)
     rank = one.rank if one.rank is not None else LATEST
     symptom = one.row in _SYMPTOMS
-    return GROUPS.index(group_of(one.code)), symptom, not _is_named(one, named), not placed, rank, one.source, one.line
+    later = not first.has(one, one.pid)
+    return GROUPS.index(group_of(one.code)), symptom, later, not placed, rank, one.source, one.line
 
 
-def _is_said(one: Observation, seen: Sequence[Observation]) -> bool:
+def _is_said(one: Observation, told: Exits) -> bool:
     if one.garbled or one.row in _INTERRUPTS:
         return False
     if one.speaker == "kernel":
@@ -448,23 +402,13 @@ def _is_said(one: Observation, seen: Sequence[Observation]) -> bool:
     if not _is_short(one):
         return False
     if one.role == "root" and one.speaker == "process":
-        return one.unhandled or one.ends or any(_is_exit_of(one, other) for other in seen)
+        return one.unhandled or one.ends or told.tell_of(one)
     return True
 
 
 def _is_short(one: Observation) -> bool:
     """Whether it is known to the minute when it was said."""
     return one.stamped or (one.lo is not None and one.hi is not None and one.hi - one.lo < _SHORT)
-
-
-def _is_exit_of(root: Observation, one: Observation) -> bool:
-    if one.role != "exit" or one.speaker not in ("launcher", "scheduler"):
-        return False
-    if root.rank is not None and one.rank is not None:
-        return root.rank == one.rank
-    if root.pid is not None and one.pid is not None:
-        return root.pid == one.pid
-    return root.source == one.source and one.line > root.line
 
 
 def _where(one: Observation, echoes: list[Observation], seen: Sequence[Observation]) -> tuple[int | None, str, str]:

@@ -5,7 +5,7 @@ Categories with more than their usual share of the window, and what the log leav
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from goodput_cli.analysis.step_times import (
     timed_steps,
 )
 from goodput_cli.analysis.timeline_around import STEP_PREFIX
-from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.events.schema import NONE
 from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 _MOST_ROWS = 5
+_NO_ROWS = np.zeros(0, dtype=np.intp)
 _MOST_ABOUT = 100
 _HALF = 0.5
 _TENTH = 0.1
@@ -242,9 +243,11 @@ def find_shares(analysis: Analysis) -> Iterator[Candidate]:
         rows = [row for row in analysis.badput if BY_NAME[row.category] in categories]
         if rows:
             yield _share(analysis, code, rows)
-    for row in analysis.badput:
-        if row.category == Category.CUSTOM.id and row.label is not None:
-            yield _custom(analysis, row)
+    custom = [row for row in analysis.badput if row.category == Category.CUSTOM.id and row.label is not None]
+    if custom:
+        by_label = _by_label(analysis)
+        for row in custom:
+            yield _custom(analysis, row, by_label.get(row.label, _NO_ROWS))
 
 
 def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Candidate:
@@ -265,11 +268,16 @@ def _to_date_ends(analysis: Analysis) -> str:
     return f"{advice[0].lower()}{advice[1:].rstrip('.')}"
 
 
-def _custom(analysis: Analysis, row: CategoryTime) -> Candidate:
-    assert row.label is not None
+def _by_label(analysis: Analysis) -> Mapping[str | None, Rows]:
+    """The segments of custom events in the window, by type."""
     segments = _segments(analysis, [Category.CUSTOM])
-    labels = np.array(analysis.timeline.table.labels, dtype=object)
-    segments = segments[labels[analysis.timeline.segments.label(segments)] == row.label]
+    labels = analysis.timeline.table.labels
+    codes = analysis.timeline.segments.label(segments)
+    return {labels[code]: segments[rows] for code, rows in alike(codes).items()}
+
+
+def _custom(analysis: Analysis, row: CategoryTime, segments: Rows) -> Candidate:
+    assert row.label is not None
     count = _how_many(analysis, segments)
     text = f"{row.label} held up training {_times(count)}{_each(row.ns, count)}"
     code = "evals" if is_eval(row.label) else "custom_events"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from goodput_cli.events.tensorboard import folder_of
@@ -190,15 +190,69 @@ def _base(name: str) -> str:
 def _told_apart(files: Sequence[TextFile]) -> list[list[int]]:
     """Files in groups of one job each: those that overlap and disagree are of different ones, and so are those whose
     text names another job."""
-    groups: list[list[int]] = []
+    groups: list[_Group] = []
     for at in sorted(range(len(files)), key=lambda at: (files[at].begin, files[at].name)):
-        for group in groups:
-            if all(_agree(files[at], files[other]) for other in group):
-                group.append(at)
-                break
-        else:
-            groups.append([at])
-    return groups
+        group = next((group for group in groups if group.agrees(files[at])), None)
+        if group is None:
+            groups.append(group := _Group())
+        group.add(at, files[at])
+    return [group.places for group in groups]
+
+
+class _Group:
+    """Files of one job, each of which agrees with all others; they come in the order of their begins.
+
+    One that comes is compared with each that it may overlap only where the times of a step differ among them: 16 000
+    files of ranks that say the same are no pairs.
+    """
+
+    def __init__(self) -> None:
+        self.places: list[int] = []
+        self._job = ""
+        self._open: list[TextFile] = []
+        """Those with steps that a later one may overlap."""
+        self._first_end = 0
+        self._times: dict[int, tuple[int, int]] = {}
+        """The earliest and the latest time of each step in those."""
+        self._common: set[int] = set()
+        """Steps that all of those have."""
+
+    def add(self, at: int, file: TextFile) -> None:
+        """One that agrees."""
+        self.places.append(at)
+        self._job = self._job or file.own_job
+        if file.steps:
+            self._keep(file)
+
+    def _keep(self, file: TextFile) -> None:
+        self._first_end = min(self._first_end, file.end) if self._open else file.end
+        self._common = self._common & file.steps.keys() if self._open else set(file.steps)
+        self._open.append(file)
+        for step, time in file.steps.items():
+            low, high = self._times.get(step, (time, time))
+            self._times[step] = min(low, time), max(high, time)
+
+    def agrees(self, file: TextFile) -> bool:
+        """Whether a file that begins no earlier agrees with all."""
+        if self._job and file.own_job and self._job != file.own_job:
+            return False
+        if not file.steps or not self._open or self._says_the_same(file):
+            return True
+        if self._first_end - file.begin <= _OVERLAP:
+            still, self._open, self._times = self._open, [], {}
+            for one in still:
+                if one.end - file.begin > _OVERLAP:
+                    self._keep(one)
+        return all(_agree(file, other) for other in self._open)
+
+    def _says_the_same(self, file: TextFile) -> bool:
+        """Whether it has a step that all have, and all of its steps at their time."""
+        times = self._times
+        return not self._common.isdisjoint(file.steps) and all(
+            times[step][1] - _OVERLAP <= time <= times[step][0] + _OVERLAP
+            for step, time in file.steps.items()
+            if step in times
+        )
 
 
 def _agree(one: TextFile, other: TextFile) -> bool:
@@ -223,11 +277,14 @@ def _anew(group: list[int], files: Sequence[TextFile]) -> list[list[int]]:
     if any(files[at].own_job or files[at].allocation for at in group):
         return [group]
     runs: list[list[int]] = []
+    end = 0
     for at in sorted(group, key=lambda at: (files[at].begin, files[at].name)):
-        if runs and files[at].begin - max(files[other].end for other in runs[-1]) <= _APART:
+        if runs and files[at].begin - end <= _APART:
             runs[-1].append(at)
+            end = max(end, files[at].end)
         else:
             runs.append([at])
+            end = files[at].end
     found = runs[:1]
     for run in runs[1:]:
         if _begins_anew([files[at] for at in run], [files[at] for at in found[-1]]):
@@ -322,10 +379,12 @@ def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -
         if stamps and not times:
             yearless.append(code)
     found: dict[int, list[int]] = {}
+    by_stem, by_folder = (
+        {key: [ns for other in group for ns in dated[other]] for key, group in groups.items()}
+        for groups in (beside.stem, beside.folder)
+    )
     for code in yearless:
-        groups = beside.stem[stem_of(names[code])], beside.folder[folder_of(names[code])]
-        own, others = ([ns for other in group for ns in dated[other]] for group in groups)
-        found[code] = own or others
+        found[code] = by_stem[stem_of(names[code])] or by_folder[folder_of(names[code])]
     return found
 
 
@@ -334,13 +393,18 @@ def completed(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> d
     beside = _Beside.of(list(sources), names)
     stepping = {code for code, source in sources.items() if any(_is(mark, What.STEP) for mark in source.marks)}
     found = dict(sources)
+    iterations = {
+        folder: _iterations(sources[code] for code in group if code in stepping)
+        for folder, group in beside.folder.items()
+        if not stepping.isdisjoint(group)
+    }
     for code, source in sources.items():
-        others = [one for one in beside.folder[folder_of(names[code])] if one in stepping]
-        if code in stepping or not others:
+        folder = folder_of(names[code])
+        if code in stepping or folder not in iterations:
             continue
         same = [sources[one] for one in beside.stem[stem_of(names[code])] if one in stepping]
         marks = _with_ends(source.marks, same)
-        found[code] = replace(source, marks=_with_iterations(marks, [sources[one] for one in others]))
+        found[code] = replace(source, marks=_with_iterations(marks, iterations[folder]))
     return found
 
 
@@ -379,16 +443,21 @@ def _is_open(mark: Mark) -> bool:
     return _is_end(mark) and mark.stamp is None and mark.said is not None and mark.said.at is None
 
 
-def _with_iterations(marks: Sequence[Mark], others: Sequence[CollectedSource]) -> list[Mark]:
+def _iterations(sources: Iterable[CollectedSource]) -> dict[int, list[Mark]]:
+    """The lines of Megatron with a time about each iteration."""
+    found: defaultdict[int, list[Mark]] = defaultdict(list)
+    for mark in (mark for source in sources for mark in source.marks):
+        if _is(mark, What.STEP) and mark.said is not None and mark.said.format == MEGATRON and mark.stamp is not None:
+            found[mark.said.step or 0].append(mark)
+    return dict(found)
+
+
+def _with_iterations(marks: Sequence[Mark], iterations: Mapping[int, Sequence[Mark]]) -> list[Mark]:
     """The lines of Megatron's first rank, and before those about an iteration the line of it that the last rank wrote
     into another file: evaluations and saves have no time of their own."""
     numbers = {mark.said.step for mark in marks if _names_iteration(mark) and mark.said is not None}
     if not numbers:
         return list(marks)
-    iterations: defaultdict[int, list[Mark]] = defaultdict(list)
-    for mark in (mark for source in others for mark in source.marks):
-        if _is(mark, What.STEP) and mark.said is not None and mark.said.format == MEGATRON and mark.stamp is not None:
-            iterations[mark.said.step or 0].append(mark)
     found: list[Mark] = []
     last: Stamp | None = None
     current: int | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.observations import CHANGED_WITH_TIME, Observation, Observed, Sighting
 from goodput_cli.events.text.causes import CauseRows
 from goodput_cli.events.text.marks import ENDS, CollectedSource, Said, What
@@ -33,6 +33,7 @@ _LOOKED_AT = frozenset({*ENDS, What.ALIVE, What.START, What.REINIT, What.IGNORE,
 _BEGINS = frozenset({What.START, What.INIT, What.SCHEDULED})
 _PROGRESS = frozenset({What.STEP, What.START, What.STEP_START})
 _MOST_WATCHED = 256
+_NO_ROWS = np.zeros(0, dtype=np.intp)
 _NEXT_LINES = 64
 _OF_PROCESS = 256
 _TRIES = 20
@@ -152,12 +153,15 @@ class DocumentObserver:
     def _watch(self, block: Lines, first_line: int, consumed: set[int], begins: Sequence[int], stamps: _Stamps) -> None:
         """Find what stands behind the roots, up to the next start."""
         going: list[_Watch] = []
+        free = _others(consumed, len(block)) if self._watches else _NO_ROWS
         for watch in self._watches[-_MOST_WATCHED:]:
             if watch.of.count != watch.count:
                 self._said_again(watch, block, first_line, consumed, stamps)
             begin = watch.at + 1
-            stop = next((at for at in begins if at >= begin), len(block))
-            self._next_lines(watch, block, first_line, range(begin, stop), consumed)
+            place = bisect_left(begins, begin)
+            stop = begins[place] if place < len(begins) else len(block)
+            first, last = np.searchsorted(free, (begin, stop))
+            self._next_lines(watch, block, first_line, free[first : min(last, first + _NEXT_LINES + 1)])
             if watch.needle and watch.of.ordinary is None:
                 _same_process(watch, block, first_line, range(begin, stop), consumed)
             late = stamps.last_ordinary(begin, stop, consumed)
@@ -182,13 +186,12 @@ class DocumentObserver:
         watch.count, watch.at, watch.undecided, watch.looked = one.count, at, True, 0
         one.ordinary = one.late = None
 
-    def _next_lines(self, watch: _Watch, block: Lines, first_line: int, rows: range, consumed: set[int]) -> None:
-        """Whether anything ordinary follows at once; of a file of one process that shows that it went on."""
+    def _next_lines(self, watch: _Watch, block: Lines, first_line: int, rows: Rows) -> None:
+        """Whether anything ordinary follows at once; of a file of one process that shows that it went on. rows: the
+        first ones behind it that are of no failure."""
         if not watch.undecided:
             return
-        for at in rows:
-            if at in consumed:
-                continue
+        for at in rows.tolist():
             watch.looked += 1
             if watch.looked > _NEXT_LINES:
                 watch.undecided = False
@@ -201,6 +204,13 @@ class DocumentObserver:
 
     def _remember(self, block: Lines, stamped: I64) -> None:
         self._last_stamp = _Stamps(block, stamped).before(len(block)) or self._last_stamp
+
+
+def _others(rows: set[int], size: int) -> Rows:
+    """The rows of a block that are none of some."""
+    left = np.ones(size, dtype=bool)
+    left[np.fromiter(rows, dtype=np.intp)] = False
+    return np.flatnonzero(left)
 
 
 def _same_process(watch: _Watch, block: Lines, first_line: int, rows: range, consumed: set[int]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, alike
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RAY, Output
 from goodput_cli.events.schema import Kind
@@ -65,9 +65,7 @@ def without_recorded(
     columns. jobs: names of the codes in them."""
     steps = np.flatnonzero(np.asarray(recorded["kind"]) == Kind.STEP)
     codes, numbers, times = (np.asarray(recorded[name])[steps] for name in ("job", "step", "time"))
-    by_job = {
-        jobs[code]: _Recorded.of(numbers[codes == code], times[codes == code]) for code in np.unique(codes).tolist()
-    }
+    by_job = {jobs[code]: _Recorded.of(numbers[rows], times[rows]) for code, rows in alike(codes).items()}
     left = []
     for run in runs:
         own = _steps(mark for _, mark in run.marks)

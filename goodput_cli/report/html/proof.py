@@ -20,12 +20,13 @@ from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.analysis.timeline_rows import CUSTOM_PREFIX, Runs, SegmentRows, find_runs, rows_of_runs
 from goodput_cli.analysis.timeline_sheet import timeline_sheet
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import Rows, alike
 from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
 from goodput_cli.vocabulary.categories import BY_NAME, Category, Look, short_title
 from goodput_cli.vocabulary.text import clock, duration, iso, plural, seconds_text
 
 _MOST_LINKS = 5
+_NO_ROWS = np.zeros(0, dtype=np.intp)
 _SECTIONS = {"steps": "step-time", "saves": "where", "elastic": "where", "rolling": "over-time"}
 _OF_DISRUPTIONS = ("disruptions", "mtbf", "mean_", "longest_", "attempts")
 
@@ -136,12 +137,12 @@ def ledger(analysis: Analysis) -> list[LedgerPart]:
     named = [(row.name, row.title, row.ns) for row in facts.category_rows(analysis)]
     if window.excluded_ns:
         named.append((Category.EXCLUDED.id, "excluded", window.excluded_ns))
-    return [_part(analysis, runs, place, *one) for place, one in enumerate(named, 1)]
+    own = _runs_by_name(analysis, runs)
+    return [_part(analysis, runs, own.get(one[0], _NO_ROWS), place, *one) for place, one in enumerate(named, 1)]
 
 
-def _part(analysis: Analysis, runs: Runs, place: int, name: str, title: str, ns: int) -> LedgerPart:
+def _part(analysis: Analysis, runs: Runs, own: Rows, place: int, name: str, title: str, ns: int) -> LedgerPart:
     category, (kind, _, label) = BY_NAME[name.partition(":")[0]], name.partition(":")
-    own = _runs_of(analysis, runs, category, label)
     length = runs.end[own] - runs.start[own]
     longest = np.sort(np.argsort(-length, kind="stable")[:_MOST_ROWS])
     rest = len(own) - len(longest)
@@ -154,12 +155,13 @@ def _part(analysis: Analysis, runs: Runs, place: int, name: str, title: str, ns:
     )  # fmt: skip
 
 
-def _runs_of(analysis: Analysis, runs: Runs, category: Category, label: str) -> Rows:
-    own = runs.category == category
-    if category == Category.CUSTOM:
-        labels = np.array([text == label for text in analysis.timeline.table.labels], dtype=bool)
-        own = own & labels[runs.label]
-    return np.flatnonzero(own)
+def _runs_by_name(analysis: Analysis, runs: Runs) -> dict[str, Rows]:
+    """The runs of each category by its name, those of custom events by their type."""
+    found = {Category(code).id: rows for code, rows in alike(runs.category).items()}
+    custom = found.pop(Category.CUSTOM.id, _NO_ROWS)
+    labels = analysis.timeline.table.labels
+    of_type = {f"{Category.CUSTOM.id}:{labels[code]}": custom[at] for code, at in alike(runs.label[custom]).items()}
+    return found | of_type
 
 
 def _sheet(analysis: Analysis, rows: SegmentRows) -> Sheet:

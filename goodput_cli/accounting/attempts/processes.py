@@ -1,0 +1,251 @@
+"""Which rows are of one process or one host, asked of very many at once: 16 000 ranks of one failure are no more work
+each than eight. Every class answers what a look at each pair of rows would."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from goodput_cli.events.observations import (
+    LATEST,
+    TOLERANCE_NS,
+    Observation,
+    earliest,
+    latest,
+    names_it_goes_by,
+    names_it_is_asked_by,
+    same_rank,
+)
+
+
+class Place(NamedTuple):
+    """Where a process is, as launchers tell."""
+
+    rank: int | None
+    local_rank: int | None
+    host: str
+    pid: int | None
+
+
+class Places:
+    """The places that launchers name, in order."""
+
+    def __init__(self, seen: Iterable[Observation]) -> None:
+        self._every = [Place(one.rank, one.local_rank, one.host, one.pid) for one in seen if one.speaker == "launcher"]
+        self._at: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for at, place in enumerate(self._every):
+            for key in _filed_under(place):
+                self._at[key].append(at)
+
+    def completed(self, one: Observation) -> Observation:
+        """A row with the rank, the host and the pid of the launcher's lines about the same process, one behind the
+        other: what one of them adds, the next are found by."""
+        at = self._behind(one, -1)
+        while at is not None and not _is_complete(one):
+            place = self._every[at]
+            one = replace(completed(one, place), host=one.host or place.host)
+            at = self._behind(one, at)
+        return one
+
+    def _behind(self, one: Observation, last: int) -> int | None:
+        """The first place of the same process behind another."""
+        found = (self._at[key] for key in _asked_for(one) if key in self._at)
+        return min((rows[at] for rows in found if (at := bisect_right(rows, last)) < len(rows)), default=None)
+
+
+def _filed_under(place: Place) -> Iterator[Hashable]:
+    names = names_it_goes_by(place.host)
+    if place.pid is not None:
+        yield "pid", place.pid
+        yield from (("pid", place.pid, name) for name in names or ("",))
+    if place.rank is not None:
+        yield "rank", place.rank
+    if place.local_rank is not None:
+        yield from (("local", place.local_rank, name) for name in names)
+
+
+def _asked_for(one: Observation) -> Iterator[Hashable]:
+    names = names_it_is_asked_by(one.host)
+    if one.pid is not None and one.host:
+        yield from (("pid", one.pid, name) for name in (*names, ""))
+    elif one.pid is not None:
+        yield "pid", one.pid
+    if one.rank is not None:
+        yield "rank", one.rank
+    elif one.local_rank is not None:
+        yield from (("local", one.local_rank, name) for name in names)
+
+
+def _is_complete(one: Observation) -> bool:
+    return one.rank is not None and one.local_rank is not None and one.pid is not None and bool(one.host)
+
+
+def completed(one: Observation, other: Place | Observation) -> Observation:
+    """With the process of another where it does not name one itself."""
+    return replace(
+        one,
+        rank=one.rank if one.rank is not None else other.rank,
+        local_rank=one.local_rank if one.local_rank is not None else other.local_rank,
+        pid=one.pid if one.pid is not None else other.pid,
+    )
+
+
+class FirstSeen:
+    """The processes that agents name as the first failure that they saw."""
+
+    def __init__(self, seen: Iterable[Observation]) -> None:
+        launched = [one for one in seen if one.speaker == "launcher" and one.role == "exit"]
+        named = [one for one in launched if one.first]
+        if not named:
+            plain = sorted(
+                (one for one in launched if one.row == "agent failed"), key=lambda one: (earliest(one), one.line)
+            )
+            named = plain[:1]
+        self._ranks = {one.rank for one in named if one.rank is not None}
+        self._pids = {one.pid for one in named if one.pid is not None}
+        self._without_rank = {one.pid for one in named if one.pid is not None and one.rank is None}
+        self._only = named[0] if len(named) == 1 else None
+
+    def has(self, one: Observation, pid: int | None) -> bool:
+        """Whether it is one of them. pid: that of its process, if that counts."""
+        if one.rank in self._ranks:
+            return True
+        if pid is not None and pid in (self._pids if one.rank is None else self._without_rank):
+            return True
+        only = self._only
+        if only is None or only.rank is not None or (only.pid is not None and pid is not None):
+            return False
+        return only.local_rank is not None and one.rank == only.local_rank
+
+
+class Voices:
+    """Rows, asked whether the process of another speaks in them (see `same_process`)."""
+
+    def __init__(self, rows: Sequence[Observation]) -> None:
+        self._pids = {one.pid for one in rows if one.pid is not None}
+        self._of_all = _ranks_and_streams(rows)
+        self._without_pid = _ranks_and_streams(one for one in rows if one.pid is None)
+
+    def has(self, one: Observation) -> bool:
+        if one.pid is not None and one.pid in self._pids:
+            return True
+        ranks, streams = self._of_all if one.pid is None else self._without_pid
+        return one.rank in ranks if one.rank is not None else (one.source, one.stream) in streams
+
+
+def _ranks_and_streams(rows: Iterable[Observation]) -> tuple[set[int], set[tuple[str, str]]]:
+    ranks: set[int] = set()
+    streams: set[tuple[str, str]] = set()
+    for one in rows:
+        ranks.update(rank for rank, _ in one.ranks)
+        ranks.update(() if one.rank is None else (one.rank,))
+        streams.add((one.source, one.stream))
+    return ranks, streams
+
+
+class Exits:
+    """The ends of processes that launchers and schedulers tell of."""
+
+    def __init__(self, seen: Iterable[Observation]) -> None:
+        ends = [one for one in seen if one.role == "exit" and one.speaker in ("launcher", "scheduler")]
+        kinds: defaultdict[tuple[bool, bool], list[Observation]] = defaultdict(list)
+        for one in ends:
+            kinds[one.rank is not None, one.pid is not None].append(one)
+        self._kinds = {kind: _Exits.of(rows) for kind, rows in kinds.items()}
+
+    def tell_of(self, root: Observation) -> bool:
+        """Whether one is of the process of a root: by its rank, else by its pid, else by what stands behind it."""
+        for (ranked, numbered), exits in self._kinds.items():
+            if root.rank is not None and ranked:
+                told = root.rank in exits.ranks
+            elif root.pid is not None and numbered:
+                told = root.pid in exits.pids
+            else:
+                told = exits.last_line.get(root.source, -1) > root.line
+            if told:
+                return True
+        return False
+
+
+class _Exits(NamedTuple):
+    ranks: set[int | None]
+    pids: set[int | None]
+    last_line: dict[str, int]
+
+    @classmethod
+    def of(cls, rows: Sequence[Observation]) -> _Exits:
+        last: dict[str, int] = {}
+        for one in rows:
+            last[one.source] = max(one.line, last.get(one.source, one.line))
+        return cls({one.rank for one in rows}, {one.pid for one in rows}, last)
+
+
+class Killed:
+    """Exits by SIGKILL that nobody has explained yet."""
+
+    def __init__(self, exits: Sequence[Observation]) -> None:
+        self._left = dict(enumerate(exits))
+        self._at: defaultdict[Hashable, dict[int, None]] = defaultdict(dict)
+        for at, one in self._left.items():
+            for key in _keys_of_killed(one):
+                self._at[key][at] = None
+
+    def near(self, root: Observation) -> list[tuple[int, Observation]]:
+        """Those that may be of the kill of a root, in order: of its pid, or of its host without one."""
+        if root.speaker == "scheduler":
+            return list(self._left.items())
+        keys: list[Hashable] = [("pid", root.pid)] if root.pid is not None else []
+        kind = "no pid" if root.pid is not None else "any"
+        keys += [(kind, name) for name in names_it_is_asked_by(root.host)]
+        places = {at for key in keys for at in self._at.get(key, ())}
+        return [(at, self._left[at]) for at in sorted(places)]
+
+    def take(self, at: int) -> None:
+        """It is explained."""
+        for key in _keys_of_killed(self._left.pop(at)):
+            self._at[key].pop(at, None)
+
+
+def _keys_of_killed(one: Observation) -> Iterator[Hashable]:
+    if one.pid is not None:
+        yield "pid", one.pid
+    for name in names_it_goes_by(one.host):
+        yield "any", name
+        if one.pid is None:
+            yield "no pid", name
+
+
+def first_of(rows: Sequence[Observation]) -> list[Observation]:
+    """Those that no other precedes (see `precedes`): by lines within the output of one rank, else by time. All,
+    where a clock that went back makes each one behind another."""
+    voices = [_voice(at, one) for at, one in enumerate(rows)]
+    lines: dict[Hashable, int] = {}
+    ends: dict[Hashable, int] = {}
+    for voice, one in zip(voices, rows, strict=True):
+        lines[voice] = min(one.line, lines.get(voice, one.line))
+        ends[voice] = min(latest(one), ends.get(voice, LATEST))
+    soonest = sorted(ends, key=ends.__getitem__)[:2]
+    found: list[Observation] = []
+    for voice, one in zip(voices, rows, strict=True):
+        behind = any(ends[other] + TOLERANCE_NS < earliest(one) for other in soonest if other != voice)
+        if not behind and one.line <= lines[voice]:
+            found.append(one)
+    return found or list(rows)
+
+
+def _voice(at: int, one: Observation) -> Hashable:
+    """What lines are of one process in one file; of what names no rank each is on its own."""
+    return at if one.rank is None else (one.source, one.stream, one.rank)
+
+
+def killed_later(root: Observation, killed: Sequence[Observation], wait: int) -> bool:
+    """Whether another process was killed more than `wait` (ns) behind a root. killed: the latest first."""
+    for one in killed:
+        if earliest(one) <= latest(root) + wait:
+            return False
+        if not same_rank(root, one):
+            return True
+    return False

@@ -1,0 +1,74 @@
+"""What a log holds very many of is no more work each: ranks of a failure, pods, hosts, files, custom types, jobs.
+
+Work is counted, never time: the lines of Python that run, and the elements of the arrays that functions make.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.support import many
+
+PACKAGE = str(Path(many.__file__).parents[2] / "goodput_cli")
+FEW = 60
+ANALYZE, FLEET = ("analyze", "--format", "json"), ("fleet", "--workers", "1", "--format", "json")
+
+
+def work_of(arguments: list[str]) -> int:
+    """Of a command, in lines and elements."""
+    work = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
+        nonlocal work
+        if event == "call":
+            return trace if frame.f_code.co_filename.startswith(PACKAGE) else None
+        made = event == "return" and isinstance(argument, np.ndarray) and argument.ndim and argument.base is None
+        work += len(argument) if made else 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run(arguments)
+    finally:
+        sys.settrace(before)
+    return work
+
+
+@pytest.mark.parametrize(
+    ("written", "command"),
+    [
+        (many.failed_ranks, ANALYZE),
+        (many.bystanders, ANALYZE),
+        (many.kernel_logs, ANALYZE),
+        (many.failed_pods, ANALYZE),
+        (many.finished_pods, ANALYZE),
+        (many.watched_pod, ANALYZE),
+        (many.custom_types, ANALYZE),
+        (many.attempts, ANALYZE),
+        (many.rank_logs, ANALYZE),
+        (many.jobs, FLEET),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else value[0],
+)
+def test_the_work_grows_no_faster_than_what_a_log_holds(
+    written: many.Written, command: tuple[str, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """From n to 2n and from 2n to 4n: twice as much more, not four times; what is constant falls out of both."""
+    work: list[int] = []
+    for count in (FEW, FEW, 2 * FEW, 4 * FEW):  # the first one imports, and fills what is kept
+        folder = tmp_path / f"{len(work)}"
+        folder.mkdir()
+        written(folder, count)
+        work.append(work_of([command[0], str(folder), *command[1:], "-q", "--timezone", "UTC"]))
+        assert "is a bug" not in capfd.readouterr().err
+    _, few, more, most = work
+    assert most - more <= 2**1.2 * (more - few)

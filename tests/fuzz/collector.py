@@ -1,0 +1,51 @@
+"""A collector of OpenTelemetry that answers what it is told to, byte by byte."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import threading
+from typing import NoReturn
+
+
+class Collector(socketserver.ThreadingTCPServer):
+    """It listens until the process ends."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.answer = b""
+        self.wrong = ""
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def answers(self, answer: bytes) -> None:
+        """To every request from now on, and then it hangs up."""
+        self.answer = answer
+
+    def complaint(self) -> str:
+        """What was wrong with a request since the last time that somebody asked; "" for nothing."""
+        wrong, self.wrong = self.wrong, ""
+        return wrong
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    server: Collector
+    timeout = 10
+
+    def handle(self) -> None:
+        length = 0
+        while (line := self.rfile.readline(65536).strip()) != b"":
+            name, _, value = line.partition(b":")
+            length = int(value) if name.lower() == b"content-length" else length
+        try:
+            json.loads(self.rfile.read(length), parse_constant=_refused)
+        except ValueError as error:
+            self.server.wrong = f"a collector got what is no JSON: {error}"
+        self.wfile.write(self.server.answer)
+
+
+def _refused(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")

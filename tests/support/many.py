@@ -1,0 +1,249 @@
+"""Logs that hold very many of one thing: so many ranks of a failure, pods, custom types, jobs, files and the like."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.causes.wordings import life
+
+START = 1_767_225_600
+Written = Callable[[Path, int], None]
+
+
+def failed_ranks(folder: Path, count: int) -> None:
+    """A launcher names each rank of a failure, eight to a host, and the failure of the first of them."""
+    said = [
+        "[rank3]: Traceback (most recent call last):",
+        '[rank3]:   File "/opt/train.py", line 8, in step',
+        "[rank3]: RuntimeError: boom",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+        "=" * 60,
+        "train.py FAILED",
+        "-" * 60,
+        "Failures:",
+        *(line for rank in range(1, count) for line in _failed(rank)),
+        "-" * 60,
+        "Root Cause (first observed failure):",
+        *_failed(0),
+        "=" * 60,
+    ]
+    (folder / "train.log").write_text("\n".join([*life(0, 10), *said, *life(30, 160)]) + "\n")
+
+
+def _failed(rank: int) -> tuple[str, ...]:
+    return (
+        f"[{rank}]:",
+        "  time      : 2026-03-01_10:10:50",
+        f"  host      : node-{rank // 8}",
+        f"  rank      : {rank} (local_rank: {rank % 8})",
+        f"  exitcode  : 1 (pid: {1000 + rank})",
+        "  error_file: <N/A>",
+        "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html",
+    )
+
+
+def failing_ranks(folder: Path, count: int) -> None:
+    """Each rank tells of its own exception."""
+    said = [
+        line
+        for rank in range(count)
+        for line in (
+            f"[rank{rank}]: Traceback (most recent call last):",
+            f'[rank{rank}]:   File "/opt/train.py", line {rank}, in step',
+            f"[rank{rank}]: RuntimeError: boom {rank}",
+        )
+    ]
+    (folder / "train.log").write_text("\n".join([*life(0, 10), *said, *life(30, 160)]) + "\n")
+
+
+def bystanders(folder: Path, count: int) -> None:
+    """Each rank dies of something else, and its agent says which, on hosts of their own."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    said = [
+        line
+        for rank in range(count)
+        for line in (
+            f"[rank{rank}]: Traceback (most recent call last):",
+            f'[rank{rank}]:   File "/opt/train.py", line 8, in step',
+            f"[rank{rank}]: ValueError: {''.join(letters[rank // 26**place % 26] for place in range(4))}",
+            "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+            "=" * 60,
+            "train.py FAILED",
+            "-" * 60,
+            "Root Cause (first observed failure):",
+            *_failed(rank),
+            "=" * 60,
+        )
+    ]
+    (folder / "train.log").write_text("\n".join([*life(0, 10), *said, *life(30, 160)]) + "\n")
+
+
+def bootstrapped_hosts(folder: Path, count: int) -> None:
+    """NCCL names each host of a job, and one rank of each dies."""
+    hosts = [f"node-{at}:812:{at} [0] NCCL INFO Bootstrap : Using eth0:10.0.0.3<0>" for at in range(count)]
+    (folder / "train.log").write_text("\n".join([*hosts, *life(0, 10), "RuntimeError: boom", *life(30, 160)]) + "\n")
+
+
+def kernel_logs(folder: Path, count: int) -> None:
+    """A log of the kernel for each host of the job."""
+    bootstrapped_hosts(folder, count)
+    for at in range(count):
+        (folder / f"dmesg-node-{at}.log").write_text(
+            f"2026-03-01T10:10:{at % 60:02d}+00:00 node-{at} kernel: NVRM: Xid (PCI:0000:b1:00): 79, pid=812, GPU has "
+            "fallen off the bus.\n"
+        )
+
+
+def clock(at: float) -> str:
+    """Seconds behind `START` as Kubernetes writes them."""
+    return datetime.fromtimestamp(START + at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def pod(index: int, begin: float, end: float, code: int) -> dict[str, Any]:
+    """A pod of the job whose container ended."""
+    labels = {"jobset.sigs.k8s.io/jobset-name": "j", "batch.kubernetes.io/job-completion-index": str(index)}
+    ended = {
+        "exitCode": code, "reason": "Error" if code else "Completed", "startedAt": clock(begin),
+        "finishedAt": clock(end),
+    }  # fmt: skip
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": f"j-{index}", "uid": f"j-{index}", "creationTimestamp": clock(0), "labels": labels},
+        "spec": {"nodeName": f"node-{index}", "containers": [{"name": "main"}]},
+        "status": {
+            "phase": "Failed",
+            "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": clock(1)}],
+            "containerStatuses": [{"name": "main", "restartCount": 0, "state": {"terminated": ended}}],
+        },
+    }  # fmt: skip
+
+
+def _objects(folder: Path, items: list[dict[str, Any]]) -> None:
+    job(folder, 4)
+    (folder / "objects.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+
+def failed_pods(folder: Path, count: int) -> None:
+    """All pods of one attempt failed."""
+    _objects(folder, [pod(at, 2 + at / count, 40 + at % 7, 1) for at in range(count)])
+
+
+def finished_pods(folder: Path, count: int) -> None:
+    """All pods of one attempt completed."""
+    _objects(folder, [pod(at, 2 + at / count, 40 + at % 7, 0) for at in range(count)])
+
+
+def pods_in_turn(folder: Path, count: int) -> None:
+    """Each pod is an attempt of its own."""
+    _objects(folder, [pod(at, 2 + 10 * at, 8 + 10 * at, 1) for at in range(count)])
+
+
+def watched_pod(folder: Path, count: int) -> None:
+    """A pod of which the cluster told at each of its restarts."""
+    items = [pod(0, 2 + 10 * at, 8 + 10 * at, 1) for at in range(count)]
+    _objects(folder, items)
+
+
+def cluster_events(folder: Path, count: int) -> None:
+    """An event of the eviction of each pod."""
+    _objects(folder, [
+        {"kind": "Event", "reason": "Evicted", "message": f"low on memory {at}", "lastTimestamp": clock(30 + at % 5),
+         "involvedObject": {"kind": "Pod", "name": f"j-{at}"}}
+        for at in range(count)
+    ])  # fmt: skip
+
+
+def workloads(folder: Path, count: int) -> None:
+    """A Workload of Kueue and a Job of each name."""
+    _objects(folder, [
+        {"kind": kind, "metadata": {"name": f"{kind}-{at}", "uid": f"{kind}-{at}", "creationTimestamp": clock(0),
+         "ownerReferences": [{"name": "j"}]}, "status": {"conditions": [
+             {"type": "Admitted", "status": "True", "lastTransitionTime": clock(1)}]}}
+        for at in range(count) for kind in ("Workload", "Job")
+    ])  # fmt: skip
+
+
+def steps(name: str, first: int, count: int, at: float) -> Iterator[dict[str, Any]]:
+    """Steps of ten seconds, the first one at so many seconds behind `START`."""
+    for step in range(count):
+        yield {"job_name": name, "step_count": first + step, "step_start_time": START + at + 10 * step}
+
+
+def lines(path: Path, records: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> None:
+    """Records as a log."""
+    with path.open("w") as file:
+        file.writelines(f"{json.dumps(one)}\n" for one in records)
+
+
+def begun(name: str, at: float) -> list[dict[str, Any]]:
+    """An attempt begins."""
+    return [
+        {"job_name": name, "job_start_time": START + at},
+        {"job_name": name, "tpu_init_start_time": START + at + 1},
+        {"job_name": name, "tpu_init_end_time": START + at + 2},
+    ]
+
+
+def job(folder: Path, count: int) -> None:
+    """A job of so many steps."""
+    lines(folder / "run.jsonl", [*begun("j", 0), *steps("j", 0, count, 5)])
+
+
+def custom_types(folder: Path, count: int) -> None:
+    """Each event of a custom type of its own."""
+    records = begun("j", 0)
+    for at in range(count):
+        records += steps("j", at, 1, 10 + 10 * at)
+        for edge, when in (("start", 12), ("end", 14)):
+            records.append({"job_name": "j", "custom_badput_event_type": f"type-{at}",
+                            f"custom_badput_event_{edge}_time": START + when + 10 * at})  # fmt: skip
+    lines(folder / "run.jsonl", [*records, *steps("j", count, 3, 10 + 10 * count)])
+
+
+def custom_events(folder: Path, count: int) -> None:
+    """Many events of one custom type."""
+    records = begun("j", 0)
+    for at in range(count):
+        records += steps("j", at, 1, 10 + 10 * at)
+        for edge, when in (("start", 12), ("end", 14)):
+            records.append({"job_name": "j", "custom_badput_event_type": "eval",
+                            f"custom_badput_event_{edge}_time": START + when + 10 * at})  # fmt: skip
+    lines(folder / "run.jsonl", [*records, *steps("j", count, 3, 10 + 10 * count)])
+
+
+def attempts(folder: Path, count: int) -> None:
+    """So many attempts, each of which redoes a step."""
+    records: list[dict[str, Any]] = []
+    for at in range(count):
+        records += [*begun("j", 100 * at), *steps("j", 2 * at, 4, 100 * at + 5)]
+    lines(folder / "run.jsonl", records)
+
+
+def jobs(folder: Path, count: int) -> None:
+    """So many jobs in one file."""
+    records: list[dict[str, Any]] = []
+    for at in range(count):
+        records += [*begun(f"j-{at}", at), *steps(f"j-{at}", 0, 3, at + 5)]
+    lines(folder / "run.jsonl", records)
+
+
+def files(folder: Path, count: int) -> None:
+    """So many files of one job, each an attempt."""
+    for at in range(count):
+        lines(folder / f"run-{at}.jsonl", [*begun("j", 100 * at), *steps("j", 2 * at, 4, 100 * at + 5)])
+
+
+def files_of_jobs(folder: Path, count: int) -> None:
+    """So many files, each of a job of its own."""
+    for at in range(count):
+        lines(folder / f"run-{at}.jsonl", [*begun(f"j-{at}", at), *steps(f"j-{at}", 0, 3, at + 5)])
+
+
+def rank_logs(folder: Path, count: int) -> None:
+    """So many logs of text, one of each rank."""
+    for at in range(count):
+        (folder / f"rank-{at}.log").write_text("\n".join([*list(life(0, 10))[:6], f"[rank{at}]: ValueError: x"]) + "\n")
