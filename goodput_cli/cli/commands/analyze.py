@@ -23,8 +23,8 @@ from goodput_cli.cli.session import is_brief, open_session
 from goodput_cli.report.base import Page, load_renderer
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.question import Price
-    from goodput_cli.analysis.results import Analysis
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 

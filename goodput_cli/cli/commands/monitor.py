@@ -32,7 +32,7 @@ from goodput_cli.monitor.plan import MONITOR, Plan
 from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.api.keywords import JobOptions
     from goodput_cli.monitor.targets.base import Address, Health, TargetWorker
 
