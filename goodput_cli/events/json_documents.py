@@ -31,6 +31,7 @@ from goodput_cli.events.columnar import Block
 from goodput_cli.events.envelope import NO_STAMP
 from goodput_cli.events.formats.base import JOB_NAME, NOTHING, Entry, Parsed
 from goodput_cli.events.templates import Templates
+from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import MAX_NS, number, round_to_us
 from goodput_cli.sources.base import RawBatch, Record
@@ -315,8 +316,6 @@ _TIMES = {
 """By the key of the text, the keys of its time, the best first."""
 KEYS = frozenset(_TIMES).union(*_TIMES.values())
 _PODS = (("kubernetes", "pod_name"), ("labels", "pod"))
-LONGEST_PREFIX = 256
-"""Launchers, loggers and collectors put fewer characters before an object."""
 _UNITS = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
 """Epoch times below the first are in units of so many ns: seconds, milli- and microseconds."""
 
@@ -363,8 +362,6 @@ def json_in(text: object) -> Record | None:
     one that names its job. None where it is none."""
     if not isinstance(text, str) or "{" not in text:
         return None
-    from goodput_cli.events.text.stamps import bare  # few logs hold text
-
     body = bare(text.strip()).text
     begin = body.find("{")
     if begin and (begin > LONGEST_PREFIX or JOB_NAME not in body):

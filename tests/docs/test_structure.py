@@ -9,12 +9,16 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 from goodput_cli.analysis.advice.amounts import PARTS
 from goodput_cli.analysis.disruptions.costs import CATEGORIES_OF
 from goodput_cli.vocabulary.categories import Category, in_group
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = "goodput_cli"
+NO_CIRCLES_OF_TYPES = ("events",)
+"""Folders in which imports for types alone go one way too."""
 
 
 def modules() -> dict[str, Path]:
@@ -23,11 +27,11 @@ def modules() -> dict[str, Path]:
     return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): full for path, full in paths.items()}
 
 
-def imported(node: ast.AST, known: dict[str, Path], package: str = PACKAGE) -> Iterator[str]:
+def imported(node: ast.AST, known: dict[str, Path], package: str = PACKAGE, types: bool = False) -> Iterator[str]:
     """The modules that are imported when this runs, be it in a function; what is for types alone never is. package:
-    where it stands, for `from . import`."""
+    where it stands, for `from . import`. types: what is imported for types alone counts too."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+        if not types and isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             continue
         if isinstance(child, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) + 1 - child.level] if child.level else []
@@ -36,10 +40,10 @@ def imported(node: ast.AST, known: dict[str, Path], package: str = PACKAGE) -> I
             yield from (name if name in known else module for name in names)
         elif isinstance(child, ast.Import):
             yield from (alias.name for alias in child.names)
-        yield from imported(child, known, package)
+        yield from imported(child, known, package, types)
 
 
-def imports() -> dict[str, set[str]]:
+def imports(types: bool = False) -> dict[str, set[str]]:
     """Each module with those of ours that it imports. What a package's __init__ offers lazily is no import of its
     own: `goodput_cli` and `goodput_cli.plugins` are fronts, which nothing inside depends on but for the version."""
     known = modules()
@@ -49,6 +53,7 @@ def imports() -> dict[str, set[str]]:
                 ast.parse(path.read_text(encoding="utf-8")),
                 known,
                 name if path.name == "__init__.py" else name.rpartition(".")[0],
+                types,
             )
         )
         for name, path in known.items()
@@ -59,8 +64,20 @@ def imports() -> dict[str, set[str]]:
 
 def test_no_imports_go_in_a_circle() -> None:
     """Neither at the top of modules nor inside functions: a circle is one module that was cut in the wrong place."""
+    _assert_no_circle(imports())
+
+
+@pytest.mark.parametrize("folder", NO_CIRCLES_OF_TYPES)
+def test_no_imports_of_a_folder_go_in_a_circle_for_types(folder: str) -> None:
+    """What is imported for types alone shows as well which of two modules stands above the other."""
+    graph = {name: found for name, found in imports(types=True).items() if name.startswith(f"{PACKAGE}.{folder}.")}
+    assert len(graph) > 1
+    _assert_no_circle({name: found & graph.keys() for name, found in graph.items()})
+
+
+def _assert_no_circle(graph: dict[str, set[str]]) -> None:
     try:
-        TopologicalSorter(imports()).prepare()
+        TopologicalSorter(graph).prepare()
     except CycleError as circle:
         raise AssertionError(" -> ".join(circle.args[1])) from None
 
@@ -74,6 +91,7 @@ def test_a_circle_would_be_seen() -> None:
     here = "goodput_cli.record"
     assert set(imported(ast.parse(relative), modules(), here)) == {"goodput_cli.errors", "goodput_cli.record.names"}
     assert set(imported(ast.parse(for_types), modules())) == set()
+    assert set(imported(ast.parse(for_types), modules(), types=True)) == {"goodput_cli.errors"}
 
 
 def test_advice_has_a_lever_for_every_category_between_two_attempts() -> None:

@@ -21,7 +21,7 @@ from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
 from goodput_cli.events.columnar import Block, Columns, Numerals
 from goodput_cli.events.rows import Details, Interner, Measurements, Origin, RowBuilder, constant
-from goodput_cli.events.text.marks import Collector, TextPart
+from goodput_cli.events.text.collector import Collector, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
 from goodput_cli.sources.base import RawBatch, Record
