@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.columnar import DIGITS, KEEP_FIRST, WORD
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
 from goodput_cli.events.text.marks import Rule, Said, line_readings, linear
 from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare, candidates, is_kernel_log
+from goodput_cli.events.values import DIGITS, KEEP_FIRST, WORD
 
 LONGEST = 1 << 16
 """Longer lines are noise."""
