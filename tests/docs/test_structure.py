@@ -15,7 +15,7 @@ from goodput_cli.vocabulary.categories import Category, in_group
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = "goodput_cli"
-CLEAN = ("analysis",)
+CLEAN = ("analysis", "events")
 """Folders in which no circle goes through an import for types either."""
 
 
