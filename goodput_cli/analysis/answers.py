@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from goodput_cli.analysis.threshold import Threshold, Verdict
 from goodput_cli.analysis.written import Count, Each, Instant, Pattern, Seconds, written, written_after
-from goodput_cli.diagnostics.codes import Severity
-from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis
