@@ -14,6 +14,7 @@ import click
 import pytest
 
 import goodput_cli
+from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.cli.console import INTERRUPTED
 from goodput_cli.diagnostics.diagnostic import all_codes
@@ -203,6 +204,14 @@ def test_the_code_notices_what_the_table_of_diagnostics_has_and_nothing_else() -
     noticed = set(re.findall(r'(?:Diagnostic\.of|\breport|diagnostics\.add)\(\s*"(\w+)"', modules))
     assert len(noticed) > 40
     assert noticed - set(all_codes()) == set()
+
+
+def test_each_kind_of_insight_has_a_finder_and_each_finder_a_kind() -> None:
+    finders = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "analysis" / "insights").glob("*.py"))
+    assert [code for code in BY_CODE if f'"{code}"' not in finders] == []
+    found = set(re.findall(r'Candidate\(\s*(?:code=)?"(\w+)"', finders))
+    assert len(found) > 10
+    assert found - set(BY_CODE) == set()
 
 
 def test_the_glossary_of_categories_is_up_to_date() -> None:
