@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 from goodput_cli.analysis.results import AnalysisData, Stretch
 from goodput_cli.analysis.threshold import Threshold, Verdict
 from goodput_cli.analysis.written import Count, Each, Instant, Pattern, written
-from goodput_cli.diagnostics.codes import Severity
-from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 
 
 @written("named_job")

@@ -103,7 +103,7 @@ def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:
         in_goodput_ns=candidate.in_goodput_ns,
         percent=100 * candidate.ns / analysis.window.counted_ns,
         text=candidate.text,
-        advice=candidate.advice or _interval(analysis, kind) or kind.advice,
+        advice=candidate.advice or _interval(analysis, candidate.code) or kind.advice,
         command=(candidate.command or kind.command, *candidate.options),
         source=analysis.asked,
         start_ns=candidate.start_ns,
@@ -115,6 +115,6 @@ def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:
     )
 
 
-def _interval(analysis: AnalysisData, kind: InsightKind) -> str | None:
+def _interval(analysis: AnalysisData, code: str) -> str | None:
     """How often to save, for what that would change. Asked last: only what is shown is worth the work."""
-    return interval_advised(analysis) if kind.code in ("rare_saves", "frequent_saves") else None
+    return interval_advised(analysis) if code in ("rare_saves", "frequent_saves") else None
