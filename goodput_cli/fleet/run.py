@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from goodput_cli.api.options import JOB, SHARED, Reading, Source, addresses, readable, split, taken, takes
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError
-from goodput_cli.fleet.passes.engine import Workers, expected_seconds, worker_count
-from goodput_cli.fleet.question import FleetQuestion, Grouping, Inventory, Tables
+from goodput_cli.fleet.passes.engine import expected_seconds, worker_count
+from goodput_cli.fleet.question import FleetQuestion, Grouping, Inventory, Tables, Workers
 from goodput_cli.vocabulary.option import Keywords, declared
 from goodput_cli.vocabulary.text import plural, rough_duration
 

@@ -16,8 +16,7 @@ from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import CommandLine, GroupedCommand, option, options_of, shared_options, threshold_options
 from goodput_cli.cli.session import DEFAULT_FORMAT, Session, open_session, start_to_draw
 from goodput_cli.errors import ProblemsFound, UsageError
-from goodput_cli.fleet.passes.engine import Workers
-from goodput_cli.fleet.question import RUN, Grouping, Tables
+from goodput_cli.fleet.question import RUN, Grouping, Tables, Workers
 from goodput_cli.fleet.thresholds import parse_fleet_fail_under, parse_fleet_threshold
 from goodput_cli.report.base import load_fleet_renderer
 
