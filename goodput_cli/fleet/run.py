@@ -179,11 +179,11 @@ class _Fleet:
 
     def _summed(self, outcome: Outcome, store: Store) -> tuple[Fleet, list[NotAnalysed]]:
         """The results of all runs, added up, and what there are no results of."""
-        from goodput_cli.fleet.aggregate import Basis, Fleet
+        from goodput_cli.fleet.aggregate import Fleet
         from goodput_cli.fleet.allocations import JoinedAllocations
         from goodput_cli.fleet.passes.work import Failed
+        from goodput_cli.fleet.pieces import Calendar
         from goodput_cli.fleet.rows import NotAnalysed
-        from goodput_cli.fleet.sums import Calendar
 
         asked, inventory, answers = self._asked, self._inventory, outcome.answers.items()
         keys = {key: job for job, key in answers if not isinstance(key, Failed)}
@@ -195,7 +195,7 @@ class _Fleet:
         for extent in extents:
             allocations.expect(*extent)
         calendar = Calendar(*asked.window(extents), asked.zone)
-        fleet = Fleet(Basis(asked.grouping, inventory.labels, allocations, calendar), inventory.capacity)
+        fleet = Fleet(asked.grouping, inventory.labels, allocations, calendar, inventory.capacity)
         as_of = asked.as_of
         for _, result in store.results(keys):
             fleet.add(result)
@@ -224,8 +224,8 @@ class _Fleet:
     def _report(
         self, fleet: Fleet, outcome: Outcome, lost: list[NotAnalysed], of_listing: list[Diagnostic], store: Store
     ) -> FleetReport:
+        from goodput_cli.fleet.build import report_of
         from goodput_cli.fleet.passes.plan import reading_diagnostics, two_clusters
-        from goodput_cli.fleet.report import report_of
         from goodput_cli.fleet.rows import NotAnalysed
 
         asked, labels = self._asked, self._inventory.labels
@@ -238,7 +238,7 @@ class _Fleet:
         diagnostics = (
             *reading_diagnostics(outcome.rows, of_listing),
             *two_clusters(outcome.rows, labels.cluster_of if asked.grouping.distinct_by == "name" else None),
-            *fleet.noticed.diagnostics(),
+            *fleet.diagnostics(),
             *labels.diagnostics(),
             *store.diagnostics(),
         )

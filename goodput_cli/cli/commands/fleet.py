@@ -23,8 +23,8 @@ from goodput_cli.report.base import load_fleet_renderer
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis
     from goodput_cli.analysis.sheet import Sheet
+    from goodput_cli.fleet.report import FleetSheet
     from goodput_cli.fleet.rows import RunLine
-    from goodput_cli.fleet.sheet import FleetSheet
 
 
 @click.command(
@@ -78,13 +78,14 @@ def fleet(
     if plan:
         write_output("".join(f"{sentence}\n" for sentence in fleet_plan(session.sources, workers)))
         return 0
-    from goodput_cli.fleet.sheet import fleet_sheet
-    from goodput_cli.fleet.thresholds import evaluate_fleet
+    from goodput_cli.fleet.report import fleet_sheet
+    from goodput_cli.fleet.thresholds import Totals, evaluate_fleet
 
     with session.reading(then="adding up") as options:
         question = FleetQuestion(_with_groups_of(grouping, thresholds), *split(options), job_name)
         report = report_on(question, session.sources, tables, workers, None if store is None else Path(store))
-    judged = evaluate_fleet(thresholds, report)
+    whole = Totals(report.sums, report.mpg, report.coverage.analysed)
+    judged = evaluate_fleet(thresholds, whole, report.groups)
     sheet = fleet_sheet(report, judged)
     for site in sites:
         _write_site(Path(site), sheet, session, grouping)
