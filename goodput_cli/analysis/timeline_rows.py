@@ -23,8 +23,10 @@ CUSTOM_PREFIX = "custom:"
 
 
 @dataclass(frozen=True)
-class _Spans:
-    """What holds of segments and of runs of them, in time order: columns of length n."""
+class SegmentRows:
+    """Segments or runs of alike ones, in time order, with what they are about and what bounds them: columns of length
+    n. A run is of touching segments of the same category, label and attempt, from the first one's start to the last
+    one's end."""
 
     start: I64
     """ns since 1970 UTC."""
@@ -36,15 +38,6 @@ class _Spans:
     """Code of the custom label; -1 where there is none."""
     attempt: NDArray[np.int32]
     """From 0; -1 outside of all attempts."""
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-
-@dataclass(frozen=True)
-class SegmentRows(_Spans):
-    """Segments, with what they are about and what bounds them."""
-
     first: I64
     """First step that the segment is about, by the numbers of the log; `NO_STEP` where it is about none."""
     stop: I64
@@ -56,22 +49,14 @@ class SegmentRows(_Spans):
     end_row: Rows
     """The event that it ends with; -1 where none does."""
     run: Rows
-    """Which run of alike segments (same category, label and attempt, touching) it is part of; counts up."""
+    """Which run it is part of; counts up."""
+
+    def __len__(self) -> int:
+        return len(self.start)
 
     def take(self, chosen: NDArray[np.bool_] | Rows) -> SegmentRows:
         """The chosen rows."""
         return SegmentRows(*(getattr(self, field.name)[chosen] for field in fields(self)))
-
-
-@dataclass(frozen=True)
-class Runs(_Spans):
-    """Runs of alike segments (same category, label and attempt, touching): what they are about and what bounds them is
-    found for those that are chosen."""
-
-    head: Rows
-    """The first segment."""
-    tail: Rows
-    """The last one."""
 
 
 @dataclass(frozen=True)
@@ -84,57 +69,46 @@ class CategoryFilter:
 
 def segment_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
     """The segments of [start, end) (ns), cut to it: they touch, do not overlap and cover it."""
-    rows = _inside(timeline, start, end)
-    label, attempt = _labels(timeline, rows), _owners(timeline, rows)
-    run = np.cumsum(_new_runs(timeline, rows, label, attempt)) - 1
-    return _rows_at(timeline, rows, rows, _cut(timeline, rows, rows, (start, end)), label, attempt, run)
+    rows, label, attempt, heads = _alike(timeline, start, end)
+    return _rows_at(timeline, (start, end), rows, rows, label, attempt, np.cumsum(heads) - 1)
 
 
-def find_runs(timeline: Timeline, start: int, end: int) -> Runs:
-    """The runs of [start, end) (ns)."""
-    rows = _inside(timeline, start, end)
-    label, attempt = _labels(timeline, rows), _owners(timeline, rows)
-    head = np.flatnonzero(_new_runs(timeline, rows, label, attempt))
+def find_runs(timeline: Timeline, start: int, end: int) -> SegmentRows:
+    """The runs of alike segments of [start, end) (ns): `folded(segment_rows(...))`, of which nothing is looked up for
+    the segments inside a run."""
+    rows, label, attempt, heads = _alike(timeline, start, end)
+    head = np.flatnonzero(heads)
     tail = np.append(head[1:], len(rows))[: len(head)] - 1
-    begins, ends = _cut(timeline, rows[head], rows[tail], (start, end))
-    return Runs(
-        begins, ends, timeline.segments.category[rows[head]], label[head], attempt[head], rows[head], rows[tail]
-    )
+    run = np.arange(len(head))
+    return _rows_at(timeline, (start, end), rows[head], rows[tail], label[head], attempt[head], run)
 
 
-def rows_of_runs(timeline: Timeline, runs: Runs, chosen: Rows) -> SegmentRows:
-    """One row each of the chosen runs: `folded(segment_rows(...))`, where all are chosen, without what the segments
-    inside a run are about."""
-    label, attempt = runs.label[chosen], runs.attempt[chosen]
-    when = runs.start[chosen], runs.end[chosen]
-    return _rows_at(timeline, runs.head[chosen], runs.tail[chosen], when, label, attempt, chosen)
-
-
-def _inside(timeline: Timeline, start: int, end: int) -> Rows:
+def _alike(timeline: Timeline, start: int, end: int) -> tuple[Rows, NDArray[np.int32], NDArray[np.int32], Mask]:
+    """The segments of [start, end) (ns), their labels and attempts, and where a run of alike ones begins."""
     segments = timeline.segments
     first = int(np.searchsorted(segments.end, start, side="right"))
     last = int(np.searchsorted(segments.start, end, side="left"))
-    return np.arange(first, max(first, last))
-
-
-def _new_runs(timeline: Timeline, rows: Rows, label: NDArray[np.int32], attempt: NDArray[np.int32]) -> Mask:
-    """Where a run of alike segments begins."""
-    category = timeline.segments.category[rows]
-    return run_heads(category) | run_heads(label) | run_heads(attempt)
+    rows = np.arange(first, max(first, last))
+    category = segments.category[rows]
+    custom = category == Category.CUSTOM
+    label = np.full(len(rows), -1, dtype=np.int32)
+    label[custom] = segments.label(rows[custom])
+    attempt = _owners(timeline, rows)
+    return rows, label, attempt, run_heads(category) | run_heads(label) | run_heads(attempt)
 
 
 def _rows_at(
     timeline: Timeline,
+    window: tuple[int, int],
     head: Rows,
     tail: Rows,
-    when: tuple[I64, I64],
     label: NDArray[np.int32],
     attempt: NDArray[np.int32],
     run: Rows,
 ) -> SegmentRows:
-    """A row from the first segment of each, at head, to its last, at tail. when: their starts and ends (ns)."""
+    """A row from the first segment of each, at head, to its last, at tail, cut to the window (ns)."""
     segments, ledger = timeline.segments, timeline.ledger
-    begins, ends = when
+    begins, ends = np.maximum(segments.start[head], window[0]), np.minimum(segments.end[tail], window[1])
     row, end_row = _evidence(timeline, head)
     return SegmentRows(
         start=begins,
@@ -149,19 +123,6 @@ def _rows_at(
         end_row=end_row if tail is head else _evidence(timeline, tail)[1],
         run=run,
     )
-
-
-def _cut(timeline: Timeline, head: Rows, tail: Rows, window: tuple[int, int]) -> tuple[I64, I64]:
-    """Starts and ends (ns) of what begins with the segment at head and ends with that at tail, inside the window."""
-    segments = timeline.segments
-    return np.maximum(segments.start[head], window[0]), np.minimum(segments.end[tail], window[1])
-
-
-def _labels(timeline: Timeline, rows: Rows) -> NDArray[np.int32]:
-    custom = timeline.segments.category[rows] == Category.CUSTOM
-    label = np.full(len(rows), -1, dtype=np.int32)
-    label[custom] = timeline.segments.label(rows[custom])
-    return label
 
 
 def _named(timeline: Timeline, step: I64) -> I64:
