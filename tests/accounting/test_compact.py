@@ -27,7 +27,6 @@ from goodput_cli.accounting.columns import (
     row_type,
     search,
 )
-from goodput_cli.accounting.ledger import Ledger
 from goodput_cli.accounting.order import in_order
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.segments import partition
@@ -122,16 +121,6 @@ def test_segments_are_the_same_wherever_the_parts_meet(at_once: int, job: str) -
     assert len(whole) > 100
     for name in ("edges", "category", "holder"):
         assert np.array_equal(getattr(again, name), getattr(whole, name)), name
-
-
-def test_totals_of_long_accounts_are_those_of_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    segments = timeline_of(log_of(lines=3000, disruption_every=40)).segments
-    start = np.linspace(segments.edges[0], segments.edges[-1], 200).astype(np.int64)
-    short = Ledger(segments).between(start[:-1], start[1:])
-    monkeypatch.setattr("goodput_cli.accounting.ledger._LONG", 0)
-    long = Ledger(segments).between(start[:-1], start[1:])
-    assert short.keys() == long.keys()
-    assert all(np.array_equal(short[key], long[key]) for key in short)
 
 
 def test_a_compacted_table_holds_the_same_events() -> None:
