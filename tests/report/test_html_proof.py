@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.timeline_rows import SegmentRows, find_runs, folded, segment_rows
+from goodput_cli.analysis.timeline.rows import SegmentRows, find_runs, folded, segment_rows
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render
 from goodput_cli.vocabulary.categories import Category

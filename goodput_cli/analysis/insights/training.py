@@ -17,7 +17,7 @@ from goodput_cli.accounting.columns import among, distinct, of_kind
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, find_drift, hangs_now
-from goodput_cli.analysis.step_times import (
+from goodput_cli.analysis.steps.times import (
     Regime,
     changes_level,
     lost_in_regimes,
@@ -25,7 +25,7 @@ from goodput_cli.analysis.step_times import (
     step_time_parts,
     timed_steps,
 )
-from goodput_cli.analysis.timeline_around import STEP_PREFIX
+from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import all_codes
 from goodput_cli.events.schema import NONE

@@ -18,8 +18,8 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.analysis.timeline_rows import CUSTOM_PREFIX, SegmentRows, find_runs
-from goodput_cli.analysis.timeline_sheet import timeline_sheet
+from goodput_cli.analysis.timeline.rows import CUSTOM_PREFIX, SegmentRows, find_runs
+from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.arrays import Rows, alike
 from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
 from goodput_cli.vocabulary.categories import BY_NAME, Category, Look, short_title

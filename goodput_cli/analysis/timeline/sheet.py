@@ -16,7 +16,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.hangs import find_hangs
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Lazy, Sheet
 from goodput_cli.analysis.table import FilledTable, seen_by
-from goodput_cli.analysis.timeline_rows import (
+from goodput_cli.analysis.timeline.rows import (
     EVENTS,
     KINDS,
     SEGMENTS,
