@@ -20,6 +20,7 @@ from goodput_cli.analysis.disruptions.losses import AttemptLosses, find_evidence
 from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.table import UNKNOWN
+from goodput_cli.analysis.timeline.rows import segments_inside
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import ENDED, Category
@@ -149,16 +150,17 @@ def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: i
     """Reliability over [start, end) (ns). disruptions: those inside, of which scale-ups do not count; ettr: productive
     / window, None where that cannot be judged."""
     disruptions = disruptions.unplanned
-    exposure = _exposure(timeline, start, end)
+    up, down = up_times(timeline)
+    exposure = int(np.maximum(np.minimum(down, end) - np.maximum(up, start), 0).sum())
     count = len(disruptions)
     lower, upper = poisson_interval(count)
-    down, regained = disruptions.column("downtime_ns").tolist(), disruptions.column("regained_after_ns").tolist()
+    downtime, regained = disruptions.column("downtime_ns").tolist(), disruptions.column("regained_after_ns").tolist()
     return Reliability(
         disruptions=count,
         exposure_ns=exposure,
         mtbf_seconds=exposure / count / 1e9 if count else None,
         mtbf_ci95_seconds=(exposure / upper / 1e9 if exposure else None, exposure / lower / 1e9 if count else None),
-        mean_downtime_seconds=fmean(down) / 1e9 if count else None,
+        mean_downtime_seconds=fmean(downtime) / 1e9 if count else None,
         mean_time_to_regain_seconds=fmean(regained) / 1e9 if regained else None,
         longest_unproductive=_longest_unproductive(timeline, start, end),
         ettr=ettr,
@@ -196,12 +198,6 @@ def _half_chi_square(probability: float, half_freedom: int) -> float:
     return (low + high) / 2
 
 
-def _exposure(timeline: Timeline, start: int, end: int) -> int:
-    """Time (ns) of the window in which attempts were up."""
-    up, down = up_times(timeline)
-    return int(np.maximum(np.minimum(down, end) - np.maximum(up, start), 0).sum())
-
-
 def up_times(timeline: Timeline) -> tuple[I64, I64]:
     """When (ns) each attempt was up, and until when: the last one, which is censored, to its logged end or T1."""
     attempts = timeline.attempts
@@ -213,10 +209,7 @@ def up_times(timeline: Timeline) -> tuple[I64, I64]:
 
 
 def _longest_unproductive(timeline: Timeline, start: int, end: int) -> tuple[int, int] | None:
-    segments = timeline.segments
-    inside = slice(
-        int(np.searchsorted(segments.end, start, side="right")), int(np.searchsorted(segments.start, end, side="left"))
-    )
+    segments, inside = timeline.segments, segments_inside(timeline, start, end)
     category = segments.category[inside]
     idle = (category != Category.PRODUCTIVE) & (category != Category.EXCLUDED)
     if not idle.any():

@@ -207,13 +207,9 @@ def find_given_up(analysis: AnalysisData, taken_back: int) -> Iterator[Candidate
         text = "training that no save held was given up at a planned stop"
     if runs > 1:
         text = f"the job name was used for {runs} runs: what the earlier ones trained does not count"
-    options = ("--category", Category.WASTED.id)
-    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, 1), _run_rows(timeline),
+    options, rows = ("--category", Category.WASTED.id), tuple(map(int, timeline.runs[1 : 1 + _MOST_ROWS]))
+    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, 1), rows,
                 About(categories=(Category.WASTED.id,)), options)  # fmt: skip
-
-
-def _run_rows(timeline: Timeline) -> tuple[int, ...]:
-    return tuple(int(row) for row in timeline.runs[1 : 1 + _MOST_ROWS])
 
 
 _DEAD_NS = 600 * 10**9

@@ -44,13 +44,8 @@ def steps_sheet(analysis: Analysis, report: StepReport, *, with_metrics: bool = 
             _histogram_sheet(report),
             *([metric_sheet(metrics, falls_of_mfu(analysis, report.regimes))] if metrics else []),
         ),
-        answer=lambda: _answer(analysis, report),
+        answer=lambda: steps_answer(analysis, report),
     )
-
-
-def _answer(analysis: Analysis, report: StepReport) -> object:
-
-    return steps_answer(analysis, report)
 
 
 def _people_columns(report: StepReport, one_source: bool) -> Iterator[Column]:

@@ -61,13 +61,8 @@ def timeline_sheet(
         ),
         grouped_rows=tuple(_lines_only(cells) if one_source else cells for cells in shown),
         notes=(*_notes(table, filtered=filtered), *_why(timeline, window)),
-        answer=lambda: _answer(analysis, rows, window, events),
+        answer=lambda: timeline_answer(analysis, rows, window, events),
     )
-
-
-def _answer(analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None) -> object:
-
-    return timeline_answer(analysis, rows, window, events)
 
 
 def _notes(table: EventTable, *, filtered: bool) -> Iterator[str]:
