@@ -16,7 +16,7 @@ from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, distinct
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
-from goodput_cli.analysis.disruptions.losses import AttemptLosses, find_evidence, find_losses, first_and_last_steps
+from goodput_cli.analysis.disruptions.losses import find_evidence, first_and_last_steps, lost_steps
 from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.table import UNKNOWN
@@ -48,7 +48,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     inside = disruptions_inside(timeline, start, end)
     if len(inside) == 0:
         return no_disruptions(table)
-    losses, costs, evidence = find_losses(timeline), AttemptCosts(timeline), find_evidence(timeline)
+    costs, evidence = AttemptCosts(timeline), find_evidence(timeline)
     began, last = first_and_last_steps(timeline)
     ranks, died = ranks_of(timeline), timeline.sign_of_life
     dead = timeline.disruptions[inside]  # the attempt that ended
@@ -56,9 +56,8 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     first_step, regained = evidence.first_step[dead], evidence.regained[dead]
     ended, ended_row = how_ended(timeline)
     up, next_start = attempts.up[next_], attempts.begin[next_]
-    undetermined = costs.until_up(Category.UNDETERMINED)
-    steps_lost, silent = _steps_lost(timeline, losses, undetermined)[dead], ended[dead] == ENDED.index("silent")
-    wasted, downtime, restart = losses.ns[dead], costs.downtime[dead], costs.restart[dead]
+    steps_lost, silent = _steps_lost(timeline, costs)[dead], ended[dead] == ENDED.index("silent")
+    wasted, downtime, restart = costs.taken_back[dead], costs.downtime[dead], costs.restart[dead]
     columns = {
         "number": inside + 1,
         "attempt": dead + 1,
@@ -73,7 +72,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "steps_lost_is": np.where(steps_lost == UNKNOWN, UNKNOWN, silent),
         "wasted_ns": wasted,
         "downtime_ns": downtime,
-        "undetermined_ns": undetermined[dead],
+        "undetermined_ns": costs.until_up(Category.UNDETERMINED)[dead],
         "queued_ns": costs.until_up(Category.QUEUED)[dead],
         "restart_ns": restart,
         "lost_ns": wasted + downtime + restart,
@@ -115,12 +114,12 @@ def _since(instant: I64, table: EventTable, rows: Rows) -> I64:
     return np.where(rows >= 0, np.maximum(table.time[rows] - instant, 0), UNKNOWN)
 
 
-def _steps_lost(timeline: Timeline, losses: AttemptLosses, undetermined: I64) -> I64:
+def _steps_lost(timeline: Timeline, costs: AttemptCosts) -> I64:
     """By attempt that another one follows; unknown where a checkpoint log shows time lost but no step."""
-    steps = losses.steps[:-1]
+    steps = lost_steps(timeline)[:-1]
     if timeline.progress is None:
         return steps
-    unseen = (steps == 0) & ((losses.ns[:-1] > 0) | (undetermined > 0))
+    unseen = (steps == 0) & ((costs.taken_back[:-1] > 0) | (costs.until_up(Category.UNDETERMINED) > 0))
     return np.where(unseen, UNKNOWN, steps)
 
 
