@@ -279,10 +279,10 @@ class Decoder:
             for inner in self._recogniser.by_shape(self._unwrap(group, nulls)):
                 self._decode_shape(inner)
 
-    def finish(self, *, more: bool = False) -> EventLog:
-        """Everything that was added, as one log. more: whether more will be added; the next log holds all of it."""
+    def finish(self) -> EventLog:
+        """Everything that was added so far, as one log."""
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
-        columns, notes = self._rows.columns(more=more), DiagnosticCollector()
+        columns, notes = self._rows.columns(), DiagnosticCollector()
         metrics: tuple[Metric, ...] = ()
         observed = NO_OBSERVATIONS
         if output.texts:
