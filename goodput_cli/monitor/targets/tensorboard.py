@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.errors import GoodputError
 from goodput_cli.events import event_files
 from goodput_cli.monitor.snapshot import Amount, Snapshot, Update, badput_of, badput_of_window
