@@ -97,7 +97,7 @@ class LiveLog:
 
     def log(self) -> EventLog:
         """All events so far, and what was noticed."""
-        log = self._decoder.finish(more=True)
+        log = self._decoder.finish()
         return replace(log, diagnostics=(*self._notices.values(), *log.diagnostics))
 
     def close(self) -> None:
