@@ -22,7 +22,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, Metric, end_times, taken
+from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, Metric, taken
 
 _FIRST_ROWS = 1 << 12
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
@@ -311,12 +311,15 @@ class RowBuilder:
         """All rows as whole columns. more: whether rows will still be added; the columns are copies then, else the
         builder is of no use afterwards.
 
-        A column of one value takes no memory; of `end` those are held that are not `time` (see `end_times`).
+        A column of one value takes no memory; `end` is the very column `time` where no row has an end of its own.
         """
         take = GrowingColumn.snapshot if more else GrowingColumn.finish
         whole: dict[str, Any] = {name: take(column) for name, column in self._done.items()}
         rows, own = map(take, self._lasting)
-        whole["end"] = end_times(whole["time"], rows, own)
+        whole["end"] = whole["time"]
+        if len(rows):
+            whole["end"] = whole["time"].copy()
+            whole["end"][rows] = own
         return {name: whole[name] for name in COLUMNS}
 
 
