@@ -206,7 +206,7 @@ class _Fleet:
             raise NotEnoughData("no run of the fleet lies in the window")
         return fleet, lost
 
-    def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[bytes, Any]) -> GoodputError:
+    def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[str, Any]) -> GoodputError:
         """What to say where no job could be analysed."""
         from goodput_cli.analysis.account import no_events
         from goodput_cli.fleet.passes.plan import reading_diagnostics

@@ -49,7 +49,7 @@ _ROWS = 4096
 _MOST_HELD = 24 << 20
 """So much (bytes) of results waits in memory before it is written down."""
 
-Row = tuple[bytes, RunResult]
+Row = tuple[str, RunResult]
 """A result with the key of its job."""
 
 
@@ -62,7 +62,7 @@ class Store:
     """Whether it is there for more than this one run. Else it is a folder that nobody else can write into."""
     damaged: list[str] = field(default_factory=list)
     """Files that are not as they were written: what they held is made anew."""
-    known: set[bytes] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
     """Keys of the jobs whose results were there when it was opened."""
     _held: list[Row] = field(default_factory=list)
     _held_bytes: int = 0
@@ -133,7 +133,7 @@ class Store:
             write_results(self.folder, self._held, lasting=False)
             self._held, self._held_bytes = [], 0
 
-    def extents(self, keys: Mapping[bytes, Any]) -> list[tuple[str, int, int, int]]:
+    def extents(self, keys: Mapping[str, Any]) -> list[tuple[str, int, int, int]]:
         """Job, number, start and end (ns) of the analysed runs of these jobs, in any order."""
         wanted = set(keys)
         passing = (result for _, rows in self._passing() for key, result in rows if key in wanted)
@@ -142,10 +142,10 @@ class Store:
             found += _parts().read_extents(part, wanted)
         return found
 
-    def results(self, keys: Mapping[bytes, Any]) -> Iterator[Row]:
+    def results(self, keys: Mapping[str, Any]) -> Iterator[Row]:
         """The results of the runs of these jobs, in any order, each once. Raises GoodputError where a part was lost
         after it was found, and where two parts say different things of one job: that is a bug."""
-        seen: dict[tuple[bytes, int], tuple[int, ...]] = {}
+        seen: dict[tuple[str, int], tuple[int, ...]] = {}
         wanted = set(keys)
         for path, rows in chain(self._passing(), self._lasting(wanted)):
             for key, result in rows:
@@ -172,7 +172,7 @@ class Store:
         for path in [] if self.lasting else sorted((self.folder / _RESULTS).glob("*.pickle")):
             yield path, pickle.loads(path.read_bytes())  # our own, from a folder that is ours alone
 
-    def _lasting(self, wanted: set[bytes]) -> Iterator[tuple[Path, Sequence[Row]]]:
+    def _lasting(self, wanted: set[str]) -> Iterator[tuple[Path, Sequence[Row]]]:
         for path, part in self._whole(_RESULTS):
             yield path, list(_parts().read_part(part, wanted))
 

@@ -293,8 +293,6 @@ def write_pieces(path: Path, jobs: Sequence[EventLog], names: Collection[str]) -
     """Write a file of pieces; the place of each job in it."""
     import pyarrow as pa  # few fleets have jobs in several documents
 
-    from goodput_cli.fleet import parts as arrow
-
     places: dict[str, int] = {}
     schema = pa.schema([(name, pa.from_numpy_dtype(np.dtype(COLUMNS[name]))) for name in _STORED])
     options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -302,10 +300,18 @@ def write_pieces(path: Path, jobs: Sequence[EventLog], names: Collection[str]) -
         for job in jobs:
             if job.table.jobs[0] in names:
                 places[job.table.jobs[0]] = len(places)
-                columns = [arrow.numbers(getattr(job.table, name), COLUMNS[name]) for name in _STORED]
+                columns = [_numbers(getattr(job.table, name), COLUMNS[name]) for name in _STORED]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
                 writer.write_batch(batch, custom_metadata={_ABOUT: _about(job)})
     return places
+
+
+def _numbers(column: Any, kind: Any) -> Any:
+    """A column for Arrow, whose other ways to it import pandas."""
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(column, dtype=kind)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
 
 
 def _about(job: EventLog) -> bytes:
@@ -328,8 +334,6 @@ def account_batch(task: Task, batch: Sequence[SharedJob], local: Local = HERE) -
 
 def join_pieces(shared: SharedJob) -> EventLog:
     """The events of a job, from all its documents."""
-    from goodput_cli.fleet import parts as arrow
-
     interners: dict[str, Interner[Any]] = {name: Interner() for name in _CODED}
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     formats: set[LogFormat] = set()
@@ -337,7 +341,7 @@ def join_pieces(shared: SharedJob) -> EventLog:
         batch, about = _read_piece(path, place)
         formats.update(LogFormat(*one) for one in about["formats"])
         for name in _STORED:
-            columns[name].append(arrow.column(batch.column(name), COLUMNS[name]))
+            columns[name].append(np.from_dlpack(batch.column(name)))
         for name in _CODED:
             codes = interners[name].codes([_hashable(value) for value in about[_plural(name)]])
             columns[name][-1] = np.append(codes, np.int32(NONE))[columns[name][-1]].astype(np.int32)
