@@ -10,8 +10,7 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from goodput_cli.analysis.answers import Diagnostics
-from goodput_cli.analysis.document import Family, Published
-from goodput_cli.analysis.sheet import Answered, Audience, Lazy, Sheet
+from goodput_cli.analysis.sheet import Answered, Audience, Family, Lazy, Published, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.analysis.written import Count, Instant, Key, Pattern, Percent, Through, written, written_after
