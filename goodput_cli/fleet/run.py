@@ -134,7 +134,7 @@ class _Fleet:
 
     def _passes(self, documents: list[Document], store: Store) -> Outcome:
         from goodput_cli.fleet.passes.engine import open_engine
-        from goodput_cli.fleet.passes.plan import Passes, run_passes
+        from goodput_cli.fleet.passes.plan import Passes
         from goodput_cli.fleet.passes.work import Local, Task
         from goodput_cli.fleet.results import AccountRuns, code_version
         from goodput_cli.fleet.store import write_results
@@ -155,7 +155,7 @@ class _Fleet:
             work = AccountRuns(question, asked.grouping.runs, asked.as_of, reader, put)
             folder = os.getcwd() if self._workers.scheduler is not None else ""
             task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work, folder, remembers)
-            plan = Passes(
+            passes = Passes(
                 task,
                 engine,
                 Local(reading.stdin, reading.progress, reading.notice),
@@ -165,7 +165,7 @@ class _Fleet:
                 (lambda some: store.documents(some, reader)) if remembers else (lambda _: {}),
                 (lambda rows: store.add_documents(rows, reader, question.now_ns)) if remembers else (lambda _: None),
             )
-            return run_passes(plan, documents, known)
+            return passes.run(documents, known)
 
     def _apart(self, document: Document) -> str:
         """What tells two jobs of one name apart, by document."""
@@ -314,7 +314,7 @@ def _both_passes(
     """The lines of all jobs, and what was noticed while documents were listed."""
     from goodput_cli.events.read import gives_steps, is_log
     from goodput_cli.fleet.passes.engine import InProcess
-    from goodput_cli.fleet.passes.plan import Passes, run_passes
+    from goodput_cli.fleet.passes.plan import Passes
     from goodput_cli.fleet.passes.work import Local, Task
     from goodput_cli.sources.base import ReadContext, list_documents
 
@@ -328,7 +328,7 @@ def _both_passes(
     names = () if reading.job_name is None else (reading.job_name,)
     task = Task(question.timezone, reading.wanted, hints, names, _InALine(question))
     local = Local(reading.stdin, reading.progress, reading.notice, done.add)
-    outcome = run_passes(Passes(task, InProcess(), local), documents)
+    outcome = Passes(task, InProcess(), local).run(documents)
     _raise_first(row.problem for row in outcome.rows)
     return outcome, of_listing
 
