@@ -117,20 +117,11 @@ class _Fleet:
         with ExitStack() as stack:
             folder = self._folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-")))
             store = Store.open(folder.absolute(), lasting=self._folder is not None)
-            listed, of_listing = self._listed(uris)
+            listed, of_listing = _listed(uris, self._asked.reading)
             documents = [one for one in listed if not store.holds(one.uri)]
             outcome = self._passes(documents, store)
             fleet, lost = self._summed(outcome, store)
-            return self._report(fleet, outcome, lost, of_listing, store)
-
-    def _listed(self, uris: Sequence[str]) -> tuple[list[Document], list[Diagnostic]]:
-        from goodput_cli.events.read import gives_steps, is_log
-        from goodput_cli.sources.base import ReadContext, list_documents
-
-        of_listing: list[Diagnostic] = []
-        hints = self._asked.reading.hints.checked()
-        context = ReadContext(of_listing.append, is_log=is_log(hints), gives_steps=gives_steps(hints))
-        return list_documents(uris, context), of_listing
+            return self._report(fleet, outcome, lost, store.without_own(of_listing), store)
 
     def _passes(self, documents: list[Document], store: Store) -> Outcome:
         from goodput_cli.fleet.passes.engine import open_engine
@@ -249,6 +240,17 @@ class _Fleet:
         )  # fmt: skip
 
 
+def _listed(uris: Sequence[str], reading: Reading) -> tuple[list[Document], list[Diagnostic]]:
+    """The documents, and what was noticed while they were listed."""
+    from goodput_cli.events.read import gives_steps, is_log
+    from goodput_cli.sources.base import ReadContext, list_documents
+
+    of_listing: list[Diagnostic] = []
+    hints = reading.hints.checked()
+    context = ReadContext(of_listing.append, is_log=is_log(hints), gives_steps=gives_steps(hints))
+    return list_documents(uris, context), of_listing
+
+
 def _why_empty(row: DocumentRow) -> str:
     if not row.lines:
         return "is empty"
@@ -312,21 +314,15 @@ def _both_passes(
     reading: Reading, question: Question, uris: list[str], jobs_done: Callable[[int, int], None] | None
 ) -> tuple[Outcome, list[Diagnostic]]:
     """The lines of all jobs, and what was noticed while documents were listed."""
-    from goodput_cli.events.read import gives_steps, is_log
     from goodput_cli.fleet.passes.engine import InProcess
     from goodput_cli.fleet.passes.plan import Passes
     from goodput_cli.fleet.passes.work import Local, Task
-    from goodput_cli.sources.base import ReadContext, list_documents
 
-    of_listing: list[Diagnostic] = []
-    hints = reading.hints.checked()
-    documents = list_documents(
-        uris, ReadContext(of_listing.append, is_log=is_log(hints), gives_steps=gives_steps(hints))
-    )
+    documents, of_listing = _listed(uris, reading)
     _raise_first(one.problem for one in documents)
     done = _Count(jobs_done)
     names = () if reading.job_name is None else (reading.job_name,)
-    task = Task(question.timezone, reading.wanted, hints, names, _InALine(question))
+    task = Task(question.timezone, reading.wanted, reading.hints.checked(), names, _InALine(question))
     local = Local(reading.stdin, reading.progress, reading.notice, done.add)
     outcome = Passes(task, InProcess(), local).run(documents)
     _raise_first(row.problem for row in outcome.rows)

@@ -22,7 +22,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, groupby
 from pathlib import Path
@@ -84,6 +84,15 @@ class Store:
         path = os.path.relpath(os.path.abspath(uri), self.folder)
         first = path.partition(os.sep)[0]
         return first in (_FORMAT_FILE, _DOCUMENTS, _RESULTS) or first.startswith(_UNFINISHED)
+
+    def without_own(self, of_listing: Sequence[Diagnostic]) -> list[Diagnostic]:
+        """What is said of listed files, but for those of the store itself."""
+        others = ((one, tuple(name for name in one.where if not self.holds(name))) for one in of_listing)
+        return [
+            replace(one, where=where, count=one.count - len(one.where) + len(where))
+            for one, where in others
+            if where or not one.where
+        ]
 
     def _whole(self, kind: str) -> Iterator[tuple[Path, bytes]]:
         """The parts that are as they were written, with what is in them; others are noted and put away."""
