@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -320,26 +321,19 @@ def _both_passes(
 
     documents, of_listing = _listed(uris, reading)
     _raise_first(one.problem for one in documents)
-    done = _Count(jobs_done)
+    numbers = count(1)
+
+    def job_done() -> None:
+        number = next(numbers)
+        if jobs_done is not None:
+            jobs_done(number, number)
+
     names = () if reading.job_name is None else (reading.job_name,)
     task = Task(question.timezone, reading.wanted, reading.hints.checked(), names, _InALine(question))
-    local = Local(reading.stdin, reading.progress, reading.notice, done.add)
+    local = Local(reading.stdin, reading.progress, reading.notice, job_done)
     outcome = Passes(task, InProcess(), local).run(documents)
     _raise_first(row.problem for row in outcome.rows)
     return outcome, of_listing
-
-
-@dataclass
-class _Count:
-    """How many jobs are done."""
-
-    tell: Callable[[int, int], None] | None
-    jobs: int = 0
-
-    def add(self) -> None:
-        self.jobs += 1
-        if self.tell is not None:
-            self.tell(self.jobs, self.jobs)
 
 
 def _without_a_line(rows: Sequence[DocumentRow]) -> Iterator[Diagnostic]:

@@ -20,13 +20,12 @@ import os
 import pickle
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -73,8 +72,10 @@ class Store:
         try:
             store = cls(folder, lasting)
             store._make()
-            for _, part in store._whole(_RESULTS):
-                store.known.update(_parts().part_keys(part))
+            if lasting:  # only such a store has parts, and Arrow takes 60 MB
+                from goodput_cli.fleet.parts import part_keys
+
+                store.known.update(key for _, part in store._whole(_RESULTS) for key in part_keys(part))
             return store
         except OSError as error:
             raise GoodputError(f"{folder}: the store cannot be used: {reason_of(error)}") from error
@@ -147,8 +148,10 @@ class Store:
         wanted = set(keys)
         passing = (result for _, rows in self._passing() for key, result in rows if key in wanted)
         found = [(one.job, one.run, one.start_ns, one.end_ns) for one in passing if one.reason is None]
-        for _, part in self._whole(_RESULTS):
-            found += _parts().read_extents(part, wanted)
+        if self.lasting:
+            from goodput_cli.fleet.parts import read_extents
+
+            found += (extent for _, part in self._whole(_RESULTS) for extent in read_extents(part, wanted))
         return found
 
     def results(self, keys: Mapping[str, Any]) -> Iterator[Row]:
@@ -156,7 +159,7 @@ class Store:
         after it was found, and where two parts say different things of one job: that is a bug."""
         seen: dict[tuple[str, int], tuple[int, ...]] = {}
         wanted = set(keys)
-        for path, rows in chain(self._passing(), self._lasting(wanted)):
+        for path, rows in self._all(wanted):
             for key, result in rows:
                 if key not in wanted:
                     continue
@@ -181,9 +184,13 @@ class Store:
         for path in [] if self.lasting else sorted((self.folder / _RESULTS).glob("*.pickle")):
             yield path, pickle.loads(path.read_bytes())  # our own, from a folder that is ours alone
 
-    def _lasting(self, wanted: set[str]) -> Iterator[tuple[Path, Sequence[Row]]]:
-        for path, part in self._whole(_RESULTS):
-            yield path, list(_parts().read_part(part, wanted))
+    def _all(self, wanted: set[str]) -> Iterator[tuple[Path, Iterable[Row]]]:
+        """The results of these jobs, among others."""
+        yield from self._passing()
+        if self.lasting:
+            from goodput_cli.fleet.parts import read_part
+
+            yield from ((path, read_part(part, wanted)) for path, part in self._whole(_RESULTS))
 
     def _make(self) -> None:
         """Make what is missing. Raises GoodputError for a store of another version."""
@@ -209,8 +216,10 @@ def write_results(folder: Path, rows: Sequence[Row], *, lasting: bool = True) ->
         target = folder / _RESULTS / f"{uuid4().hex}.pickle"
         _replace(folder, target, lambda path: path.write_bytes(pickle.dumps(rows)), lasting)
         return
+    from goodput_cli.fleet.parts import part_of
+
     for some in _whole_jobs(rows):
-        _write_part(folder, _RESULTS, _parts().part_of(some))
+        _write_part(folder, _RESULTS, part_of(some))
 
 
 def _whole_jobs(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -223,13 +232,6 @@ def _whole_jobs(rows: Sequence[Row]) -> Iterator[list[Row]]:
         some += of_job
     if some:
         yield some
-
-
-def _parts() -> ModuleType:
-    """How parts are written and read; few fleets in one process have some, and Arrow takes 60 MB."""
-    from goodput_cli.fleet import parts
-
-    return parts
 
 
 def _version(about: bytes) -> int | None:
