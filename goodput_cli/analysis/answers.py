@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
+from goodput_cli.analysis.results import AnalysisData, Stretch
 from goodput_cli.analysis.threshold import Threshold, Verdict
-from goodput_cli.analysis.written import Count, Each, Instant, Pattern, Seconds, written, written_after
-from goodput_cli.diagnostics.codes import Severity
-from goodput_cli.diagnostics.diagnostic import Diagnostic
-
-if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.written import Count, Each, Instant, Pattern, written
+from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 
 
 @written("named_job")
@@ -25,22 +22,6 @@ class NamedJob:
     """T0"""
     end_ns: Instant
     """T1"""
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """A stretch of time, with its length."""
-
-    start_ns: Instant
-    """start"""
-    end_ns: Instant
-    """end"""
-
-    @property
-    @written_after("end_ns")
-    def ns(self) -> Annotated[int, Seconds(least=0)]:
-        """length"""
-        return self.end_ns - self.start_ns
 
 
 @written("measured_window", "the window of the question")
@@ -107,11 +88,11 @@ Diagnostics = Annotated[tuple[Diagnostic, ...], Each(diagnostic_entry, Diagnosti
 Thresholds = Annotated[tuple[Threshold, ...], Each(threshold_part, ThresholdPart)]
 
 
-def named_job(analysis: Analysis) -> NamedJob:
+def named_job(analysis: AnalysisData) -> NamedJob:
     """The job of an analysis."""
     return NamedJob(analysis.job.name, analysis.job.start_ns, analysis.job.end_ns)
 
 
-def measured_window(analysis: Analysis) -> MeasuredWindow:
+def measured_window(analysis: AnalysisData) -> MeasuredWindow:
     """The window of the question."""
     return MeasuredWindow(analysis.window.start_ns, analysis.window.end_ns)

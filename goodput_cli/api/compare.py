@@ -20,7 +20,8 @@ from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.sources.base import without_password
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.compare.compare import Comparison, Side
+    from goodput_cli.analysis.compare.compare import Comparison
+    from goodput_cli.analysis.compare.results import Side
     from goodput_cli.analysis.question import Question
     from goodput_cli.analysis.summary import Summary
     from goodput_cli.analysis.threshold import Expression
@@ -185,7 +186,7 @@ class _Reader:
 
     def _side(self, planned: PlannedSide, read: Summary | EventLog) -> Side:
         from goodput_cli.analysis.account import analyze_log
-        from goodput_cli.analysis.compare.compare import Side
+        from goodput_cli.analysis.compare.results import Side
         from goodput_cli.analysis.summary import Summary, summary_of
 
         if isinstance(read, Summary):

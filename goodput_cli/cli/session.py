@@ -40,8 +40,8 @@ from goodput_cli.vocabulary.text import safe
 from goodput_cli.whole_file import exists, write_whole
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.question import Price
-    from goodput_cli.analysis.results import Analysis
     from goodput_cli.analysis.threshold import Expression, Threshold
     from goodput_cli.api.keywords import JobOptions
 

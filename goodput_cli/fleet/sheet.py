@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from goodput_cli.analysis.document import Family, Published
-from goodput_cli.analysis.sheet import Audience, Lazy, Sheet
+from goodput_cli.analysis.sheet import Audience, Family, Lazy, Published, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,

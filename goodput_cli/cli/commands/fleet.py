@@ -22,7 +22,7 @@ from goodput_cli.fleet.thresholds import parse_fleet_fail_under, parse_fleet_thr
 from goodput_cli.report.base import load_fleet_renderer
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.sheet import Sheet
     from goodput_cli.fleet.rows import RunLine
     from goodput_cli.fleet.sheet import FleetSheet

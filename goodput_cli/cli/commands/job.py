@@ -124,12 +124,12 @@ def advise(
 
     said = told(question, price)
     analysis = session.analyze()
-    advised = advise_analysis(analysis, said, question.death, question.save_ns, question.interval_now, thresholds)
+    advice = advise_analysis(analysis, said, question.death, question.save_ns, question.interval_now, thresholds)
     return session.finish(
-        advice_sheet(advised),
-        (*analysis.diagnostics, *advised.advice.diagnostics),
-        thresholds=advised.advice.thresholds,
-        threshold_lines=lambda with_passes: threshold_lines(advised.advice.thresholds, with_passes=with_passes),
+        advice_sheet(analysis, advice),
+        (*analysis.diagnostics, *advice.diagnostics),
+        thresholds=advice.thresholds,
+        threshold_lines=lambda with_passes: threshold_lines(advice.thresholds, with_passes=with_passes),
     )
 
 

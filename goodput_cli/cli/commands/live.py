@@ -47,7 +47,7 @@ from goodput_cli.report.base import is_binary, load_renderer
 from goodput_cli.vocabulary.text import safe, safe_lines
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.api.keywords import JobOptions
     from goodput_cli.api.watch import Update
     from goodput_cli.monitor.targets.base import Address, Health, TargetWorker

@@ -24,9 +24,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from goodput_cli import __version__
-from goodput_cli.analysis.document import Family, Labels
 from goodput_cli.analysis.goodput.document import AnalysisDocument
-from goodput_cli.analysis.rolling import Rolling
+from goodput_cli.analysis.results import Rolling
+from goodput_cli.analysis.sheet import Family, Labels
 from goodput_cli.monitor.snapshot import Snapshot, Update
 from goodput_cli.monitor.targets.base import Address, Health, MonitorContext, TargetFailed, host_and_port
 from goodput_cli.record.queues import Unavailable

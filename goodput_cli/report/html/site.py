@@ -18,8 +18,8 @@ from pathlib import Path
 
 import msgspec
 
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import BY_CODE
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import GoodputError, UsageError, not_written
 from goodput_cli.fleet.aggregate import run_name
 from goodput_cli.fleet.rows import RunLine
