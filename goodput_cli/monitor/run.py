@@ -18,11 +18,11 @@ from types import FrameType
 from goodput_cli.analysis.account import Seen, jobs_seen, no_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.rolling import last_windows
+from goodput_cli.api.options import Plan
 from goodput_cli.api.watch import Watched
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError, ThresholdNotMet
 from goodput_cli.events.schema import EventLog
-from goodput_cli.monitor.plan import Plan
 from goodput_cli.monitor.snapshot import Snapshot, Update, job_labels
 from goodput_cli.monitor.targets.base import Health, TargetWorker, finish_all
 from goodput_cli.vocabulary.text import shorten
