@@ -16,16 +16,15 @@ from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import CommandLine, GroupedCommand, option, options_of, shared_options, threshold_options
 from goodput_cli.cli.session import DEFAULT_FORMAT, Session, open_session, start_to_draw
 from goodput_cli.errors import ProblemsFound, UsageError
-from goodput_cli.fleet.passes.engine import Workers
-from goodput_cli.fleet.question import RUN, Grouping, Tables
+from goodput_cli.fleet.question import RUN, Grouping, Tables, Workers
 from goodput_cli.fleet.thresholds import parse_fleet_fail_under, parse_fleet_threshold
 from goodput_cli.report.base import load_fleet_renderer
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.sheet import Sheet
+    from goodput_cli.fleet.report import FleetSheet
     from goodput_cli.fleet.rows import RunLine
-    from goodput_cli.fleet.sheet import FleetSheet
 
 
 @click.command(
@@ -79,15 +78,16 @@ def fleet(
     if plan:
         write_output("".join(f"{sentence}\n" for sentence in fleet_plan(session.sources, workers)))
         return 0
-    from goodput_cli.fleet.sheet import fleet_sheet
-    from goodput_cli.fleet.thresholds import evaluate_fleet
+    from goodput_cli.fleet.report import fleet_sheet
+    from goodput_cli.fleet.thresholds import Totals, evaluate_fleet
 
     with session.reading(then="adding up") as options:
         judged_groups = (one.each for one in thresholds if one.each)
         grouping_of_all = replace(grouping, by=tuple(dict.fromkeys((*grouping.by, *judged_groups))))
         question = FleetQuestion(grouping_of_all, *split(options), job_name)
         report = report_on(question, session.sources, tables, workers, None if store is None else Path(store))
-    judged = evaluate_fleet(thresholds, report)
+    whole = Totals(report.sums, report.mpg, report.coverage.analysed)
+    judged = evaluate_fleet(thresholds, whole, report.groups)
     sheet = fleet_sheet(report, judged)
     for site in sites:
         _write_site(Path(site), sheet, session, grouping)
