@@ -255,18 +255,15 @@ _HEIGHT = 90
 
 def metric_chart(columns: ChartColumns, regimes: Sequence[tuple[float, float, str]]) -> Spec:
     """A panel a metric. regimes: slow ones, as in the chart of step times."""
-    present = set(columns.tables["metrics"]["line"])
-    panels = {f"metric-{line}": line for line in range(len(DRAWN)) if line in present}
-    drawn = [_metric_panel(name, columns, line, regimes) for name, line in panels.items()]
-    return finished({"vconcat": drawn, "spacing": 26, "bounds": "flush"}, list(panels))
-
-
-def _metric_panel(name: str, columns: ChartColumns, line: int, regimes: Sequence[tuple[float, float, str]]) -> Spec:
-    axis = left_axis(list(DRAWN.values())[line], tickCount=4, format="~r")
     look = {"strokeWidth": 1.5, "color": Category.TPU_INITIALIZATION.look.colour, "clip": True}
-    y = field("value", axis=axis, scale={"zero": False, "nice": True})
-    values = marks("metrics", "line", look, only(f"datum.line == {line}"), x=time_axis(columns), y=y)
-    return panel(name, columns, [*_shades(columns, regimes), values], _HEIGHT)
+    panels = {}
+    for line in sorted({*columns.tables["metrics"]["line"]}):
+        axis = left_axis(list(DRAWN.values())[line], tickCount=4, format="~r")
+        y = field("value", axis=axis, scale={"zero": False, "nice": True})
+        values = marks("metrics", "line", look, only(f"datum.line == {line}"), x=time_axis(columns), y=y)
+        name = f"metric-{line}"
+        panels[name] = panel(name, columns, [*_shades(columns, regimes), values], _HEIGHT)
+    return finished({"vconcat": list(panels.values()), "spacing": 26, "bounds": "flush"}, list(panels))
 
 
 STILL_COLUMNS = 600
