@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
@@ -51,28 +51,6 @@ def alike(values: NDArray[Any]) -> dict[int, Rows]:
     order = np.argsort(values, kind="stable")
     each, heads = np.unique(values[order], return_index=True)
     return dict(zip(each.tolist(), np.split(order, heads[1:]), strict=True)) if len(each) else {}
-
-
-def percentiles(values: F64, asked: Sequence[float]) -> list[float]:
-    """Linear percentiles of at least one value, to the last bit those of `numpy.percentile`, which imports masked
-    arrays first: a twentieth of a small analysis. The values are moved about where they are."""
-    last = len(values) - 1
-    places = [share / 100 * last for share in asked]
-    below = [int(place) for place in places]
-    values.partition(sorted({end for row in below for end in (row, min(row + 1, last))}))
-    found = []
-    for place, row in zip(places, below, strict=True):
-        low, high, share = float(values[row]), float(values[min(row + 1, last)]), place - row
-        found.append(high - (high - low) * (1 - share) if share >= 0.5 else low + (high - low) * share)
-    return found
-
-
-def median(values: NDArray[Any]) -> float:
-    """As `numpy.median` of at least one value; see `percentiles`."""
-    middle = len(values) // 2
-    values.partition((middle - 1, middle) if len(values) % 2 == 0 else middle)
-    low, high = values[middle - 1 + len(values) % 2], values[middle]
-    return (float(low) + float(high)) / 2
 
 
 class Patched(NDArrayOperatorsMixin):

@@ -118,7 +118,7 @@ def wasted(training: TrainingOutcome, partial: NDArray[np.intp], splits: I64) ->
     partial, splits: spans kept in part, and the instants from which on they are wasted.
     """
     spans = training.spans
-    lost = ~(training.kept_steps.some | training.credited)
+    lost = (training.kept_steps <= 0) & ~training.credited
     lost[partial] = True
     chosen = positions(lost)
     if len(chosen) == 0:
@@ -283,8 +283,6 @@ def lost_steps(table: EventTable) -> tuple[tuple[int, int], ...]:
 def lost_lines(table: EventTable, training: TrainingOutcome) -> Claims:
     """What of the time in which lines of steps were lost lies in spans that hold such steps: nobody knows of it."""
     parts: list[Claims] = []
-    if not training.lost_lines.flags.writeable:  # none was
-        return join(parts)
     chosen = positions(training.lost_lines)
     start, end = training.spans.start[chosen], training.spans.end[chosen]
     for begin, stop in merged_exclusions(lost_steps(table)):

@@ -177,7 +177,7 @@ class LoggedProgress:
 
     @cached_property
     def _kept(self) -> Any:
-        return self._analysis.timeline.kept_training.kept_steps.some.nonzero()[0]
+        return (self._analysis.timeline.kept_training.kept_steps > 0).nonzero()[0]
 
     def _done(self, step: int) -> int:
         """When (ns) a kept step was done, cut to the window."""
@@ -189,7 +189,7 @@ class LoggedProgress:
         place = min(int(np.searchsorted(spans.first[self._kept], number, side="right")), len(self._kept)) - 1
         span = int(self._kept[max(place, 0)])
         begin, end = int(kept_training.start[span]), int(kept_training.end[span])
-        kept = float(kept_training.kept_steps[span : span + 1][0])
+        kept = float(kept_training.kept_steps[span])
         share = min(max((number + 1 - int(spans.first[span])) / kept, 0.0), 1.0)
         return min(max(begin + round((end - begin) * share), window.start_ns), window.end_ns)
 

@@ -84,7 +84,6 @@ def test_a_log_of_many_lines_is_accounted_for_as_one_of_few(monkeypatch: pytest.
     plain = analyze_log(log, make_question())
     monkeypatch.setattr("goodput_cli.arrays._LONG", 0)
     monkeypatch.setattr("goodput_cli.arrays._MANY", 3)
-    monkeypatch.setattr("goodput_cli.accounting.ledger._LONG", 0)
     again = read_events(["-"], stdin=io.BytesIO(text))
     timeline = build_timeline(pick_ordered(again, None)[0], Rules())
     assert timeline is not None

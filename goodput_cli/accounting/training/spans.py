@@ -290,17 +290,6 @@ def _medians_and_deviations(values: F64, starts: NDArray[np.intp], count: int) -
     may have many. The values of a single run, which may be all there are, are lost."""
     one = slice(int(starts[0]), int(starts[0]) + count)
     runs = values[starts[:, None] + np.arange(count)] if len(starts) > 1 else values[None, one]
-    medians = _medians(runs)
+    medians = np.median(runs, axis=1)
     runs -= medians[:, None]
-    return medians, _medians(np.abs(runs, out=runs))
-
-
-def _medians(runs: F64) -> F64:
-    """As `numpy.median` of each row, without its overhead. The values of a row change places."""
-    count = runs.shape[1]
-    middle = count // 2
-    if count % 2:
-        runs.partition(middle, axis=1)
-        return runs[:, middle].copy()
-    runs.partition((middle - 1, middle), axis=1)
-    return np.asarray((runs[:, middle - 1] + runs[:, middle]) / 2)
+    return medians, np.median(np.abs(runs, out=runs), axis=1)
