@@ -16,7 +16,7 @@ from goodput_cli.analysis.disruptions.sheet import by_sheet, disruptions_sheet
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import Insight
-from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.sheet import Audience, Sheet
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.analysis.timeline.rows import CUSTOM_PREFIX, SegmentRows, find_runs
 from goodput_cli.analysis.timeline.sheet import timeline_sheet
@@ -168,11 +168,11 @@ def _sheet(analysis: Analysis, rows: SegmentRows) -> Sheet:
     """As `goodput timeline` shows them, without what is the same in all rows."""
     window = (analysis.window.start_ns, analysis.window.end_ns)
     sheet = timeline_sheet(analysis, rows, window, None, filtered=False)
-    return replace(sheet, columns=tuple(map(_without_category, sheet.columns)))
-
-
-def _without_category(column: Column) -> Column:
-    return replace(column, audience=column.audience & ~Audience.PEOPLE) if column.name == "category" else column
+    columns = (
+        replace(one, audience=one.audience & ~Audience.PEOPLE) if one.name == "category" else one
+        for one in sheet.columns
+    )
+    return replace(sheet, columns=tuple(columns))
 
 
 MOST_ROWS = 500
