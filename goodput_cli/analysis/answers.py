@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from msgspec import Meta
+
 from goodput_cli.analysis.threshold import Threshold, Verdict
-from goodput_cli.analysis.written import Count, Each, Instant, Pattern, Seconds, written, written_after
+from goodput_cli.analysis.written import Count, Instant, Json, written
 from goodput_cli.diagnostics.codes import Severity
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
@@ -37,13 +39,12 @@ class Stretch:
     """end"""
 
     @property
-    @written_after("end_ns")
-    def ns(self) -> Annotated[int, Seconds(least=0)]:
+    def ns(self) -> Annotated[Count, Json("seconds")]:
         """length"""
         return self.end_ns - self.start_ns
 
 
-@written("measured_window", "the window of the question")
+@written("measured_window", "the window of the question", keys="start_ns end_ns ns")
 @dataclass(frozen=True)
 class MeasuredWindow(Stretch):
     """The window of the question."""
@@ -54,7 +55,7 @@ class MeasuredWindow(Stretch):
 class DiagnosticEntry:
     """A diagnostic."""
 
-    code: Annotated[str, Pattern("^[a-z][a-z0-9_]*$")]
+    code: Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
     """what was noticed: see `goodput help CODE`"""
     severity: Severity
     """how grave it is"""
@@ -103,8 +104,8 @@ def threshold_part(one: Threshold) -> ThresholdPart:
     return ThresholdPart(**asdict(one), verdict=one.verdict)
 
 
-Diagnostics = Annotated[tuple[Diagnostic, ...], Each(diagnostic_entry, DiagnosticEntry, _diagnostic)]
-Thresholds = Annotated[tuple[Threshold, ...], Each(threshold_part, ThresholdPart)]
+Diagnostics = tuple[Annotated[Diagnostic, Json(made=diagnostic_entry, kind=DiagnosticEntry, back=_diagnostic)], ...]
+Thresholds = tuple[Annotated[Threshold, Json(made=threshold_part, kind=ThresholdPart)], ...]
 
 
 def named_job(analysis: Analysis) -> NamedJob:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
+from msgspec import Meta
+
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.insights.hosts import repeating
 from goodput_cli.analysis.sheet import Answered, Sheet
-from goodput_cli.analysis.written import Count, Instant, Key, Pattern, Percent, Through, written, written_after
+from goodput_cli.analysis.written import Count, Instant, Json, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.fleet.aggregate import Fleet, RunRow, WorstDisruption, run_name
 from goodput_cli.fleet.change import Change, change_of, week_rows
@@ -215,11 +217,11 @@ def run_line(row: RunRow) -> RunLine:
     )
 
 
-ChipTime = Annotated[int, Through(str, str), Pattern("^-?[0-9]+$")]
+ChipTime = Annotated[int, Json(made=str, kind=str), Meta(pattern="^-?[0-9]+$")]
 """Accelerators x ns, which JSON has as decimal text."""
 
 
-@written("fleet_window", "what the sums are of")
+@written("fleet_window", "what the sums are of", keys="start_ns end_ns ns timezone")
 @dataclass(frozen=True)
 class FleetWindow:
     """Of which time the sums are."""
@@ -232,7 +234,6 @@ class FleetWindow:
     """of weeks, and of times that name none"""
 
     @property
-    @written_after("end_ns")
     def ns(self) -> Count:
         """length in ns"""
         return self.end_ns - self.start_ns
@@ -245,7 +246,7 @@ class Coverage:
 
     documents: Count
     """found"""
-    unreadable: Annotated[Count, Key("unreadable_documents")]
+    unreadable: Annotated[Count, Json(key="unreadable_documents")]
     """documents that could not be read"""
     runs: Count
     """analysed, and in the window"""
@@ -255,13 +256,13 @@ class Coverage:
     """runs that lie outside the window"""
     known_runs: Count
     """runs with known accelerators"""
-    known_time: Annotated[Fraction | None, Percent()]
+    known_time: Annotated[Fraction | None, Json("percent")]
     """share of the job time with known accelerators"""
     lost_sight_of: Count
     """runs that never ended, and of which nothing was heard for longer than --alive-within before --as-of"""
-    unlogged: Annotated[Count, Key("allocations_without_logs")]
+    unlogged: Annotated[Count, Json(key="allocations_without_logs")]
     """allocations that fit no run"""
-    unlogged_chip_ns: Annotated[int, Through(hours, float), Key("allocations_without_logs_hours")]
+    unlogged_chip_ns: Annotated[int, Json(key="allocations_without_logs_hours", made=hours, kind=float)]
     """their accelerator hours"""
     assumed_chip_ns: ChipTime
     """of runs with allocations, chip time that no allocation covers"""
@@ -272,26 +273,26 @@ class Coverage:
 class FleetMpg(Mpg):
     """ML productivity goodput of a fleet, its factors, and the chip time that they are made of."""
 
-    availability: Annotated[Fraction | None, Percent()]
+    availability: Annotated[Fraction | None, Json("percent")]
     """allocated / (allocated + waiting) chip time"""
-    allocated: Annotated[ChipTime, Key("allocated_chip_ns")]
+    allocated: Annotated[ChipTime, Json(key="allocated_chip_ns")]
     """accelerators x ns, as decimal text"""
-    kept: Annotated[ChipTime, Key("kept_chip_ns")]
+    kept: Annotated[ChipTime, Json(key="kept_chip_ns")]
     """accelerators x ns, as decimal text"""
-    at_risk: Annotated[ChipTime, Key("at_risk_chip_ns")]
+    at_risk: Annotated[ChipTime, Json(key="at_risk_chip_ns")]
     """kept training after the last save"""
-    waiting: Annotated[ChipTime, Key("waiting_chip_ns")]
+    waiting: Annotated[ChipTime, Json(key="waiting_chip_ns")]
     """accelerators x ns, as decimal text"""
     allocated_from: Literal["logs", "allocations"]
     """what says how much was allocated"""
 
 
-@written("fleet_groups", "the groups of one --by", without=("rows", "sums", "mpgs", "limit"))
+@written("fleet_groups", "the groups of one --by", keys="dims shown")
 @dataclass(frozen=True)
 class GroupTable:
     """The groups of one --by."""
 
-    dims: Annotated[tuple[str, ...], Key("by")]
+    dims: Annotated[tuple[str, ...], Json(key="by")]
     """what the runs are grouped by"""
     rows: tuple[GroupRow, ...]
     """One row a group, sorted."""
@@ -303,8 +304,7 @@ class GroupTable:
     """`--limit`; None: every row is shown."""
 
     @property
-    @written_after("dims")
-    def shown(self) -> Annotated[tuple[GroupRow, ...], GROUP_TABLE, Key("rows")]:
+    def shown(self) -> Annotated[tuple[GroupRow, ...], GROUP_TABLE, Json(key="rows")]:
         """the first --limit rows"""
         return self.rows[: self.limit]
 
@@ -313,7 +313,10 @@ class GroupTable:
     "fleet_answer",
     "goodput fleet --format json",
     kind="fleet",
-    without=("grouping", "sums", "week_sums", "size_sums"),
+    keys=(
+        "complete window coverage total mpg categories weeks change sizes groups causes hosts host_test "
+        "disruptions runs not_analysed method diagnostics"
+    ),
 )
 @dataclass(frozen=True, repr=False)
 class FleetReport(Answered):
@@ -329,7 +332,7 @@ class FleetReport(Answered):
     """How runs were grouped, and what was asked of them."""
     sums: Sums
     """Amounts of the whole fleet."""
-    total: Annotated[GroupRow, GROUP_TABLE, Key("totals")]
+    total: Annotated[GroupRow, GROUP_TABLE, Json(key="totals")]
     """of all runs, as a group without values"""
     mpg: FleetMpg
     """ML productivity goodput and its factors"""

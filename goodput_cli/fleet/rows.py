@@ -306,7 +306,7 @@ CATEGORY_TABLE = _table(
     "category", "accelerator h", "share", "job h", "share of job time", "",
 )  # fmt: skip
 CHANGE_TABLE = _table(
-    ChangeRow, "fleet_change", "a part of what moved goodput from one week to the next",
+    ChangeRow, "fleet_change_row", "a part of what moved goodput from one week to the next",
     "what", "name", "points", "week before", "week",
 )  # fmt: skip
 WEEK_TABLE = _table(

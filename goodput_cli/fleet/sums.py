@@ -21,7 +21,7 @@ import numpy as np
 from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.insights.hosts import AGAIN_NS
-from goodput_cli.analysis.written import Count, Key, Percent, written, written_after
+from goodput_cli.analysis.written import Count, Json, written
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.results import Spans
 from goodput_cli.vocabulary.categories import Category
@@ -285,19 +285,19 @@ class Mpg:
     """ML productivity goodput = scheduling x runtime x program goodput, each None where it is not recorded. Their
     product is None for a coverage below `LEAST_COVERAGE` too."""
 
-    scheduling: Annotated[Fraction | None, Percent()]
+    scheduling: Annotated[Fraction | None, Json("percent")]
     """allocated chip time / capacity"""
-    runtime: Annotated[Fraction | None, Percent()]
+    runtime: Annotated[Fraction | None, Json("percent")]
     """kept training / allocated chip time"""
-    program: Annotated[Fraction | None, Percent()]
+    program: Annotated[Fraction | None, Json("percent")]
     """ideal time of the kept steps / kept training, of the runs for which that is known"""
-    coverage: Annotated[Fraction | None, Percent(), Key("program_coverage")]
+    coverage: Annotated[Fraction | None, Json("percent", key="program_coverage")]
     """their share of the kept training"""
-    mpg: Annotated[Fraction | None, Percent()]
+    mpg: Annotated[Fraction | None, Json("percent")]
     """scheduling x runtime x program, over the same runs"""
-    scheduling_runtime: Annotated[Fraction | None, Percent()]
+    scheduling_runtime: Annotated[Fraction | None, Json("percent")]
     """scheduling x runtime"""
-    runtime_program: Annotated[Fraction | None, Percent()]
+    runtime_program: Annotated[Fraction | None, Json("percent")]
     """over the runs with program goodput"""
 
 
@@ -420,7 +420,9 @@ class CauseAmounts:
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
 
-@written("fleet_host_test", "what hosts that repeat were looked for in")
+@written(
+    "fleet_host_test", "what hosts that repeat were looked for in", keys="runs other_runs hosts deaths elsewhere judged"
+)
 @dataclass(frozen=True)
 class HostTest:
     """What hosts that repeat were looked for in."""
@@ -433,11 +435,10 @@ class HostTest:
     """hosts with time up"""
     deaths: Count
     """failures that may be of their host, on hosts that lines name; within 10 minutes on one host they are one"""
-    elsewhere: Annotated[Count, Key("deaths_elsewhere")]
+    elsewhere: Annotated[Count, Json(key="deaths_elsewhere")]
     """such failures of other runs, or on no host that a line names"""
 
     @property
-    @written_after("elsewhere")
     def judged(self) -> bool:
         """whether anything could be judged: false where no run lists its hosts"""
         return self.runs > 0

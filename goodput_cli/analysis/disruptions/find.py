@@ -22,7 +22,7 @@ from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.losses import AttemptLosses, find_evidence, find_losses, first_and_last_steps
 from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
 from goodput_cli.analysis.table import UNKNOWN
-from goodput_cli.analysis.written import After, Amount, Seconds, Through, Unknown, written
+from goodput_cli.analysis.written import Amount, Count, Json, written
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import ENDED, Category
@@ -148,22 +148,27 @@ _CONFIDENCE = 0.95
 _BISECTIONS = 200
 
 
-@written("unproductive_stretch", "longest stretch of the window without productive time")
+@written("unproductive_stretch", "longest stretch of the window without productive time", keys="start_ns end_ns ns")
 @dataclass(frozen=True)
 class UnproductiveStretch(Stretch):
     """A part of the window without productive time or exclusions."""
 
 
-_STRETCH = Through(
-    lambda bounds: UnproductiveStretch(*bounds), UnproductiveStretch, lambda stretch: (stretch.start_ns, stretch.end_ns)
+_STRETCH = Json(
+    made=lambda bounds: UnproductiveStretch(*bounds),
+    kind=UnproductiveStretch,
+    back=lambda stretch: (stretch.start_ns, stretch.end_ns),
 )
 
 
 @written(
     "reliability_part",
     "over the disruptions whose last sign of life lies in the window; null where there is nothing to average",
-    without=("disruptions",),
     nulls=True,
+    keys=(
+        "mtbf_seconds mtbf_ci95_seconds mean_downtime_seconds mean_time_to_regain_seconds exposure_ns ettr "
+        "longest_unproductive"
+    ),
 )
 @dataclass(frozen=True)
 class Reliability:
@@ -171,17 +176,17 @@ class Reliability:
 
     disruptions: int
     """How many."""
-    exposure_ns: Annotated[int, Seconds(least=0), After("mean_time_to_regain_seconds")]
+    exposure_ns: Annotated[Count, Json("seconds")]
     """time of the window in which attempts were up"""  # from the last start line of a burst to the last sign of life
     mtbf_seconds: Amount | None
     """exposure_seconds / disruptions"""
-    mtbf_ci95_seconds: Annotated[tuple[float | None, float | None], Unknown((None, None))]
+    mtbf_ci95_seconds: Annotated[tuple[float | None, float | None], Json(missing=(None, None))]
     """95 % Poisson interval (chi-square, time-truncated); without disruptions only the lower bound is known"""
     mean_downtime_seconds: Amount | None
     """mean of downtime_seconds"""
     mean_time_to_regain_seconds: Amount | None
     """mean of regained_after_seconds, over those that were regained"""
-    longest_unproductive: Annotated[tuple[int, int] | None, _STRETCH, After("ettr")]
+    longest_unproductive: Annotated[tuple[int, int] | None, _STRETCH]
     """the longest stretch without kept training"""
     # [start, end) in ns; None where all is productive or excluded
     ettr: Amount | None
