@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from goodput_cli.analysis.results import AnalysisData, Stretch
 from goodput_cli.analysis.threshold import Threshold, Verdict
 from goodput_cli.analysis.written import Count, Instant, Json, written
-from goodput_cli.diagnostics.codes import Severity
-from goodput_cli.diagnostics.diagnostic import Diagnostic
-
-if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
+from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 
 
 @written("named_job")
@@ -27,21 +24,6 @@ class NamedJob:
     """T0"""
     end_ns: Instant
     """T1"""
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """A stretch of time, with its length."""
-
-    start_ns: Instant
-    """start"""
-    end_ns: Instant
-    """end"""
-
-    @property
-    def ns(self) -> Annotated[Count, Json("seconds")]:
-        """length"""
-        return self.end_ns - self.start_ns
 
 
 @written("measured_window", "the window of the question", keys="start_ns end_ns ns")
@@ -108,11 +90,11 @@ Diagnostics = tuple[Annotated[Diagnostic, Json(made=diagnostic_entry, kind=Diagn
 Thresholds = tuple[Annotated[Threshold, Json(made=threshold_part, kind=ThresholdPart)], ...]
 
 
-def named_job(analysis: Analysis) -> NamedJob:
+def named_job(analysis: AnalysisData) -> NamedJob:
     """The job of an analysis."""
     return NamedJob(analysis.job.name, analysis.job.start_ns, analysis.job.end_ns)
 
 
-def measured_window(analysis: Analysis) -> MeasuredWindow:
+def measured_window(analysis: AnalysisData) -> MeasuredWindow:
     """The window of the question."""
     return MeasuredWindow(analysis.window.start_ns, analysis.window.end_ns)

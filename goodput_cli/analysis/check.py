@@ -22,8 +22,15 @@ from goodput_cli.analysis.log_coverage import check_clocks, check_coverage, chec
 from goodput_cli.analysis.sheet import Answered, Audience, Cell, Column, Sheet
 from goodput_cli.analysis.table import Table, attribute, each, table_rows
 from goodput_cli.analysis.written import Count, written
-from goodput_cli.diagnostics.codes import SEVERITIES, Severity
-from goodput_cli.diagnostics.diagnostic import Diagnostic, code_texts, merge, problems, worst_first
+from goodput_cli.diagnostics.diagnostic import (
+    SEVERITIES,
+    Diagnostic,
+    Severity,
+    code_texts,
+    merge,
+    problems,
+    worst_first,
+)
 from goodput_cli.events.observations import Observation, quoted
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST, ROLES

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, run_heads, union
-from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.rolling import Rolling, default_window, rolling
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.results import Rolling
+from goodput_cli.analysis.rolling import default_window, rolling
 from goodput_cli.analysis.step_curve import Buckets, StepCurve, extremes, first_of_each, thinned, whole_curve
 from goodput_cli.analysis.step_times import TimedSteps, timed_steps
 from goodput_cli.arrays import F64, I64, Rows

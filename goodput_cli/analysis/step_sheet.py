@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import step_times_text
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.step_statistics import (
     BINS,

@@ -12,8 +12,8 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.answers import NamedJob, named_job
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.hangs import find_hangs
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Lazy, Sheet
 from goodput_cli.analysis.table import FilledTable, seen_by
 from goodput_cli.analysis.timeline_rows import (

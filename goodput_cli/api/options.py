@@ -31,6 +31,8 @@ _MOST_DAYS = 36_500  # Cloud Logging keeps no log for a hundred years
 _read_days = bounded(
     float, "is not a number of days; write one such as 7 or 0.5, or 36h", above=0, most=_MOST_DAYS, unit=DAY
 )
+CLOUD_LOGGING = "cloud-logging://"
+"""The source where a job is named and no source is."""
 LONGEST_LINE = 16
 """MiB: as `sources.blocks` has it, which is not imported for `--help`."""
 _read_mib = bounded(int, "is not a number of MiB; write a whole number from 1 to 4096", least=1, most=4096)
@@ -209,10 +211,7 @@ def asked(sources: Source | Sequence[Source], reading: Reading, question: Questi
 
 def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:
     """How to read, and what to ask: everything is checked here, before a log is read. Raises UsageError."""
-    given = dict(options)
-    known = [one for one in declared(Hints) if one.name in given]
-    values = {one.name: given.pop(one.name) for one in known}
-    hints = Hints(**{one.name: one.value(values[one.name]) for one in known if values[one.name] is not None})
+    hints, given = taken(Hints, options)
     reading = Reading(hints=hints, **{one.name: given.pop(one.name) for one in fields(Reading) if one.name in given})
     return reading, make_question(**given)
 

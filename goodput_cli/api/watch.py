@@ -27,7 +27,7 @@ from goodput_cli.sources.follow import Follower, follow
 from goodput_cli.vocabulary.when import AUTO
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.threshold import Expression
     from goodput_cli.api.keywords import AnalyzeOptions, WatchOptions
 

@@ -35,19 +35,19 @@ def explain(name: str) -> str | None:
 def suggestion(name: str, commands: Iterable[str] = ()) -> str:
     """What may have been meant, as a question; empty where nothing is like it. commands: those there are."""
     from goodput_cli.analysis.insights.kinds import BY_CODE
-    from goodput_cli.diagnostics.diagnostic import CODES
+    from goodput_cli.diagnostics.diagnostic import all_codes
     from goodput_cli.vocabulary.categories import NAMES
 
-    return did_you_mean(name, (*commands, FORMATS, *CODES, *BY_CODE, *NAMES))
+    return did_you_mean(name, (*commands, FORMATS, *all_codes(), *BY_CODE, *NAMES))
 
 
 def _paragraphs(name: str) -> Iterator[str]:
     from goodput_cli.analysis.insights.kinds import BY_CODE
-    from goodput_cli.diagnostics.diagnostic import CODES
+    from goodput_cli.diagnostics.diagnostic import all_codes
     from goodput_cli.vocabulary.categories import category_named
 
-    if name in CODES:
-        code = CODES[name]
+    code = all_codes().get(name)
+    if code is not None:
         yield f"{name} ({code.severity}{f', {code.mild} in mild cases' if code.mild else ''}): {code.meaning}"
         yield f"Effect: {code.effect}"
         yield f"Do: {' '.join(code.advices)}"
@@ -64,17 +64,23 @@ def _paragraphs(name: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A command in another module.
+    """A command in a module that is imported when it is called.
 
-    module: holds it as a `click.Command` of the command's name (`-` as `_`). summary: the first line of its help.
+    file: of the module in `cli/commands`, which holds it as a `click.Command` of the command's name. summary: the first
+    line of its help.
     """
 
-    module: str
+    file: str
     summary: str
+
+    @property
+    def module(self) -> str:
+        """The module by its whole name."""
+        return f"goodput_cli.cli.commands.{self.file}"
 
     def load(self, name: str) -> click.Command:
         """The command itself, imported now."""
-        command = getattr(import_module(self.module), name.replace("-", "_"))
+        command = getattr(import_module(self.module), name)
         assert isinstance(command, click.Command)
         return command
 

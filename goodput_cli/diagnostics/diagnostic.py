@@ -6,32 +6,73 @@ Diagnostics of the reading, kept compactly until its end: millions of bad lines 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from operator import itemgetter
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import Literal, Protocol, TypeVar, get_args
 
-from goodput_cli.diagnostics.accounting_codes import ACCOUNTING, ADVICE, CLOCKS, COMPARING, COVERAGE, HOSTS
-from goodput_cli.diagnostics.codes import SEVERITIES, Code, Severity
-from goodput_cli.diagnostics.reading_codes import READING, TEXT
+import msgspec
+
 from goodput_cli.vocabulary.secrets import without_secrets
 
-CODES: dict[str, Code] = {**READING, **TEXT, **ACCOUNTING, **CLOCKS, **COVERAGE, **HOSTS, **COMPARING, **ADVICE}
-"""Every code, in the order in which docs/diagnostics.md lists them."""
+Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""The gravest first."""
+
+
+class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of a diagnostic before it occurs: a table of `codes.toml`. The texts are sentences."""
+
+    severity: Severity
+    """`error` lost data, `warning` may change a number, `info` changes none."""
+    meaning: str
+    """What was noticed."""
+    effect: str
+    """What that does to the numbers."""
+    advice: str
+    """What to do about it."""
+    mild: Severity | None = None
+    """How grave its mild cases are, where it has some: the meaning says which."""
+    of_formats: dict[str, str] = {}
+    """What to do about it in logs of some formats, by a name or several with spaces between: the first that a job has
+    counts."""
+
+    @property
+    def advices(self) -> tuple[str, ...]:
+        """All advice, a sentence or more each."""
+        of_formats = ((names.replace(" ", ", "), advice) for names, advice in self.of_formats.items())
+        return self.advice, *(f"In logs of {names}: {advice}" for names, advice in of_formats)
+
+    def advice_for(self, formats: Iterable[str]) -> str:
+        """What to do about it, for a job whose log has these formats."""
+        has = set(formats)
+        return next((advice for names, advice in self.of_formats.items() if has & set(names.split())), self.advice)
+
+
+@cache
+def all_codes() -> Mapping[str, Code]:
+    """Every code, in the order in which docs/diagnostics.md lists them; read when the first is asked for."""
+    return msgspec.toml.decode(Path(__file__).with_name("codes.toml").read_bytes(), type=dict[str, Code])
+
 
 _UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")
 
 
 def severity_of(code: str, mild: bool = False) -> Severity:
-    """How grave a diagnostic of ours is. mild: a mild case. Raises ValueError for a code that has no row here."""
-    if code not in CODES:
-        raise ValueError(f"no diagnostic is called {code!r}: a new one needs a row in goodput_cli/diagnostics/")
-    return (CODES[code].mild if mild else None) or CODES[code].severity
+    """How grave a diagnostic of ours is. mild: a mild case. Raises ValueError for a code that has no table."""
+    declared = all_codes().get(code)
+    if declared is None:
+        raise ValueError(
+            f"no diagnostic is called {code!r}: a new one needs a table in goodput_cli/diagnostics/codes.toml"
+        )
+    return (declared.mild if mild else None) or declared.severity
 
 
 def code_texts(code: str) -> Code:
     """The texts of a code; a code of a plug-in that is not registered gets neutral ones."""
-    return CODES.get(code, _UNKNOWN)
+    return all_codes().get(code, _UNKNOWN)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.columnar import Columns, LazyRecords, Wrapping
+from goodput_cli.events.columnar import Columns, Wrapping
 from goodput_cli.events.envelope import (
     INSERT_ID,
     MESSAGE,
@@ -235,28 +235,25 @@ class Decoder:
         for line, reason in parsed.bad:
             self.notes.add("malformed_lines", f"lines that hold no record ({reason}); ignored", code, [line])
         for columns in parsed.columns:
-            self._decode_columns(code, columns, parsed)
+            self._decode_columns(code, columns)
         if parsed.records:
             self._decode_records(code, parsed)
         self._rows.end_block()
 
-    def _decode_columns(self, source: int, columns: Columns, parsed: Parsed) -> None:
-        """Decode the lines of a template."""
-        assert parsed.block is not None
-        size, wrapping = len(columns.rows), columns.wrapping
-        lines = columns.rows + parsed.first_line
+    def _decode_columns(self, source: int, columns: Columns) -> None:
+        """Decode lines that were read as columns."""
+        lines, entries, wrapping = columns.lines, columns.entries, columns.wrapping
+        size = len(lines)
         entry, stamp = constant(size, NONE), constant(size, NO_STAMP, np.int64)
         if wrapping is not None:
             stamp = self._envelopes.stamps_of(wrapping.stamps)
             entry = self._entries.codes(identities_of(wrapping.log_name, stamp, wrapping.stamps, wrapping.ids))
-        records = LazyRecords(parsed.block, columns.rows, None if wrapping is None else PAYLOAD)
-        entries = None if wrapping is None else LazyRecords(parsed.block, columns.rows)
         writer = None if wrapping is None or entries is None else self._writers_of(wrapping, entries[0])
         origin = Origin(source, lines, lines, entry, constant(size, NONE), writer)
-        self._decode_shape(Records(records, columns.keys, origin, stamp, False, columns, entries))
+        self._decode_shape(Records(columns.records, columns.keys, origin, stamp, False, columns, entries))
 
     def _writers_of(self, wrapping: Wrapping, entry: Entry) -> NDArray[np.int32]:
-        """Who wrote the lines of a template, which differ in time and identity only; entry: one of them."""
+        """Who wrote lines of one template, which differ in time and identity only; entry: one of them."""
         named = named_writer(entry)
         if named is not None:
             return constant(len(wrapping.ids), self._writer(named))

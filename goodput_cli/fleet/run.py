@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from goodput_cli.api.options import JOB, SHARED, Reading, Source, addresses, readable, split, taken, takes
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError
-from goodput_cli.fleet.passes.engine import Workers, expected_seconds, worker_count
-from goodput_cli.fleet.question import FleetQuestion, Grouping, Inventory, Tables
+from goodput_cli.fleet.passes.engine import expected_seconds, worker_count
+from goodput_cli.fleet.question import FleetQuestion, Grouping, Inventory, Tables, Workers
 from goodput_cli.vocabulary.option import Keywords, declared
 from goodput_cli.vocabulary.text import plural, rough_duration
 
@@ -179,11 +179,11 @@ class _Fleet:
 
     def _summed(self, outcome: Outcome, store: Store) -> tuple[Fleet, list[NotAnalysed]]:
         """The results of all runs, added up, and what there are no results of."""
-        from goodput_cli.fleet.aggregate import Basis, Fleet
+        from goodput_cli.fleet.aggregate import Fleet
         from goodput_cli.fleet.allocations import JoinedAllocations
         from goodput_cli.fleet.passes.work import Failed
+        from goodput_cli.fleet.pieces import Calendar
         from goodput_cli.fleet.rows import NotAnalysed
-        from goodput_cli.fleet.sums import Calendar
 
         asked, inventory, answers = self._asked, self._inventory, outcome.answers.items()
         keys = {key: job for job, key in answers if not isinstance(key, Failed)}
@@ -195,7 +195,7 @@ class _Fleet:
         for extent in extents:
             allocations.expect(*extent)
         calendar = Calendar(*asked.window(extents), asked.zone)
-        fleet = Fleet(Basis(asked.grouping, inventory.labels, allocations, calendar), inventory.capacity)
+        fleet = Fleet(asked.grouping, inventory.labels, allocations, calendar, inventory.capacity)
         as_of = asked.as_of
         for _, result in store.results(keys):
             fleet.add(result)
@@ -224,8 +224,8 @@ class _Fleet:
     def _report(
         self, fleet: Fleet, outcome: Outcome, lost: list[NotAnalysed], of_listing: list[Diagnostic], store: Store
     ) -> FleetReport:
+        from goodput_cli.fleet.build import report_of
         from goodput_cli.fleet.passes.plan import reading_diagnostics, two_clusters
-        from goodput_cli.fleet.report import report_of
         from goodput_cli.fleet.rows import NotAnalysed
 
         asked, labels = self._asked, self._inventory.labels
@@ -238,7 +238,7 @@ class _Fleet:
         diagnostics = (
             *reading_diagnostics(outcome.rows, of_listing),
             *two_clusters(outcome.rows, labels.cluster_of if asked.grouping.distinct_by == "name" else None),
-            *fleet.noticed.diagnostics(),
+            *fleet.diagnostics(),
             *labels.diagnostics(),
             *store.diagnostics(),
         )

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 
 from goodput_cli.analysis.account import Seen, jobs_seen, no_job
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.rolling import last_windows
 from goodput_cli.api.watch import Watched
 from goodput_cli.diagnostics.diagnostic import Diagnostic

@@ -202,13 +202,16 @@ HURRY_SECONDS = 0.25
 """Between two tries while somebody waits."""
 SAY_AGAIN_SECONDS = 600.0
 EXIT = "exit"
-_SPREAD = 0.3
 _TICK = 0.005
 
 
-def _spread() -> float:
-    """Around 1, so that a thousand jobs do not come back in the same moment. The program's `random` stays untouched."""
-    return 1 - _SPREAD + 2 * _SPREAD * int.from_bytes(os.urandom(2), "big") / 0xFFFF
+def pause_after(failures: int, first: float, longest: float) -> float:
+    """Seconds to wait after so many failures in a row, of whatever is tried again: twice as long after each, up to the
+    longest. At random up to a half is missing, so that a thousand jobs do not come back in the same moment. The
+    program's `random` stays untouched."""
+    return min(longest, first * 2.0 ** min(failures - 1, 16)) * (
+        1 - int.from_bytes(os.urandom(2), "big") / (2 * 0xFFFF)
+    )
 
 
 class Unavailable(Exception):
@@ -407,11 +410,9 @@ class Worker:
             return 0, (), Unavailable.of(error)
 
     def _failed(self, failure: Unavailable) -> None:
-        first, longest = RETRY_SECONDS
-        wait = HOPELESS_SECONDS if failure.lasting else min(longest, first * 2 ** min(self._failures, 16))
-        self._wait = wait * _spread()
-        self._tried_at = self._now()
         self._failures += 1
+        self._wait = pause_after(self._failures, *((HOPELESS_SECONDS,) * 2 if failure.lasting else RETRY_SECONDS))
+        self._tried_at = self._now()
         self._hopeless = self._stopping and failure.lasting
         if not self._problem:
             self._warn(f"{self.name}: {failure}; lines are kept and sent again")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from goodput_cli.analysis.document import Document
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.sheet import Sheet
 
 ENTRY_POINT_GROUP = "goodput_cli.renderers"

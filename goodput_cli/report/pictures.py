@@ -5,7 +5,7 @@ The picture of `analyze` is step against wall clock, and what the time went to; 
 
 from __future__ import annotations
 
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page

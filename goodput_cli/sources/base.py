@@ -14,7 +14,6 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
-from goodput_cli.sources.remote import Wait
 
 ENTRY_POINT_GROUP = "goodput_cli.sources"
 FILE_SCHEME = "file"
@@ -142,10 +141,10 @@ class ReadContext:
         if self.progress is not None:
             self.progress.add_lines(count)
 
-    def wait(self, wait: Wait) -> None:
-        """Pass on that a server does not answer; may be called by any thread."""
+    def wait(self, what: object) -> None:
+        """Pass on, in words, that a server does not answer; may be called by any thread."""
         if self.progress is not None:
-            self.progress.wait(str(wait))
+            self.progress.wait(str(what))
 
     def finish(self) -> None:
         """Pass on that everything has been read."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from itertools import islice
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from goodput_cli.record.queues import pause_after
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -20,7 +21,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to keep trying. Pauses double from one try to the next, each shortened at random by up to a half."""
+    """How long to keep trying. Pauses are those of `record.queues.pause_after`."""
 
     first: float
     """The first pause, s."""
@@ -75,7 +76,7 @@ def try_again(
     before_pause: called with the error and the wait before the next try. Raises GaveUpError when patience ends,
     or once `stop` is set.
     """
-    failures, usual, paused = 0, patience.first, 0.0
+    failures, pauses, paused = 0, 0, 0.0
     while True:
         try:
             return work()
@@ -83,13 +84,14 @@ def try_again(
             failures += error.counts
             if failures >= patience.tries or paused >= patience.altogether:
                 raise GaveUpError(f"gave up after {failures} tries: {error}", error) from error
-            pause = min(max(usual * random.uniform(0.5, 1.0), error.pause or 0.0), patience.longest)
+            pauses += 1
+            pause = pause_after(pauses, patience.first, patience.longest)
+            pause = min(max(pause, error.pause or 0.0), patience.longest)
             if before_pause is not None:
                 before_pause(error, Wait(pause, failures + 1, patience.tries))
             if stop.wait(pause):
                 raise GaveUpError("stopped", error) from error
         paused += pause
-        usual = min(2 * usual, patience.longest)
 
 
 Item = TypeVar("Item")

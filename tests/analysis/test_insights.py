@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 
 import goodput_cli
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.find import _all, is_judged
-from goodput_cli.analysis.insights.kinds import BY_CODE, KINDS
+from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import MEASURES
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
@@ -220,7 +220,7 @@ def test_a_gate_on_an_unknown_kind_is_refused_with_the_nearest() -> None:
 
 
 def test_every_kind_needs_what_can_be_measured() -> None:
-    assert [name for kind in KINDS for name in kind.needs if name not in MEASURES] == []
+    assert [name for kind in BY_CODE.values() for name in kind.needs if name not in MEASURES] == []
 
 
 def test_text_of_a_log_does_not_act(tmp_path: Path) -> None:

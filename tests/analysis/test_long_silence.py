@@ -54,7 +54,7 @@ def test_an_outage_of_days_of_one_job_is_no_doubt() -> None:
     again = 2 * DAY
     story = account(start(0), steps(0, 20, at=10), start(again), steps(15, 20, at=again + 10), end(again + 300))
     assert story.found("long_gap") == 0
-    assert [insight.kind.code for insight in story.analysis.insights][:1] == ["disruptions"]
+    assert [insight.code for insight in story.analysis.insights][:1] == ["disruptions"]
 
 
 def test_a_stop_of_days_that_a_line_says_is_no_doubt() -> None:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from rich.cells import cell_len
 
 import goodput_cli
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.analysis.timeline_around import neighbourhood
 from goodput_cli.analysis.timeline_rows import choose_segments, event_rows, folded, segment_rows

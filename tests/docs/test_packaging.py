@@ -98,6 +98,19 @@ def imported_modules(folder: Path) -> set[str]:
     return found
 
 
+def test_every_file_of_data_is_part_of_the_package() -> None:
+    """A table of words that stays behind is missed by who installs it, and not by who runs it here."""
+    package = ROOT / "goodput_cli"
+    declared = {
+        path
+        for pattern in PROJECT["tool"]["setuptools"]["package-data"]["goodput_cli"]
+        for path in package.glob(pattern)
+    }
+    read = {path for ending in ("toml", "html", "css", "js") for path in package.rglob(f"*.{ending}")}
+    assert len(read) > 20
+    assert read - declared == set()
+
+
 def test_the_command_and_the_version() -> None:
     (command,) = entry_points(group="console_scripts", name="goodput")
     assert command.load() is main

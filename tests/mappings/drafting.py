@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.api.check import suggest_mapping
 from tests.text.support import analysed
 

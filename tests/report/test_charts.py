@@ -14,8 +14,8 @@ import pytest
 import vl_convert
 from altair.vegalite.v6.schema.core import load_schema
 
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.picture import NUMBERED, WORST, picture_of
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
 from goodput_cli.report.html.charts import main_chart
 from goodput_cli.report.html.columns import DISRUPTIONS, _labels, _worst_labels, chart_columns

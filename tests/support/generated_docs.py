@@ -12,11 +12,10 @@ from typing import Any
 
 import click
 
-from goodput_cli.analysis.insights.kinds import KINDS, InsightKind
+from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
 from goodput_cli.analysis.table import TITLES
 from goodput_cli.cli.main import goodput
-from goodput_cli.diagnostics.codes import Code
-from goodput_cli.diagnostics.diagnostic import CODES
+from goodput_cli.diagnostics.diagnostic import Code, all_codes
 from goodput_cli.vocabulary.categories import Category
 from tests.support.markdown_docs import ROOT
 
@@ -53,7 +52,7 @@ def code_sections() -> str:
     return "\n".join(
         f"### {name}\n\n{_wrapped(f'**{_severities(code)}** · {code.meaning}')}\n"
         f"{_wrapped(f'- *Effect:* {code.effect}', '  ')}\n{_wrapped('- *Do:* ' + ' '.join(code.advices), '  ')}\n"
-        for name, code in CODES.items()
+        for name, code in all_codes().items()
     )
 
 
@@ -72,14 +71,14 @@ def title_table() -> str:
 
 def insight_sections() -> str:
     """A heading for each kind of insights, with what is declared of it."""
-    return "\n".join(_insight_section(kind) for kind in KINDS)
+    return "\n".join(_insight_section(*row) for row in BY_CODE.items())
 
 
-def _insight_section(kind: InsightKind) -> str:
+def _insight_section(code: str, kind: InsightKind) -> str:
     words = f"**{kind.title}** · {kind.meaning}"
     least = f"- *Least:* {kind.least_percent:g} % of the window; from: {kind.origin}."
     advice = f"- *Do:* {kind.advice}; `goodput {kind.command}` shows more."
-    return "\n".join((f"### {kind.code}\n", _wrapped(words), _wrapped(least, "  "), _wrapped(advice, "  "), ""))
+    return "\n".join((f"### {code}\n", _wrapped(words), _wrapped(least, "  "), _wrapped(advice, "  "), ""))
 
 
 def _severities(code: Code) -> str:
@@ -132,9 +131,9 @@ def cause_table() -> str:
     """The causes, in the order of their groups."""
     from goodput_cli.vocabulary.causes import CAUSES, GROUPS
 
-    rows = sorted(CAUSES.values(), key=lambda row: GROUPS.index(row.group))
+    rows = sorted(CAUSES.items(), key=lambda row: GROUPS.index(row[1].group))
     lines = ["| group | cause | says so | what to do |", "| --- | --- | --- | --- |"]
-    return "\n".join([*lines, *(f"| {row.group} | `{row.code}` | {row.says} | {row.advice} |" for row in rows)])
+    return "\n".join([*lines, *(f"| {row.group} | `{code}` | {row.says} | {row.advice} |" for code, row in rows)])
 
 
 def evidence_table() -> str:

@@ -135,16 +135,16 @@ def test_every_prefix_is_taken_off() -> None:
 
 
 def test_lines_without_a_literal_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    from goodput_cli.events.text import scan
+    from goodput_cli.events.text import lines
 
     looked: list[str] = []
-    real = scan.Ruleset.read
+    real = lines.Ruleset.read
 
-    def counted(rules: scan.Ruleset, text: str, overwritten: bool = False) -> Any:
+    def counted(rules: lines.Ruleset, text: str, overwritten: bool = False) -> Any:
         looked.append(text)
         return real(rules, text, overwritten)
 
-    monkeypatch.setattr(scan.Ruleset, "read", counted)
+    monkeypatch.setattr(lines.Ruleset, "read", counted)
     read("nothing to see, 2026-03-01 10:00:30 it says\n" * 1000 + GOOD + "more of nothing\n" * 1000)
     assert len(looked) < 2 * GOOD.count("\n") + 5
 

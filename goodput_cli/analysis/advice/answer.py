@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from goodput_cli.accounting.rules import Method
 from goodput_cli.analysis.advice.results import (
     LEVER_TABLE,
+    AdviceData,
     CurvePoint,
     IfDeath,
     IntervalAdvice,
@@ -19,10 +20,8 @@ from goodput_cli.analysis.advice.results import (
     Scenario,
 )
 from goodput_cli.analysis.answers import Diagnostics, MeasuredWindow, NamedJob, Thresholds, measured_window, named_job
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.written import written
-
-if TYPE_CHECKING:
-    from goodput_cli.analysis.advice.advise import JobAdvice
 
 
 @written(
@@ -53,9 +52,8 @@ class AdviceAnswer:
     diagnostics: Diagnostics
 
 
-def advice_answer(advised: JobAdvice) -> AdviceAnswer:
+def advice_answer(analysis: Analysis, advice: AdviceData) -> AdviceAnswer:
     """The whole advice."""
-    analysis, advice = advised.analysis, advised.advice
     return AdviceAnswer(
         job=named_job(analysis),
         window=measured_window(analysis),

@@ -6,9 +6,7 @@ Reliability (accounting §10): how long the job runs between disruptions, and wh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import fmean
-from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +15,11 @@ from goodput_cli.accounting.attempts.endings import Elastic, End
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, distinct
-from goodput_cli.analysis.answers import Stretch
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.losses import AttemptLosses, find_evidence, find_losses, first_and_last_steps
 from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
+from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.table import UNKNOWN
-from goodput_cli.analysis.written import Amount, Count, Json, written
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import ENDED, Category
@@ -146,51 +143,6 @@ def _known_count(ranks: I64) -> I64:
 
 _CONFIDENCE = 0.95
 _BISECTIONS = 200
-
-
-@written("unproductive_stretch", "longest stretch of the window without productive time", keys="start_ns end_ns ns")
-@dataclass(frozen=True)
-class UnproductiveStretch(Stretch):
-    """A part of the window without productive time or exclusions."""
-
-
-_STRETCH = Json(
-    made=lambda bounds: UnproductiveStretch(*bounds),
-    kind=UnproductiveStretch,
-    back=lambda stretch: (stretch.start_ns, stretch.end_ns),
-)
-
-
-@written(
-    "reliability_part",
-    "over the disruptions whose last sign of life lies in the window; null where there is nothing to average",
-    nulls=True,
-    keys=(
-        "mtbf_seconds mtbf_ci95_seconds mean_downtime_seconds mean_time_to_regain_seconds exposure_ns ettr "
-        "longest_unproductive"
-    ),
-)
-@dataclass(frozen=True)
-class Reliability:
-    """Reliability over the disruptions of one window; means are None where there is nothing to average."""
-
-    disruptions: int
-    """How many."""
-    exposure_ns: Annotated[Count, Json("seconds")]
-    """time of the window in which attempts were up"""  # from the last start line of a burst to the last sign of life
-    mtbf_seconds: Amount | None
-    """exposure_seconds / disruptions"""
-    mtbf_ci95_seconds: Annotated[tuple[float | None, float | None], Json(missing=(None, None))]
-    """95 % Poisson interval (chi-square, time-truncated); without disruptions only the lower bound is known"""
-    mean_downtime_seconds: Amount | None
-    """mean of downtime_seconds"""
-    mean_time_to_regain_seconds: Amount | None
-    """mean of regained_after_seconds, over those that were regained"""
-    longest_unproductive: Annotated[tuple[int, int] | None, _STRETCH]
-    """the longest stretch without kept training"""
-    # [start, end) in ns; None where all is productive or excluded
-    ettr: Amount | None
-    """effective training time ratio: productive / window, 0..1; null: it cannot be judged"""
 
 
 def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: int, ettr: float | None) -> Reliability:

@@ -11,11 +11,11 @@ from typing import Annotated, Literal, get_args
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.disruptions.costs import ATTEMPTS, costs_of, costs_of_attempts
-from goodput_cli.analysis.disruptions.find import Reliability
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import at_the_end, last_cause
 from goodput_cli.analysis.question import Price
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table, each
 from goodput_cli.analysis.written import Json, written

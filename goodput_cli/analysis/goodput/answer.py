@@ -9,18 +9,18 @@ from typing import Annotated
 from msgspec import Meta
 
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
-from goodput_cli.analysis.disruptions.find import Reliability
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import every_doubt, last_cause
 from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.results import (
-    Analysis,
     AtRisk,
     CategoryTime,
     Elastic,
     Job,
     Method,
     Reference,
+    Reliability,
     Saves,
     StepStatistics,
     Window,

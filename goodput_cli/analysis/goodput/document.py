@@ -24,30 +24,18 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.ledger import Ledger
 from goodput_cli.analysis import document as blocks
 from goodput_cli.analysis.disruptions.rows import Disruption
-from goodput_cli.analysis.document import Family, Labels, Published
+from goodput_cli.analysis.document import Strip
 from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.measures import MEASURES, published_value
-from goodput_cli.analysis.results import Analysis, CategoryTime
+from goodput_cli.analysis.results import CategoryTime
 from goodput_cli.analysis.rolling import rolling_lines
-from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.sheet import Audience, Column, Family, Labels, Published, Sheet
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE, group_of
 from goodput_cli.vocabulary.text import duration, exact, finite, iso, percent, safe, seconds_text
-
-
-class Strip(Struct, frozen=True):
-    """[start_ns, end_ns) in `len(categories)` cells of equal length, to the nanosecond."""
-
-    start_ns: int
-    """ns since 1970 UTC."""
-    end_ns: int
-    """ns since 1970 UTC."""
-    categories: tuple[str, ...]
-    """Per cell, the one with most time in it; of equal ones the first in the fixed order."""
-    disruptions: tuple[int, ...]
-    """Per cell, how many attempts were disrupted in it (their last sign of life lies there)."""
 
 
 def strip_of(ledger: Ledger, disruptions: Sequence[Disruption], start: int, end: int, cells: int) -> Strip:

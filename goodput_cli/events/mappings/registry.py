@@ -28,8 +28,8 @@ from goodput_cli.events.mappings.samples import check_shadows, failed_samples
 from goodput_cli.events.mappings.times import is_searched
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.entries import PRINTED_ENTRIES
+from goodput_cli.events.text.lines import Ruleset
 from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
-from goodput_cli.events.text.scan import Ruleset
 
 ENDINGS = (".yaml", ".yml")
 ANNOTATION = "goodput/steps"

@@ -22,6 +22,7 @@ from goodput_cli.events.mappings.places import Mistake, Place
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
 from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.causes import CauseRow
+from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.marks import (
     ENDS,
     BadValueError,
@@ -31,7 +32,6 @@ from goodput_cli.events.text.marks import (
     Rule,
     Running,
     Said,
-    TextPart,
     What,
     duration,
     readings,

@@ -20,7 +20,7 @@ from itertools import islice
 from multiprocessing import resource_tracker
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import dask
@@ -33,9 +33,7 @@ from goodput_cli import __version__
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.fleet.passes.read import LEAST, of_this_machine
 from goodput_cli.fleet.passes.work import Failed
-
-if TYPE_CHECKING:
-    from goodput_cli.fleet.passes.engine import Workers
+from goodput_cli.fleet.question import Workers
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

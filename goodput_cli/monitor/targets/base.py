@@ -18,6 +18,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.monitor.snapshot import Update
+from goodput_cli.record.queues import HOPELESS_SECONDS, RETRY_SECONDS, SAY_AGAIN_SECONDS, pause_after
 from goodput_cli.vocabulary.text import safe
 from goodput_cli.whole_file import replacing
 
@@ -97,13 +98,8 @@ class Target(Protocol):
         """Let go of what is open."""
 
 
-RETRY_SECONDS = (1.0, 60.0)
-"""First and longest wait between two tries."""
-LASTING_SECONDS = 300.0
-"""Wait where trying again soon is of no use."""
 HURRY_SECONDS = 0.5
 """Longest wait for the last update."""
-SAY_AGAIN_SECONDS = 600.0
 
 
 class TargetWorker:
@@ -182,10 +178,9 @@ class TargetWorker:
             return TargetFailed(f"{type(error).__name__}: {error}")
 
     def _failed(self, failure: TargetFailed) -> None:
-        first, longest = RETRY_SECONDS
-        wait = LASTING_SECONDS if failure.lasting else min(longest, first * 2 ** min(self._failures, 16))
-        wait = max(wait, failure.wait or 0.0)
         self._failures += 1
+        wait = pause_after(self._failures, *((HOPELESS_SECONDS,) * 2 if failure.lasting else RETRY_SECONDS))
+        wait = max(wait, failure.wait or 0.0)
         self._retry_at = time.monotonic() + (min(wait, HURRY_SECONDS) if self._final else wait)
         if time.monotonic() >= self._said_at + SAY_AGAIN_SECONDS:
             self._said_at = time.monotonic()

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.rolling import WindowRow
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.results import WindowRow
 from goodput_cli.arrays import F64
 from goodput_cli.monitor.snapshot import Amount, Snapshot, Update, badput_of, badput_of_window
 from goodput_cli.monitor.targets.base import (

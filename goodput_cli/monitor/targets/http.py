@@ -16,9 +16,9 @@ from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from goodput_cli.analysis.document import Family, Labels
 from goodput_cli.analysis.goodput.document import AnalysisDocument
-from goodput_cli.analysis.rolling import Rolling
+from goodput_cli.analysis.results import Rolling
+from goodput_cli.analysis.sheet import Family, Labels
 from goodput_cli.monitor.snapshot import Snapshot, Update
 from goodput_cli.monitor.targets.base import Address, Health, MonitorContext, host_and_port
 from goodput_cli.report.openmetrics import END, exposition, families

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from goodput_cli import __version__
-from goodput_cli.analysis.document import Family
+from goodput_cli.analysis.sheet import Family
 from goodput_cli.monitor.snapshot import Snapshot, Update
 from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
 from goodput_cli.monitor.targets.http import families_of

@@ -14,9 +14,10 @@ from itertools import islice
 
 from goodput_cli import __version__
 from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.document import why_it_ended
 from goodput_cli.analysis.picture import pictures_of, tiled_windows
-from goodput_cli.analysis.results import Analysis, Method, Saves
+from goodput_cli.analysis.results import Method, Saves
 from goodput_cli.analysis.rolling import rolling_sheet
 from goodput_cli.analysis.step_sheet import REGIMES, metric_sheet, steps_sheet
 from goodput_cli.analysis.step_statistics import StepReport, falls_of_mfu, measured, step_report

@@ -11,8 +11,8 @@ import numpy as np
 
 from goodput_cli.analysis.disruptions.rows import AT_LEAST
 from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.picture import DRAWN, NUMBERED, WORST, Picture, picture_of
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.step_statistics import StepReport, measured, shown
 from goodput_cli.analysis.step_times import Regime
 from goodput_cli.report.html.columns import DISRUPTIONS, SAVES, ChartColumns, chart_columns

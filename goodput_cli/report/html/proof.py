@@ -14,8 +14,8 @@ import numpy as np
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.disruptions.sheet import by_sheet, disruptions_sheet
 from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import Insight
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.analysis.timeline_rows import CUSTOM_PREFIX, Runs, SegmentRows, find_runs, rows_of_runs

@@ -17,8 +17,8 @@ from goodput_cli.events.mappings.draft.text import Draft, Rule, quoted, text_dra
 from goodput_cli.events.mappings.registry import Mappings, load_mapping
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line, record_of, shown
+from goodput_cli.events.text.lines import LONGEST
 from goodput_cli.events.text.marks import What
-from goodput_cli.events.text.scan import LONGEST
 from goodput_cli.events.text.stamps import bare
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import safe
