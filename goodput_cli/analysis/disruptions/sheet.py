@@ -18,7 +18,7 @@ from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table, each
-from goodput_cli.analysis.written import Both, Nulls, Seconds, written
+from goodput_cli.analysis.written import Json, written
 from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, CauseGroup, group_of
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, exact, number, percent, period, plural
 
@@ -39,7 +39,7 @@ class ByCause:
     """of the cause"""
     count: int
     """disruptions"""
-    ns: Annotated[int, Both()]
+    ns: Annotated[int, Json("seconds and ns")]
     """what they lost together"""
 
 
@@ -349,7 +349,7 @@ class DisruptionCost:
     """held by the job"""
     price_per_hour: float | None
     """of one accelerator"""
-    lost_ns: Annotated[int, Seconds()]
+    lost_ns: Annotated[int, Json("seconds")]
     """of all disruptions"""
     accelerator_hours: float
     """lost"""
@@ -372,7 +372,7 @@ class DisruptionsAnswer:
     by_cause: tuple[ByCause, ...]
     """the same added up: what lost most comes first, what nobody knows last"""
     attempts: Annotated[FilledTable, ATTEMPTS]
-    reliability: Annotated[Reliability | None, Nulls()]
+    reliability: Reliability | None
     cost: DisruptionCost | None
 
 
