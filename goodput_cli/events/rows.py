@@ -21,7 +21,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, Metric, end_times, taken
+from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, Metric, taken
 
 
 def constant(size: int, value: int, dtype: type[np.generic] = np.int32) -> NDArray[Any]:
@@ -246,11 +246,14 @@ class RowBuilder:
     def columns(self) -> dict[str, Any]:
         """All rows so far as whole columns, which do not change when more are added.
 
-        A column of one value takes no memory; of `end` those are held that are not `time` (see `end_times`).
+        A column of one value takes no memory; `end` is the very column `time` where no row has an end of its own.
         """
         whole: dict[str, Any] = {name: column.whole() for name, column in self._done.items()}
         rows, own = (column.whole() for column in self._lasting)
-        whole["end"] = end_times(whole["time"], rows, own)
+        whole["end"] = whole["time"]
+        if len(rows):
+            whole["end"] = whole["time"].copy()
+            whole["end"][rows] = own
         return {name: whole[name] for name in COLUMNS}
 
 
