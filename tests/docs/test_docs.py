@@ -19,7 +19,7 @@ from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.cli.console import INTERRUPTED
 from goodput_cli.diagnostics.diagnostic import all_codes
 from goodput_cli.errors import GoodputError
-from goodput_cli.events import decode
+from goodput_cli.events.formats import registry
 from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
@@ -105,7 +105,7 @@ def test_the_plug_ins_of_the_architecture_work(tmp_path: Path, monkeypatch: pyte
     for block in blocks(DOCS / "architecture.md", "python"):
         if not block.text.startswith(">>> "):
             exec(block.text, names)
-    monkeypatch.setattr(decode, "all_formats", lambda _: (names["StepLog"](),))
+    monkeypatch.setattr(registry, "all_formats", lambda _: (names["StepLog"](),))
     line = '{"job_name": "x", "trainer_step": %d, "started": %d}\n'
     log = tmp_path / "x.jsonl"
     log.write_text("".join(line % (step, 10 * step) for step in range(4)))
