@@ -19,7 +19,7 @@ from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions
 from goodput_cli.arrays import I64, Rows
-from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, SECOND_WRITER, EventTable, Kind, lasting
+from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, SECOND_WRITER, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 
 _PHASES: dict[Kind, tuple[Priority, Category]] = {
@@ -106,7 +106,7 @@ def queued(table: EventTable, attempts: Attempts, job_end: int) -> Claims:
 
 def _going_on(table: EventTable, rows: Rows) -> NDArray[np.bool_]:
     """Whether an interval that is one line (an Orbax save or restore) lies across the instant of each row."""
-    long = lasting(table.time, table.end)
+    long = np.flatnonzero(table.end > table.time)
     latest = np.append(table.time[0], np.maximum.accumulate(table.end[long]))
     time = table.time[rows]
     return np.asarray(latest[search(table.time[long], time, side="right")] > time)

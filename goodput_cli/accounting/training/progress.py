@@ -95,7 +95,7 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
     gross_step = cache(lambda: usual_step_times_of(spans, None, sample, len(attempts)))  # few jobs need it
     dead = DeadAttempts(table, attempts, records, lineage, gross_step, sign_of_life)
     last = dead.last_steps(rules.exclusions)
-    training = with_last_steps(training, last, last_of_attempt[: len(last.spans)])
+    training = with_last_steps(training, last, last_of_attempt[: len(last.spans)], rules.exclusions)
     if len(attempts) and records.has[-1]:
         leave_in_progress(training)
     return Progress(records, None, lineage, training)
@@ -237,7 +237,10 @@ def _credit(usual_step: float, steps: int) -> int:
 
 
 def with_last_steps(
-    training: TrainingOutcome, last_steps: TrainingOutcome, places: NDArray[np.intp]
+    training: TrainingOutcome,
+    last_steps: TrainingOutcome,
+    places: NDArray[np.intp],
+    exclusions: tuple[tuple[int, int], ...],
 ) -> TrainingOutcome:
     """`training` with the last steps at their places (see `step_spans`); the columns of `training` are filled in."""
     spans, last = training.spans, last_steps.spans
@@ -247,7 +250,9 @@ def with_last_steps(
         last_steps.credited,
         last_steps.whole,
     )
-    training.outside[places], training.lost_lines[places] = last_steps.outside, False
+    training.lost_lines[places] = False
+    if exclusions:
+        training.outside[places] = last_steps.outside
     return training
 
 
@@ -286,7 +291,8 @@ def credit_last_step_of_job(
     spans.end[-1:] = np.clip(claimed_time.when(clock + productive), start, stop)
     spans.stop[-1] = spans.first[-1] + stride
     training.kept_steps[-1] = stride * (productive / most) if most else stride
-    training.outside[-1:] = share_outside(start, stop, exclusions) if np.isnan(usual_time) else 1
+    if exclusions:
+        training.outside[-1:] = share_outside(start, stop, exclusions) if np.isnan(usual_time) else 1
 
 
 _WHOLE_SECONDS_NS = 10**9
