@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.advice.advise import Advice as Advice
     from goodput_cli.analysis.check import CheckReport as CheckReport
     from goodput_cli.analysis.compare.compare import Comparison as Comparison
+    from goodput_cli.analysis.goodput.analysis import Analysis as Analysis
     from goodput_cli.analysis.jobs import JobList as JobList
-    from goodput_cli.analysis.results import Analysis as Analysis
     from goodput_cli.api.analyze import advise as advise
     from goodput_cli.api.analyze import analyze as analyze
     from goodput_cli.api.check import check as check
@@ -53,7 +53,7 @@ _PLACES = {
     "reconcile": "compat.api",
     "fetch": "api.fetch",
     "watch": "api.watch",
-    "Analysis": "analysis.results",
+    "Analysis": "analysis.goodput.analysis",
     "Advice": "analysis.advice.advise",
     "Comparison": "analysis.compare.compare",
     "JobList": "analysis.jobs",

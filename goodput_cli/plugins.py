@@ -5,7 +5,7 @@ docs/architecture.md shows one of each, and the entry points by which they are f
 
 from __future__ import annotations
 
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError, UsageError

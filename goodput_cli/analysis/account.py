@@ -23,12 +23,12 @@ from goodput_cli.accounting.build import Timeline, build_timeline, is_step_log, 
 from goodput_cli.accounting.columns import codes_in, distinct
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.accounting.rules import Rules
-from goodput_cli.analysis.goodput.analyse import analyse_window
+from goodput_cli.analysis.goodput.analyse import analyse_window, evaluate
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.findings import beaten_reference
-from goodput_cli.analysis.goodput.thresholds import evaluate
 from goodput_cli.analysis.question import BASELINE, Price, Question
-from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.rolling import Rolling, as_known_at, default_window, rolling
+from goodput_cli.analysis.results import Rolling
+from goodput_cli.analysis.rolling import as_known_at, default_window, rolling
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NotEnoughData, UsageError

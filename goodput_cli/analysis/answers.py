@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
+from msgspec import Meta
+
+from goodput_cli.analysis.results import AnalysisData, Stretch
 from goodput_cli.analysis.threshold import Threshold, Verdict
-from goodput_cli.analysis.written import Count, Each, Instant, Pattern, Seconds, written, written_after
+from goodput_cli.analysis.written import Count, Instant, Json, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
-
-if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
 
 
 @written("named_job")
@@ -26,23 +26,7 @@ class NamedJob:
     """T1"""
 
 
-@dataclass(frozen=True)
-class Stretch:
-    """A stretch of time, with its length."""
-
-    start_ns: Instant
-    """start"""
-    end_ns: Instant
-    """end"""
-
-    @property
-    @written_after("end_ns")
-    def ns(self) -> Annotated[int, Seconds(least=0)]:
-        """length"""
-        return self.end_ns - self.start_ns
-
-
-@written("measured_window", "the window of the question")
+@written("measured_window", "the window of the question", keys="start_ns end_ns ns")
 @dataclass(frozen=True)
 class MeasuredWindow(Stretch):
     """The window of the question."""
@@ -53,7 +37,7 @@ class MeasuredWindow(Stretch):
 class DiagnosticEntry:
     """A diagnostic."""
 
-    code: Annotated[str, Pattern("^[a-z][a-z0-9_]*$")]
+    code: Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
     """what was noticed: see `goodput help CODE`"""
     severity: Severity
     """how grave it is"""
@@ -102,15 +86,15 @@ def threshold_part(one: Threshold) -> ThresholdPart:
     return ThresholdPart(**asdict(one), verdict=one.verdict)
 
 
-Diagnostics = Annotated[tuple[Diagnostic, ...], Each(diagnostic_entry, DiagnosticEntry, _diagnostic)]
-Thresholds = Annotated[tuple[Threshold, ...], Each(threshold_part, ThresholdPart)]
+Diagnostics = tuple[Annotated[Diagnostic, Json(made=diagnostic_entry, kind=DiagnosticEntry, back=_diagnostic)], ...]
+Thresholds = tuple[Annotated[Threshold, Json(made=threshold_part, kind=ThresholdPart)], ...]
 
 
-def named_job(analysis: Analysis) -> NamedJob:
+def named_job(analysis: AnalysisData) -> NamedJob:
     """The job of an analysis."""
     return NamedJob(analysis.job.name, analysis.job.start_ns, analysis.job.end_ns)
 
 
-def measured_window(analysis: Analysis) -> MeasuredWindow:
+def measured_window(analysis: AnalysisData) -> MeasuredWindow:
     """The window of the question."""
     return MeasuredWindow(analysis.window.start_ns, analysis.window.end_ns)

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.goodput.document import Strip
     from goodput_cli.analysis.insights.kinds import Insight
     from goodput_cli.analysis.question import Price
     from goodput_cli.analysis.results import CategoryTime
-    from goodput_cli.analysis.sheet import Sheet
+    from goodput_cli.analysis.sheet import Family, Published, Sheet
 
 
 class Document(Protocol):
@@ -100,6 +99,20 @@ class Losses:
     def ns(self) -> int:
         """All that was lost."""
         return sum(row.ns for row in self.badput)
+
+
+@dataclass(frozen=True)
+class Strip:
+    """[start_ns, end_ns) in `len(categories)` cells of equal length, to the nanosecond."""
+
+    start_ns: int
+    """ns since 1970 UTC."""
+    end_ns: int
+    """ns since 1970 UTC."""
+    categories: tuple[str, ...]
+    """Per cell, the one with most time in it; of equal ones the first in the fixed order."""
+    disruptions: tuple[int, ...]
+    """Per cell, how many attempts were disrupted in it (their last sign of life lies there)."""
 
 
 @dataclass(frozen=True)
@@ -206,49 +219,3 @@ Block: TypeAlias = (
     "Headline | Gates | Losses | Picture | Ledger | Facts | Line | Curves | Pairs | Details | Findings | Sheet"
 )
 """All kinds that there are. A sheet is one as well: a table with its title, and what stands above and below it."""
-
-
-Outcome = Literal["passed", "failed", "not_judged"]
-Labels = dict[str, str]
-"""Of a sample, beside the job's name."""
-
-
-@dataclass(frozen=True)
-class Family:
-    """A metric."""
-
-    name: str
-    meaning: str
-    """A sentence for people who read the metrics."""
-    samples: list[tuple[Labels, str]]
-    """Labels beside the job's name, and the value as text; none where it is not recorded."""
-
-
-@dataclass(frozen=True)
-class Published:
-    """An answer as gates and metrics."""
-
-    job: str
-    """The job's name, as in the log."""
-    end_ns: int
-    """End of the window, since 1970 UTC: when the answer holds."""
-    headline: str
-    """The answer in a line."""
-    said: tuple[str, ...]
-    """Further lines, above those of the thresholds."""
-    properties: tuple[tuple[str, str], ...]
-    """Names and values of every figure that is known."""
-    thresholds: tuple[Threshold, ...]
-    diagnostics: tuple[Diagnostic, ...]
-    """What may be wrong with the log."""
-    families: tuple[Family, ...] = ()
-    """The figures as metrics, without those of thresholds and diagnostics, which every answer has."""
-    verdict: tuple[str, ...] = ()
-    """What a gate that failed should say beside its numbers, in lines: what cost most and why, what to do, and the
-    command that shows more. None where `said` says it."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """What all thresholds together come to, the worst first: one that could not be judged fails a run too."""
-        verdicts = {one.verdict for one in self.thresholds if one.fails}
-        return "failed" if "failed" in verdicts else "not_judged" if "not_recorded" in verdicts else "passed"

@@ -6,46 +6,49 @@ Instants are ns since 1970 UTC. `None` is "not recorded" or "does not apply", ne
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from goodput_cli.accounting.rules import Method as Method
-from goodput_cli.analysis.written import (
-    Amount,
-    Both,
-    Count,
-    Instant,
-    Key,
-    Least,
-    Seconds,
-    Whole,
-    written,
-    written_after,
-)
+from goodput_cli.analysis.written import Amount, Count, Instant, Json, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from goodput_cli.accounting.build import Timeline
-    from goodput_cli.analysis.disruptions.find import Reliability
     from goodput_cli.analysis.disruptions.rows import Disruptions
-    from goodput_cli.analysis.insights.kinds import Insight
     from goodput_cli.analysis.question import Price
-    from goodput_cli.analysis.rolling import Rolling
     from goodput_cli.analysis.threshold import Threshold
+    from goodput_cli.arrays import F64, I64, Mask
     from goodput_cli.events.schema import EventTable, LogFormat
 
 _JUDGED_STEPS = 10
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
-Frame = Literal["categories", "insights", "disruptions", "attempts", "segments", "events"]
 
 
-@written("job_part", without=("kept_range", "log_formats"))
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of time, with its length."""
+
+    start_ns: Instant
+    """start"""
+    end_ns: Instant
+    """end"""
+
+    @property
+    def ns(self) -> Annotated[Count, Json("seconds")]:
+        """length"""
+        return self.end_ns - self.start_ns
+
+
+@written(
+    "job_part",
+    keys="name start_ns end_ns ending attempts runs disruptions first_step last_step kept_steps formats",
+)
 @dataclass(frozen=True)
 class Job:
     """The whole job: [start_ns, end_ns) is the job window (accounting §1)."""
@@ -69,7 +72,7 @@ class Job:
     last_step: int | None
     """last recorded step of the final progress inside the window; it may be in flight, or lost. Of checkpoint logs:
     where kept progress ends"""
-    kept_steps: Annotated[float, Least(0), Whole()]
+    kept_steps: Annotated[Amount, Json("whole")]
     """steps of the final progress inside the window; an integer unless a step counts in part"""
     kept_range: tuple[int, int] | None
     """First and last step of which something was kept; None where nothing was."""
@@ -77,13 +80,12 @@ class Job:
     """Those seen, sorted."""
 
     @property
-    @written_after("kept_steps")
     def formats(self) -> Sequence[str]:
         """log formats seen"""
         return tuple(one.name for one in self.log_formats)
 
 
-@written("window_part", "the window of the question")
+@written("window_part", "the window of the question", keys="start_ns end_ns ns excluded_ns")
 @dataclass(frozen=True)
 class Window:
     """The window of the question, [start_ns, end_ns), and how much of it the user excluded."""
@@ -92,12 +94,11 @@ class Window:
     """where the question begins"""
     end_ns: Instant
     """where it ends"""
-    excluded_ns: Annotated[int, Both("taken out by the user, in ns", least=0)]
+    excluded_ns: Annotated[Count, Json("seconds and ns", ns="taken out by the user, in ns")]
     """taken out by the user"""  # counts as neither goodput nor badput
 
     @property
-    @written_after("end_ns")
-    def ns(self) -> Annotated[int, Both("length in ns, exclusions included", least=0)]:
+    def ns(self) -> Annotated[Count, Json("seconds and ns", ns="length in ns, exclusions included")]:
         """length, exclusions included"""
         return self.end_ns - self.start_ns
 
@@ -139,9 +140,9 @@ class CategoryTime:
 class AtRisk:
     """Kept progress after the last completed save, where the log has saves; none after a clean end (accounting §2)."""
 
-    steps: Annotated[float, Least(0), Whole()]
+    steps: Annotated[Amount, Json("whole")]
     """kept steps after the last completed save"""
-    ns: Annotated[int, Seconds(least=0)]
+    ns: Annotated[Count, Json("seconds")]
     """their time"""
 
 
@@ -154,7 +155,7 @@ class Reference:
     """the reference step time"""  # None where there is none; the counts below are of the log in any case
     origin: Literal["given", "auto"] | None
     """auto: taken from the log itself"""
-    effective_computation_ns: Annotated[int | None, Seconds()]
+    effective_computation_ns: Annotated[int | None, Json("seconds")]
     """kept steps x reference step time"""
     min_loaded_step: int | None
     """the lowest step that was loaded"""
@@ -219,19 +220,184 @@ class Saves:
 class Elastic:
     """Slice efficiency over the window (accounting §9), shares of 0 to 1; None where no slice counts are known."""
 
-    stepping: Annotated[Amount | None, Key("stepping_slice_efficiency")]
+    stepping: Annotated[Amount | None, Json(key="stepping_slice_efficiency")]
     """time-weighted mean of active/total slices over the window, 0 to 1; null: no counts known"""
-    available: Annotated[Amount | None, Key("available_slice_efficiency")]
+    available: Annotated[Amount | None, Json(key="available_slice_efficiency")]
     """the same of available/total slices"""
-    unknown_ns: Annotated[int | None, Seconds(least=0)]
+    unknown_ns: Annotated[Count | None, Json("seconds")]
     """time of the window left out because no count was known; null: no counts in the log"""
-    goodput_percent: Annotated[Amount | None, Key("goodput_x_stepping_percent")]
+    goodput_percent: Annotated[Amount | None, Json(key="goodput_x_stepping_percent")]
     """goodput times stepping_slice_efficiency"""
 
 
+@written("unproductive_stretch", "longest stretch of the window without productive time", keys="start_ns end_ns ns")
+@dataclass(frozen=True)
+class UnproductiveStretch(Stretch):
+    """A part of the window without productive time or exclusions."""
+
+
+_STRETCH = Json(
+    made=lambda bounds: UnproductiveStretch(*bounds),
+    kind=UnproductiveStretch,
+    back=lambda stretch: (stretch.start_ns, stretch.end_ns),
+)
+
+
+@written(
+    "reliability_part",
+    "over the disruptions whose last sign of life lies in the window; null where there is nothing to average",
+    nulls=True,
+    keys=(
+        "mtbf_seconds mtbf_ci95_seconds mean_downtime_seconds mean_time_to_regain_seconds exposure_ns ettr "
+        "longest_unproductive"
+    ),
+)
+@dataclass(frozen=True)
+class Reliability:
+    """Reliability over the disruptions of one window; means are None where there is nothing to average."""
+
+    disruptions: int
+    """How many."""
+    exposure_ns: Annotated[Count, Json("seconds")]
+    """time of the window in which attempts were up"""  # from the last start line of a burst to the last sign of life
+    mtbf_seconds: Amount | None
+    """exposure_seconds / disruptions"""
+    mtbf_ci95_seconds: Annotated[tuple[float | None, float | None], Json(missing=(None, None))]
+    """95 % Poisson interval (chi-square, time-truncated); without disruptions only the lower bound is known"""
+    mean_downtime_seconds: Amount | None
+    """mean of downtime_seconds"""
+    mean_time_to_regain_seconds: Amount | None
+    """mean of regained_after_seconds, over those that were regained"""
+    longest_unproductive: Annotated[tuple[int, int] | None, _STRETCH]
+    """the longest stretch without kept training"""
+    # [start, end) in ns; None where all is productive or excluded
+    ettr: Amount | None
+    """effective training time ratio: productive / window, 0..1; null: it cannot be judged"""
+
+
+@dataclass(frozen=True)
+class WindowRow:
+    """One window of `Rolling`: [start_ns, end_ns), cut to the job window."""
+
+    window_ns: int
+    """The length asked for."""
+    start_ns: int
+    """ns since 1970 UTC."""
+    end_ns: int
+    """ns since 1970 UTC."""
+    excluded_ns: int
+    """Time of it that the user excluded."""
+    productive_ns: int | None
+    """Time that became progress; None where that cannot be judged."""
+    percent: float | None
+    """Goodput; None where nothing counts, or it cannot be judged."""
+    badput: tuple[CategoryTime, ...]
+    """Every category that is not zero, the largest first."""
+    stepping: float | None
+    """Slice efficiency; None where unknown."""
+
+
+@dataclass(frozen=True, repr=False)
+class Rolling:
+    """Goodput of many windows (accounting §7), as columns of length n: `rows` makes them one by one."""
+
+    window_ns: I64
+    """The length asked for, of each row."""
+    start_ns: I64
+    """Start of each window, cut to the job window; ns since 1970 UTC."""
+    end_ns: I64
+    """End of each window, ns since 1970 UTC."""
+    excluded_ns: I64
+    """Time of each that the user excluded."""
+    productive_ns: I64
+    """Time of each that became progress."""
+    categories: tuple[tuple[str, str | None], ...]
+    """k pairs (category, label)."""
+    badput_ns: I64
+    """int64[k, n]: the amounts; `productive_ns` and they add up to the window without `excluded_ns`."""
+    stepping: F64
+    """Slice efficiency, NaN where unknown."""
+    every_ns: int
+    """Between two ends."""
+    hindsight: bool
+    """False where each window is as it was known at its end."""
+    unknown: Mask
+    """Whether goodput of each cannot be judged (accounting §7)."""
+
+    def __len__(self) -> int:
+        return len(self.window_ns)
+
+    def __repr__(self) -> str:
+        return f"<{plural(len(self), 'window')}; .to_frame() has a row for each>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row a window: its start and end (UTC), lengths and productive time in ns, and goodput in percent."""
+        import pandas as pd
+
+        counted = pd.Series(self.counted_ns)
+        productive = pd.Series(self.productive_ns)
+        if self.unknown.any():
+            productive = productive.astype("Int64").mask(self.unknown)
+        return pd.DataFrame(
+            {
+                "start": pd.to_datetime(self.start_ns, unit="ns", utc=True),
+                "end": pd.to_datetime(self.end_ns, unit="ns", utc=True),
+                "window_ns": self.window_ns,
+                "counted_ns": counted,
+                "productive_ns": productive,
+                "goodput_percent": self.percent,
+            }
+        )
+
+    @property
+    def percent(self) -> F64:
+        """Goodput of each; NaN where nothing counts, or it cannot be judged."""
+        import numpy as np
+
+        counted = self.counted_ns
+        known = (counted > 0) & ~self.unknown
+        share = np.full(len(self), np.nan)
+        np.divide(100 * self.productive_ns, counted, out=share, where=known)
+        return share
+
+    @property
+    def counted_ns(self) -> I64:
+        """Length of each window without what is excluded: its 100 %."""
+        return self.end_ns - self.start_ns - self.excluded_ns
+
+    def rows(self) -> Iterator[WindowRow]:
+        """The windows, length by length and each in time order."""
+        columns = (
+            self.window_ns, self.start_ns, self.end_ns, self.excluded_ns, self.productive_ns, self.stepping,
+            self.unknown,
+        )  # fmt: skip
+        amounts = self.badput_ns.T.tolist()
+        lists = (column.tolist() for column in columns)
+        for window, start, end, excluded, productive, stepping, unknown, badput in zip(*lists, amounts, strict=True):
+            counted = end - start - excluded
+            yield WindowRow(
+                window_ns=window,
+                start_ns=start,
+                end_ns=end,
+                excluded_ns=excluded,
+                productive_ns=None if unknown else productive,
+                percent=100 * productive / counted if counted and not unknown else None,
+                badput=self._badput(badput, counted),
+                stepping=None if stepping != stepping else stepping,  # NaN
+            )
+
+    def _badput(self, amounts: list[int], counted: int) -> tuple[CategoryTime, ...]:
+        some = [
+            CategoryTime(category, label, ns, 100 * ns / counted if counted else float("nan"))
+            for (category, label), ns in zip(self.categories, amounts, strict=True)
+            if ns
+        ]
+        return tuple(sorted(some, key=lambda row: (-row.ns, row.category, row.label or "")))
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class Analysis:
-    """Where every second of the window went. `goodput.ns` and all `badput` add up to `window.counted_ns` exactly."""
+class AnalysisData:
+    """The data of an `Analysis`, of which everything that judges or explains it is worked out."""
 
     job: Job
     """The job that was analysed."""
@@ -310,55 +476,3 @@ class Analysis:
         from numpy import array
 
         return bool(self.timeline.unknown(array([self.window.start_ns]), array([self.window.end_ns]))[0])
-
-    def __repr__(self) -> str:
-        from goodput_cli.analysis.goodput.frames import repr_text
-
-        return repr_text(self)
-
-    def _repr_html_(self) -> str:
-        from goodput_cli.analysis.goodput.frames import notebook_html
-
-        return notebook_html(self)
-
-    def to_frame(self, of: Frame = "categories") -> pd.DataFrame:
-        """Rows of the answer as a DataFrame: `categories` (goodput among them), `insights`, `disruptions`, `attempts`
-        (what each cost), `segments` or `events`. Raises UsageError for anything else."""
-        from goodput_cli.analysis.goodput.frames import frame_of
-
-        return frame_of(self, of)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as `--format json` writes it (docs/schema.json)."""
-        answer: dict[str, Any] = json.loads(self._rendered("json"))
-        return answer
-
-    def to_html(self) -> str:
-        """The report: a page of one file that needs no network."""
-        return self._rendered("html")
-
-    def _rendered(self, format_name: str) -> str:
-        """As a renderer writes it. It is looked up by its name, as a plug-in is: results know none."""
-        registry = import_module("goodput_cli.report.base")
-        return str(registry.load_renderer(format_name)(self, registry.Page()))
-
-    @cached_property
-    def insights(self) -> tuple[Insight, ...]:
-        """What cost most and what to do, the most costly first (docs/insights.md). Made when it is read."""
-        from goodput_cli.analysis.insights.find import find_insights
-
-        return find_insights(self)
-
-    @cached_property
-    def segments(self) -> pd.DataFrame:
-        """The segments of the window as a DataFrame (needs pandas; see docs/accounting.md for the columns)."""
-        from goodput_cli.analysis.goodput.frames import segment_frame
-
-        return segment_frame(self.timeline, self.window.start_ns, self.window.end_ns)
-
-    @cached_property
-    def events(self) -> pd.DataFrame:
-        """The job's events in time order as a DataFrame (needs pandas)."""
-        from goodput_cli.analysis.goodput.frames import event_frame
-
-        return event_frame(self.table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Struct
@@ -16,138 +16,17 @@ from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.ledger import Key, Ledger
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analyse import slice_counts
-from goodput_cli.analysis.results import Analysis, CategoryTime
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.results import Rolling, WindowRow
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table
-from goodput_cli.analysis.written import Instant, Seconds, written
+from goodput_cli.analysis.written import Instant, Json, written
 from goodput_cli.arrays import I64, Mask, blocks
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
 from goodput_cli.vocabulary.text import as_typed, clock, duration, finite, percent, period, plural
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-@dataclass(frozen=True)
-class WindowRow:
-    """One window of `Rolling`: [start_ns, end_ns), cut to the job window."""
-
-    window_ns: int
-    """The length asked for."""
-    start_ns: int
-    """ns since 1970 UTC."""
-    end_ns: int
-    """ns since 1970 UTC."""
-    excluded_ns: int
-    """Time of it that the user excluded."""
-    productive_ns: int | None
-    """Time that became progress; None where that cannot be judged."""
-    percent: float | None
-    """Goodput; None where nothing counts, or it cannot be judged."""
-    badput: tuple[CategoryTime, ...]
-    """Every category that is not zero, the largest first."""
-    stepping: float | None
-    """Slice efficiency; None where unknown."""
-
-
-@dataclass(frozen=True, repr=False)
-class Rolling:
-    """Goodput of many windows (accounting §7), as columns of length n: `rows` makes them one by one."""
-
-    window_ns: NDArray[np.int64]
-    """The length asked for, of each row."""
-    start_ns: NDArray[np.int64]
-    """Start of each window, cut to the job window; ns since 1970 UTC."""
-    end_ns: NDArray[np.int64]
-    """End of each window, ns since 1970 UTC."""
-    excluded_ns: NDArray[np.int64]
-    """Time of each that the user excluded."""
-    productive_ns: NDArray[np.int64]
-    """Time of each that became progress."""
-    categories: tuple[tuple[str, str | None], ...]
-    """k pairs (category, label)."""
-    badput_ns: NDArray[np.int64]
-    """int64[k, n]: the amounts; `productive_ns` and they add up to the window without `excluded_ns`."""
-    stepping: NDArray[np.float64]
-    """Slice efficiency, NaN where unknown."""
-    every_ns: int
-    """Between two ends."""
-    hindsight: bool
-    """False where each window is as it was known at its end."""
-    unknown: NDArray[np.bool_]
-    """Whether goodput of each cannot be judged (accounting §7)."""
-
-    def __len__(self) -> int:
-        return len(self.window_ns)
-
-    def __repr__(self) -> str:
-        return f"<{plural(len(self), 'window')}; .to_frame() has a row for each>"
-
-    def to_frame(self) -> pd.DataFrame:
-        """A row a window: its start and end (UTC), lengths and productive time in ns, and goodput in percent."""
-        import pandas as pd
-
-        counted = pd.Series(self.counted_ns)
-        productive = pd.Series(self.productive_ns)
-        if self.unknown.any():
-            productive = productive.astype("Int64").mask(self.unknown)
-        return pd.DataFrame(
-            {
-                "start": pd.to_datetime(self.start_ns, unit="ns", utc=True),
-                "end": pd.to_datetime(self.end_ns, unit="ns", utc=True),
-                "window_ns": self.window_ns,
-                "counted_ns": counted,
-                "productive_ns": productive,
-                "goodput_percent": self.percent,
-            }
-        )
-
-    @property
-    def percent(self) -> NDArray[np.float64]:
-        """Goodput of each; NaN where nothing counts, or it cannot be judged."""
-        counted = self.counted_ns
-        known = (counted > 0) & ~self.unknown
-        share = np.full(len(self), np.nan)
-        np.divide(100 * self.productive_ns, counted, out=share, where=known)
-        return share
-
-    @property
-    def counted_ns(self) -> NDArray[np.int64]:
-        """Length of each window without what is excluded: its 100 %."""
-        return self.end_ns - self.start_ns - self.excluded_ns
-
-    def rows(self) -> Iterator[WindowRow]:
-        """The windows, length by length and each in time order."""
-        columns = (
-            self.window_ns, self.start_ns, self.end_ns, self.excluded_ns, self.productive_ns, self.stepping,
-            self.unknown,
-        )  # fmt: skip
-        amounts = self.badput_ns.T.tolist()
-        lists = (column.tolist() for column in columns)
-        for window, start, end, excluded, productive, stepping, unknown, badput in zip(*lists, amounts, strict=True):
-            counted = end - start - excluded
-            yield WindowRow(
-                window_ns=window,
-                start_ns=start,
-                end_ns=end,
-                excluded_ns=excluded,
-                productive_ns=None if unknown else productive,
-                percent=100 * productive / counted if counted and not unknown else None,
-                badput=self._badput(badput, counted),
-                stepping=None if stepping != stepping else stepping,  # NaN
-            )
-
-    def _badput(self, amounts: list[int], counted: int) -> tuple[CategoryTime, ...]:
-        some = [
-            CategoryTime(category, label, ns, 100 * ns / counted if counted else float("nan"))
-            for (category, label), ns in zip(self.categories, amounts, strict=True)
-            if ns
-        ]
-        return tuple(sorted(some, key=lambda row: (-row.ns, row.category, row.label or "")))
-
 
 MAX_ROWS = 1_000_000
 _ROUND = (
@@ -478,7 +357,7 @@ class RollingAnswer:
 
     job: NamedJob
     window: RollingSpan
-    every_ns: Annotated[int, Seconds()]
+    every_ns: Annotated[int, Json("seconds")]
     """time between two window ends"""
     hindsight: bool
     """false: each window as it was known at its end"""

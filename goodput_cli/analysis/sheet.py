@@ -23,7 +23,8 @@ from goodput_cli.errors import UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from goodput_cli.analysis.document import Family, Published
+    from goodput_cli.analysis.threshold import Threshold
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -159,6 +160,52 @@ class Card:
     """Whether it is good news or bad; None for neither."""
     covers: int = 0
     """How many lines of the summary, from the first, it says as well."""
+
+
+Outcome = Literal["passed", "failed", "not_judged"]
+Labels = dict[str, str]
+"""Of a sample, beside the job's name."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A metric."""
+
+    name: str
+    meaning: str
+    """A sentence for people who read the metrics."""
+    samples: list[tuple[Labels, str]]
+    """Labels beside the job's name, and the value as text; none where it is not recorded."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """An answer as gates and metrics."""
+
+    job: str
+    """The job's name, as in the log."""
+    end_ns: int
+    """End of the window, since 1970 UTC: when the answer holds."""
+    headline: str
+    """The answer in a line."""
+    said: tuple[str, ...]
+    """Further lines, above those of the thresholds."""
+    properties: tuple[tuple[str, str], ...]
+    """Names and values of every figure that is known."""
+    thresholds: tuple[Threshold, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    """What may be wrong with the log."""
+    families: tuple[Family, ...] = ()
+    """The figures as metrics, without those of thresholds and diagnostics, which every answer has."""
+    verdict: tuple[str, ...] = ()
+    """What a gate that failed should say beside its numbers, in lines: what cost most and why, what to do, and the
+    command that shows more. None where `said` says it."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What all thresholds together come to, the worst first: one that could not be judged fails a run too."""
+        verdicts = {one.verdict for one in self.thresholds if one.fails}
+        return "failed" if "failed" in verdicts else "not_judged" if "not_recorded" in verdicts else "passed"
 
 
 @dataclass(frozen=True)

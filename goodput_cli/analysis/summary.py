@@ -17,8 +17,18 @@ from goodput_cli.vocabulary.categories import Category, CategoryKey
 if TYPE_CHECKING:
     from goodput_cli.accounting.ledger import Key
     from goodput_cli.analysis.disruptions.rows import Disruption
-    from goodput_cli.analysis.goodput.answer import AnalysisAnswer
-    from goodput_cli.analysis.results import Analysis, Elastic, Method, Saves, StepStatistics, Window
+    from goodput_cli.analysis.results import (
+        AnalysisData,
+        AtRisk,
+        Elastic,
+        Job,
+        Method,
+        Reference,
+        Reliability,
+        Saves,
+        StepStatistics,
+        Window,
+    )
 
 
 @written("disruption_summary")
@@ -62,13 +72,13 @@ class DisruptionSummaries(Sequence[DisruptionSummary]):
 class Blocks(Sequence[float]):
     """Mean step times of stretches of an analysis, made when they are read: most measures look at none."""
 
-    def __init__(self, analysis: Analysis) -> None:
+    def __init__(self, analysis: AnalysisData) -> None:
         self._analysis = analysis
 
     @cached_property
     def values(self) -> tuple[float, ...]:
         """Seconds, in time order."""
-        from goodput_cli.analysis.step_times import (
+        from goodput_cli.analysis.steps.times import (
             pace_blocks,  # NumPy's work is for comparisons alone
             step_times,
         )
@@ -134,7 +144,7 @@ class Progress(Protocol):
 class LoggedProgress:
     """Of an analysis that was made now, each time looked up when a comparison asks."""
 
-    def __init__(self, analysis: Analysis, bounds: tuple[int, int]) -> None:
+    def __init__(self, analysis: AnalysisData, bounds: tuple[int, int]) -> None:
         self._analysis, self.bounds = analysis, bounds
 
     def work(self, last: int, behind: int | None = None) -> Work:
@@ -167,7 +177,7 @@ class LoggedProgress:
 
     @cached_property
     def _kept(self) -> Any:
-        return self._analysis.timeline.kept_training.kept_steps.some.nonzero()[0]
+        return (self._analysis.timeline.kept_training.kept_steps > 0).nonzero()[0]
 
     def _done(self, step: int) -> int:
         """When (ns) a kept step was done, cut to the window."""
@@ -179,7 +189,7 @@ class LoggedProgress:
         place = min(int(np.searchsorted(spans.first[self._kept], number, side="right")), len(self._kept)) - 1
         span = int(self._kept[max(place, 0)])
         begin, end = int(kept_training.start[span]), int(kept_training.end[span])
-        kept = float(kept_training.kept_steps[span : span + 1][0])
+        kept = float(kept_training.kept_steps[span])
         share = min(max((number + 1 - int(spans.first[span])) / kept, 0.0), 1.0)
         return min(max(begin + round((end - begin) * share), window.start_ns), window.end_ns)
 
@@ -295,7 +305,7 @@ class Summary:
         return self.failures > self.disruptions
 
 
-def summary_of(analysis: Analysis) -> Summary:
+def summary_of(analysis: AnalysisData) -> Summary:
     """The summary of an analysis that was made now."""
     return summary_from(
         analysis,
@@ -307,8 +317,40 @@ def summary_of(analysis: Analysis) -> Summary:
     )
 
 
+class Answer(Protocol):
+    """What an analysis and what was read back of a saved one (`wire.result_of`) hold in the same form. Rows of badput
+    have category, label and ns; what overlaps has ns."""
+
+    @property
+    def job(self) -> Job: ...
+    @property
+    def window(self) -> Window: ...
+    @property
+    def badput(self) -> Sequence[Any]: ...
+    @property
+    def overlapped(self) -> Sequence[Any]: ...
+    @property
+    def at_risk(self) -> AtRisk | None: ...
+    @property
+    def reference(self) -> Reference: ...
+    @property
+    def steps(self) -> StepStatistics: ...
+    @property
+    def not_recorded(self) -> Sequence[str]: ...
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]: ...
+    @property
+    def elastic(self) -> Elastic: ...
+    @property
+    def reliability(self) -> Reliability | None: ...
+    @property
+    def saves(self) -> Saves | None: ...
+    @property
+    def method(self) -> Method | None: ...
+
+
 def summary_from(
-    answer: Analysis | AnalysisAnswer,
+    answer: Answer,
     *,
     goodput_ns: int | None,
     each_disruption: Sequence[DisruptionSummary] | None,
@@ -316,8 +358,7 @@ def summary_from(
     progress: Progress | None,
     size: Size,
 ) -> Summary:
-    """The summary of an analysis, or of what was read back of one (`wire.result_of`). The keywords are what the two
-    hold in different forms."""
+    """The summary of an analysis, or of a saved one. The keywords are what the two hold in different forms."""
     job, reliability, risk, reference = answer.job, answer.reliability, answer.at_risk, answer.reference
     badput: dict[CategoryKey, int] = {}
     for row in answer.badput:
@@ -356,7 +397,7 @@ def summary_from(
     )
 
 
-def progress_of(analysis: Analysis) -> LoggedProgress | None:
+def progress_of(analysis: AnalysisData) -> LoggedProgress | None:
     """None where no whole step was kept, and of checkpoint logs, which show no single steps."""
     bounds = analysis.job.kept_range
     if bounds is None or bounds[1] < bounds[0] or analysis.timeline.records is None:
@@ -368,7 +409,7 @@ _ACCELERATORS = ("accelerators", "num_devices", "num_gpus", "world_size")
 _SAMPLES = ("global_batch_size", "samples_per_step")
 
 
-def size_of(analysis: Analysis) -> Size:
+def size_of(analysis: AnalysisData) -> Size:
     """How large the job is, of what it recorded in the window."""
     from goodput_cli.analysis.disruptions.find import ranks_of  # NumPy's work is for comparisons and JSON alone
     from goodput_cli.events.schema import Kind
@@ -383,7 +424,7 @@ def size_of(analysis: Analysis) -> Size:
     )  # fmt: skip
 
 
-def _recorded_number(analysis: Analysis, names: Sequence[str]) -> float | None:
+def _recorded_number(analysis: AnalysisData, names: Sequence[str]) -> float | None:
     """The median of the first metric of these names that the window has; None without, or where it is not above 0."""
     window = analysis.window
     for name in names:

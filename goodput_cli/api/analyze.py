@@ -14,7 +14,7 @@ from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.advice.advise import Advice
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.threshold import Expression
     from goodput_cli.api.keywords import AdviseOptions, AnalyzeOptions
 
@@ -86,4 +86,4 @@ def advise(
     question, of_job = taken(AdviceQuestion, options)
     said = told(question, price)
     analysis = analyze(sources, **of_job)
-    return advise_analysis(analysis, said, question.death, question.save_ns, question.interval_now, expressions).advice
+    return advise_analysis(analysis, said, question.death, question.save_ns, question.interval_now, expressions)

@@ -15,12 +15,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Unpack
 
 from goodput_cli.analysis.question import BASELINE
-from goodput_cli.api.options import COMPARE, Reading, Sides, Source, addresses, split, taken, takes
+from goodput_cli.api.options import CLOUD_LOGGING, COMPARE, Reading, Sides, Source, addresses, split, taken, takes
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.sources.base import without_password
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.compare.compare import Comparison, Side
+    from goodput_cli.analysis.compare.compare import Comparison
+    from goodput_cli.analysis.compare.results import Side
     from goodput_cli.analysis.question import Question
     from goodput_cli.analysis.summary import Summary
     from goodput_cli.analysis.threshold import Expression
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _NOT_COMPARED = "its goodput cannot be judged, and so it is compared with nothing"
 _BOTH_LOGS = "--reference-step-time baseline needs logs on all sides"
-CLOUD_LOGGING = "cloud-logging://"
 _GIVE_EVERYTHING = ("file", "gs", "s3")
 """Places that hold what they hold, whatever job is wanted: read once for all sides."""
 
@@ -186,7 +186,7 @@ class _Reader:
 
     def _side(self, planned: PlannedSide, read: Summary | EventLog) -> Side:
         from goodput_cli.analysis.account import analyze_log
-        from goodput_cli.analysis.compare.compare import Side
+        from goodput_cli.analysis.compare.results import Side
         from goodput_cli.analysis.summary import Summary, summary_of
 
         if isinstance(read, Summary):

@@ -64,17 +64,23 @@ def _paragraphs(name: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A command in another module.
+    """A command in a module that is imported when it is called.
 
-    module: holds it as a `click.Command` of the command's name (`-` as `_`). summary: the first line of its help.
+    file: of the module in `cli/commands`, which holds it as a `click.Command` of the command's name. summary: the first
+    line of its help.
     """
 
-    module: str
+    file: str
     summary: str
+
+    @property
+    def module(self) -> str:
+        """The module by its whole name."""
+        return f"goodput_cli.cli.commands.{self.file}"
 
     def load(self, name: str) -> click.Command:
         """The command itself, imported now."""
-        command = getattr(import_module(self.module), name.replace("-", "_"))
+        command = getattr(import_module(self.module), name)
         assert isinstance(command, click.Command)
         return command
 

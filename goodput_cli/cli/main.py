@@ -19,34 +19,22 @@ from goodput_cli.vocabulary.text import safe
 DISTRIBUTION = "goodput-cli"
 DEBUG_VARIABLE = "GOODPUT_DEBUG"
 COMMANDS = {
-    "analyze": Elsewhere(
-        "goodput_cli.cli.commands.analyze", "Put every second of a training job in exactly one category."
-    ),
-    "rolling": Elsewhere(
-        "goodput_cli.cli.commands.tables", "Show goodput and badput in windows that move through the job."
-    ),
-    "timeline": Elsewhere(
-        "goodput_cli.cli.commands.tables", "Show what the job did when, and the lines that prove it."
-    ),
-    "disruptions": Elsewhere("goodput_cli.cli.commands.tables", "List every disruption: what it lost, and the proof."),
-    "steps": Elsewhere("goodput_cli.cli.commands.tables", "Show step times: statistics, slowest steps, slow regimes."),
-    "advise": Elsewhere("goodput_cli.cli.commands.advise", "Say how often to save, and what would buy most goodput."),
-    "compare": Elsewhere("goodput_cli.cli.commands.compare", "Show runs side by side, and what made the difference."),
-    "jobs": Elsewhere("goodput_cli.cli.commands.tables", "List every job in the logs, with its goodput."),
-    "fleet": Elsewhere("goodput_cli.cli.commands.fleet", "Show what thousands of jobs made of their time."),
-    "check": Elsewhere(
-        "goodput_cli.cli.commands.check", "Find what is wrong with event logs, and what to do about it."
-    ),
-    "reconcile": Elsewhere(
-        "goodput_cli.cli.commands.reconcile", "Show goodput here and by the reference library, and why."
-    ),
-    "fetch": Elsewhere("goodput_cli.cli.commands.fetch", "Keep a local snapshot of logs that every command reads."),
-    "watch": Elsewhere("goodput_cli.cli.commands.watch", "Follow a running job: the answer is redrawn as it grows."),
-    "monitor": Elsewhere(
-        "goodput_cli.cli.commands.monitor", "Publish a running job's goodput, from a process beside it."
-    ),
-    "doctor": Elsewhere("goodput_cli.cli.commands.doctor", "Say which extras, credentials and settings are there."),
-    "record": Elsewhere("goodput_cli.cli.commands.record", "Write one event of a job, from its launcher script."),
+    "analyze": Elsewhere("job", "Put every second of a training job in exactly one category."),
+    "rolling": Elsewhere("job", "Show goodput and badput in windows that move through the job."),
+    "timeline": Elsewhere("job", "Show what the job did when, and the lines that prove it."),
+    "disruptions": Elsewhere("job", "List every disruption: what it lost, and the proof."),
+    "steps": Elsewhere("job", "Show step times: statistics, slowest steps, slow regimes."),
+    "advise": Elsewhere("job", "Say how often to save, and what would buy most goodput."),
+    "compare": Elsewhere("compare", "Show runs side by side, and what made the difference."),
+    "jobs": Elsewhere("compare", "List every job in the logs, with its goodput."),
+    "fleet": Elsewhere("fleet", "Show what thousands of jobs made of their time."),
+    "check": Elsewhere("logs", "Find what is wrong with event logs, and what to do about it."),
+    "reconcile": Elsewhere("compare", "Show goodput here and by the reference library, and why."),
+    "fetch": Elsewhere("logs", "Keep a local snapshot of logs that every command reads."),
+    "watch": Elsewhere("live", "Follow a running job: the answer is redrawn as it grows."),
+    "monitor": Elsewhere("live", "Publish a running job's goodput, from a process beside it."),
+    "doctor": Elsewhere("doctor", "Say which extras, credentials and settings are there."),
+    "record": Elsewhere("record", "Write one event of a job, from its launcher script."),
 }
 """Every command, in the order in which `--help` shows them."""
 

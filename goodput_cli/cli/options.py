@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 import click
 
 from goodput_cli.analysis.question import Question, price_of
-from goodput_cli.api.options import JOB, Reading
+from goodput_cli.api.options import JOB, Reading, taken
 from goodput_cli.cli.console import print_message
 from goodput_cli.cli.group import FILE, WRITTEN, LazyGroup, complete_format
 from goodput_cli.cli.settings import every_mapping
@@ -94,7 +94,8 @@ class GroupedCommand(click.Command):
         self.params += _settings_options()
         for param in self.params:
             if isinstance(param, GroupedOption):
-                param.envvar = environment_name(f"goodput-{self.name}", param)
+                long = max((name for name in param.opts if name.startswith("--")), key=len)
+                param.envvar = f"goodput-{self.name}_{long.lstrip('-')}".replace("-", "_").upper()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -184,12 +185,6 @@ def option(group: str, *names: str, **settings: Any) -> Decorator[Any]:
     return click.option(*names, cls=GroupedOption, group=group, **settings)
 
 
-def environment_name(command: str, param: click.Option) -> str:
-    """The environment variable that stands for an option of a command."""
-    long = max((name for name in param.opts if name.startswith("--")), key=len)
-    return f"{command}_{long.lstrip('-')}".replace("-", "_").upper()
-
-
 P = ParamSpec("P")
 _WINDOWS = ("window", "every", "no_hindsight")
 
@@ -254,6 +249,12 @@ class Output:
     no_progress: bool = declare.option(False, "Out", "No progress bar.")
     """No progress line."""
 
+    @property
+    def replaces(self) -> bool:
+        """Whether reports that exist are written anew: with `--force`, and in continuous integration, where a step that
+        runs a second time finds what it left: GitHub, GitLab and most others set `CI`. A log that is read never is."""
+        return self.force or os.environ.get("CI", "").strip().lower() not in ("", "0", "false", "no")
+
 
 @dataclass(frozen=True)
 class CommandLine:
@@ -317,16 +318,15 @@ def window_options(command: Decorated) -> Decorated:
 
 def options_of(kind: type, argument: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """The options that a frozen dataclass declares; the command gets them as one of it, under the name `argument`."""
-    known = list(declare.declared(kind))
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @wraps(command)
         def with_options(*args: Any, **values: Any) -> int:
-            typed = [(one, values.pop(one.keyword)) for one in known]
-            made = kind(**{one.name: one.value(value) for one, value in typed if value is not None})
-            return command(*args, **values, **{argument: made})
+            made: Any
+            made, others = taken(kind, values)
+            return command(*args, **others, **{argument: made})
 
-        return _apply(with_options, *map(declared_option, declare.in_order(known)))
+        return _apply(with_options, *map(declared_option, declare.in_order(declare.declared(kind))))
 
     return decorate
 
@@ -369,14 +369,6 @@ def _apply(command: Decorated, *decorators: Decorator[Any]) -> Decorated:
 
 
 AMOUNT = Checked("number", bounded(float, "is not an amount; write a number above 0", above=0))
-_ACCELERATORS = option("Cost", "--accelerators", metavar="N", type=AMOUNT, help="Accelerators the job holds.")
-_PER_HOUR = option(
-    "Cost",
-    "--price-per-hour",
-    metavar="P",
-    type=AMOUNT,
-    help="Price of one accelerator for an hour; needs --accelerators.",
-)
 
 
 def cost_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -387,5 +379,9 @@ def cost_options(command: Callable[..., int]) -> Callable[..., int]:
         price = price_of(values.pop("accelerators"), values.pop("price_per_hour"))
         return command(*args, **values, price=price)
 
-    both: Callable[..., int] = _ACCELERATORS(_PER_HOUR(priced))
-    return both
+    per_hour = "Price of one accelerator for an hour; needs --accelerators."
+    return _apply(
+        priced,
+        option("Cost", "--accelerators", metavar="N", type=AMOUNT, help="Accelerators the job holds."),
+        option("Cost", "--price-per-hour", metavar="P", type=AMOUNT, help=per_hour),
+    )

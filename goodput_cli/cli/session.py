@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
@@ -19,6 +19,7 @@ import click
 
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines, explaining_line, strict_lines
 from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.api.options import CLOUD_LOGGING
 from goodput_cli.cli.console import (
     is_terminal,
     page_of_terminal,
@@ -30,7 +31,7 @@ from goodput_cli.cli.console import (
     write_output,
 )
 from goodput_cli.cli.group import FileName
-from goodput_cli.cli.options import CommandLine
+from goodput_cli.cli.options import CommandLine, Output
 from goodput_cli.cli.settings import NAME, SETTINGS, every_mapping
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import GoodputError, NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet, UsageError
@@ -39,8 +40,8 @@ from goodput_cli.vocabulary.text import safe
 from goodput_cli.whole_file import exists, write_whole
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.question import Price
-    from goodput_cli.analysis.results import Analysis
     from goodput_cli.analysis.threshold import Expression, Threshold
     from goodput_cli.api.keywords import JobOptions
 
@@ -49,30 +50,6 @@ DEFAULT_FORMAT = "table"
 Answer = TypeVar("Answer")
 AnswerRenderer = Callable[[Answer, Page], str | bytes]
 """What writes an answer (an `Analysis`, a `Sheet`) in one format."""
-
-
-@dataclass(frozen=True)
-class OutputFile(Generic[Answer]):
-    """One `-o`: the file, and what writes it."""
-
-    path: Path
-    renderer: AnswerRenderer[Answer]
-
-
-@dataclass(frozen=True)
-class Outputs(Generic[Answer]):
-    """Everything one command writes. stdout: None where standard output stays empty."""
-
-    stdout: AnswerRenderer[Answer] | None
-    files: tuple[OutputFile[Answer], ...]
-    force: bool
-
-    def write(self, answer: Answer) -> None:
-        """Render and write; `GoodputError` if a file cannot be written, `UsageError` if one appeared meanwhile."""
-        for file in self.files:
-            write_whole(file.path, file.renderer(answer, Page()), force=self.force)
-        if self.stdout is not None:
-            write_output(self.stdout(answer, page_of_terminal()))
 
 
 _LOGS = ("source", "log_file", "baseline", "history")
@@ -122,33 +99,26 @@ class FilesRead:
                 raise UsageError(f"{path}: is read, as {option} says; choose another file to write")
 
 
-def plan_outputs(
-    format_name: str | None,
-    paths: Sequence[str],
-    load: Callable[[str], AnswerRenderer[Answer]],
-    *,
-    force: bool,
-    charts: bool = False,
-) -> Outputs[Answer]:
-    """What will be written where: standard output gets the format asked for, or the table if nothing else is asked.
-    force: as in `replaces`.
+def _planned(
+    output: Output, load: Callable[[str], AnswerRenderer[Answer]], *, charts: bool
+) -> tuple[AnswerRenderer[Answer] | None, tuple[tuple[Path, AnswerRenderer[Answer]], ...]]:
+    """What writes on standard output, and each file with what writes it: standard output gets the format asked for, or
+    the table if nothing else is asked, else nothing.
 
-    load: from a format's name to the function that writes it; `UsageError` if there is none for this answer.
-    charts: whether the answer has one; what draws it is started, if a format shows it.
+    load, charts: as in `open_session`; what draws charts is started, if a format shows them.
     `UsageError`: an ending that names no format, a file that exists (without `force`) or is itself read, a file
     named twice, bytes for a terminal. `GoodputError`: a folder that does not exist or cannot be written to.
     """
-    force = replaces(force)
-    files = [(Path(path), format_of(path)) for path in paths]
-    if len({writable(path, force).resolve() for path, _ in files}) < len(files):
+    files = [(Path(path), format_of(path)) for path in output.output]
+    if len({writable(path, force=output.replaces).resolve() for path, _ in files}) < len(files):
         raise UsageError("two --output options name the same file")
-    name = format_name or (None if files else DEFAULT_FORMAT)
+    name = output.format_ or (None if files else DEFAULT_FORMAT)
     if name and is_binary(name) and is_terminal():
         raise UsageError(f"{name} is not for a terminal; write a file with -o, or pipe it into one")
     if charts and any(map(draws, (*(file_format for _, file_format in files), *([name] if name else [])))):
         start_to_draw()
-    written = tuple(OutputFile(path, load(file_format)) for path, file_format in files)
-    return Outputs(load(name) if name else None, written, force)
+    written = tuple((path, load(file_format)) for path, file_format in files)
+    return load(name) if name else None, written
 
 
 def start_to_draw() -> None:
@@ -159,14 +129,9 @@ def start_to_draw() -> None:
     click.get_current_context().call_on_close(drawing_process.stop)
 
 
-def replaces(force: bool) -> bool:
-    """Whether reports that exist are written anew: with `--force`, and in continuous integration, where a step that
-    runs a second time finds what it left: GitHub, GitLab and most others set `CI`. A log that is read never is."""
-    return force or os.environ.get("CI", "").strip().lower() not in ("", "0", "false", "no")
-
-
-def writable(path: Path, force: bool) -> Path:
-    """The same path, if a file can be written there. Raises as `plan_outputs`."""
+def writable(path: Path, *, force: bool) -> Path:
+    """The same path, if a file can be written there: one that exists with `force` alone. Raises UsageError, and
+    GoodputError for a folder that cannot be written to."""
     folder = path.parent
     if path.is_dir():
         raise UsageError(f"{path}: is a folder; name a file in it")
@@ -179,18 +144,6 @@ def writable(path: Path, force: bool) -> Path:
     if not os.access(folder, os.W_OK):
         raise GoodputError(f"{path}: no permission to write in {folder}")
     return path
-
-
-@dataclass(frozen=True)
-class Verbosity:
-    """How much to say."""
-
-    quiet: bool = False
-    """Only what fails the run."""
-    verbose: bool = False
-    """Every place of every diagnostic."""
-    strict: bool = False
-    """What looks wrong fails the run."""
 
 
 class Once:
@@ -207,42 +160,48 @@ class Once:
 
 
 def remarks(
-    volume: Verbosity,
     diagnostics: Sequence[Diagnostic],
     cautions: Iterable[str] = (),
     thresholds: Callable[[bool], Iterable[str]] = lambda _: (),
+    *,
+    quiet: bool = False,
+    verbose: bool = False,
+    strict: bool = False,
 ) -> Iterator[str]:
     """Diagnostics, cautions about how thresholds are judged, and the thresholds, each as lines that are safe to show.
 
-    thresholds: the lines of them, called with whether those that passed are said too.
+    thresholds: the lines of them, called with whether those that passed are said too. quiet: only what fails the run.
+    verbose: every place of every diagnostic. strict: what looks wrong fails the run.
     """
-    if not volume.quiet:
-        yield from diagnostic_lines(diagnostics, every_place=volume.verbose)
+    if not quiet:
+        yield from diagnostic_lines(diagnostics, every_place=verbose)
         yield from explaining_line(diagnostics)
         yield from cautions
-    yield from strict_lines(diagnostics, quiet=volume.quiet) if volume.strict else ()
-    yield from thresholds(not volume.quiet)
-
-
-CLOUD_LOGGING = "cloud-logging://"
+    yield from strict_lines(diagnostics, quiet=quiet) if strict else ()
+    yield from thresholds(not quiet)
 
 
 @dataclass(frozen=True)
 class Session(Generic[Answer]):
-    """One run of a command: what to read, where to write, how much to say."""
+    """One run of a command: what was typed, what to read, and where to write."""
 
+    line: CommandLine
     sources: list[str]
-    outputs: Outputs[Answer]
-    options: JobOptions
-    """How to read and how to account, as arguments of the library's functions."""
-    volume: Verbosity
-    shows_progress: bool
+    stdout: AnswerRenderer[Answer] | None
+    """What writes on standard output; None where it stays empty."""
+    files: tuple[tuple[Path, AnswerRenderer[Answer]], ...]
+    """Each file to write, and what writes it."""
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether a line shows how long work goes on."""
+        return not (self.line.output.no_progress or self.line.output.quiet)
 
     @contextmanager
     def reading(self, then: str = "accounting") -> Iterator[JobOptions]:
         """The options with what reading needs: standard input, and a line that shows how far it is (and `then`)."""
         with reading_progress(wanted=self.shows_progress, then=then) as progress:
-            yield {**self.options, "stdin": self.stdin, "progress": progress, "notice": print_safely}
+            yield {**self.line.library, "stdin": self.stdin, "progress": progress, "notice": print_safely}
 
     def analyze(
         self,
@@ -271,16 +230,24 @@ class Session(Generic[Answer]):
         """Write the answer, say what there is to say about it (see `remarks`), and return the exit code.
 
         A threshold that failed comes before one that could not be judged, and both before what `--strict` finds.
+        Raises `GoodputError` if a file cannot be written, `UsageError` if one appeared meanwhile.
         """
         raise_what_was_lost()
-        self.outputs.write(answer)
-        print_messages(remarks(self.volume, diagnostics, cautions, threshold_lines))
+        output, strict = self.line.output, self.line.strict
+        for file, render in self.files:
+            write_whole(file, render(answer, Page()), force=output.replaces)
+        if self.stdout is not None:
+            write_output(self.stdout(answer, page_of_terminal()))
+        said = remarks(
+            diagnostics, cautions, threshold_lines, quiet=output.quiet, verbose=output.verbose, strict=strict
+        )
+        print_messages(said)
         binding = [threshold.met for threshold in thresholds if threshold.fails]
         if True in binding:
             return ThresholdNotMet.exit_code
         if None in binding:
             return NotEnoughData.exit_code
-        return ProblemsFound.exit_code if self.volume.strict and problems(diagnostics) else 0
+        return ProblemsFound.exit_code if strict and problems(diagnostics) else 0
 
     @property
     def stdin(self) -> BinaryIO | None:
@@ -298,25 +265,13 @@ def open_session(
     jobs: Sequence[str] = (),
     *,
     charts: bool = False,
-    screen: AnswerRenderer[Answer] | None = None,
 ) -> Session[Answer]:
     """A session from a command line; nothing is read yet, but where to write is checked.
 
-    load: from a format's name to the function that writes the command's answer in it.
-    jobs: those named, in comparisons.
-    charts: whether the answer has one.
-    screen: what writes on standard output, if not a format.
+    load: from a format's name to the function that writes the command's answer in it; `UsageError` if there is none.
+    jobs: those named, in comparisons. charts: whether the answer has one.
     """
-    output = line.output
-    sources = sources_of(line, jobs)
-    outputs = plan_outputs(output.format_, output.output, load, force=output.force, charts=charts)
-    return Session(
-        sources=sources,
-        outputs=outputs if screen is None else replace(outputs, stdout=screen),
-        options=line.library,
-        volume=Verbosity(output.quiet, output.verbose, line.strict),
-        shows_progress=not (output.no_progress or output.quiet),
-    )
+    return Session(line, sources_of(line, jobs), *_planned(line.output, load, charts=charts))
 
 
 def is_brief(line: CommandLine, *, full: bool) -> bool:

@@ -48,17 +48,17 @@ def find_settings(folder: Path) -> Settings | None:
     """The nearest file with settings, in `folder` or above it, up to the root of the repository or of the disk."""
     for place in (folder, *folder.parents):
         for name in FILE_NAMES:
-            settings = _read(place / name) if _is_file(place / name) else None
+            settings = _read(place / name) if os.path.isfile(place / name) else None
             if settings is not None:
                 return settings
-        if _exists(place / ".git"):
+        if os.path.exists(place / ".git"):
             return None
     return None
 
 
 def named_settings(path: str) -> Settings:
     """The file that was named. `UsageError` if there is none, or nothing in it is meant for goodput."""
-    if not _is_file(Path(path)):
+    if not os.path.isfile(path):
         raise UsageError(f"{path}: there is no such file of settings")
     settings = _read(Path(path))
     if settings is None:
@@ -70,7 +70,7 @@ def _read(path: Path) -> Settings | None:
     """The settings in a file; None where a `pyproject.toml` has none."""
     from tomllib import TOMLDecodeError  # few runs have a file
 
-    from goodput_cli.events.mappings.places import read_toml
+    from goodput_cli.events.mappings.toml import read_toml
 
     shown = safe(_shown(path))
     try:
@@ -107,20 +107,6 @@ def working_folder() -> Path:
         return Path.cwd()
     except OSError:
         return Path(os.devnull)  # it was removed: nothing is above it
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        return False
 
 
 _PREFIX = "GOODPUT_"
@@ -181,10 +167,10 @@ def personal_mappings() -> list[str]:
 
 def with_personal(context: click.Context, command: click.Command) -> None:
     """Let a person's mappings count below those of the project, which are among the defaults already."""
-    if any(option.name == NAME for option in command.params):
+    found = personal_mappings() if any(option.name == NAME for option in command.params) else []
+    if found:
         defaults = dict(context.default_map or {})
-        if found := personal_mappings():
-            context.default_map = {**defaults, NAME: [*defaults.get(NAME, ()), *found]}
+        context.default_map = {**defaults, NAME: [*defaults.get(NAME, ()), *found]}
 
 
 def every_mapping(typed: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -263,7 +249,7 @@ class _Reader:
             option = options.get(key)
             if option is None:
                 raise self._wrong(prefix + key, f"there is no such option{_did_you_mean(key, options)}")
-            if _only_typed(option):
+            if option.name in ONLY_TYPED or isinstance(option.type, FileName):
                 raise self._wrong(prefix + key, "what is read and written is said on the command line, not in a file")
             checked = self._value(option, value, prefix + key)
             if option.name is not None and counts(option):
@@ -392,10 +378,6 @@ def _options(command: click.Command) -> list[click.Option]:
 
 def _long_names(option: click.Option) -> list[str]:
     return [name.removeprefix("--") for name in option.opts if name.startswith("--")]
-
-
-def _only_typed(option: click.Option) -> bool:
-    return option.name in ONLY_TYPED or isinstance(option.type, FileName)
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS
 from goodput_cli.accounting.columns import rows_of
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.api.analyze import analyze
 from goodput_cli.api.options import JOB, Source, taken, takes
 from goodput_cli.compat.checkpoints import CheckpointReconciliation, reconcile_checkpoints

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from msgspec import structs
 
+from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
 from goodput_cli.events.formats.base import DocumentReader, Parsed
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.json_documents import JsonLines, JsonObjects
-from goodput_cli.events.templates import Templates
 from goodput_cli.sources.base import Batch, RawBatch, Record
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.sources.layouts import RUN_FILE_ENDING, side_log, store_file
@@ -93,9 +93,9 @@ def says_something(head: bytes, hints: Hints | None = None) -> bool:
     return reader is not None and (not reader.by_line or rules.knows(head) or rules.observes(head))
 
 
-def document_reader(batch: RawBatch, templates: Templates | None = None, hints: Hints | None = None) -> DocumentReader:
-    """What reads the document that this batch begins. templates: those of documents read before. hints: formats that a
-    user declared, among others."""
+def document_reader(batch: RawBatch, fast: FastJson | None = None, hints: Hints | None = None) -> DocumentReader:
+    """What reads the document that this batch begins. fast: what has read lines of JSON of documents before. hints:
+    formats that a user declared, among others."""
     if is_event_file(batch.source):
         from goodput_cli.events.tensorboard import EventFile
 
@@ -111,7 +111,7 @@ def document_reader(batch: RawBatch, templates: Templates | None = None, hints: 
         reader = _of_text(batch, hints or Hints())
         if reader is not None:
             return reader
-    return JsonLines(templates)
+    return JsonLines(fast)
 
 
 def _of_tracker(batch: RawBatch, hints: Hints | None) -> DocumentReader | None:
@@ -166,7 +166,7 @@ class Documents:
     def __init__(self, hints: Hints | None = None) -> None:
         self._hints = hints or Hints()
         self._readers: dict[str, DocumentReader] = {}
-        self._templates = Templates()
+        self._fast = FastJson()
 
     def read(self, batch: Batch) -> Iterator[Parsed]:
         """The records of a batch, and of the end of the document before, if the batch begins another one."""
@@ -177,7 +177,7 @@ class Documents:
         if reader is None or batch.first_line == 1:
             if reader is not None:
                 yield reader.finish()
-            reader = self._readers[batch.source] = document_reader(batch, self._templates, self._hints)
+            reader = self._readers[batch.source] = document_reader(batch, self._fast, self._hints)
         parsed = reader.feed(batch)
         yield parsed if batch.modified_ns is None else structs.replace(parsed, modified_ns=batch.modified_ns)
 

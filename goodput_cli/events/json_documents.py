@@ -29,8 +29,9 @@ from msgspec import structs
 from goodput_cli.arrays import I64
 from goodput_cli.events.columnar import Block
 from goodput_cli.events.envelope import NO_STAMP
+from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats.base import JOB_NAME, NOTHING, Entry, Parsed
-from goodput_cli.events.templates import Templates
+from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import MAX_NS, number, round_to_us
 from goodput_cli.sources.base import RawBatch, Record
@@ -54,18 +55,19 @@ class JsonLines:
 
     by_line = True
 
-    def __init__(self, templates: Templates | None = None) -> None:
-        self._templates = templates or Templates()
+    def __init__(self, fast: FastJson | None = None) -> None:
+        """fast: what has read documents before."""
+        self._fast = fast or FastJson()
 
     def feed(self, batch: RawBatch) -> Parsed:
         """The records of the next lines."""
         data = batch.data
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
-        block = Block(data)
-        columns, rest = self._templates.split(block)
+        block = Block(data, batch.first_line)
+        columns, rest = self._fast.read(block)
         parsed = parse_lines(block.text(rest), rest + batch.first_line)
-        return structs.replace(parsed, columns=columns, block=block, first_line=batch.first_line) if columns else parsed
+        return structs.replace(parsed, columns=columns) if columns else parsed
 
     def finish(self) -> Parsed:
         """The end of the document: nothing is left over."""
@@ -315,8 +317,6 @@ _TIMES = {
 """By the key of the text, the keys of its time, the best first."""
 KEYS = frozenset(_TIMES).union(*_TIMES.values())
 _PODS = (("kubernetes", "pod_name"), ("labels", "pod"))
-LONGEST_PREFIX = 256
-"""Launchers, loggers and collectors put fewer characters before an object."""
 _UNITS = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
 """Epoch times below the first are in units of so many ns: seconds, milli- and microseconds."""
 
@@ -363,8 +363,6 @@ def json_in(text: object) -> Record | None:
     one that names its job. None where it is none."""
     if not isinstance(text, str) or "{" not in text:
         return None
-    from goodput_cli.events.text.stamps import bare  # few logs hold text
-
     body = bare(text.strip()).text
     begin = body.find("{")
     if begin and (begin > LONGEST_PREFIX or JOB_NAME not in body):

@@ -1,211 +1,29 @@
 """An event file as a document: its events as they are, what they mean is found when all have been read.
 
-The frames of an event file: length, checksum, data, checksum; little-endian, CRC-32C, masked. `framed` writes them.
-
-The parts of TensorBoard's protocol buffers that say something about time: declared here, parsed by protobuf.
-
 What the scalars of an event file say: steps that are done, evaluations, the end (docs/formats.md, TensorBoard).
 """
 
 from __future__ import annotations
 
-import math
 import re
-import struct
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
 
-import google_crc32c
 import numpy as np
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import DecodeError
 
 from goodput_cli.errors import UsageError
+from goodput_cli.events.event_files import BrokenFrameError, Event, begins, frames, parse
 from goodput_cli.events.formats.base import Parsed
-from goodput_cli.events.text.marks import Mark, Said, TextPart, What
+from goodput_cli.events.text.collector import TextPart
+from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.sources.blocks import MONITOR
 from goodput_cli.vocabulary.text import safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
-
-_LENGTH, _SUM = struct.Struct("<Q"), struct.Struct("<I")
-HEAD = _LENGTH.size + _SUM.size
-MAX_BYTES = 1 << 28
-"""A record that says it is longer is damaged."""
-
-
-class Frame(NamedTuple):
-    """A record. data: None where its checksum is wrong."""
-
-    data: bytes | None
-
-
-class BrokenFrameError(ValueError):
-    """A length is wrong: where the next record begins is not known."""
-
-
-def begins(data: bytes) -> bool:
-    """Whether bytes begin with the head of a frame."""
-    return len(data) >= HEAD and _is_sum(data[: _LENGTH.size], data[_LENGTH.size : HEAD])
-
-
-def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
-    """The whole frames that bytes begin with, each with the place behind it. Raises BrokenFrameError."""
-    at = 0
-    while len(data) - at >= HEAD:
-        length = data[at : at + _LENGTH.size]
-        if not _is_sum(length, data[at + _LENGTH.size : at + HEAD]):
-            raise BrokenFrameError
-        (size,) = _LENGTH.unpack(length)
-        if size > MAX_BYTES:
-            raise BrokenFrameError
-        end = at + HEAD + size + _SUM.size
-        if end > len(data):
-            return
-        body = data[at + HEAD : at + HEAD + size]
-        yield Frame(body if _is_sum(body, data[end - _SUM.size : end]) else None), end
-        at = end
-
-
-def framed(data: bytes) -> bytes:
-    """A record as it stands in a file."""
-    length = _LENGTH.pack(len(data))
-    return length + _sum(length) + data + _sum(data)
-
-
-def _is_sum(data: bytes, checksum: bytes) -> bool:
-    return _sum(data) == checksum
-
-
-def _sum(data: bytes) -> bytes:
-    plain = google_crc32c.value(data)
-    return _SUM.pack((((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
-
-
-_FLOAT, _DOUBLE, _INT32, _INT64 = 1, 2, 3, 9
-"""`DataType` of tensors."""
-_TYPES = {"double": 1, "float": 2, "int64": 3, "int32": 5, "string": 9, "message": 11, "bytes": 12}
-_MESSAGES: dict[str, tuple[tuple[str, int, str, bool], ...]] = {
-    "Tensor": (
-        ("dtype", 1, "int32", False),
-        ("tensor_content", 4, "bytes", False),
-        ("float_val", 5, "float", True),
-        ("double_val", 6, "double", True),
-        ("int_val", 7, "int32", True),
-        ("int64_val", 10, "int64", True),
-    ),
-    "Value": (
-        ("tag", 1, "bytes", False),
-        ("simple_value", 2, "float", False),
-        ("tensor", 8, "Tensor", False),
-        ("metadata", 9, "Metadata", False),
-    ),
-    "Metadata": (("display_name", 2, "bytes", False),),
-    "Summary": (("value", 1, "Value", True),),
-    "SourceMetadata": (("writer", 1, "bytes", False),),
-    "Event": (
-        ("wall_time", 1, "double", False),
-        ("source_metadata", 10, "SourceMetadata", False),
-        ("step", 2, "int64", False),
-        ("file_version", 3, "bytes", False),
-        ("summary", 5, "Summary", False),
-    ),
-}
-_UNPACKED = {_FLOAT: "<f", _DOUBLE: "<d", _INT32: "<i", _INT64: "<q"}
-
-
-class Scalar(NamedTuple):
-    """A value of a tag."""
-
-    tag: str
-    value: float
-
-
-class Event(NamedTuple):
-    """What an event says."""
-
-    wall_time: float
-    step: int
-    opens: bool
-    """Whether it is the first of a writer."""
-    scalars: tuple[Scalar, ...]
-
-
-def parse(data: bytes) -> Event | None:
-    """The event in a record; None if it is none."""
-    event = _event_class()()
-    try:
-        event.ParseFromString(data)
-    except DecodeError:
-        return None
-    if not math.isfinite(event.wall_time):
-        return None
-    return Event(event.wall_time, event.step, bool(event.file_version), tuple(_scalars(event)))
-
-
-def opening(wall_time: float) -> bytes:
-    """The first record of a file of the monitor. wall_time: s since 1970."""
-    event = _event_class()(wall_time=wall_time, file_version=b"brain.Event:2")
-    event.source_metadata.writer = MONITOR
-    return bytes(event.SerializeToString())
-
-
-def scalar_event(wall_time: float, step: int, tag: str, value: float, shown: str = "") -> bytes:
-    """The record of one value. shown: its name on the screen, where that is not the tag; of a tag that holds other
-    characters than tags may these become `_`, as every writer of event files has it."""
-    event = _event_class()(wall_time=wall_time, step=step)
-    written = event.summary.value.add(tag=_NO_TAG.sub("_", tag).lstrip("/").encode(), simple_value=value)
-    if shown:
-        written.metadata.display_name = shown.encode()
-    return bytes(event.SerializeToString())
-
-
-_NO_TAG = re.compile(r"[^-/\w.]")
-
-
-def _scalars(event: Any) -> Iterator[Scalar]:
-    for value in event.summary.value:
-        number = _number(value)
-        if number is not None and value.tag:
-            yield Scalar(value.tag.decode("utf-8", "replace"), number)
-
-
-def _number(value: Any) -> float | None:
-    if value.HasField("simple_value"):
-        return float(value.simple_value)
-    if not value.HasField("tensor"):
-        return None
-    tensor = value.tensor
-    for numbers in (tensor.float_val, tensor.double_val, tensor.int_val, tensor.int64_val):
-        if len(numbers) == 1:
-            return float(numbers[0])
-    form = _UNPACKED.get(tensor.dtype)
-    content = tensor.tensor_content
-    if form is not None and len(content) == struct.calcsize(form):
-        return float(struct.unpack(form, content)[0])
-    return None
-
-
-@cache
-def _event_class() -> Any:
-    file = descriptor_pb2.FileDescriptorProto(name="event_file.proto", package="event_file", syntax="proto2")
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field, number, kind, repeated in fields:
-            added = message.field.add(name=field, number=number, label=3 if repeated else 1)
-            added.type = _TYPES.get(kind, _TYPES["message"])  # type: ignore[assignment]
-            if kind in _MESSAGES:
-                added.type_name = f".event_file.{kind}"
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("event_file.Event"))
 
 
 class EventFile:

@@ -26,10 +26,9 @@ from msgspec import Struct
 
 from goodput_cli.arrays import I64, Characters, Mask, Rows, Words
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.events.columnar import DIGITS, digit_values, mask_of
 from goodput_cli.events.rows import Origin
 from goodput_cli.events.schema import EventTable
-from goodput_cli.events.values import MAX_NS
+from goodput_cli.events.values import DIGITS, MAX_NS, WORD, digit_values, mask_of
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _LAYOUT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|([+-])(\d\d):?(\d\d))?", re.ASCII)
@@ -38,7 +37,6 @@ _DIGITS_OF_NS = 9
 _ZERO, _NINE = ord("0"), ord("9")
 _DATE, _TIME = len("20"), len("2025-01-01T")
 """Where `yy-mm-dd` and `hh:mm:ss` begin."""
-_WORD = np.dtype("<u8")
 _PAIRS = np.uint64(mask_of(0, 2) | mask_of(3, 5) | mask_of(6, 8))
 _BYTE = np.uint64(0xFF)
 
@@ -127,7 +125,7 @@ def _same_zone(grid: Characters, layout: re.Match[str]) -> Mask:
 
 def _three_pairs(grid: Characters, at: int) -> tuple[I64, I64, I64]:
     """The numbers in `dd?dd?dd` at a place: eight characters are one word, and neighbours in it are added at once."""
-    words: Words = grid[:, at : at + DIGITS].view(_WORD)[:, 0]
+    words: Words = grid[:, at : at + DIGITS].view(WORD)[:, 0]
     values = digit_values(words, _PAIRS)
     pairs = values * np.uint64(10) + (values >> np.uint64(8))
     first, second, third = ((pairs >> np.uint64(shift) & _BYTE).astype(np.int64) for shift in (0, 24, 48))

@@ -129,30 +129,24 @@ class Holding:
     """Whether an allocation covers it; None for a run without allocations, whose log says what is held."""
 
 
-def holdings(start: int, end: int, allocations: Sequence[Allocation], otherwise: int | None) -> list[Holding]:
-    """The pieces of [start, end) (ns), in order. allocations: of the run; those of one time add up. Where there is
-    none, the nearest earlier number counts, and before the first one that."""
+def holdings(
+    start: int, end: int, allocations: Sequence[Allocation], otherwise: int | None, cuts: Sequence[int]
+) -> list[Holding]:
+    """The pieces of [start, end) (ns), in order, cut at these instants too. allocations: of the run; those of one time
+    add up. Where there is none, the nearest earlier number counts, and before the first one that. otherwise: the number
+    of a run without allocations."""
     inside = [one for one in allocations if one.start < end and one.end > start]
+    own = (edge for one in inside for edge in (one.start, one.end) if start < edge < end)
+    bounds = list(pairwise(sorted({start, end, *cuts, *own})))
     if not inside:
-        return [Holding(start, end, otherwise, None)]
-    edges = sorted({start, end, *(edge for one in inside for edge in (one.start, one.end) if start < edge < end)})
-    counts = [sum(one.accelerators for one in inside if one.start <= begin and one.end > begin) for begin in edges[:-1]]
-    first = next(count for count in counts if count)
+        return [Holding(begin, stop, otherwise, None) for begin, stop in bounds]
+    counts = [sum(one.accelerators for one in inside if one.start <= begin and one.end > begin) for begin, _ in bounds]
+    last = next(count for count in counts if count)
     pieces: list[Holding] = []
-    for begin, stop, count in zip(edges[:-1], edges[1:], counts, strict=True):
-        last = pieces[-1].accelerators if pieces else first
-        pieces.append(Holding(begin, stop, count or last, count > 0))
+    for (begin, stop), count in zip(bounds, counts, strict=True):
+        last = count or last
+        pieces.append(Holding(begin, stop, last, count > 0))
     return pieces
-
-
-def cut_at(pieces: Sequence[Holding], edges: Sequence[int]) -> list[Holding]:
-    """The same pieces, cut at these instants too."""
-    cut: list[Holding] = []
-    for piece in pieces:
-        inner = [edge for edge in edges if piece.start < edge < piece.end]
-        bounds = [piece.start, *inner, piece.end]
-        cut += [Holding(begin, stop, piece.accelerators, piece.held) for begin, stop in pairwise(bounds)]
-    return cut
 
 
 def accelerators_at(pieces: Sequence[Holding], instant: int) -> int | None:

@@ -246,6 +246,27 @@ class Tables:
     """How many accelerators there are."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """Where the work is done."""
+
+    workers: int | None = option(
+        None, RUN, "Processes.  [default: as many as pay]", metavar="N",
+        read=bounded(int, "is not a number of processes; write a whole number from 1", least=1, most=1e4),
+    )  # fmt: skip
+    """Processes; 1: this one alone; None: as many as pay."""
+    scheduler: str | None = option(
+        None, RUN, "A dask scheduler (tls://HOST:PORT), or its file; needs --store.", metavar="ADDRESS"
+    )
+    """The address of a dask scheduler, or a scheduler file."""
+    insecure_scheduler: bool = option(False, RUN, "Speak to a scheduler without TLS.")
+    """Whether the scheduler may be spoken to without TLS."""
+    memory: str | None = option(
+        None, RUN, "Of a worker, such as 2GiB.  [default: its share of 3/4 of the machine]", metavar="SIZE"
+    )
+    """What a worker may take at most, as dask writes it (2GiB)."""
+
+
 @dataclass(frozen=True)
 class Inventory:
     """What these files say."""

@@ -1,225 +1,73 @@
-"""What `goodput fleet` answers: the sums of a fleet as rows.
-
-From sums to rows: categories, groups, weeks, sizes, disruptions and runs as people and programs read them.
-"""
+"""What `goodput fleet` answers, and how it is shown: what people see, and the table that CSV and Parquet hold."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
+from msgspec import Meta
+
 from goodput_cli.analysis.answers import Diagnostics
-from goodput_cli.analysis.disruptions.find import poisson_interval
-from goodput_cli.analysis.insights.hosts import repeating
-from goodput_cli.analysis.sheet import Answered, Sheet
-from goodput_cli.analysis.written import Count, Instant, Key, Pattern, Percent, Through, written, written_after
-from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.fleet.aggregate import Fleet, RunRow, WorstDisruption, run_name
-from goodput_cli.fleet.change import Change, change_of, week_rows
-from goodput_cli.fleet.question import UNKNOWN_SIZE, WEEK, Grouping, size_classes
+from goodput_cli.analysis.sheet import Answered, Audience, Family, Lazy, Published, Sheet
+from goodput_cli.analysis.table import Table
+from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.analysis.written import Count, Instant, Json, written
+from goodput_cli.fleet.hosts import HostTest
+from goodput_cli.fleet.question import Grouping
 from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,
     CAUSE_TABLE,
+    CHANGE_TABLE,
     DISRUPTION_TABLE,
     GROUP_TABLE,
     HOST_TABLE,
+    LEFT_OUT_TABLE,
     NOT_ANALYSED_TABLE,
     RUN_TABLE,
     SIZE_TABLE,
     WEEK_TABLE,
     CategoryRow,
     CauseRow,
+    Change,
     DisruptionRow,
     GroupRow,
+    GroupTable,
     HostRow,
+    LeftOut,
     NotAnalysed,
     RunLine,
     SizeRow,
     WeekRow,
     category_name,
-    category_rows,
-    known_hours,
+    grouped,
 )
-from goodput_cli.fleet.sums import (
-    CauseAmounts,
-    HostSums,
-    HostTest,
-    Mpg,
-    Sums,
-    hours,
-    mpg_of,
-    percent,
-    quantile,
-    ratio,
-)
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
-from goodput_cli.vocabulary.when import NS_PER_HOUR
+from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums, hours, percent
+from goodput_cli.fleet.thresholds import MEASURES, Totals
+from goodput_cli.vocabulary.categories import brief_name
+from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe
+from goodput_cli.vocabulary.text import percent as percent_text
 
-_LONG_RUN_NS = 24 * NS_PER_HOUR
-_NODE_DAYS = 1000 * 24 * NS_PER_HOUR
-
-
-def group_row(values: tuple[str, ...], sums: Sums, mpg: Mpg) -> GroupRow:
-    """A group of runs as a row."""
-    shares = [share for share in (ratio(*pair) for pair in sums.shares) if share is not None]
-    low, median, high = (quantile(shares, Fraction(part, 4)) for part in (1, 2, 3))
-    worst = sums.worst()
-    return GroupRow(
-        group=" / ".join(values),
-        values=list(values),
-        runs=sums.runs,
-        known_runs=sums.known,
-        chip_ns=str(sums.counted),
-        accelerator_hours=known_hours(sums, sums.counted),
-        goodput_percent=percent(sums.goodput),
-        time_goodput_percent=percent(sums.time_goodput),
-        median_goodput_percent=percent(median),
-        quartile_low_percent=percent(low),
-        quartile_high_percent=percent(high),
-        lost_hours=known_hours(sums, sums.lost),
-        held_lost_hours=known_hours(sums, sums.held_lost),
-        cost=money_text(sums) if sums.priced else None,
-        priced_runs=sums.priced,
-        failures=sums.failures,
-        scheduling_percent=percent(mpg.scheduling),
-        runtime_percent=percent(mpg.runtime),
-        program_percent=percent(mpg.program),
-        mpg_percent=percent(mpg.mpg),
-        most_lost_to=None if worst is None else category_name(worst[0]),
-    )
+NOT_RECORDED = "not recorded"
+CATEGORIES, WEEKS, SIZES = "What the time went to", "Weeks", "Sizes, in accelerators"
+CAUSES, DISRUPTIONS, LEFT_OUT = "Why they died", "Worst disruptions", "Not analysed"
+HOSTS = "Hosts that repeat"
+CHANGES = "What changed since the week before"
+"""Titles of sections."""
+_MOST_REASONS, _FEW = 10, 3
+_BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
+_BY_TIME = ("job h", "share of job time", "goodput by job time")
+"""Columns for people of which one half says nothing: where accelerators are known, and where they are not."""
 
 
-def money_text(sums: Sums) -> str:
-    """`168908.00 USD`; currencies are never added."""
-    return ", ".join(f"{_decimals(amount)} {code}" for code, amount in sorted(sums.money.items())) or "0.00"
-
-
-def _decimals(amount: Fraction | int) -> str:
-    """With two decimals, half to even."""
-    cents = round(Fraction(amount) * 100)
-    sign, cents = ("-" if cents < 0 else ""), abs(cents)
-    return f"{sign}{cents // 100}.{cents % 100:02d}"
-
-
-def size_rows(fleet: Fleet) -> list[SizeRow]:
-    """The size classes that have runs."""
-    names = [name for name in size_classes(fleet.grouping.size_bounds) if name in fleet.by_size]
-    return [_size_row(name, fleet.by_size[name]) for name in names]
-
-
-def _size_row(name: str, sums: Sums) -> SizeRow:
-    shares = [Fraction(*pair) for pair in sums.shares if pair[1] >= _LONG_RUN_NS]
-    low, median, high = (quantile(shares, Fraction(part, 10)) for part in (1, 5, 9))
-    least, most = sums.mttf_interval_ns
-    mttf = sums.mttf_ns
-    known = name != UNKNOWN_SIZE
-    per_node = ratio(Fraction(sums.node_failures) * _NODE_DAYS, sums.node_up)
-    return SizeRow(
-        size=name,
-        runs=sums.runs,
-        accelerator_hours=known_hours(sums, sums.counted),
-        goodput_percent=percent(sums.goodput) if known else None,
-        ettr_percent=percent(sums.time_goodput),
-        median_ettr_percent=percent(median),
-        p10_ettr_percent=percent(low),
-        p90_ettr_percent=percent(high),
-        up_ns=sums.up,
-        accelerator_days=hours(sums.chip_up) / 24,
-        failures=sums.failures,
-        mttf_ns=None if mttf is None else round(mttf),
-        mttf_low_ns=None if least is None else round(least),
-        mttf_high_ns=None if most is None else round(most),
-        per_1000_node_days=None if per_node is None else float(per_node),
-    )
-
-
-def cause_rows(fleet: Fleet) -> list[CauseRow]:
-    """Failures by cause, the most frequent first, and last those of which nobody says why; none where no line of any
-    run says why."""
-    if not fleet.causes.keys() - {UNKNOWN_CAUSE}:
-        return []
-    ordered = sorted(fleet.causes.items(), key=lambda one: (one[0] == UNKNOWN_CAUSE, -one[1].failures, one[0]))
-    return [_cause_row(cause, amounts, fleet.total) for cause, amounts in ordered]
-
-
-def _cause_row(cause: str, amounts: CauseAmounts, total: Sums) -> CauseRow:
-    days = hours(total.chip_up) / 24
-    # of a fleet of which some accelerators are unknown, failures have no exposure to be divided by
-    known = days > 0 and total.known == total.runs
-    low, high = (1000 * bound / days for bound in poisson_interval(amounts.failures)) if known else (None, None)
-    return CauseRow(
-        cause, group_of(cause), amounts.failures, amounts.runs, 1000 * amounts.failures / days if known else None,
-        low, high, amounts.lost, hours(amounts.lost_chip) if known else None,
-    )  # fmt: skip
-
-
-def host_rows(hosts: HostSums) -> list[HostRow]:
-    """The hosts that repeat over all runs, the least likely by chance first (docs/causes.md)."""
-    failures = hosts.failures()
-    deaths = {host: len(found) for host, found in failures.items()}
-    whole = sum(hosts.up.values())
-    return [
-        HostRow(
-            one.host[1], one.host[0] or None, one.deaths, one.of, hosts.up[one.host],
-            100 * hosts.up[one.host] / whole, one.p,
-            ", ".join(sorted({death.cause for death in failures[one.host]})),
-            ", ".join(sorted({death.run for death in failures[one.host]})),
-        )
-        for one in repeating(deaths, hosts.up)
-    ]  # fmt: skip
-
-
-def disruption_row(one: WorstDisruption) -> DisruptionRow:
-    """A disruption with its cost."""
-    known = one.accelerators is not None
-    money = None
-    if known and one.price is not None:
-        money = f"{_decimals(one.price * Fraction(one.cost, NS_PER_HOUR))} {one.currency or ''}".strip()
-    what = one.disruption
-    return DisruptionRow(
-        one.job, one.run, what.number, what.at_ns, what.ended, what.cause, one.accelerators, what.lost_ns,
-        what.wasted_ns, what.downtime_ns, what.restart_ns, str(one.cost) if known else None,
-        hours(one.cost) if known else None, money, what.evidence,
-    )  # fmt: skip
-
-
-def run_line(row: RunRow) -> RunLine:
-    """A run as the list of runs has it."""
-    result, texts = row.result, row.labels.texts
-    known = row.accelerators is not None
-    return RunLine(
-        job=result.job,
-        run=result.run,
-        runs=result.runs,
-        start_ns=result.start_ns,
-        end_ns=result.end_ns,
-        ns=row.ns,
-        team=texts.get("team"),
-        cluster=texts.get("cluster"),
-        accelerator=texts.get("accelerator"),
-        accelerators=row.accelerators,
-        size=row.size,
-        events=result.events,
-        attempts=result.attempts,
-        disruptions=row.disruptions,
-        failures=row.failures,
-        ending=result.ending,
-        goodput_ns=row.productive_ns,
-        goodput_percent=100 * row.productive_ns / row.counted_ns if row.counted_ns > 0 else None,
-        chip_ns=str(row.chip_ns) if known else None,
-        lost_hours=hours(row.lost_chip_ns) if known else None,
-        documents=list(result.documents),
-    )
-
-
-ChipTime = Annotated[int, Through(str, str), Pattern("^-?[0-9]+$")]
+ChipTime = Annotated[int, Json(made=str, kind=str), Meta(pattern="^-?[0-9]+$")]
 """Accelerators x ns, which JSON has as decimal text."""
 
 
-@written("fleet_window", "what the sums are of")
+@written("fleet_window", "what the sums are of", keys="start_ns end_ns ns timezone")
 @dataclass(frozen=True)
 class FleetWindow:
     """Of which time the sums are."""
@@ -232,7 +80,6 @@ class FleetWindow:
     """of weeks, and of times that name none"""
 
     @property
-    @written_after("end_ns")
     def ns(self) -> Count:
         """length in ns"""
         return self.end_ns - self.start_ns
@@ -245,7 +92,7 @@ class Coverage:
 
     documents: Count
     """found"""
-    unreadable: Annotated[Count, Key("unreadable_documents")]
+    unreadable: Annotated[Count, Json(key="unreadable_documents")]
     """documents that could not be read"""
     runs: Count
     """analysed, and in the window"""
@@ -255,16 +102,21 @@ class Coverage:
     """runs that lie outside the window"""
     known_runs: Count
     """runs with known accelerators"""
-    known_time: Annotated[Fraction | None, Percent()]
+    known_time: Annotated[Fraction | None, Json("percent")]
     """share of the job time with known accelerators"""
     lost_sight_of: Count
     """runs that never ended, and of which nothing was heard for longer than --alive-within before --as-of"""
-    unlogged: Annotated[Count, Key("allocations_without_logs")]
+    unlogged: Annotated[Count, Json(key="allocations_without_logs")]
     """allocations that fit no run"""
-    unlogged_chip_ns: Annotated[int, Through(hours, float), Key("allocations_without_logs_hours")]
+    unlogged_chip_ns: Annotated[int, Json(key="allocations_without_logs_hours", made=hours, kind=float)]
     """their accelerator hours"""
     assumed_chip_ns: ChipTime
     """of runs with allocations, chip time that no allocation covers"""
+
+    @property
+    def analysed(self) -> Fraction:
+        """Share of the runs, jobs and documents that is in the totals."""
+        return Fraction(self.runs, self.runs + self.not_analysed)
 
 
 @written("fleet_mpg", "ML productivity goodput and its factors; null is not recorded")
@@ -272,48 +124,28 @@ class Coverage:
 class FleetMpg(Mpg):
     """ML productivity goodput of a fleet, its factors, and the chip time that they are made of."""
 
-    availability: Annotated[Fraction | None, Percent()]
+    availability: Annotated[Fraction | None, Json("percent")]
     """allocated / (allocated + waiting) chip time"""
-    allocated: Annotated[ChipTime, Key("allocated_chip_ns")]
+    allocated: Annotated[ChipTime, Json(key="allocated_chip_ns")]
     """accelerators x ns, as decimal text"""
-    kept: Annotated[ChipTime, Key("kept_chip_ns")]
+    kept: Annotated[ChipTime, Json(key="kept_chip_ns")]
     """accelerators x ns, as decimal text"""
-    at_risk: Annotated[ChipTime, Key("at_risk_chip_ns")]
+    at_risk: Annotated[ChipTime, Json(key="at_risk_chip_ns")]
     """kept training after the last save"""
-    waiting: Annotated[ChipTime, Key("waiting_chip_ns")]
+    waiting: Annotated[ChipTime, Json(key="waiting_chip_ns")]
     """accelerators x ns, as decimal text"""
     allocated_from: Literal["logs", "allocations"]
     """what says how much was allocated"""
-
-
-@written("fleet_groups", "the groups of one --by", without=("rows", "sums", "mpgs", "limit"))
-@dataclass(frozen=True)
-class GroupTable:
-    """The groups of one --by."""
-
-    dims: Annotated[tuple[str, ...], Key("by")]
-    """what the runs are grouped by"""
-    rows: tuple[GroupRow, ...]
-    """One row a group, sorted."""
-    sums: tuple[Sums, ...]
-    """Of each row."""
-    mpgs: tuple[Mpg, ...]
-    """ML productivity goodput of each row."""
-    limit: int | None = None
-    """`--limit`; None: every row is shown."""
-
-    @property
-    @written_after("dims")
-    def shown(self) -> Annotated[tuple[GroupRow, ...], GROUP_TABLE, Key("rows")]:
-        """the first --limit rows"""
-        return self.rows[: self.limit]
 
 
 @written(
     "fleet_answer",
     "goodput fleet --format json",
     kind="fleet",
-    without=("grouping", "sums", "week_sums", "size_sums"),
+    keys=(
+        "complete window coverage total mpg categories weeks change sizes groups causes hosts host_test "
+        "disruptions runs not_analysed method diagnostics"
+    ),
 )
 @dataclass(frozen=True, repr=False)
 class FleetReport(Answered):
@@ -329,7 +161,7 @@ class FleetReport(Answered):
     """How runs were grouped, and what was asked of them."""
     sums: Sums
     """Amounts of the whole fleet."""
-    total: Annotated[GroupRow, GROUP_TABLE, Key("totals")]
+    total: Annotated[GroupRow, GROUP_TABLE, Json(key="totals")]
     """of all runs, as a group without values"""
     mpg: FleetMpg
     """ML productivity goodput and its factors"""
@@ -365,108 +197,290 @@ class FleetReport(Answered):
     """what looks wrong in the logs"""
 
     def sheet(self) -> Sheet:
-        from goodput_cli.fleet.sheet import fleet_sheet
-
         return fleet_sheet(self)
 
     def rows_sheet(self) -> Sheet:
-        from goodput_cli.fleet.sheet import runs_sheet
-
         return runs_sheet(self)
 
 
-_Group = tuple[GroupRow, Sums, Mpg]
+@dataclass(frozen=True)
+class FleetSheet(Sheet):
+    """A sheet with the report that it was made from, for formats that show more."""
+
+    report: FleetReport | None = None
+
+    def tables(self) -> tuple[Sheet, ...]:
+        """Itself, and every run."""
+        return (self,) if self.report is None else (self, runs_sheet(self.report))
 
 
-def report_of(
-    fleet: Fleet, *, documents: int, unreadable: Sequence[NotAnalysed], timezone: str, method: dict[str, str],
-    diagnostics: Sequence[Diagnostic],
-) -> FleetReport:  # fmt: skip
-    """The whole answer. fleet: finished. unreadable: documents, and jobs that killed their worker."""
-    lost = [
-        NotAnalysed.of("run" if one.runs > 1 else "job", run_name(one), one.reason or "", one.job)
-        for one in fleet.not_analysed
+def fleet_sheet(report: FleetReport, thresholds: tuple[Threshold, ...] = ()) -> FleetSheet:
+    """The first --by as the table, or what the time went to; the others below."""
+    known = bool(report.sums.known_time)
+    groups = [hide_unknown(_groups_sheet(table), known=known) for table in report.groups]
+    categories = hide_unknown(rows_sheet(CATEGORIES, CATEGORY_TABLE, report.categories), known=known)
+    main, *others = [*groups, categories] if groups else [categories]
+    common = (hide_unknown(one, known=known) for one in _common_sections(report))
+    sections = [*others[-1:], *common, *others[:-1]]
+    return FleetSheet(
+        title=title(report),
+        columns=main.columns,
+        rows=main.rows,
+        answer=lambda: report,
+        summary=tuple(summary(report)),
+        sections=tuple(sections),
+        published=lambda: _published(report, thresholds),
+        report=report,
+    )
+
+
+def title(report: FleetReport) -> str:
+    """`Fleet: 1962 of 2000 runs analysed`."""
+    coverage = report.coverage
+    whole = coverage.runs + coverage.not_analysed
+    left_out = Counter(one.what for one in report.not_analysed)
+    parts = ", ".join(plural(count, what) for what, count in sorted(left_out.items()))
+    return f"Fleet: {coverage.runs} of {plural(whole, 'run')} analysed" + (f" (not: {parts})" if parts else "")
+
+
+def summary(report: FleetReport) -> Iterator[str]:
+    """What stands above the tables."""
+    coverage, sums = report.coverage, report.sums
+    (first, _), (last, _) = clock(report.window.start_ns), clock(report.window.end_ns - 1)
+    held = f"{hours(sums.counted):,.1f} accelerator h in {plural(coverage.known_runs, 'run')} with known accelerators"
+    yield f"{first} - {last}, {plural(len(report.weeks), 'week')}, {held}"
+    if coverage.known_runs < coverage.runs:
+        share = percent(coverage.known_time)
+        yield (
+            f"accelerators known for {coverage.known_runs} of {plural(coverage.runs, 'run')}, "
+            f"{_percent(share)} of the job time; --labels, --allocations or --accelerators name the rest"
+        )
+    yield from headline(report)
+    yield from hosts_that_repeat(report)
+    if not report.complete:
+        yield "incomplete: what could not be analysed is listed below, and is in no total"
+
+
+def headline(report: FleetReport) -> Iterator[str]:
+    """Goodput, its cost, and MPG."""
+    sums, total, mpg = report.sums, report.total, report.mpg
+    by_chips = total.goodput_percent is not None
+    lost = (
+        f"lost {hours(sums.lost):,.1f} h, {hours(sums.held_lost):,.1f} of them while accelerators were held"
+        if by_chips
+        else ""
+    )
+    cost = f": {grouped(total.cost)}" if total.cost is not None and by_chips else ""
+    goodput = _percent(total.goodput_percent)
+    yield f"GOODPUT {goodput}; {lost}{cost}" if by_chips else f"GOODPUT by chip time: {goodput}"
+    yield from where_lost(report)
+    yield f"by job time, whatever the size: {_percent(total.time_goodput_percent)}; {_quartiles(total)}"
+    yield f"MPG {mpg_text(report)}"
+    parts = {
+        "scheduling": mpg.scheduling, "runtime": mpg.runtime, "program": mpg.program,
+        "availability": sums.availability,
+    }  # fmt: skip
+    source = "; allocated time is from the logs" if report.mpg.allocated_from == "logs" else ""
+    yield ", ".join(f"{name} {_percent(percent(value))}" for name, value in parts.items()) + source
+
+
+def where_lost(report: FleetReport, to_what: str = "") -> Iterator[str]:
+    """What took most of what was lost, and which group and size lost most: a sentence, if anything was lost.
+
+    to_what: what took most in the words of the page, where these are not categories."""
+    sums, by_time = report.sums, not report.sums.known_time
+    lost = _lost(sums, by_time=by_time)
+    worst = sums.worst()
+    if worst is None or lost <= 0:
+        return
+    parts = [to_what or f"to {brief_name(category_name(worst[0]))} {_of(worst[1], lost, ' of what was lost')}"]
+    for table in report.groups[:1]:
+        amounts = [(_lost(one, by_time=by_time), row.group) for row, one in zip(table.rows, table.sums, strict=True)]
+        parts += _most(", ".join(table.dims), amounts, lost)
+    sizes = [(_lost(report.size_sums[row.size], by_time=by_time), row.size) for row in report.sizes]
+    parts += _most("size", sizes, lost)
+    yield f"most was lost {', '.join(parts)}{', by job time' if by_time else ''}"
+
+
+def _lost(sums: Sums, *, by_time: bool) -> int:
+    return sums.time_counted - sums.time[PRODUCTIVE] if by_time else sums.lost
+
+
+def _most(kind: str, amounts: Sequence[tuple[int, str]], lost: int) -> list[str]:
+    """The one of several that lost most, the first of equals."""
+    if len(amounts) < 2:
+        return []
+    amount, name = max(amounts, key=lambda one: one[0])
+    return [f"in {kind} {name} {_of(amount, lost)}"]
+
+
+def _of(amount: int, lost: int, words: str = "") -> str:
+    return f"({hours(amount):,.1f} h, {_percent(percent(Fraction(amount, lost)))}{words})"
+
+
+def mpg_text(report: FleetReport) -> str:
+    """MPG, or why it is not recorded."""
+    mpg = report.mpg
+    known = percent(mpg.coverage)
+    if mpg.coverage is not None and 0 < mpg.coverage < LEAST_COVERAGE:
+        return f"{NOT_RECORDED} (program goodput known for {_percent(known)} of the kept chip time)"
+    if mpg.mpg is None:
+        lacking = [name for name, value in (("scheduling", mpg.scheduling), ("program", mpg.program)) if value is None]
+        return f"{NOT_RECORDED} ({' and '.join(lacking) or 'runtime'} goodput unknown)"
+    return f"{_percent(percent(mpg.mpg))}, program goodput known for {_percent(known)} of the kept chip time"
+
+
+def rows_sheet(heading: str, table: Table, rows: Sequence[Any], notes: tuple[str, ...] = ()) -> Sheet:
+    """Declared rows as a table."""
+    columns = table.sheet_columns()
+    return Sheet(heading, columns, table.of_rows(rows).cells(columns), notes=notes)
+
+
+def runs_sheet(report: FleetReport, most: int | None = None) -> Sheet:
+    """Every run in a row: what Parquet holds. most: only so many, those that lost most first."""
+    if most is None:
+        return rows_sheet("Runs", RUN_TABLE, report.runs)
+    runs = runs_by_loss(report)
+    left_out = (f"the {most} that lost most of {len(runs):,}; JSON and Parquet hold all",) if len(runs) > most else ()
+    return rows_sheet("Runs", RUN_TABLE, runs[:most], left_out)
+
+
+def runs_by_loss(report: FleetReport) -> list[RunLine]:
+    """The runs in order of accelerator hours lost, then of time lost."""
+    return sorted(report.runs, key=lambda row: (-(row.lost_hours or 0), row.goodput_ns - row.ns, row.job, row.run))
+
+
+def hide_unknown(sheet: Sheet, *, known: bool) -> Sheet:
+    """Without what people would see nothing in. known: whether accelerators are."""
+    hidden = _BY_TIME if known else _BY_CHIPS
+    kept = [
+        place for place, one in enumerate(sheet.columns) if one.audience != Audience.PEOPLE or one.name not in hidden
     ]
-    not_analysed = (*unreadable, *lost)
-    mpg = mpg_of(fleet.total, fleet.capacity_ns(), saved_only=fleet.grouping.saved_only)
-    weeks = tuple(fleet.by_week[number] for number in range(len(fleet.calendar.weeks)))
-    of_fleet = FleetMpg(
-        **vars(mpg),
-        availability=fleet.total.availability,
-        allocated=fleet.total.allocated,
-        kept=fleet.total.kept,
-        at_risk=fleet.total.at_risk,
-        waiting=fleet.total.waiting,
-        allocated_from="allocations" if fleet.basis.allocations else "logs",
+    rows = Lazy(len(sheet.rows), lambda: (tuple(row[place] for place in kept) for row in sheet.rows))
+    return replace(sheet, columns=tuple(sheet.columns[place] for place in kept), rows=rows)
+
+
+def _common_sections(report: FleetReport) -> Iterator[Sheet]:
+    partial = [week.week for week in report.weeks if week.partial]
+    weeks = (f"only a part of {', '.join(partial)} lies in the window",) if partial else ()
+    yield rows_sheet(WEEKS, WEEK_TABLE, [week for week in report.weeks if week.runs], weeks)
+    if report.change is not None:
+        yield rows_sheet(CHANGES, CHANGE_TABLE, report.change.rows, (changed(report.change),))
+    ends = ", ".join(report.grouping.failing)
+    yield rows_sheet(SIZES, SIZE_TABLE, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
+    if report.causes:
+        words = "failures a thousand accelerator days up, with their 95 % interval; unknown: no line says why"
+        notes = (words,) if report.hosts else (words, *hosts_judged(report))
+        yield rows_sheet(CAUSES, CAUSE_TABLE, report.causes, notes)
+    if report.hosts:
+        yield rows_sheet(HOSTS, HOST_TABLE, report.hosts, tuple(hosts_judged(report)))
+    if report.disruptions:
+        yield rows_sheet(DISRUPTIONS, DISRUPTION_TABLE, report.disruptions)
+    if report.not_analysed:
+        reasons, rest = by_reason(report.not_analysed)
+        yield rows_sheet(LEFT_OUT, LEFT_OUT_TABLE, reasons, rest)
+
+
+def hosts_that_repeat(report: FleetReport) -> Iterator[str]:
+    """A sentence for each of the first hosts on which more died than chance explains."""
+    for one in report.hosts[:_FEW]:
+        where = f" of {one.cluster}" if one.cluster else ""
+        yield f"{one.deaths} of {one.of} deaths were on {one.host}{where} (p = {one.p:.2g}): drain it and test it"
+
+
+def hosts_judged(report: FleetReport) -> Iterator[str]:
+    """What is said of hosts that repeat: that there are some, or none, or that nobody can tell."""
+    test = report.host_test
+    if not test.judged:
+        yield "hosts that repeat: cannot be judged, no run lists all of its hosts (NodeList of sacct does)"
+        return
+    of = f"{plural(test.deaths, 'death')} that a host can be the cause of, on {plural(test.hosts, 'host')}"
+    left_out = f"; {plural(test.other_runs, 'run')} left out: not all hosts are listed" if test.other_runs else ""
+    if report.hosts:
+        yield f"{of}{left_out}; p: how likely chance does it, over all hosts"
+    else:
+        yield f"no host has more deaths than chance explains: {of}{left_out}"
+
+
+def changed(change: Change) -> str:
+    """Goodput of which week moved by how much."""
+    by_time = " by job time" if change.by_time else ""
+    return (
+        f"goodput{by_time} of {change.week} is {change.points:+.2f} points against {change.before}; the points of the "
+        "categories add up to that, and so do those of the runs"
     )
-    return FleetReport(
-        complete=not not_analysed,
-        window=FleetWindow(fleet.calendar.start, fleet.calendar.end, timezone),
-        coverage=_coverage(fleet, documents, sum(one.what == "document" for one in unreadable), len(not_analysed)),
-        grouping=fleet.grouping,
-        sums=fleet.total,
-        total=group_row((), fleet.total, mpg),
-        mpg=of_fleet,
-        categories=tuple(category_rows(fleet.total)),
-        weeks=tuple(week_rows(fleet, weeks)),
-        week_sums=weeks,
-        change=change_of(fleet, weeks),
-        sizes=tuple(size_rows(fleet)),
-        size_sums=dict(fleet.by_size),
-        groups=tuple(_group_table(fleet, dims) for dims in fleet.groups),
-        causes=tuple(cause_rows(fleet)),
-        hosts=tuple(host_rows(fleet.hosts)),
-        host_test=HostTest.of(fleet.hosts, fleet.total.runs),
-        disruptions=tuple(map(disruption_row, fleet.worst)),
-        runs=tuple(map(run_line, fleet.runs)),
-        not_analysed=not_analysed,
-        method=method,
-        diagnostics=tuple(diagnostics),
+
+
+def _groups_sheet(table: GroupTable) -> Sheet:
+    sheet = rows_sheet(f"By {', '.join(table.dims)}", GROUP_TABLE, table.shown)
+    name = " / ".join(table.dims)
+    columns = tuple(
+        replace(one, name=name) if one.audience == Audience.PEOPLE and one.name == "group" else one
+        for one in sheet.columns
+    )
+    return replace(sheet, columns=columns)
+
+
+def by_reason(rows: Sequence[NotAnalysed]) -> tuple[list[LeftOut], tuple[str, ...]]:
+    """The reasons for which most is left out, and a sentence about the others."""
+    names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in rows:
+        names[row.what, row.reason].append(row.name)
+    ordered = sorted(names.items(), key=lambda item: (-len(item[1]), item[0]))
+    shown = [
+        LeftOut(what, len(some), reason, ", ".join(some[:_FEW]) + (", …" if len(some) > _FEW else ""))
+        for (what, reason), some in ordered[:_MOST_REASONS]
+    ]
+    rest = sum(len(some) for _, some in ordered[_MOST_REASONS:])
+    return shown, (f"and {rest} for other reasons; JSON lists each",) if rest else ()
+
+
+def _quartiles(total: GroupRow) -> str:
+    low, high = _percent(total.quartile_low_percent), _percent(total.quartile_high_percent)
+    return f"median run {_percent(total.median_goodput_percent)}, half of them {low} to {high}"
+
+
+def _percent(value: float | None) -> str:
+    return NOT_RECORDED if value is None else percent_text(value)
+
+
+def _published(report: FleetReport, thresholds: tuple[Threshold, ...]) -> Published:
+    """Goodput, lost hours and failures, whole and by the first --by, and the gates."""
+    total = report.total
+    figures = {
+        "window.start": iso(report.window.start_ns), "window.end": iso(report.window.end_ns),
+        "runs": report.coverage.runs,
+        "not_analysed": report.coverage.not_analysed, "goodput.percent": total.goodput_percent,
+        "goodput.time_percent": total.time_goodput_percent, "lost_hours": total.lost_hours,
+        "failures": report.sums.failures,
+    }  # fmt: skip
+    return Published(
+        job="fleet",
+        end_ns=report.window.end_ns,
+        headline=title(report),
+        said=tuple(summary(report)),
+        properties=tuple((name, str(value)) for name, value in figures.items() if value is not None),
+        thresholds=thresholds,
+        diagnostics=report.diagnostics,
+        families=tuple(_families(report)),
+        verdict=tuple(headline(report)),
     )
 
 
-def _coverage(fleet: Fleet, documents: int, unreadable: int, not_analysed: int) -> Coverage:
-    sums = fleet.total
-    return Coverage(
-        documents, unreadable, sums.runs, not_analysed, fleet.outside, sums.known,
-        ratio(sums.known_time, sums.time_counted), fleet.lost_sight_of, fleet.unlogged.rows, fleet.unlogged.chip_ns,
-        sums.assumed,
-    )  # fmt: skip
-
-
-def _group_table(fleet: Fleet, dims: tuple[str, ...]) -> GroupTable:
-    grouping = fleet.grouping
-    groups: list[_Group] = []
-    for values, sums in fleet.groups[dims].items():
-        chosen = dict(zip(dims, values, strict=True))
-        told_apart = chosen.keys() <= {"cluster", "accelerator"}
-        capacity = fleet.capacity_ns(**chosen) if told_apart else None
-        mpg = mpg_of(sums, capacity, saved_only=grouping.saved_only)
-        groups.append((group_row(values, sums, mpg), sums, mpg))
-    groups.sort(key=lambda one: _group_order(grouping.sort, *one[:2]))
-    if WEEK in dims and grouping.sort == "lost":
-        groups = _week_by_week(groups, dims.index(WEEK))
-    rows, sums_of, mpgs = (tuple(column) for column in zip(*groups, strict=True))
-    return GroupTable(dims, rows, sums_of, mpgs, grouping.limit)
-
-
-def _week_by_week(groups: Sequence[_Group], week: int) -> list[_Group]:
-    """Sorted groups, with the weeks of each other group in time order. week: which of the values names it."""
-    others = [(*row.values[:week], *row.values[week + 1 :]) for row, _, _ in groups]
-    lost: Counter[tuple[str, ...]] = Counter()
-    for other, (_, sums, _) in zip(others, groups, strict=True):
-        lost[other] += sums.lost
-    ordered = sorted(zip(others, groups, strict=True), key=lambda one: (-lost[one[0]], one[0], one[1][0].values[week]))
-    return [group for _, group in ordered]
-
-
-def _group_order(key: str, row: GroupRow, sums: Sums) -> Any:
-    match key:
-        case "name":
-            return row.values
-        case "hours":
-            return (-sums.counted, row.values)
-        case "goodput":
-            return (sums.goodput is None, sums.goodput or 0, row.values)
-        case _:
-            return (-sums.lost, row.values)
+def _families(report: FleetReport) -> Iterator[Family]:
+    """The measures that are published. Groups that look the same once they are safe are one series: the first."""
+    groups: list[tuple[dict[str, str], Sums, Mpg]] = [({}, report.sums, report.mpg)]
+    for table in report.groups[:1]:
+        names = [re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims]
+        groups += [
+            (dict(zip(names, row.values, strict=True)), sums, mpg)
+            for row, sums, mpg in zip(table.rows, table.sums, table.mpgs, strict=True)
+        ]
+    for measure in (one for one in MEASURES.values() if one.metric is not None):
+        samples: dict[tuple[str, ...], tuple[dict[str, str], str]] = {}
+        for labels, sums, mpg in groups:
+            value = measure.of(Totals(sums, mpg))
+            if value is not None:
+                value = value / 100 if measure.dimension == "ratio" else value
+                samples.setdefault(tuple(map(safe, labels.values())), (labels, exact(float(value))))
+        yield Family(measure.metric or "", measure.meaning, list(samples.values()))

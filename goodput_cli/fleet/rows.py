@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.fleet.sums import LabelledCategory, Sums, hours, percent, ratio
+from goodput_cli.analysis.written import Json, written
+from goodput_cli.fleet.results import RunResult
+from goodput_cli.fleet.sums import LabelledCategory, Mpg, Sums, hours, percent, ratio
 from goodput_cli.vocabulary.categories import Category, brief_name
 
 _CHIP: dict[str, Any] = {
@@ -306,7 +308,7 @@ CATEGORY_TABLE = _table(
     "category", "accelerator h", "share", "job h", "share of job time", "",
 )  # fmt: skip
 CHANGE_TABLE = _table(
-    ChangeRow, "fleet_change", "a part of what moved goodput from one week to the next",
+    ChangeRow, "fleet_change_row", "a part of what moved goodput from one week to the next",
     "what", "name", "points", "week before", "week",
 )  # fmt: skip
 WEEK_TABLE = _table(
@@ -341,6 +343,50 @@ LEFT_OUT_TABLE = _table(
     LeftOut, "left_out", "what is not in the sums for one reason",
     "what", "count", "reason", "name",
 )  # fmt: skip
+
+
+@written("fleet_change", "what moved goodput from one week to the next, of the latest two with enough runs")
+@dataclass(frozen=True)
+class Change:
+    """From one week to the next."""
+
+    before: str
+    """the earlier week"""
+    week: str
+    """the later week"""
+    by_time: bool
+    """whether every run counts by its time alone"""
+    points: float
+    """goodput of the later week less that of the earlier"""
+    rows: Annotated[tuple[ChangeRow, ...], CHANGE_TABLE]
+    """categories, then runs; the points of each kind add up"""
+
+
+@written("fleet_groups", "the groups of one --by", keys="dims shown")
+@dataclass(frozen=True)
+class GroupTable:
+    """The groups of one --by."""
+
+    dims: Annotated[tuple[str, ...], Json(key="by")]
+    """what the runs are grouped by"""
+    rows: tuple[GroupRow, ...]
+    """One row a group, sorted."""
+    sums: tuple[Sums, ...]
+    """Of each row."""
+    mpgs: tuple[Mpg, ...]
+    """ML productivity goodput of each row."""
+    limit: int | None = None
+    """`--limit`; None: every row is shown."""
+
+    @property
+    def shown(self) -> Annotated[tuple[GroupRow, ...], GROUP_TABLE, Json(key="rows")]:
+        """the first --limit rows"""
+        return self.rows[: self.limit]
+
+
+def run_name(one: RunResult | RunLine) -> str:
+    """`llm-7b`, and `llm-7b #2` for one of several runs."""
+    return f"{one.job} #{one.run}" if one.runs > 1 and one.run else one.job
 
 
 def category_name(key: LabelledCategory) -> str:

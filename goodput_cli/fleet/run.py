@@ -19,13 +19,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from goodput_cli.api.options import JOB, SHARED, Reading, Source, addresses, readable, split, taken, takes
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError
-from goodput_cli.fleet.passes.engine import Workers, expected_seconds, worker_count
-from goodput_cli.fleet.question import FleetQuestion, Grouping, Inventory, Tables
+from goodput_cli.fleet.passes.engine import expected_seconds, worker_count
+from goodput_cli.fleet.question import FleetQuestion, Grouping, Inventory, Tables, Workers
 from goodput_cli.vocabulary.option import Keywords, declared
 from goodput_cli.vocabulary.text import plural, rough_duration
 
@@ -117,24 +118,15 @@ class _Fleet:
         with ExitStack() as stack:
             folder = self._folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-")))
             store = Store.open(folder.absolute(), lasting=self._folder is not None)
-            listed, of_listing = self._listed(uris)
+            listed, of_listing = _listed(uris, self._asked.reading)
             documents = [one for one in listed if not store.holds(one.uri)]
             outcome = self._passes(documents, store)
             fleet, lost = self._summed(outcome, store)
-            return self._report(fleet, outcome, lost, of_listing, store)
-
-    def _listed(self, uris: Sequence[str]) -> tuple[list[Document], list[Diagnostic]]:
-        from goodput_cli.events.read import gives_steps, is_log
-        from goodput_cli.sources.base import ReadContext, list_documents
-
-        of_listing: list[Diagnostic] = []
-        hints = self._asked.reading.hints.checked()
-        context = ReadContext(of_listing.append, is_log=is_log(hints), gives_steps=gives_steps(hints))
-        return list_documents(uris, context), of_listing
+            return self._report(fleet, outcome, lost, store.without_own(of_listing), store)
 
     def _passes(self, documents: list[Document], store: Store) -> Outcome:
         from goodput_cli.fleet.passes.engine import open_engine
-        from goodput_cli.fleet.passes.plan import Passes, run_passes
+        from goodput_cli.fleet.passes.plan import Passes
         from goodput_cli.fleet.passes.work import Local, Task
         from goodput_cli.fleet.results import AccountRuns, code_version
         from goodput_cli.fleet.store import write_results
@@ -155,7 +147,7 @@ class _Fleet:
             work = AccountRuns(question, asked.grouping.runs, asked.as_of, reader, put)
             folder = os.getcwd() if self._workers.scheduler is not None else ""
             task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work, folder, remembers)
-            plan = Passes(
+            passes = Passes(
                 task,
                 engine,
                 Local(reading.stdin, reading.progress, reading.notice),
@@ -165,7 +157,7 @@ class _Fleet:
                 (lambda some: store.documents(some, reader)) if remembers else (lambda _: {}),
                 (lambda rows: store.add_documents(rows, reader, question.now_ns)) if remembers else (lambda _: None),
             )
-            return run_passes(plan, documents, known)
+            return passes.run(documents, known)
 
     def _apart(self, document: Document) -> str:
         """What tells two jobs of one name apart, by document."""
@@ -179,11 +171,11 @@ class _Fleet:
 
     def _summed(self, outcome: Outcome, store: Store) -> tuple[Fleet, list[NotAnalysed]]:
         """The results of all runs, added up, and what there are no results of."""
-        from goodput_cli.fleet.aggregate import Basis, Fleet
+        from goodput_cli.fleet.aggregate import Fleet
         from goodput_cli.fleet.allocations import JoinedAllocations
         from goodput_cli.fleet.passes.work import Failed
+        from goodput_cli.fleet.pieces import Calendar
         from goodput_cli.fleet.rows import NotAnalysed
-        from goodput_cli.fleet.sums import Calendar
 
         asked, inventory, answers = self._asked, self._inventory, outcome.answers.items()
         keys = {key: job for job, key in answers if not isinstance(key, Failed)}
@@ -195,7 +187,7 @@ class _Fleet:
         for extent in extents:
             allocations.expect(*extent)
         calendar = Calendar(*asked.window(extents), asked.zone)
-        fleet = Fleet(Basis(asked.grouping, inventory.labels, allocations, calendar), inventory.capacity)
+        fleet = Fleet(asked.grouping, inventory.labels, allocations, calendar, inventory.capacity)
         as_of = asked.as_of
         for _, result in store.results(keys):
             fleet.add(result)
@@ -206,7 +198,7 @@ class _Fleet:
             raise NotEnoughData("no run of the fleet lies in the window")
         return fleet, lost
 
-    def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[bytes, Any]) -> GoodputError:
+    def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[str, Any]) -> GoodputError:
         """What to say where no job could be analysed."""
         from goodput_cli.analysis.account import no_events
         from goodput_cli.fleet.passes.plan import reading_diagnostics
@@ -224,8 +216,8 @@ class _Fleet:
     def _report(
         self, fleet: Fleet, outcome: Outcome, lost: list[NotAnalysed], of_listing: list[Diagnostic], store: Store
     ) -> FleetReport:
+        from goodput_cli.fleet.build import report_of
         from goodput_cli.fleet.passes.plan import reading_diagnostics, two_clusters
-        from goodput_cli.fleet.report import report_of
         from goodput_cli.fleet.rows import NotAnalysed
 
         asked, labels = self._asked, self._inventory.labels
@@ -238,7 +230,7 @@ class _Fleet:
         diagnostics = (
             *reading_diagnostics(outcome.rows, of_listing),
             *two_clusters(outcome.rows, labels.cluster_of if asked.grouping.distinct_by == "name" else None),
-            *fleet.noticed.diagnostics(),
+            *fleet.diagnostics(),
             *labels.diagnostics(),
             *store.diagnostics(),
         )
@@ -247,6 +239,17 @@ class _Fleet:
             fleet, documents=documents, unreadable=(*unread, *empty, *lost),
             timezone=asked.question.timezone, method=asked.method(), diagnostics=diagnostics,
         )  # fmt: skip
+
+
+def _listed(uris: Sequence[str], reading: Reading) -> tuple[list[Document], list[Diagnostic]]:
+    """The documents, and what was noticed while they were listed."""
+    from goodput_cli.events.read import gives_steps, is_log
+    from goodput_cli.sources.base import ReadContext, list_documents
+
+    of_listing: list[Diagnostic] = []
+    hints = reading.hints.checked()
+    context = ReadContext(of_listing.append, is_log=is_log(hints), gives_steps=gives_steps(hints))
+    return list_documents(uris, context), of_listing
 
 
 def _why_empty(row: DocumentRow) -> str:
@@ -312,38 +315,25 @@ def _both_passes(
     reading: Reading, question: Question, uris: list[str], jobs_done: Callable[[int, int], None] | None
 ) -> tuple[Outcome, list[Diagnostic]]:
     """The lines of all jobs, and what was noticed while documents were listed."""
-    from goodput_cli.events.read import gives_steps, is_log
     from goodput_cli.fleet.passes.engine import InProcess
-    from goodput_cli.fleet.passes.plan import Passes, run_passes
+    from goodput_cli.fleet.passes.plan import Passes
     from goodput_cli.fleet.passes.work import Local, Task
-    from goodput_cli.sources.base import ReadContext, list_documents
 
-    of_listing: list[Diagnostic] = []
-    hints = reading.hints.checked()
-    documents = list_documents(
-        uris, ReadContext(of_listing.append, is_log=is_log(hints), gives_steps=gives_steps(hints))
-    )
+    documents, of_listing = _listed(uris, reading)
     _raise_first(one.problem for one in documents)
-    done = _Count(jobs_done)
+    numbers = count(1)
+
+    def job_done() -> None:
+        number = next(numbers)
+        if jobs_done is not None:
+            jobs_done(number, number)
+
     names = () if reading.job_name is None else (reading.job_name,)
-    task = Task(question.timezone, reading.wanted, hints, names, _InALine(question))
-    local = Local(reading.stdin, reading.progress, reading.notice, done.add)
-    outcome = run_passes(Passes(task, InProcess(), local), documents)
+    task = Task(question.timezone, reading.wanted, reading.hints.checked(), names, _InALine(question))
+    local = Local(reading.stdin, reading.progress, reading.notice, job_done)
+    outcome = Passes(task, InProcess(), local).run(documents)
     _raise_first(row.problem for row in outcome.rows)
     return outcome, of_listing
-
-
-@dataclass
-class _Count:
-    """How many jobs are done."""
-
-    tell: Callable[[int, int], None] | None
-    jobs: int = 0
-
-    def add(self) -> None:
-        self.jobs += 1
-        if self.tell is not None:
-            self.tell(self.jobs, self.jobs)
 
 
 def _without_a_line(rows: Sequence[DocumentRow]) -> Iterator[Diagnostic]:

@@ -2,136 +2,23 @@
 
 Everything is a sum of integers (chip time: accelerators x ns) or of exact fractions, so that the order of adding makes
 no difference; a ratio is one division at the end. docs/fleet.md has the definitions and their sources.
-
-The spans of a run, cut at any instants: exact amounts that add up to the whole.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fractions import Fraction
 from typing import Annotated
 
-import numpy as np
-
-from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
-from goodput_cli.analysis.insights.hosts import AGAIN_NS
-from goodput_cli.analysis.written import Count, Key, Percent, written, written_after
-from goodput_cli.arrays import I64
-from goodput_cli.fleet.results import Spans
+from goodput_cli.analysis.written import Json
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
-HostKey = tuple[str, str]
-"""Cluster, empty where nobody says it, and host: clusters may name their hosts alike."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class HostDeath:
-    """A death that may be of its host."""
-
-    at_ns: int
-    host: HostKey
-    cause: str
-    run: str
-
-
-@dataclass
-class HostSums:
-    """Hosts' time up over all runs, and what died on them: of runs of which all hosts are listed, and of no other."""
-
-    up: Counter[HostKey] = field(default_factory=Counter)
-    """ns."""
-    deaths: list[HostDeath] = field(default_factory=list)
-    runs: int = 0
-    """Those of which all hosts are listed."""
-    elsewhere: int = 0
-    """Deaths that may be of their host in other runs, or on no host that a line names."""
-
-    def add(self, up: Counter[HostKey] | None, deaths: list[HostDeath]) -> None:
-        """Add a run. up: None where not all of its hosts are listed."""
-        usable = [one for one in deaths if up is not None and one.host in up]
-        self.elsewhere += len(deaths) - len(usable)
-        self.deaths += usable
-        if up is not None:
-            self.up.update(up)
-            self.runs += 1
-
-    def failures(self) -> dict[HostKey, list[HostDeath]]:
-        """By host, its failures: deaths within 10 minutes on one host are one, of whichever jobs, and the first of them
-        stands for it."""
-        found: dict[HostKey, list[HostDeath]] = {}
-        last: dict[HostKey, int] = {}
-        for one in sorted(self.deaths, key=lambda death: (death.at_ns, death.host, death.run)):
-            if one.host not in last or one.at_ns - last[one.host] > AGAIN_NS:
-                found.setdefault(one.host, []).append(one)
-            last[one.host] = one.at_ns
-        return found
-
-
 LabelledCategory = tuple[Category, str | None]
 """A category, and the label of custom events."""
-
-
-@dataclass(frozen=True)
-class PieceTime:
-    """What the time of one piece went to."""
-
-    ns: dict[LabelledCategory, int]
-    """Time (ns) by category; adds up to the length of the piece."""
-    steps: float
-    """Kept steps; a span that is cut counts in proportion to its time."""
-
-
-def cut_spans(spans: Spans, edges: I64) -> list[PieceTime]:
-    """Each piece between two neighbours of `edges` (ns, rising, inside the run), with the amounts that the ledger has
-    for it (accounting §7): inside a span slowdown grows evenly, rounded half to even."""
-    inside = spans.start[(spans.start > edges[0]) & (spans.start < edges[-1])]
-    points = union(inside, edges)
-    begin, end = points[:-1], points[1:]
-    span = np.searchsorted(spans.start, begin, side="right") - 1
-    piece = np.searchsorted(edges, begin, side="right") - 1
-    codes = spans.category[span].astype(np.int64) * (len(spans.labels) + 1) + spans.label[span] + 1
-    known = distinct(codes)
-    ns = np.zeros((len(edges) - 1, len(known)), dtype=np.int64)
-    np.add.at(ns, (piece, known.searchsorted(codes)), end - begin)
-    slowed = np.zeros(len(edges) - 1, dtype=np.int64)
-    np.add.at(slowed, piece, _slowdown_upto(spans, span, end) - _slowdown_upto(spans, span, begin))
-    length = np.maximum(spans.end - spans.start, 1)[span]
-    steps = np.bincount(piece, weights=spans.steps[span] * ((end - begin) / length), minlength=len(edges) - 1)
-    keys = [_key(code, spans.labels) for code in known.tolist()]
-    return [
-        PieceTime(_by_key(keys, row, slow), kept)
-        for row, slow, kept in zip(ns.tolist(), slowed.tolist(), steps.tolist(), strict=True)
-    ]
-
-
-def _slowdown_upto(spans: Spans, span: I64, time: I64) -> I64:
-    """The slowdown (ns) of each span from its start up to an instant in it."""
-    length = spans.end[span] - spans.start[span]
-    passed = time - spans.start[span]
-    amount = spans.slowdown[span]
-    part = np.rint(amount * (passed / np.maximum(length, 1))).astype(np.int64)
-    return np.where(passed == length, amount, np.where(amount == length, passed, part))
-
-
-def _key(code: int, labels: tuple[str, ...]) -> LabelledCategory:
-    category, label = divmod(code, len(labels) + 1)
-    return Category(category), labels[label - 1] if label else None
-
-
-def _by_key(keys: list[LabelledCategory], row: list[int], slowed: int) -> dict[LabelledCategory, int]:
-    ns = {key: amount for key, amount in zip(keys, row, strict=True) if amount}
-    if slowed:
-        ns[Category.SLOWDOWN, None] = ns.get((Category.SLOWDOWN, None), 0) + slowed
-        ns[Category.PRODUCTIVE, None] = ns.get((Category.PRODUCTIVE, None), 0) - slowed
-    return ns
 
 
 PRODUCTIVE: LabelledCategory = (Category.PRODUCTIVE, None)
@@ -200,15 +87,15 @@ class Sums:
 
     def add(self, other: Sums) -> None:
         """Add the amounts of other runs, or of other time."""
-        for name in _COUNTERS:
+        for name in _AMOUNTS:
             if theirs := getattr(other, name):
                 mine = getattr(self, name)
-                for key, value in theirs.items():
-                    mine[key] = mine.get(key, 0) + value
-        for name in _NUMBERS:
-            if value := getattr(other, name):
-                setattr(self, name, getattr(self, name) + value)
-        self.shares += other.shares
+                if isinstance(mine, Counter):
+                    for key, value in theirs.items():  # `+=` of a Counter loses what is negative
+                        mine[key] += value
+                else:
+                    mine += theirs
+                    setattr(self, name, mine)
 
     @property
     def counted(self) -> int:
@@ -274,8 +161,7 @@ class Sums:
         return min(lost.items(), key=lambda item: (-item[1], item[0][0], item[0][1] or "")) if lost else None
 
 
-_COUNTERS = ("chip", "time", "money")
-_NUMBERS = tuple(one.name for one in fields(Sums) if one.name not in (*_COUNTERS, "shares"))
+_AMOUNTS = tuple(one.name for one in fields(Sums))
 LEAST_COVERAGE = Fraction(4, 5)
 """MPG of a smaller share of the kept chip time is not recorded."""
 
@@ -285,19 +171,19 @@ class Mpg:
     """ML productivity goodput = scheduling x runtime x program goodput, each None where it is not recorded. Their
     product is None for a coverage below `LEAST_COVERAGE` too."""
 
-    scheduling: Annotated[Fraction | None, Percent()]
+    scheduling: Annotated[Fraction | None, Json("percent")]
     """allocated chip time / capacity"""
-    runtime: Annotated[Fraction | None, Percent()]
+    runtime: Annotated[Fraction | None, Json("percent")]
     """kept training / allocated chip time"""
-    program: Annotated[Fraction | None, Percent()]
+    program: Annotated[Fraction | None, Json("percent")]
     """ideal time of the kept steps / kept training, of the runs for which that is known"""
-    coverage: Annotated[Fraction | None, Percent(), Key("program_coverage")]
+    coverage: Annotated[Fraction | None, Json("percent", key="program_coverage")]
     """their share of the kept training"""
-    mpg: Annotated[Fraction | None, Percent()]
+    mpg: Annotated[Fraction | None, Json("percent")]
     """scheduling x runtime x program, over the same runs"""
-    scheduling_runtime: Annotated[Fraction | None, Percent()]
+    scheduling_runtime: Annotated[Fraction | None, Json("percent")]
     """scheduling x runtime"""
-    runtime_program: Annotated[Fraction | None, Percent()]
+    runtime_program: Annotated[Fraction | None, Json("percent")]
     """over the runs with program goodput"""
 
 
@@ -335,6 +221,13 @@ def quantile(values: Iterable[Fraction], share: Fraction) -> Fraction | None:
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
+def decimals(amount: Fraction | int) -> str:
+    """An amount of money with two decimals, half to even."""
+    cents = round(Fraction(amount) * 100)
+    sign, cents = ("-" if cents < 0 else ""), abs(cents)
+    return f"{sign}{cents // 100}.{cents % 100:02d}"
+
+
 def percent(value: Fraction | None) -> float | None:
     """In percent, at the edge."""
     return None if value is None else float(100 * value)
@@ -343,107 +236,3 @@ def percent(value: Fraction | None) -> float | None:
 def hours(chip_ns: Fraction | int) -> float:
     """Chip time in accelerator hours, at the edge."""
     return float(Fraction(chip_ns) / NS_PER_HOUR)
-
-
-@dataclass(frozen=True)
-class Week:
-    """A week, or what of it lies in the window."""
-
-    name: str
-    """`2026-W05`."""
-    start: int
-    end: int
-    """ns since 1970 UTC, inside the window."""
-    full_ns: int
-    """Length of the whole week."""
-
-    @property
-    def partial(self) -> bool:
-        """Whether the window holds only a part of it."""
-        return self.end - self.start < self.full_ns
-
-
-class Calendar:
-    """A window [start, end) (ns since 1970 UTC) and the weeks in it."""
-
-    def __init__(self, start: int, end: int, zone: tzinfo) -> None:
-        self.start, self.end = start, end
-        self.weeks = weeks_of(start, end, zone)
-        self._edges = [start, *(week.end for week in self.weeks)]
-
-    def edges(self, start: int, end: int) -> list[int]:
-        """The instants at which weeks begin inside [start, end)."""
-        return self._edges[bisect_right(self._edges, start) : bisect_left(self._edges, end)]
-
-    def week_at(self, instant: int) -> int:
-        """Position of the week that holds an instant of the window."""
-        return bisect_right(self._edges, instant) - 1
-
-
-def weeks_of(start: int, end: int, zone: tzinfo) -> list[Week]:
-    """The weeks of [start, end) (ns), in order."""
-    return list(_weeks(start, end, zone))
-
-
-def _weeks(start: int, end: int, zone: tzinfo) -> Iterator[Week]:
-    day = (_EPOCH + timedelta(microseconds=start // 1000)).astimezone(zone).date()
-    monday = day - timedelta(days=day.weekday())
-    while (begin := _midnight(monday, zone)) < end:
-        following = monday + timedelta(days=7)
-        stop = _midnight(following, zone)
-        year, number, _ = monday.isocalendar()
-        if stop > start:
-            yield Week(f"{year}-W{number:02d}", max(begin, start), min(stop, end), stop - begin)
-        monday = following
-
-
-def _midnight(day: date, zone: tzinfo) -> int:
-    moment = datetime.combine(day, time(), zone).astimezone(UTC)
-    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
-
-
-@dataclass
-class CauseAmounts:
-    """Failures of one cause."""
-
-    failures: int = 0
-    runs: int = 0
-    """Runs that had some."""
-    lost: int = 0
-    """What they lost (ns): wasted + downtime + restart."""
-    lost_chip: int = 0
-    """The same in chip time, where the number of accelerators is known."""
-
-    def add(self, other: CauseAmounts) -> None:
-        """Add the failures of another run."""
-        for one in fields(CauseAmounts):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
-
-
-@written("fleet_host_test", "what hosts that repeat were looked for in")
-@dataclass(frozen=True)
-class HostTest:
-    """What hosts that repeat were looked for in."""
-
-    runs: Count
-    """runs of which all hosts are listed: only they count"""
-    other_runs: Count
-    """all others"""
-    hosts: Count
-    """hosts with time up"""
-    deaths: Count
-    """failures that may be of their host, on hosts that lines name; within 10 minutes on one host they are one"""
-    elsewhere: Annotated[Count, Key("deaths_elsewhere")]
-    """such failures of other runs, or on no host that a line names"""
-
-    @property
-    @written_after("elsewhere")
-    def judged(self) -> bool:
-        """whether anything could be judged: false where no run lists its hosts"""
-        return self.runs > 0
-
-    @classmethod
-    def of(cls, hosts: HostSums, runs: int) -> HostTest:
-        """Of the hosts of so many runs."""
-        deaths = sum(map(len, hosts.failures().values()))
-        return cls(hosts.runs, runs - hosts.runs, sum(ns > 0 for ns in hosts.up.values()), deaths, hosts.elsewhere)

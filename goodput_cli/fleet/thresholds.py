@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.goodput.thresholds import UNITS
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES, Measure
 from goodput_cli.analysis.threshold import Expression, Named, Subject, Threshold, judged, read, read_fail_under
 from goodput_cli.errors import UsageError
+from goodput_cli.fleet.rows import GroupTable
+from goodput_cli.fleet.sums import Mpg, Sums
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.when import NS_PER_HOUR, NS_PER_SECOND
-
-if TYPE_CHECKING:
-    from goodput_cli.fleet.report import FleetReport
-    from goodput_cli.fleet.sums import Mpg, Sums
 
 
 @dataclass(frozen=True)
@@ -120,18 +117,18 @@ def parse_fleet_fail_under(text: str) -> Expression:
     return read_fail_under(text, FLEET)
 
 
-def evaluate_fleet(expressions: Sequence[Expression], report: FleetReport) -> tuple[Threshold, ...]:
-    """Each expression judged on the report; `any(DIM)` on each of its groups."""
-    return tuple(threshold for expression in expressions for threshold in _judged(expression, report))
+def evaluate_fleet(
+    expressions: Sequence[Expression], whole: Totals, groups: Sequence[GroupTable]
+) -> tuple[Threshold, ...]:
+    """Each expression judged on the whole fleet; `any(DIM)` on each of its groups."""
+    return tuple(threshold for expression in expressions for threshold in _judged(expression, whole, groups))
 
 
-def _judged(expression: Expression, report: FleetReport) -> Iterator[Threshold]:
+def _judged(expression: Expression, whole: Totals, groups: Sequence[GroupTable]) -> Iterator[Threshold]:
     if not expression.each:
-        runs = report.coverage.runs
-        whole = Totals(report.sums, report.mpg, Fraction(runs, runs + report.coverage.not_analysed))
         yield judged(expression, _value(expression, whole))
         return
-    table = next(one for one in report.groups if one.dims == expression.each)
+    table = next(one for one in groups if one.dims == expression.each)
     for row, sums, mpg in zip(table.rows, table.sums, table.mpgs, strict=True):
         named = replace(expression, text=f"{expression.text} [{row.group}]")
         yield judged(named, _value(expression, Totals(sums, mpg)))

@@ -17,7 +17,7 @@ from .lines import MOST_BYTES, VITAL, Lines, stamp
 from .names import new_run_id, shown
 from .queues import Worker
 from .sinks.files import FileSink, is_file
-from .sinks.targets import Context, behind_queue, open_target, open_targets, split
+from .sinks.targets import behind_queue, open_target, open_targets, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class Writer:
     """Hands lines to the sinks of one attempt.
 
     also: targets beside those of `to`, or beside the default. clock: gives ns since 1970 UTC. grace: seconds that all
-    sinks together get at the end. batch_lines, latency, log_id: see `Context`; the others: see `Recorder`.
+    sinks together get at the end. batch_lines, latency, log_id: see `Context`, which this is to every sink; the
+    others: see `Recorder`.
     """
 
     def __init__(
@@ -82,30 +83,21 @@ class Writer:
         self.run_id = run_id or new_run_id()
         self.lines = Lines(job_name)
         self.clock = clock or Clock()
-        self._rank = rank
+        self.rank = rank
         self._own_clock = self.clock if isinstance(self.clock, Clock) else None
         self.grace = grace
+        self.inline = inline
+        self.fsync = fsync
+        self.queue_lines = queue_lines
+        self.queue_bytes = queue_bytes
+        self.batch_lines = batch_lines
+        self.latency = latency
+        self.log_id = log_id
         self._warned: set[str] = set()
-        self._warn = warn
-        context = Context(
-            job_name,
-            self.run_id,
-            rank,
-            say_dropped=self._dropped,
-            say_second=self._second,
-            warn=warn,
-            inline=inline,
-            fsync=fsync,
-            queue_lines=queue_lines,
-            queue_bytes=queue_bytes,
-            batch_lines=batch_lines,
-            latency=latency,
-            log_id=log_id,
-        )
-        self._context = context
+        self.warn = warn
         self._sinks: tuple[Sink, ...] = (
-            *open_targets(split(to), context),
-            *(open_target(target, context) for target in also),
+            *open_targets(split(to), self),
+            *(open_target(target, self) for target in also),
         )
         for sink in self._sinks:
             if isinstance(sink, FileSink) and inline is None:
@@ -123,13 +115,17 @@ class Writer:
         """The stamp of now (µs), after saying whether the clock was set."""
         us = (self.clock() + 500) // 1000
         if self._own_clock is not None and self._own_clock.stepped:
-            self._say_clock_step(self._own_clock.take_step(), us)
+            step_ns = self._own_clock.take_step()
+            fields = {"run_id": self.run_id, "seconds": step_ns / 1e9, "rank": self.rank or None}
+            self.write(self.lines.native("clock_step", us, fields), VITAL, us)
         return us
 
     def write(self, line: bytes, kind: int, us: int) -> None:
         """Hand a line of a kind and a time (µs) to all sinks."""
         if len(line) > MOST_BYTES:
-            self._lose(kind, us, TOO_LONG)
+            for sink in self._sinks:
+                sink.lost(kind, us, TOO_LONG)
+            self.warn_once(f"a line of more than {MOST_BYTES} bytes is not written")
             return
         for sink in self._sinks:
             sink.write(line, kind, us)
@@ -155,7 +151,7 @@ class Writer:
         for file in files:
             drops = file.close(deadline)
             if drops.lines:
-                self._warn(f"{file.path}: {drops.lines} lines were lost ({drops.reason})")
+                self.warn(f"{file.path}: {drops.lines} lines were lost ({drops.reason})")
         _live.discard(self)
 
     def silence(self) -> None:
@@ -166,18 +162,10 @@ class Writer:
         """Say a sentence the first time."""
         if sentence not in self._warned and len(self._warned) < 100:
             self._warned.add(sentence)
-            self._warn(sentence)
+            self.warn(sentence)
 
-    def _lose(self, kind: int, us: int, reason: str) -> None:
-        for sink in self._sinks:
-            sink.lost(kind, us, reason)
-        self.warn_once(f"a line of more than {MOST_BYTES} bytes is not written")
-
-    def _say_clock_step(self, step_ns: int, us: int) -> None:
-        fields = {"run_id": self.run_id, "seconds": step_ns / 1e9, "rank": self._rank or None}
-        self.write(self.lines.native("clock_step", us, fields), VITAL, us)
-
-    def _dropped(self, drops: Drops, sink: str) -> bytes:
+    def say_dropped(self, drops: Drops, sink: str) -> bytes:
+        """The line that says what a sink did not get."""
         fields = {
             "run_id": self.run_id,
             "lines": drops.lines,
@@ -189,7 +177,7 @@ class Writer:
         }
         return self.lines.native("dropped", (self.clock() + 500) // 1000, fields)
 
-    def _second(self, beside: int) -> bytes:
+    def say_second(self, beside: int) -> bytes:
         """From now on each line says whose it is: another process writes the same file."""
         self.lines = Lines(self.job_name, self.run_id)
         fields = {"pid": os.getpid(), "beside": beside}
@@ -197,12 +185,12 @@ class Writer:
 
     def _say_left(self, name: str, drops: Drops, files: list[FileSink]) -> None:
         if files:
-            files[0].write(self._dropped(drops, name), VITAL, drops.last)
+            files[0].write(self.say_dropped(drops, name), VITAL, drops.last)
         else:
-            self._warn(f"{name}: {drops.lines} lines were not delivered ({drops.reason})")
+            self.warn(f"{name}: {drops.lines} lines were not delivered ({drops.reason})")
 
     def _go_behind_a_queue(self, slow: FileSink) -> None:
-        queued = behind_queue(slow, self._context)
+        queued = behind_queue(slow, self)
         self._sinks = tuple(queued if sink is slow else sink for sink in self._sinks)
 
 

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from goodput_cli.analysis.document import Losses, Picture
 from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.document import AnalysisDocument
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.terminal import NARROWEST, WIDEST_TEXT, collected, collecting_console, put, strip_lines

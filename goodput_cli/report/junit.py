@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from goodput_cli.analysis.document import Document, Published
+from goodput_cli.analysis.document import Document
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
+from goodput_cli.analysis.sheet import Published
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.report.base import Page

@@ -23,14 +23,12 @@ from goodput_cli.analysis.document import (
     Ledger,
     Line,
     Losses,
-    Outcome,
     Pairs,
     Picture,
-    Published,
 )
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.phrases import places_text
-from goodput_cli.analysis.sheet import Cell, Column, Sheet
+from goodput_cli.analysis.sheet import Cell, Column, Outcome, Published, Sheet
 from goodput_cli.diagnostics.diagnostic import problems, worst_first
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import cost_text

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from goodput_cli.analysis.document import Document, Family, Labels
+from goodput_cli.analysis.document import Document
+from goodput_cli.analysis.sheet import Family, Labels
 from goodput_cli.analysis.threshold import VERDICTS, Threshold
 from goodput_cli.diagnostics.diagnostic import SEVERITIES, Diagnostic
 from goodput_cli.report.base import Page

@@ -14,8 +14,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from goodput_cli.analysis.document import Picture
-from goodput_cli.analysis.goodput.document import Strip
+from goodput_cli.analysis.document import Picture, Strip
 from goodput_cli.analysis.sheet import Audience, Cell, Column, ColumnKind, Sheet
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category, title

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from goodput_cli import analyze
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 
 HERE = Path(__file__).parent.parent
 EXAMPLES = sorted(path.stem for path in (HERE / "examples").glob("*.jsonl"))

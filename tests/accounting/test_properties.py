@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import goodput_cli
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.vocabulary.categories import Category
 from tests.strategies import JOB, any_logs, messy_logs, shifted, step_end_logs, unchanged_answers

@@ -10,7 +10,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.vocabulary.text import iso
 
 REAL = Path(__file__).parent.parent / "real"

@@ -18,7 +18,7 @@ from goodput_cli.accounting.order import in_order
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.analysis.account import pick_job
 from goodput_cli.analysis.goodput.analyse import analyse_window
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventTable, LogFormat
 from loggen import Ending, Entry, Life, Scenario, Truth, log_bytes

@@ -9,8 +9,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.compare.compare import Contribution, Pair, Side, compare_sides
+from goodput_cli.analysis.compare.compare import compare_sides
 from goodput_cli.analysis.compare.phrases import fact_is_better, fact_words, length_line, moved_lines
+from goodput_cli.analysis.compare.results import Contribution, Pair, Side
 from goodput_cli.analysis.compare.sheet import change_chart
 from goodput_cli.analysis.compare.thresholds import parse_change
 from goodput_cli.analysis.measures import MEASURES

@@ -9,12 +9,14 @@ from typing import Any
 import orjson
 from hypothesis import given
 
-from goodput_cli.analysis.compare.compare import Side, compare_sides
+from goodput_cli.analysis.compare.compare import compare_sides
+from goodput_cli.analysis.compare.results import Side
 from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
 from goodput_cli.analysis.compare.thresholds import parse_change
-from goodput_cli.analysis.goodput.thresholds import evaluate, parse_threshold
+from goodput_cli.analysis.goodput.analyse import evaluate
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.thresholds import parse_threshold
 from goodput_cli.analysis.measures import MEASURES, value_of
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.api.compare import compare
 from goodput_cli.report.base import Page, load_sheet_renderer

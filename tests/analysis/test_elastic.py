@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.results import Analysis, Elastic
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.results import Elastic
 from goodput_cli.cli.main import run
 from tests.support.recorder_log import NS, Recorder
 

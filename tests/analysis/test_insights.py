@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 
 import goodput_cli
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.find import _all, is_judged
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import MEASURES
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines

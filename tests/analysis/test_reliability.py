@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.disruptions.find import Reliability, poisson_interval
-from goodput_cli.analysis.goodput.thresholds import evaluate, parse_threshold
+from goodput_cli.analysis.disruptions.find import poisson_interval
+from goodput_cli.analysis.goodput.analyse import evaluate
+from goodput_cli.analysis.goodput.thresholds import parse_threshold
+from goodput_cli.analysis.results import Reliability
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs
 from tests.support.accounts import account

@@ -19,7 +19,8 @@ from rich.cells import cell_len
 import goodput_cli
 from goodput_cli.accounting import ledger
 from goodput_cli.accounting.build import build_timeline
-from goodput_cli.analysis.rolling import Rolling, default_window
+from goodput_cli.analysis.results import Rolling
+from goodput_cli.analysis.rolling import default_window
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError
 from tests.strategies import JOB, any_logs

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.disruptions.find import Reliability
-from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold, read_threshold
-from goodput_cli.analysis.results import AtRisk, Elastic, StepStatistics, Window
+from goodput_cli.analysis.goodput.analyse import evaluate
+from goodput_cli.analysis.goodput.thresholds import parse_fail_under, parse_threshold, read_threshold
+from goodput_cli.analysis.results import AtRisk, Elastic, Reliability, StepStatistics, Window
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import COLUMNS, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import goodput_cli
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, load_renderer
 from loggen.scenario import Scenario

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from goodput_cli.analysis.goodput.thresholds import evaluate
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analyse import evaluate
+from goodput_cli.analysis.goodput.analysis import Analysis
 from tests.support.analyses import primer
 
 

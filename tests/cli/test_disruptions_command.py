@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from goodput_cli.analysis.disruptions.find import find_disruptions
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.cli.main import run
 from tests.analysis.test_disruptions import CRASH
 from tests.support.json_answers import check_answer

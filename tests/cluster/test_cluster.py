@@ -22,7 +22,7 @@ from goodput_cli.cli.main import run
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.fleet.passes import clusters
 from goodput_cli.fleet.passes.clusters import open_dask
-from goodput_cli.fleet.passes.engine import Workers
+from goodput_cli.fleet.question import Workers
 from tests.support.fleet_processes import (
     PATIENCE,
     answers,

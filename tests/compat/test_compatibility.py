@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.compat.reconcile import Movement, Reconciliation
 from goodput_cli.compat.rules import RULES
 from goodput_cli.vocabulary.text import percent, seconds_text

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.compat.library import ELASTIC, answer_of, entries
 from goodput_cli.compat.library_worker import compute
 from goodput_cli.compat.reconcile import Reconciliation, events_seen, reconcile

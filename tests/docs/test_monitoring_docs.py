@@ -10,7 +10,7 @@ import click
 import pytest
 import yaml
 
-from goodput_cli.cli.commands.monitor import monitor as command
+from goodput_cli.cli.commands.live import monitor as command
 from goodput_cli.monitor.targets.base import parse_target
 from tests.monitor.monitors import Samples, monitor, samples
 from tests.support.dashboards import (

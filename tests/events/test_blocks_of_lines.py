@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from goodput_cli.events import columnar as block_reading
-from goodput_cli.events import templates
+from goodput_cli.events import fast_json
 from goodput_cli.events.columnar import Block, Columns
+from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, EventTable
-from goodput_cli.events.templates import Templates
 from goodput_cli.sources import files
 from loggen.scenario import Scenario
 from loggen.write import log_bytes
@@ -40,7 +40,7 @@ def test_lines_are_the_same_wherever_parts_and_blocks_meet(
 ) -> None:
     path = log_file(tmp_path, envelopes=wrapped)
     whole = read_events([path])
-    monkeypatch.setattr(templates, "_AT_ONCE", 50)
+    monkeypatch.setattr(fast_json, "_AT_ONCE", 50)
     monkeypatch.setattr(block_reading, "PIECE", 1000)
     monkeypatch.setattr(files, "BLOCK_BYTES", 1 << 14)
     parts = read_events([path])
@@ -53,14 +53,14 @@ def test_one_block_at_a_time_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(files, "BLOCK_BYTES", 1 << 14)
     made: list[weakref.ref[Block]] = []
     alive: list[int] = []
-    split = Templates.split
+    read = FastJson.read
 
-    def watched(known: Templates, block: Block) -> tuple[list[Columns], NDArray[np.int64]]:
+    def watched(known: FastJson, block: Block) -> tuple[list[Columns], NDArray[np.int64]]:
         made.append(weakref.ref(block))
         alive.append(sum(one() is not None for one in made))
-        return split(known, block)
+        return read(known, block)
 
-    monkeypatch.setattr(Templates, "split", watched)
+    monkeypatch.setattr(FastJson, "read", watched)
     assert len(read_events([log_file(tmp_path)]).table) > 1150
     assert len(made) > 5
     assert max(alive) == 1

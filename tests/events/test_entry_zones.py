@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import goodput_cli
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.vocabulary.text import iso
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -18,24 +18,24 @@ from hypothesis import strategies as st
 
 from goodput_cli.events import json_documents as line_reading
 from goodput_cli.events import rows
-from goodput_cli.events.columnar import (
-    END_SECOND,
-    FIRST_SECOND,
-    KEEP_FIRST,
-    Block,
-    Columns,
-    Numerals,
-    digit_values,
-    not_digits,
-    number,
-)
+from goodput_cli.events.columnar import Block, Columns
+from goodput_cli.events.fast_json import FastJson, learn
 from goodput_cli.events.formats import orbax
 from goodput_cli.events.formats.base import Records
 from goodput_cli.events.read import read_events
 from goodput_cli.events.rows import constant, is_constant
 from goodput_cli.events.schema import COLUMNS, Edge, EventLog, Kind
-from goodput_cli.events.templates import Templates, learn
-from goodput_cli.events.values import epoch_column, round_to_us
+from goodput_cli.events.values import (
+    END_SECOND,
+    FIRST_SECOND,
+    KEEP_FIRST,
+    Numerals,
+    digit_values,
+    epoch_column,
+    from_digits,
+    not_digits,
+    round_to_us,
+)
 from loggen.scenario import Model, Scenario
 from loggen.write import log_bytes
 from tests.support.odd_lines import ODD, ODD_ENTRIES, entry
@@ -45,7 +45,7 @@ from tests.support.readers import T0, log_file, step
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every line is worth a template here."""
-    monkeypatch.setattr(Templates, "FEW", 1)
+    monkeypatch.setattr(FastJson, "FEW", 1)
 
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch, path: str) -> EventLog:
@@ -53,7 +53,7 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch, path: str) -> EventLog:
     with monkeypatch.context() as patch:
         patch.setattr(orbax, "_all_together", lambda _: None)
         patch.setattr(orbax, "details_together", details_one_by_one)
-        patch.setattr(Templates, "split", lambda _, block: ([], np.arange(len(block), dtype=np.int64)))
+        patch.setattr(FastJson, "read", lambda _, block: ([], np.arange(len(block), dtype=np.int64)))
         patch.setattr(line_reading, "_all_at_once", lambda _: None)
         return read_events([path])
 
@@ -88,7 +88,7 @@ def ordinary(count: int) -> list[bytes]:
 def test_odd_lines_between_ordinary_ones(parts: list[bytes | int]) -> None:
     made = [part if isinstance(part, bytes) else json.dumps(step(part, part / 64)).encode() for part in parts]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(Templates, "FEW", 1)
+        monkeypatch.setattr(FastJson, "FEW", 1)
         assert_same(monkeypatch, log_file(Path(folder), *made))
 
 
@@ -113,7 +113,7 @@ def test_each_odd_envelope_among_envelopes_like_it(odd: bytes, tmp_path: Path, m
 def test_odd_lines_between_envelopes(parts: list[bytes | int]) -> None:
     made = [part if isinstance(part, bytes) else entries(part + 1)[-1] for part in parts]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(Templates, "FEW", 1)
+        monkeypatch.setattr(FastJson, "FEW", 1)
         assert_same(monkeypatch, log_file(Path(folder), *made))
 
 
@@ -188,7 +188,7 @@ def test_every_character_at_every_place_of_a_word() -> None:
             values = digit_values(np.frombuffer(bytes(text), dtype="<u8"), KEEP_FIRST[8])
             assert (not_digits(values)[0] == 0) == (0x30 <= character <= 0x39)
             if 0x30 <= character <= 0x39:
-                assert number(values)[0] == int(text)
+                assert from_digits(values)[0] == int(text)
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
@@ -196,16 +196,16 @@ def test_an_ordinary_log_is_read_as_columns_and_each_line_once(
     wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counts the work: records parsed one by one, and looks at a line for a template."""
-    monkeypatch.setattr(Templates, "FEW", 16)
+    monkeypatch.setattr(FastJson, "FEW", 16)
     data, _ = log_bytes(Scenario(lines=20_000, disruption_every=5000, eval_every=0, save_every=2500, envelopes=wrapped))
     path = tmp_path / "run.jsonl"
     path.write_bytes(data)
     parsed: list[int] = []
     looked: list[int] = []
-    split, parse = Templates.split, line_reading.parse_lines
+    read, parse = FastJson.read, line_reading.parse_lines
 
-    def counting_split(self: Templates, block: Block) -> tuple[list[Columns], Any]:
-        columns, rest = split(self, block)
+    def counting_read(self: FastJson, block: Block) -> tuple[list[Columns], Any]:
+        columns, rest = read(self, block)
         looked.append(sum(len(one.rows) for one in columns))
         return columns, rest
 
@@ -213,7 +213,7 @@ def test_an_ordinary_log_is_read_as_columns_and_each_line_once(
         parsed.append(len(numbers))
         return parse(text, numbers)
 
-    monkeypatch.setattr(Templates, "split", counting_split)
+    monkeypatch.setattr(FastJson, "read", counting_read)
     monkeypatch.setattr(line_reading, "parse_lines", counting_parse)
     log = read_events([str(path)])
     assert sum(parsed) + sum(looked) == data.count(b"\n")
@@ -238,15 +238,15 @@ def test_an_envelope_is_learnt_only_with_what_makes_its_identity() -> None:
 
 
 def test_records_of_columns_are_parsed_when_asked_for() -> None:
-    block = Block(b"".join(line + b"\n" for line in ordinary(3)))
-    from goodput_cli.events.columnar import LazyRecords
-
-    records = LazyRecords(block, np.array([0, 2]))
+    lines = ordinary(23)[20:]
+    block = Block(b"".join(line + b"\n" for line in lines))
+    (columns,), _ = FastJson().read(block)
+    records = columns.take(np.array([True, False, True])).records
     assert len(records) == 2
-    assert records[1] == step(14, 16 + 2 / 64)
-    assert [one["step_start_time"] for one in records] == [T0, T0 + 16 + 2 / 64]
+    assert records[1] == step(22 * 7, 22 * 8 + 22 / 64)
+    assert [one["step_start_time"] for one in records] == [T0 + at * 8 + at / 64 for at in (20, 22)]
     assert list(records[1:]) == [records[1]]
-    assert io.BytesIO(block.text(np.array([1]))).readline() == ordinary(3)[1] + b"\n"
+    assert io.BytesIO(block.text(np.array([1]))).readline() == lines[1] + b"\n"
 
 
 def test_saves_and_restores_of_an_ordinary_log_are_not_translated_one_by_one(

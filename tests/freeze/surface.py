@@ -1,6 +1,6 @@
 """What a program sees of a module: its public names, with signatures, fields, defaults and docstrings.
 
-Where a thing is defined is left out: it may move.
+Where a thing is defined is left out, be it in a class below: it may move.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def _thing(name: str, thing: Any) -> Iterator[str]:
         if issubclass(thing, Enum):
             yield from (f"  {one.name} = {one.value!r}" for one in thing)
         fields = getattr(thing, "__dataclass_fields__", ())
-        for own in (base for base in thing.__mro__ if base.__module__.startswith("goodput_cli")):
-            public = {at: one for at, one in sorted(vars(own).items()) if not at.startswith("_") and at not in fields}
-            for at, one in public.items():
-                if not (isinstance(one, Enum) or (hasattr(one, "__objclass__") and not callable(one))):
-                    yield from (f"  {line}" for line in _member(at, one))
+        ours = [vars(base) for base in reversed(thing.__mro__) if base.__module__.startswith("goodput_cli")]
+        members = {at: one for own in ours for at, one in own.items() if not at.startswith("_") and at not in fields}
+        for at, one in sorted(members.items()):
+            if not (isinstance(one, Enum) or (hasattr(one, "__objclass__") and not callable(one))):
+                yield from (f"  {line}" for line in _member(at, one))
     else:
         yield from _member(name, thing)
 

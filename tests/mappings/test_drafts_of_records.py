@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.api.check import draft_mapping
 from tests.mappings.drafting import drafted
 from tests.text.support import codes, seconds

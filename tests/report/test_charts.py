@@ -14,8 +14,8 @@ import pytest
 import vl_convert
 from altair.vegalite.v6.schema.core import load_schema
 
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.picture import NUMBERED, WORST, picture_of
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
 from goodput_cli.report.html.charts import main_chart
 from goodput_cli.report.html.columns import DISRUPTIONS, _labels, _worst_labels, chart_columns
@@ -138,7 +138,7 @@ def test_a_drawing_in_fewer_bytes_looks_the_same() -> None:
     rows = [{"name": name, "n": n} for n, name in enumerate((HOSTILE_NAME, "b", "c", "d"), 1)]
     colour = field("name", "N", scale={"domain": [row["name"] for row in rows], "range": ["#123456", "#8a8a8a"]})
     chart = marks(rows, "bar", {}, x=field("n"), y=field("name", "N", axis={"labelLimit": 900}), color=colour)
-    svg = drawn(finished(chart), None, "#ffffff")
+    svg = drawn(finished(chart), None)
     assert len(shortened(svg)) < 0.8 * len(svg)
     assert looks(shortened(svg)) == looks(svg)
     assert HOSTILE_NAME in {look["text"] for look in looks(shortened(svg))}

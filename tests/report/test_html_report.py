@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import goodput_cli
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_value, threshold_verdict
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, format_of, is_binary, load_renderer

@@ -12,7 +12,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 import goodput_cli
-from goodput_cli.analysis.results import Analysis, AtRisk, Elastic, Window
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.results import AtRisk, Elastic, Window
 from tests.support.analyses import BASE, MINUTE, amount, hostile, primer
 from tests.support.gates import EVIL, SAMPLES, all_verdicts, evil, gated, junit, render
 

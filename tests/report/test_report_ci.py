@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import goodput_cli
-from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analyse import evaluate
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.thresholds import parse_fail_under, parse_threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import format_of, load_sheet_renderer

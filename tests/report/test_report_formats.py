@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from goodput_cli.analysis.goodput.analyse import evaluate
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import (
     attempts_text,
     diagnostic_lines,
@@ -22,8 +24,8 @@ from goodput_cli.analysis.goodput.phrases import (
     threshold_lines,
     threshold_reason,
 )
-from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold
-from goodput_cli.analysis.results import Analysis, Window
+from goodput_cli.analysis.goodput.thresholds import parse_fail_under, parse_threshold
+from goodput_cli.analysis.results import Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_names, format_of, load_renderer

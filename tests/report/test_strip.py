@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import goodput_cli
-from goodput_cli.analysis.goodput.document import Strip, strip_of
-from goodput_cli.analysis.results import Analysis, Window
+from goodput_cli.analysis.document import Strip
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.document import strip_of
+from goodput_cli.analysis.results import Window
 from goodput_cli.report.base import Page
 from goodput_cli.report.terminal import strip_lines
 from goodput_cli.vocabulary.categories import CATEGORIES, Category

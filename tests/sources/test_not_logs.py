@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from tests.support.story import end, start, steps, told
 
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from goodput_cli import analyze
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import Insight
-from goodput_cli.analysis.results import Analysis
 from tests.support.story import SECOND, Lines, instant, ns, told
 
 CATEGORY = {

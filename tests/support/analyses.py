@@ -11,15 +11,8 @@ import numpy as np
 
 import goodput_cli
 from goodput_cli.analysis.disruptions.rows import no_disruptions
-from goodput_cli.analysis.results import (
-    Analysis,
-    AtRisk,
-    CategoryTime,
-    Job,
-    Reference,
-    StepStatistics,
-    Window,
-)
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.results import AtRisk, CategoryTime, Job, Reference, StepStatistics, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import COLUMNS, REFERENCE_LIBRARY, EventTable, LogFormat
 

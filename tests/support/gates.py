@@ -10,8 +10,9 @@ from xml.etree.ElementTree import Element
 
 import xmlschema
 
-from goodput_cli.analysis.goodput.thresholds import evaluate, parse_threshold
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analyse import evaluate
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.thresholds import parse_threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.report.base import Page, load_renderer
 from tests.support.analyses import MINUTE, amount, primer

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.report.base import Page
 from tests.support.rendered import as_json as render
 

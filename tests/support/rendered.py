@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from goodput_cli.analysis.document import Losses, Picture
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.document import AnalysisDocument
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page, load_renderer
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import goodput_cli
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 
 SAMPLES = Path(__file__).parent / "samples"
 

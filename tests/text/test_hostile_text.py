@@ -135,23 +135,23 @@ def test_every_prefix_is_taken_off() -> None:
 
 
 def test_lines_without_a_literal_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    from goodput_cli.events.text import scan
+    from goodput_cli.events.text import lines
 
     looked: list[str] = []
-    real = scan.Ruleset.read
+    real = lines.Ruleset.read
 
-    def counted(rules: scan.Ruleset, text: str, overwritten: bool = False) -> Any:
+    def counted(rules: lines.Ruleset, text: str, overwritten: bool = False) -> Any:
         looked.append(text)
         return real(rules, text, overwritten)
 
-    monkeypatch.setattr(scan.Ruleset, "read", counted)
+    monkeypatch.setattr(lines.Ruleset, "read", counted)
     read("nothing to see, 2026-03-01 10:00:30 it says\n" * 1000 + GOOD + "more of nothing\n" * 1000)
     assert len(looked) < 2 * GOOD.count("\n") + 5
 
 
 def test_a_slow_pattern_takes_linear_time() -> None:
     """Four skips in a template over a line of 60,000 characters: a backtracking engine would take years."""
-    from goodput_cli.events.mappings.checked import mappings_in
+    from goodput_cli.events.mappings.declared import mappings_in
     from goodput_cli.events.mappings.registry import load_mapping
 
     text = 'name = "slow"\n[[rule]]\nevent = "step"\nline = "step {_}x{_}x{_}x{_}y {step:int}"\n'

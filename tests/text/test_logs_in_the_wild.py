@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.api.check import draft_mapping
 from goodput_cli.errors import NotEnoughData
 from tests.text.support import analysed, codes, written

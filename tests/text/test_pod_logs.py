@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from goodput_cli.events.text.scan import Ruleset, TextLines
+from goodput_cli.events.text.lines import Ruleset
+from goodput_cli.events.text.scan import TextLines
 from goodput_cli.sources.base import RawBatch
 from tests.text.support import analysed, codes, seconds, written
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.report.base import Page
 from goodput_cli.report.first_screen import first_screen
 from tests.text.support import analysed, codes

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, get_args
+from fractions import Fraction
+from typing import get_args
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
@@ -18,66 +19,35 @@ from goodput_cli.analysis.advice.lives import record_of
 from goodput_cli.analysis.advice.record import FAILURES, EndKind, JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.analysis.advice.results import (
+    AdviceData,
     CurvePoint,
     Fidelity,
     IfDeath,
     IntervalAdvice,
-    Lever,
     LifeEndings,
     Recorded,
     RecordFacts,
     SaveFacts,
-    Scenario,
 )
-from goodput_cli.analysis.advice.thresholds import judge
+from goodput_cli.analysis.advice.sheet import levers_sheet
+from goodput_cli.analysis.advice.thresholds import GAIN_LOW, OF_INTERVAL, RATIO
 from goodput_cli.analysis.advice.what_if import WhatIf, parse_plan, replay_facts, scenario
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.question import AdviceQuestion, Death, Price
 from goodput_cli.analysis.sheet import Sheet, Shown
-from goodput_cli.analysis.threshold import Expression, Threshold
+from goodput_cli.analysis.threshold import POINTS, Expression, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.when import NS_PER_SECOND
-
-if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
 
 _LEAST_REPLAYED = 0.9
 _SPARE_NS = 60 * 10**9
 
 
 @dataclass(frozen=True, repr=False)
-class Advice(Shown):
+class Advice(AdviceData, Shown):
     """What would have raised the goodput of a job, and by how much."""
 
-    job: str
-    """The job name."""
-    recorded: Recorded
-    """The job as it was."""
-    record: RecordFacts
-    """What the advice rests on."""
-    saves: SaveFacts
-    """What saves cost today."""
-    interval: IntervalAdvice
-    """How often to save."""
-    curve: tuple[CurvePoint, ...]
-    """Goodput at each interval that was looked at."""
-    levers: tuple[Lever, ...]
-    """What would have bought goodput, the most first."""
-    bound: Lever | None
-    """What checkpointing could buy at most; it is shown below the levers, not ranked among them."""
-    scenario: Scenario | None
-    """What if: all changes together; None: no change was asked for."""
-    deaths: IfDeath | None
-    """None: every death was logged."""
-    diagnostics: tuple[Diagnostic, ...]
-    """What looked wrong or had to be assumed."""
-    judged: frozenset[str] = frozenset()
-    """Names of levers about which the log says something; of those not among `levers`, nothing is to be had."""
-    thresholds: tuple[Threshold, ...] = ()
-    """Every `--fail-if advice.…` expression, judged."""
-
     def sheet(self) -> Sheet:
-        from goodput_cli.analysis.advice.sheet import levers_sheet
-
         return levers_sheet(self)
 
 
@@ -246,21 +216,13 @@ def _of_kind(record: JobRecord, kind: EndKind, code: str, message: str) -> list[
     return [Diagnostic.of(code, message, len(behind), places)] if behind else []
 
 
-@dataclass(frozen=True)
-class JobAdvice:
-    """The advice on a job, and the analysis that it was taken from."""
-
-    analysis: Analysis
-    advice: Advice
-
-
 def advise_analysis(
     analysis: Analysis, options: Options, death: Death = "middle", save_ns: int | None = None,
     every: int | None = None, thresholds: Sequence[Expression] = (),
-) -> JobAdvice:  # fmt: skip
+) -> Advice:  # fmt: skip
     """Advice on the job that was analysed, with the thresholds judged. The rest as `advise_job`."""
     advice = advise_job(analysis.timeline, analysis.job.name, options, death, save_ns, every)
-    return JobAdvice(analysis, replace(advice, thresholds=tuple(judge(one, advice) for one in thresholds)))
+    return replace(advice, thresholds=tuple(judge(one, advice) for one in thresholds))
 
 
 def advise_job(
@@ -274,3 +236,41 @@ def advise_job(
         return advise(record, options)
     others = {one: record_of(timeline, name, one, save_ns, every) for one in get_args(Death)}
     return advise(record, options, others)
+
+
+def judge(expression: Expression, advice: Advice) -> Threshold:
+    """The expression judged. `met` is None where the log does not say enough."""
+    value = _value(expression, advice)
+    met = None if value is None else expression.holds(Fraction(repr(value)))
+    return Threshold(expression.text, expression.fails, met, value, float(expression.limit), expression.unit)
+
+
+def _value(expression: Expression, advice: Advice) -> float | None:
+    interval = advice.interval
+    if expression.name == RATIO:
+        today = advice.saves.every_steps
+        return today / interval.every_steps if today and interval.every_steps else None
+    if expression.name in OF_INTERVAL:
+        return _gain(expression, advice)
+    rows = [*advice.levers, *([advice.bound] if advice.bound else [])]
+    lever = next((row for row in rows if row.name == expression.name), None)
+    if lever is None:
+        return 0.0 if expression.name in advice.judged else None
+    return lever.seconds if expression.unit == "s" else lever.points
+
+
+def _gain(expression: Expression, advice: Advice) -> float | None:
+    """What the advised interval gains on average, or the lower end of its 95 % interval."""
+    interval = advice.interval
+    if interval.gain_points is None or interval.today_percent is None:
+        return None
+    if interval.verdict == "keep":
+        return 0.0
+    low = expression.name == GAIN_LOW
+    if low and interval.gain_ci95_points is None:
+        return None
+    points = interval.gain_ci95_points[0] if low and interval.gain_ci95_points else interval.gain_points
+    if expression.unit == POINTS:
+        return points
+    after = interval.today_percent + points
+    return advice.recorded.seconds * (1 - interval.today_percent / after) if after > 0 else None

@@ -16,6 +16,8 @@ from typing import Literal, get_args
 from goodput_cli.analysis.question import Death
 from goodput_cli.analysis.sheet import Audience
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 
 @dataclass(frozen=True)
@@ -334,3 +336,35 @@ class IfDeath:
     """percent; null: not computed"""
     latest: float | None = None
     """percent; null: not computed"""
+
+
+@dataclass(frozen=True, repr=False)
+class AdviceData:
+    """The data of an `Advice`."""
+
+    job: str
+    """The job name."""
+    recorded: Recorded
+    """The job as it was."""
+    record: RecordFacts
+    """What the advice rests on."""
+    saves: SaveFacts
+    """What saves cost today."""
+    interval: IntervalAdvice
+    """How often to save."""
+    curve: tuple[CurvePoint, ...]
+    """Goodput at each interval that was looked at."""
+    levers: tuple[Lever, ...]
+    """What would have bought goodput, the most first."""
+    bound: Lever | None
+    """What checkpointing could buy at most; it is shown below the levers, not ranked among them."""
+    scenario: Scenario | None
+    """What if: all changes together; None: no change was asked for."""
+    deaths: IfDeath | None
+    """None: every death was logged."""
+    diagnostics: tuple[Diagnostic, ...]
+    """What looked wrong or had to be assumed."""
+    judged: frozenset[str] = frozenset()
+    """Names of levers about which the log says something; of those not among `levers`, nothing is to be had."""
+    thresholds: tuple[Threshold, ...] = ()
+    """Every `--fail-if advice.…` expression, judged."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.advice.results import (
     LEVER_TABLE,
+    AdviceData,
     CurvePoint,
     IntervalAdvice,
     Lever,
     Scenario,
 )
-from goodput_cli.analysis.document import Family, Published
-from goodput_cli.analysis.sheet import Audience, Card, Cell, Chart, Column, Sheet
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.sheet import Audience, Card, Cell, Chart, Column, Family, Published, Sheet
 from goodput_cli.analysis.table import attribute, each
 from goodput_cli.vocabulary.text import (
     duration,
@@ -33,17 +33,13 @@ from goodput_cli.vocabulary.text import (
     safe,
 )
 
-if TYPE_CHECKING:
-    from goodput_cli.analysis.advice.advise import Advice, JobAdvice
-
 
 def _gained(value: float) -> str:
     return f"{points(value)} points"
 
 
-def facts(advised: JobAdvice) -> Iterator[str]:
+def facts(analysis: Analysis, advice: AdviceData) -> Iterator[str]:
     """What the advice rests on."""
-    analysis, advice = advised.analysis, advised.advice
     window, record, saves = analysis.window, advice.record, advice.saves
     yield (
         f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)}), goodput "
@@ -65,7 +61,7 @@ def facts(advised: JobAdvice) -> Iterator[str]:
         yield "the end was not logged: the job may still be running, and its last attempt counts as alive"
 
 
-def verdict_lines(advice: Advice) -> Iterator[str]:
+def verdict_lines(advice: AdviceData) -> Iterator[str]:
     """How often to save, and how sure that is; the verdict first."""
     interval = advice.interval
     yield _headline(advice)
@@ -89,15 +85,15 @@ def verdict_lines(advice: Advice) -> Iterator[str]:
         yield f"moment of death not logged: on average {values} for {', '.join(known)}"
 
 
-def card(advised: JobAdvice) -> Card:
+def card(advice: AdviceData) -> Card:
     """The advice at a glance."""
-    advice, interval = advised.advice, advised.advice.interval
+    interval = advice.interval
     figure = {"refused": "no advice", "keep": "keep", "unclear": "unclear"}.get(interval.verdict)
     sure = interval.verdict in ("change", "keep")
     return Card(
         figure=figure or f"every {_every(interval.every_steps)}",
         words=(_sentence(_headline(advice)), *([interval.say] if interval.say else [])),
-        facts=tuple(_card_facts(advised)),
+        facts=tuple(_card_facts(advice)),
         tone="good" if sure else None,
     )
 
@@ -106,8 +102,8 @@ def _sentence(headline: str) -> str:
     return f"{headline[:1]}{headline[1:].lower()}"
 
 
-def _card_facts(advised: JobAdvice) -> Iterator[tuple[str, str]]:
-    advice, interval = advised.advice, advised.advice.interval
+def _card_facts(advice: AdviceData) -> Iterator[tuple[str, str]]:
+    interval = advice.interval
     yield "goodput", percent(advice.recorded.goodput_percent)
     if advice.saves.every_steps is not None:
         yield "a save today", f"every {_every(advice.saves.every_steps)}"
@@ -120,7 +116,7 @@ def _card_facts(advised: JobAdvice) -> Iterator[tuple[str, str]]:
         yield "would buy most", f"{advice.levers[0].label}, {_gained(advice.levers[0].points)}"
 
 
-def _headline(advice: Advice) -> str:
+def _headline(advice: AdviceData) -> str:
     interval, today = advice.interval, advice.saves.every_steps
     gain = ""
     if interval.gain_points is not None and interval.today_percent is not None and interval.goodput_percent is not None:
@@ -177,7 +173,7 @@ def _formulas(interval: IntervalAdvice) -> Iterator[str]:
         yield f"by formula: {', '.join(shown)}"
 
 
-def _one_run(advice: Advice) -> Iterator[str]:
+def _one_run(advice: AdviceData) -> Iterator[str]:
     """What a single run may show, which is more than an average is uncertain by."""
     interval, today = advice.interval, advice.saves.every_steps
     if interval.today_one_run_percent is None or today is None:
@@ -241,7 +237,7 @@ class IntervalChart(Chart):
     """Young's and Daly's intervals, by name."""
 
 
-def interval_chart(advice: Advice, title: tuple[str, str]) -> IntervalChart | None:
+def interval_chart(advice: AdviceData, title: tuple[str, str]) -> IntervalChart | None:
     """None where there is no curve."""
     points = worth_showing(advice.curve)
     if not points:
@@ -271,7 +267,7 @@ def _point(every: int | None, goodput: float | None) -> tuple[float, float] | No
     return None if every is None or goodput is None else (float(every), goodput)
 
 
-def _words(advice: Advice, points: tuple[CurvePoint, ...]) -> str:
+def _words(advice: AdviceData, points: tuple[CurvePoint, ...]) -> str:
     """The picture in a sentence or two."""
     best = max(points, key=lambda point: point.goodput_percent)
     said = [
@@ -286,9 +282,8 @@ def _words(advice: Advice, points: tuple[CurvePoint, ...]) -> str:
     return " ".join(said)
 
 
-def published(advised: JobAdvice) -> Published:
+def published(analysis: Analysis, advice: AdviceData) -> Published:
     """What is not known has no sample and no property."""
-    analysis, advice = advised.analysis, advised.advice
     families = tuple(_families(advice))
     verdict, *more = verdict_lines(advice)
     return Published(
@@ -303,7 +298,7 @@ def published(advised: JobAdvice) -> Published:
     )
 
 
-def _families(advice: Advice) -> Iterator[Family]:
+def _families(advice: AdviceData) -> Iterator[Family]:
     interval = advice.interval
     gains = _bounds(interval.gain_points, interval.gain_ci95_points)
     yield _family("goodput_advice_gain_points", "Points of goodput that the advised interval gains.", "bound", gains)
@@ -355,7 +350,7 @@ _MOST_LEVERS = 10
 _MOST_POINTS = 12
 
 
-def levers_sheet(advice: Advice) -> Sheet:
+def levers_sheet(advice: AdviceData) -> Sheet:
     """The advice alone."""
     people = tuple(_people(advice))
     rows = [*advice.levers, *([advice.bound] if advice.bound else []), *_scenario(advice)]
@@ -366,41 +361,36 @@ def levers_sheet(advice: Advice) -> Sheet:
         columns=columns,
         rows=_cells(columns, rows),
         grouped_rows=_cells(columns, shown),
-        summary=(*verdict_lines(advice), *_what_if(advice)),
+        summary=(*verdict_lines(advice), *(scenario_lines(advice.scenario) if advice.scenario else ())),
         notes=tuple(_notes(advice)),
         sections=tuple(_curve(advice)),
     )
 
 
-def advice_sheet(advised: JobAdvice) -> Sheet:
+def advice_sheet(analysis: Analysis, advice: AdviceData) -> Sheet:
     """The whole advice, with the job that it is about."""
-    alone = levers_sheet(advised.advice)
+    alone = levers_sheet(advice)
     return replace(
         alone,
-        summary=(*facts(advised), *alone.summary),
-        answer=lambda: _answer(advised),
-        card=card(advised),
-        chart=interval_chart(advised.advice, _headlines(advised)),
-        published=lambda: published(advised),
+        summary=(*facts(analysis, advice), *alone.summary),
+        answer=lambda: _answer(analysis, advice),
+        card=card(advice),
+        chart=interval_chart(advice, (analysis.job.name, next(verdict_lines(advice)))),
+        published=lambda: published(analysis, advice),
     )
 
 
-def _headlines(advised: JobAdvice) -> tuple[str, str]:
-    """The job and the advice, above the picture."""
-    return advised.analysis.job.name, next(verdict_lines(advised.advice))
-
-
-def _answer(advised: JobAdvice) -> object:
+def _answer(analysis: Analysis, advice: AdviceData) -> object:
     from goodput_cli.analysis.advice.answer import advice_answer  # msgspec: only for JSON
 
-    return advice_answer(advised)
+    return advice_answer(analysis, advice)
 
 
 def _cells(columns: Sequence[Column], rows: Sequence[Lever]) -> tuple[tuple[Cell, ...], ...]:
     return tuple(zip(*(column.values(rows) for column in columns if column.values is not None), strict=True))
 
 
-def _people(advice: Advice) -> Iterator[Column]:
+def _people(advice: AdviceData) -> Iterator[Column]:
     people = Audience.PEOPLE
     yield Column("what would buy most", "text", people, attribute("label"))
     yield Column("time gained", "duration", people, each(lambda lever: round(lever.seconds * 1e9)))
@@ -414,7 +404,7 @@ def _people(advice: Advice) -> Iterator[Column]:
     yield Column("how", "text", people, attribute("how"))
 
 
-def _scenario(advice: Advice) -> Iterator[Lever]:
+def _scenario(advice: AdviceData) -> Iterator[Lever]:
     """The scenario as a row for programs; one that never ends has no seconds and is no row."""
     scenario = advice.scenario
     if scenario is not None and scenario.seconds is not None:
@@ -426,12 +416,7 @@ def _scenario(advice: Advice) -> Iterator[Lever]:
         )  # fmt: skip
 
 
-def _what_if(advice: Advice) -> Iterator[str]:
-    if advice.scenario is not None:
-        yield from scenario_lines(advice.scenario)
-
-
-def _notes(advice: Advice) -> Iterator[str]:
+def _notes(advice: AdviceData) -> Iterator[str]:
     yield from (f"{lever.label}: {lever.assumption}" for lever in advice.levers if lever.name == "async_saves")
     today, recorded = advice.interval.today_percent, advice.recorded.goodput_percent
     against = "" if today is None else f"; average: against {today:.2f} %, not {recorded:.2f} %"
@@ -442,7 +427,7 @@ def _notes(advice: Advice) -> Iterator[str]:
         yield "at most: of what this job lost; on average such failures cost more"
 
 
-def _curve(advice: Advice) -> Iterator[Sheet]:
+def _curve(advice: AdviceData) -> Iterator[Sheet]:
     points = _thinned(advice.curve)
     if not points:
         return

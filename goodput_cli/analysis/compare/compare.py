@@ -9,251 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from operator import attrgetter
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
 from goodput_cli.analysis.answers import Diagnostics, ThresholdPart
+from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair, Side, worth_ns
+from goodput_cli.analysis.compare.sheet import compare_sheet
 from goodput_cli.analysis.compare.thresholds import beside_noise, compared_values, judge
 from goodput_cli.analysis.compare.work import WorkTime, work_time
 from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
 from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.summary import Summary
-from goodput_cli.analysis.threshold import Expression, Threshold
-from goodput_cli.analysis.written import Count, Exact, FromOne, Instant, Key, Through, written, written_after
+from goodput_cli.analysis.threshold import Expression
+from goodput_cli.analysis.written import FromOne, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 from goodput_cli.vocabulary.option import declared
 
-UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}
 _LABELLED = frozenset(category.id for category in Category if category.row.has_labels)
 _COMPARED = tuple(category.id for category in Category if category not in NOT_BADPUT and not category.row.has_labels)
 
 
-@written("side_window", "the window of the question")
-@dataclass(frozen=True)
-class SideWindow:
-    """The window of a side."""
-
-    start_ns: Instant
-    """when it begins"""
-    end_ns: Instant
-    """when it ends"""
-    ns: FromOne
-    """from its begin to its end"""
-    excluded_ns: Count
-    """what of it is excluded"""
-
-
-@written("side_goodput")
-@dataclass(frozen=True)
-class SideGoodput:
-    """Goodput of a side."""
-
-    ns: int
-    """productive time"""
-    percent: Exact
-    """of the window without exclusions"""
-
-
-@written("side_reference", "the reference step time in use")
-@dataclass(frozen=True)
-class SideReference:
-    """The reference step time of a side."""
-
-    step_time_seconds: float | None
-    """null: none was needed, or the saved answer does not say"""
-    origin: Literal["given", "auto"] | None
-    """whether a person gave it, or it was taken from the log"""
-
-
-@written("compared_side", without=("summary",))
-@dataclass(frozen=True)
-class Side:
-    """One side of a comparison."""
-
-    name: str
-    """what the report calls it: the job's name, or more where that does not tell the sides apart"""
-    source: str
-    """as it was named"""
-    saved: bool
-    """whether it is an answer that analyze had saved"""
-    run: str | None
-    """the run that was asked for"""
-    summary: Summary
-    """Its numbers."""
-
-    @property
-    @written_after("name")
-    def job(self) -> str:
-        return self.summary.job
-
-    @property
-    @written_after("run")
-    def window(self) -> SideWindow:
-        window = self.summary.window
-        return SideWindow(window.start_ns, window.end_ns, window.ns, window.excluded_ns)
-
-    @property
-    @written_after("window")
-    def goodput(self) -> SideGoodput:
-        return SideGoodput(self.goodput_ns, self.percent)
-
-    @property
-    @written_after("goodput")
-    def reference(self) -> SideReference:
-        return SideReference(self.summary.reference_seconds, self.summary.origin)
-
-    @property
-    @written_after("reference")
-    def method(self) -> Method | None:
-        """how the accounting was made; null: the saved answer does not say"""
-        return self.summary.method
-
-    @property
-    def goodput_ns(self) -> int:
-        """Productive time; a side of which it cannot be judged is refused before."""
-        assert self.summary.goodput_ns is not None
-        return self.summary.goodput_ns
-
-    @property
-    def percent(self) -> Fraction:
-        """Goodput in percent."""
-        return percent_of(self.summary, self.goodput_ns)
-
-
-@written("waterfall_step")
-@dataclass(frozen=True)
-class Contribution:
-    """One kind of badput on both sides; None where a side does not record it."""
-
-    category: str
-    """its name"""
-    label: str | None
-    """of custom events"""
-    baseline_ns: int | None
-    """null: not recorded in the baseline"""
-    ns: int | None
-    """null: not recorded in this side"""
-    baseline_percent: Exact | None
-    """of the baseline's window without exclusions"""
-    percent: Exact | None
-    """of this side's window without exclusions"""
-    points: Exact | None
-    """what the change gave to goodput (+) or took from it (-), in percentage points; null: one side does not record
-    it"""
-    seconds: Exact | None
-    """the same of this side's window"""
-
-    @property
-    def taken(self) -> Fraction:
-        """The same in points, where a side that does not record it has none."""
-        return (self.baseline_percent or Fraction(0)) - (self.percent or Fraction(0))
-
-
-_MOST_PERCENT = 10**12
-"""A change of more is a change from nothing."""
-
-
-@written("compared_fact")
-@dataclass(frozen=True)
-class Change:
-    """A measure on both sides, in the unit of its dimension."""
-
-    measure: Annotated[Measure[Summary], Key("name"), Through(attrgetter("name"), str)]
-    """as in --fail-if"""
-    baseline: Exact | None
-    """null: not recorded, or no disruption to average over"""
-    value: Exact | None
-    """null: not recorded, or no disruption to average over"""
-
-    @property
-    @written_after("measure")
-    def unit(self) -> Literal["s", "%", ""]:
-        """of baseline, value and change (a change in % is in percentage points)"""
-        return UNITS[self.measure.dimension]
-
-    @property
-    @written_after("value")
-    def change(self) -> Exact | None:
-        """value - baseline; null where one is"""
-        return None if self.baseline is None or self.value is None else self.value - self.baseline
-
-    @property
-    @written_after("change")
-    def percent(self) -> Annotated[Exact | None, Key("change_percent")]:
-        """of the baseline's value; null where that is 0 or one is null"""  # or next to nothing
-        if self.change is None or not self.baseline:
-            return None
-        percent = 100 * self.change / abs(self.baseline)
-        return percent if abs(percent) < _MOST_PERCENT else None
-
-
-@written("compared_pair", without=("baseline", "side", "thresholds"))
-@dataclass(frozen=True, kw_only=True)
-class Pair:
-    """One side against the baseline."""
-
-    number: Annotated[FromOne, Key("side")]
-    """place in sides, from 0"""
-    baseline: Side
-    """What it is compared with."""
-    side: Side
-    """What is compared."""
-    work: WorkTime | None
-    """time for the same work; null: a side kept no steps"""
-    points: Annotated[Exact, Key("goodput_points")]
-    """what goodput rose (+) or fell (-) by, in percentage points"""
-    contributions: Annotated[tuple[Contribution, ...], Key("waterfall")]
-    """every kind of badput that one of the two has or alone records, the largest change first, those that one side
-    does not record last"""
-    one_sided: Annotated[Exact, Key("one_sided_points")]
-    """what the categories that only one side records make together; with all points of the waterfall it is
-    goodput_points"""
-    changes: Annotated[tuple[Change, ...], Key("facts")]
-    """what else there is to compare"""  # every measure but the shares of categories
-    thresholds: tuple[Threshold, ...]
-    """Judged on this pair."""
-
-    @property
-    @written_after("points")
-    def goodput_seconds(self) -> Exact:
-        """the same of this side's window"""
-        return self.worth_ns(self.points) / 10**9
-
-    def worth_ns(self, points: Fraction) -> Fraction:
-        """Points as time (ns) of this side's window."""
-        return _worth_ns(points, self.side.summary)
-
-
 @dataclass(frozen=True, repr=False)
-class Comparison(Answered):
+class Comparison(ComparisonData, Answered):
     """Two or more runs, each compared with the baseline."""
 
-    baseline: Side
-    """What every other side is compared with."""
-    pairs: tuple[Pair, ...]
-    """Every other side against the baseline."""
-    diagnostics: tuple[Diagnostic, ...]
-    """Of the comparison, and of all sides."""
-    more_baselines: tuple[Side, ...] = ()
-    """Further baselines: with three in all, a side differs where it lies outside of what these differ by."""
-
-    @property
-    def sides(self) -> tuple[Side, ...]:
-        """The baseline, and the others in the order given."""
-        return (self.baseline, *(pair.side for pair in self.pairs))
-
-    @property
-    def thresholds(self) -> tuple[Threshold, ...]:
-        """Those of all pairs."""
-        return tuple(threshold for pair in self.pairs for threshold in pair.thresholds)
-
     def sheet(self) -> Sheet:
-        from goodput_cli.analysis.compare.sheet import compare_sheet
-
         return replace(compare_sheet(self), answer=lambda: compare_answer(self))
 
 
@@ -345,12 +128,8 @@ def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:
             if was is not None or now is not None:
                 yield Contribution(category, label, baseline_ns, ns, was, now, None, None)
         elif baseline_ns or ns:
-            seconds = _worth_ns(was - now, after) / 10**9
+            seconds = worth_ns(was - now, after) / 10**9
             yield Contribution(category, label, baseline_ns, ns, was, now, was - now, seconds)
-
-
-def _worth_ns(points: Fraction, side: Summary) -> Fraction:
-    return points * side.window.counted_ns / 100
 
 
 def _by_size(row: Contribution) -> tuple[bool, Fraction, int, str]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair, Side
 from goodput_cli.analysis.compare.work import LEAST_PERCENT as NOISE_PERCENT
 from goodput_cli.analysis.compare.work import Range, WorkTime, is_rare
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
@@ -27,9 +27,6 @@ from goodput_cli.vocabulary.text import (
     shorten,
     telling_decimals,
 )
-
-if TYPE_CHECKING:
-    from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 
 NOT_RECORDED = "not recorded"
 _LONGEST_NAME = 40
@@ -193,7 +190,7 @@ def moved_lines(pair: Pair) -> Iterator[str]:
             yield f"{word}: {', '.join(named)} points{f', and {rest} more' if rest else ''}"
 
 
-def card(comparison: Comparison) -> Card:
+def card(comparison: ComparisonData) -> Card:
     """The comparison at a glance, what the same work took first; of several sides the one whose goodput fell most. It
     is neither good news nor bad: how sure it is stands beside it."""
     pair = min(comparison.pairs, key=lambda one: one.points)
@@ -351,7 +348,7 @@ def threshold_value(threshold: Threshold) -> str:
     return f"{threshold.value:+.{decimals}f} {threshold.unit}".rstrip()
 
 
-def threshold_lines(comparison: Comparison, *, with_passes: bool = True) -> Iterator[str]:
+def threshold_lines(comparison: ComparisonData, *, with_passes: bool = True) -> Iterator[str]:
     """One line per threshold and pair for standard error; the name of the side where there are several."""
     for pair in comparison.pairs:
         for threshold in pair.thresholds:
@@ -374,7 +371,7 @@ def limit_text(threshold: Threshold) -> str:
     return text if text.startswith("-") else f"+{text}"
 
 
-def auto_cautions(comparison: Comparison) -> Iterator[str]:
+def auto_cautions(comparison: ComparisonData) -> Iterator[str]:
     """A warning where thresholds were judged with a reference step time that a log itself gave (accounting §6)."""
     for side in comparison.sides:
         seconds = side.summary.reference_seconds

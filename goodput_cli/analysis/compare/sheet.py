@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.compare.phrases import (
     card,
@@ -28,14 +27,11 @@ from goodput_cli.analysis.compare.phrases import (
     verdict,
     work_lines,
 )
-from goodput_cli.analysis.document import Family, Published
+from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair, Side
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
-from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Sheet, Tone
+from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Family, Published, Sheet, Tone
 from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.text import duration, exact
-
-if TYPE_CHECKING:
-    from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 
 _MOST = 20
 
@@ -96,7 +92,7 @@ def _tone(cell: Cell) -> Tone | None:
     return None if not isinstance(cell, int | float) or not cell else "good" if cell > 0 else "bad"
 
 
-def compare_sheet(comparison: Comparison) -> Sheet:
+def compare_sheet(comparison: ComparisonData) -> Sheet:
     """The whole comparison."""
     several = len(comparison.pairs) > 1
     against = f"against {side_name(comparison.baseline)}"
@@ -113,7 +109,7 @@ def compare_sheet(comparison: Comparison) -> Sheet:
     )
 
 
-def _published(comparison: Comparison) -> Published:
+def _published(comparison: ComparisonData) -> Published:
     """The gates, those of each side by its name where there are several, and what moved as metrics."""
     several = len(comparison.pairs) > 1
     thresholds = [
@@ -135,7 +131,7 @@ def _published(comparison: Comparison) -> Published:
     )
 
 
-def _properties(comparison: Comparison) -> Iterator[tuple[str, str]]:
+def _properties(comparison: ComparisonData) -> Iterator[tuple[str, str]]:
     """What is known of each side, by its place."""
     yield "baseline.name", comparison.baseline.name
     yield "baseline.goodput.percent", exact(float(comparison.baseline.percent))
@@ -147,7 +143,7 @@ def _properties(comparison: Comparison) -> Iterator[tuple[str, str]]:
             yield f"side.{number}.work_time.percent", exact(pair.work.percent)
 
 
-def _families(comparison: Comparison) -> Iterator[Family]:
+def _families(comparison: ComparisonData) -> Iterator[Family]:
     """What moved, a sample a side; none of what is not known."""
     points, work, clear = [], [], []
     for pair in comparison.pairs:
@@ -169,7 +165,7 @@ def _summary(pair: Pair) -> Iterator[str]:
     yield from length_line(pair)
 
 
-def _overview(comparison: Comparison) -> Iterator[tuple[Cell, ...]]:
+def _overview(comparison: ComparisonData) -> Iterator[tuple[Cell, ...]]:
     for side in comparison.sides:
         window, share = side.summary.window, float(side.percent)
         moved = None if side is comparison.baseline else float(side.percent - comparison.baseline.percent)

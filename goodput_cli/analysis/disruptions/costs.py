@@ -26,7 +26,7 @@ from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category, in_group
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.results import AnalysisData
 
 _TOP = np.iinfo(np.int64).max
 _STARTING_PART, _TRAINING_PART, _BEHIND_PART = range(3)
@@ -126,7 +126,7 @@ class AttemptCosts:
 
     @cached_property
     def taken_back(self) -> I64:
-        """Training of any attempt inside the window that the end of each one took back, as `AttemptLosses.ns`."""
+        """Training of any attempt inside the window that the end of each one took back (ns)."""
         return lost_time(self._timeline, self.within)
 
     @cached_property
@@ -168,7 +168,7 @@ class AttemptCosts:
         return lost_time(self._timeline, self.within, below)
 
 
-def costs_of(analysis: Analysis) -> AttemptCosts:
+def costs_of(analysis: AnalysisData) -> AttemptCosts:
     """The ledger of the window of an analysis by attempt."""
     return AttemptCosts(analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns))
 

@@ -6,12 +6,15 @@ Slice efficiency (accounting §9): how many of the job's slices were stepping, a
 
 The counts hold from their record to the next one. Time before the first record is unknown and left out, and so is time
 after a record that does not say them (or says that there are none in total).
+
+Thresholds: each expression judged on an analysis.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
@@ -25,15 +28,22 @@ from goodput_cli.accounting.ledger import Key
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions, reliability
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.findings import findings, not_recorded, union_length
-from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
-from goodput_cli.analysis.step_statistics import step_statistics
-from goodput_cli.arrays import F64, I64, blocks, median
+from goodput_cli.analysis.goodput.thresholds import CAUSE, INSIGHT, OOM
+from goodput_cli.analysis.insights.kinds import BY_CODE
+from goodput_cli.analysis.measures import PREFIXES, percent_of, value_of
+from goodput_cli.analysis.results import AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
+from goodput_cli.analysis.steps.statistics import step_statistics
+from goodput_cli.analysis.summary import Summary, summary_of
+from goodput_cli.analysis.threshold import PERCENT, Expression, Threshold, judged
+from goodput_cli.arrays import F64, I64, blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
-from goodput_cli.vocabulary.text import iso_to_the_second
+from goodput_cli.vocabulary.causes import CAUSES, OUT_OF_MEMORY
+from goodput_cli.vocabulary.text import did_you_mean, iso_to_the_second
 
 
 def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:
@@ -54,9 +64,10 @@ def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:
     firsts = np.sort(by_step[run_heads(step[by_step]) | run_heads(attempt[by_step])])
     time, attempt = table.time[rows][firsts], attempt[firsts]
     apart = np.diff(time)[attempt[1:] == attempt[:-1]]
-    return Saves(len(firsts), median(apart) / 1e9 if len(apart) else None)
+    return Saves(len(firsts), float(np.median(apart)) / 1e9 if len(apart) else None)
 
 
+_MOST_LABELS = 5
 Value = TypeVar("Value", np.int64, np.float64)
 
 
@@ -226,11 +237,11 @@ def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | N
     inside = (kept_training.start < end) & (
         (kept_training.end > start) | (kept_training.start >= start)
     )  # an instant too
-    kept = inside & kept_training.kept_steps.some
+    kept = inside & (kept_training.kept_steps > 0)
     if not kept.any():
         return None
     first, last = int(np.argmax(kept)), len(kept) - 1 - int(np.argmax(kept[::-1]))
-    stop = int(spans.first[last]) + math.ceil(kept_training.kept_steps[last : last + 1][0])
+    stop = int(spans.first[last]) + math.ceil(kept_training.kept_steps[last])
     by_beginnings = timeline.records is not None and not timeline.attempts.step_ends
     return int(spans.first[first]) + timeline.attempts.step_ends, stop - by_beginnings
 
@@ -282,7 +293,7 @@ def at_risk(timeline: Timeline) -> AtRisk | None:
     last = int(table.time[saves[np.argmax(table.end[saves])]])
     kept_training = timeline.kept_training
     first = int(np.searchsorted(kept_training.start, last))
-    kept = kept_training.kept_steps.some[first:]
+    kept = kept_training.kept_steps[first:] > 0
     productive = kept_training.trained(first, len(kept_training)) - kept_training.slowdown[first:]
     stalled, stall = kept_training.stall.part(first, len(kept_training))
     productive[stalled] -= stall
@@ -329,3 +340,61 @@ def _different_lines(table: EventTable) -> int:
         seen[table.source[start:stop].astype(np.int64) * room + np.maximum(line, 0)] = True
     seen[::room] = False  # of those without a line
     return int(np.count_nonzero(seen))
+
+
+def evaluate(expressions: Sequence[Expression], analysis: Analysis) -> tuple[Threshold, ...]:
+    """Each expression judged on the analysis; `analysis.thresholds` is not looked at."""
+    summary = summary_of(analysis)
+    values = [(one, _value(one, summary, analysis)) for one in expressions]
+    return tuple(judged(one, value, _hint(one, analysis) if value is None else None) for one, value in values)
+
+
+def _hint(expression: Expression, analysis: Analysis) -> str | None:
+    """What may have been meant by a label that no custom event of the log has."""
+    labels = analysis.table.labels
+    if expression.name not in PREFIXES.values() or expression.label is None or expression.label in labels:
+        return None
+    known = ", ".join(f"custom:{label}" for label in labels[:_MOST_LABELS])
+    return did_you_mean(expression.label, (f"custom:{label}" for label in labels), known and f"the log has {known}")
+
+
+def _value(expression: Expression, summary: Summary, analysis: Analysis) -> Fraction | None:
+    """The exact value in the unit of the expression; None where the log does not record it."""
+    if expression.name == INSIGHT:
+        return _insight_value(expression, analysis)
+    if expression.name == CAUSE:
+        return _cause_value(expression, analysis)
+    value = value_of(summary, expression.name, expression.label, expression.unit)
+    if value is None and expression.label is not None and expression.name not in analysis.not_recorded:
+        return Fraction(0) if _has_label(expression.label, analysis) else None
+    return value
+
+
+def _insight_value(expression: Expression, analysis: Analysis) -> Fraction | None:
+    """What the insights of a kind cost: 0 where there are none, None where the log cannot show any."""
+    from goodput_cli.analysis.insights.find import is_judged  # with all finders, as `Analysis.insights`
+
+    ns = sum(insight.ns for insight in analysis.insights if insight.code == expression.label)
+    if ns == 0 and not is_judged(BY_CODE[expression.label or ""], analysis):
+        return None
+    return percent_of(summary_of(analysis), ns) if expression.unit == PERCENT else Fraction(ns, 10**9)
+
+
+def _cause_value(expression: Expression, analysis: Analysis) -> Fraction | None:
+    """How many disruptions died of a cause, or what they lost; None where nothing was read that could say it."""
+    rows = analysis.disruptions.unplanned
+    label = expression.label or ""
+    codes = OUT_OF_MEMORY if label == OOM else [code for code, row in CAUSES.items() if label in (code, row.group)]
+    lost = [ns for ns, why in zip(rows.column("lost_ns").tolist(), rows.why, strict=True) if why.code in codes]
+    if not lost and not analysis.table.observed.read:
+        return None
+    return Fraction(sum(lost), 10**9) if expression.unit == "s" else Fraction(len(lost))
+
+
+def _has_label(label: str, analysis: Analysis) -> bool:
+    """Whether the job has a custom event of that label anywhere: then none in the window is zero, not unknown."""
+    table = analysis.table
+    if label not in table.labels:
+        return False
+    custom = (table.kind == Kind.CUSTOM) & (table.label == table.labels.index(label))
+    return bool(custom.any())

@@ -24,30 +24,18 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.ledger import Ledger
 from goodput_cli.analysis import document as blocks
 from goodput_cli.analysis.disruptions.rows import Disruption
-from goodput_cli.analysis.document import Family, Labels, Published
+from goodput_cli.analysis.document import Strip
 from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.measures import MEASURES, published_value
-from goodput_cli.analysis.results import Analysis, CategoryTime
+from goodput_cli.analysis.results import CategoryTime
 from goodput_cli.analysis.rolling import rolling_lines
-from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.sheet import Audience, Column, Family, Labels, Published, Sheet
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE, group_of
 from goodput_cli.vocabulary.text import duration, exact, finite, iso, percent, safe, seconds_text
-
-
-class Strip(Struct, frozen=True):
-    """[start_ns, end_ns) in `len(categories)` cells of equal length, to the nanosecond."""
-
-    start_ns: int
-    """ns since 1970 UTC."""
-    end_ns: int
-    """ns since 1970 UTC."""
-    categories: tuple[str, ...]
-    """Per cell, the one with most time in it; of equal ones the first in the fixed order."""
-    disruptions: tuple[int, ...]
-    """Per cell, how many attempts were disrupted in it (their last sign of life lies there)."""
 
 
 def strip_of(ledger: Ledger, disruptions: Sequence[Disruption], start: int, end: int, cells: int) -> Strip:
@@ -297,7 +285,8 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
         cost = f"{percent(insight.percent)}, {duration(insight.ns)}"
         yield f"- {cost}: {insight.text}. {insight.advice[:1].upper()}{insight.advice[1:]}: {insight.command_line()}"
     if not analysis.insights:
-        yield from (f"- {row.percent}, {duration(row.ns)}: {row.title}" for row in _largest_losses(analysis))
+        lost_to = [row for row in phrases.category_rows(analysis) if not row.is_goodput and row.ns > 0]
+        yield from (f"- {row.percent}, {duration(row.ns)}: {row.title}" for row in lost_to[:_WORST])
         name = "disruptions" if analysis.disruptions else "timeline"
         yield f"What shows more: goodput {name} {shlex.join(analysis.asked) or 'LOG'}"
     yield from _why(analysis)
@@ -320,10 +309,6 @@ def _advice(code: str) -> str:
     """What to do about a cause, as a sentence."""
     advice = CAUSES[code].advice
     return f"{advice[:1].upper()}{advice[1:]}."
-
-
-def _largest_losses(analysis: Analysis) -> list[blocks.LedgerRow]:
-    return [row for row in phrases.category_rows(analysis) if not row.is_goodput and row.ns > 0][:_WORST]
 
 
 def _properties(analysis: Analysis) -> Iterator[tuple[str, str]]:

@@ -31,7 +31,7 @@ from goodput_cli.vocabulary.text import (
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.attempts.why import Why
-    from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, StepStatistics
+    from goodput_cli.analysis.results import AnalysisData, CategoryTime, Elastic, Job, StepStatistics
 
 PLACES = 3
 """How many places of a diagnostic are shown if not all are asked for."""
@@ -68,14 +68,14 @@ Limits = dict[tuple[str, str | None], list[float]]
 """By category and label: limits in percent."""
 
 
-def category_rows(analysis: Analysis) -> list[LedgerRow]:
+def category_rows(analysis: AnalysisData) -> list[LedgerRow]:
     """Every category that is not zero, goodput among them, by time, the largest first."""
     amounts = sorted((analysis.goodput, *analysis.badput), key=lambda row: -row.ns)
     limits = _limits(analysis)
     return [_row(analysis, amount, limits) for amount in amounts]
 
 
-def headline(analysis: Analysis) -> tuple[str, str]:
+def headline(analysis: AnalysisData) -> tuple[str, str]:
     """Goodput in percent, and of what: `50.00 %`, `1 h 40 min of 3 h 20 min`; where it cannot be judged, that and why:
     `cannot be judged`, `no step was logged in 3 h 20 min`."""
     share = _percent(analysis.goodput, _limits(analysis))
@@ -90,12 +90,12 @@ def headline(analysis: Analysis) -> tuple[str, str]:
     return share, amount
 
 
-def doubts(analysis: Analysis) -> tuple[str, ...]:
+def doubts(analysis: AnalysisData) -> tuple[str, ...]:
     """What stands beside the share of goodput: why it may be that of another job."""
     return tuple(one.message for one in analysis.diagnostics if one.code in DOUBTS)
 
 
-def every_doubt(analysis: Analysis) -> tuple[str, ...]:
+def every_doubt(analysis: AnalysisData) -> tuple[str, ...]:
     """The same, behind why the share says little, or nothing."""
     _, amount = headline(analysis)
     little = amount.partition("; ")[2] if analysis.too_short and not analysis.goodput_unknown else ""
@@ -103,24 +103,24 @@ def every_doubt(analysis: Analysis) -> tuple[str, ...]:
     return tuple(one for one in (unknown or little, *doubts(analysis)) if one)
 
 
-def window_text(analysis: Analysis) -> str:
+def window_text(analysis: AnalysisData) -> str:
     """The window asked for and its length."""
     window = analysis.window
     return f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
 
 
-def attempts_text(analysis: Analysis) -> str:
+def attempts_text(analysis: AnalysisData) -> str:
     """How many attempts the job had; said so where the window is a part of it."""
     return plural(analysis.job.attempts, "attempt") + (" in the whole job" if is_part(analysis) else "")
 
 
-def is_part(analysis: Analysis) -> bool:
+def is_part(analysis: AnalysisData) -> bool:
     """Whether the window is less than the job."""
     job, window = analysis.job, analysis.window
     return (job.start_ns, job.end_ns) != (window.start_ns, window.end_ns)
 
 
-def progress_text(analysis: Analysis) -> str:
+def progress_text(analysis: AnalysisData) -> str:
     """Disruptions, kept steps, how the job ended if it did so in the window, runs and log formats."""
     job = analysis.job
     parts = [
@@ -136,7 +136,7 @@ def progress_text(analysis: Analysis) -> str:
     return ", ".join(parts)
 
 
-def kept_text(analysis: Analysis, words: str = "") -> str:
+def kept_text(analysis: AnalysisData, words: str = "") -> str:
     """Kept steps as people count them, and from which to which. Over a whole job without exclusions a last step that
     ended early is a step too; otherwise steps count in part (docs/accounting.md, Stretches of step logs), and their sum
     is rounded."""
@@ -150,7 +150,7 @@ def kept_text(analysis: Analysis, words: str = "") -> str:
     return f"{about}{number(shown or (0.1 if kept else 0))}{words}{kept_range}"
 
 
-def has_ending(analysis: Analysis) -> bool:
+def has_ending(analysis: AnalysisData) -> bool:
     """Whether the window reaches the end of the job."""
     return analysis.window.end_ns >= analysis.job.end_ns
 
@@ -160,25 +160,25 @@ def ending_text(job: Job) -> str:
     return _ENDINGS.get(job.ending, job.ending)
 
 
-def last_cause(analysis: Analysis) -> Why | None:
+def last_cause(analysis: AnalysisData) -> Why | None:
     """Why the last attempt died, where it crashed in the window, or its end was not logged, and a line says why."""
     why = analysis.timeline.causes.why
     died = has_ending(analysis) and analysis.job.ending in ("crashed", "not_logged")
     return why[-1] if died and why and why[-1].known else None
 
 
-def last_cause_text(analysis: Analysis) -> str:
+def last_cause_text(analysis: AnalysisData) -> str:
     """` (host_oom)`, behind how the job ended, with a question mark where that was not logged."""
     why = last_cause(analysis)
     return "" if why is None else f" ({why.code}{'' if analysis.job.ending == 'crashed' else '?'})"
 
 
-def at_the_end(analysis: Analysis) -> str:
+def at_the_end(analysis: AnalysisData) -> str:
     """How it ended, in front of why."""
     return "crashed at the end" if analysis.job.ending == "crashed" else "end not logged, behind the last step"
 
 
-def outside_window_text(analysis: Analysis) -> str | None:
+def outside_window_text(analysis: AnalysisData) -> str | None:
     """The whole job, where the question was about a part of it."""
     job = analysis.job
     if not is_part(analysis):
@@ -186,7 +186,7 @@ def outside_window_text(analysis: Analysis) -> str | None:
     return f"of the job {period(job.start_ns, job.end_ns)} ({duration(job.end_ns - job.start_ns)})"
 
 
-def step_text(analysis: Analysis) -> str | None:
+def step_text(analysis: AnalysisData) -> str | None:
     """Step times in one line; None where there are none."""
     known = step_times_text(analysis.steps)
     return f"{analysis.steps.count} timed: {known}" if known else None
@@ -197,7 +197,7 @@ def step_times_text(steps: StepStatistics) -> str:
     return ", ".join(f"{name} {duration_of_seconds(value)}" for name, value in steps.known.items())
 
 
-def beside_ledger(analysis: Analysis) -> Iterator[tuple[str, str]]:
+def beside_ledger(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
     """(name, words) of all that is reported beside the ledger."""
     if analysis.window.excluded_ns:
         yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)} taken out, not part of the 100 %"
@@ -235,7 +235,7 @@ def elastic_text(elastic: Elastic) -> str:
     return ", ".join(parts)
 
 
-def reference_text(analysis: Analysis) -> str | None:
+def reference_text(analysis: AnalysisData) -> str | None:
     """The reference step time and where it comes from; None without one."""
     reference = analysis.reference
     if reference.step_time_seconds is None:
@@ -244,7 +244,7 @@ def reference_text(analysis: Analysis) -> str | None:
     return f"Reference step time {exact(reference.step_time_seconds)} s ({origin})"
 
 
-def pin_option(analysis: Analysis) -> str | None:
+def pin_option(analysis: AnalysisData) -> str | None:
     """The option that pins a reference step time that was taken from the log itself; None if it was not."""
     reference = analysis.reference
     if reference.origin != "auto" or reference.step_time_seconds is None:
@@ -252,7 +252,7 @@ def pin_option(analysis: Analysis) -> str | None:
     return f"--reference-step-time {exact(reference.step_time_seconds)}"
 
 
-def reference_rows(analysis: Analysis) -> list[tuple[str, str]]:
+def reference_rows(analysis: AnalysisData) -> list[tuple[str, str]]:
     """The resiliency calculator's table, by its names (accounting §6); empty without a reference."""
     reference = analysis.reference
     if reference.step_time_seconds is None or reference.effective_computation_ns is None:
@@ -304,7 +304,7 @@ def threshold_line(threshold: Threshold) -> str:
     return f"{threshold.expression}: {threshold_verdict(threshold)} ({threshold_reason(threshold)})"
 
 
-def _restores_are_inferred(analysis: Analysis) -> bool:
+def _restores_are_inferred(analysis: AnalysisData) -> bool:
     """Checkpoint logs have a restore's end but not its start (accounting §2); with the recorder's steps it is none."""
     from goodput_cli.events.schema import REFERENCE_LIBRARY  # numpy comes with it, which no --help needs
 
@@ -313,7 +313,7 @@ def _restores_are_inferred(analysis: Analysis) -> bool:
     return not recorded and any(one.restores_are_inferred for one in formats)
 
 
-def _row(analysis: Analysis, amount: CategoryTime, limits: Limits) -> LedgerRow:
+def _row(analysis: AnalysisData, amount: CategoryTime, limits: Limits) -> LedgerRow:
     share = max(finite(amount.percent) or 0.0, 0.0)
     text = "not known" if amount is analysis.goodput and analysis.goodput_unknown else _percent(amount, limits)
     return LedgerRow(
@@ -327,7 +327,7 @@ def _percent(amount: CategoryTime, limits: Limits) -> str:
     return percent(amount.percent, max((telling_decimals(amount.percent, limit) for limit in concerned), default=2))
 
 
-def _limits(analysis: Analysis) -> Limits:
+def _limits(analysis: AnalysisData) -> Limits:
     """The limits in percent that thresholds set, by category and label."""
     limits: Limits = {}
     for threshold in analysis.thresholds:
@@ -388,7 +388,7 @@ def threshold_lines(thresholds: Iterable[Threshold], *, with_passes: bool = True
             yield f"threshold {safe(threshold_line(threshold))}"
 
 
-def reference_caution(analysis: Analysis) -> Iterator[str]:
+def reference_caution(analysis: AnalysisData) -> Iterator[str]:
     """A warning where thresholds were judged with a reference step time that the log itself gave (accounting §6)."""
     option = pin_option(analysis)
     if option and analysis.thresholds:

@@ -30,7 +30,7 @@ from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import clock, duration, plural
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.results import AnalysisData
 
 _SHORT_NS = 60 * 10**9
 _AGAIN = 3
@@ -53,7 +53,7 @@ class Failures(Struct, frozen=True):
     older, wasted and down do not overlap, and hold no time in which a step hung.
     """
 
-    analysis: Analysis
+    analysis: AnalysisData
     unplanned: Mask
     """Whether it was a disruption that counts."""
     down: I64
@@ -208,7 +208,7 @@ def _older_rows(failures: Failures, one: Older) -> tuple[int, ...]:
     return (*restores[:1].tolist(), *saves[-1:].tolist())
 
 
-def _number(analysis: Analysis, attempt: int) -> int:
+def _number(analysis: AnalysisData, attempt: int) -> int:
     """The number of the disruption that ended an attempt, or of the next one."""
     disruptions = analysis.timeline.disruptions
     return min(int(np.searchsorted(disruptions, attempt)), max(len(disruptions) - 1, 0)) + 1
@@ -397,7 +397,7 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     )  # fmt: skip
 
 
-def _why(analysis: Analysis, which: Rows) -> list[Why]:
+def _why(analysis: AnalysisData, which: Rows) -> list[Why]:
     """Why some attempts died (docs/causes.md)."""
     return [analysis.timeline.causes.why[attempt] for attempt in which.tolist()]
 
@@ -412,7 +412,7 @@ def _words_of_causes(why: list[Why]) -> Iterator[str]:
         yield f"{count} {words}" if len(why) > 1 else words
 
 
-def _costliest_cause(analysis: Analysis, which: Rows, amounts: I64) -> str | None:
+def _costliest_cause(analysis: AnalysisData, which: Rows, amounts: I64) -> str | None:
     """The cause that lost most; None where nobody says any."""
     lost: Counter[str] = Counter()
     for one, ns in zip(_why(analysis, which), amounts.tolist(), strict=True):
@@ -421,7 +421,7 @@ def _costliest_cause(analysis: Analysis, which: Rows, amounts: I64) -> str | Non
     return max(sorted(lost), key=lambda code: lost[code]) if lost else None
 
 
-def _inside(analysis: Analysis, attempts: int) -> Mask:
+def _inside(analysis: AnalysisData, attempts: int) -> Mask:
     """Which attempts ended in a disruption that the window has."""
     timeline, window = analysis.timeline, analysis.window
     inside = np.zeros(attempts, dtype=bool)
@@ -429,7 +429,7 @@ def _inside(analysis: Analysis, attempts: int) -> Mask:
     return inside
 
 
-def _which(analysis: Analysis, which: Rows, *, others: bool) -> str:
+def _which(analysis: AnalysisData, which: Rows, *, others: bool) -> str:
     """`4 disruptions (3 silent, 1 crashed), 1 of them before the window`. others: another insight has the rest."""
     outside = which[~_inside(analysis, len(analysis.timeline.attempts))[which]]
     before = int(np.count_nonzero(analysis.timeline.sign_of_life[outside] < analysis.window.start_ns))
@@ -440,7 +440,7 @@ def _which(analysis: Analysis, which: Rows, *, others: bool) -> str:
     return ", ".join([f"{words}{everywhere} ({_causes(analysis, which)})", *some])
 
 
-def _causes(analysis: Analysis, which: Rows) -> str:
+def _causes(analysis: AnalysisData, which: Rows) -> str:
     """`3 silent, 1 crashed`; where lines say why, `3 gpu_memory on node-07, 1 nobody says why`."""
     why = _why(analysis, which)
     if any(one.certainty for one in why):

@@ -27,7 +27,7 @@ from goodput_cli.analysis.summary import summary_of
 from goodput_cli.vocabulary.categories import Category
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.results import AnalysisData
 
 _OF_SHORT_JOBS = frozenset({
     "several_runs", "repeat_host", "same_step", "older_checkpoint", "failed_saves", "failing_starts", "long_outage",
@@ -37,20 +37,20 @@ _OF_SHORT_JOBS = frozenset({
 """What is stated of a job of fewer than ten kept steps too: nothing that needs a usual step, or shares of many."""
 
 
-def find_insights(analysis: Analysis) -> tuple[Insight, ...]:
+def find_insights(analysis: AnalysisData) -> tuple[Insight, ...]:
     """The insights of the window, the most costly first."""
     made = [_made(analysis, candidate) for candidate in _all(analysis) if _matters(analysis, candidate)]
     return tuple(sorted(made, key=lambda insight: (-insight.ns, insight.code)))
 
 
-def is_judged(kind: InsightKind, analysis: Analysis) -> bool:
+def is_judged(kind: InsightKind, analysis: AnalysisData) -> bool:
     """Whether the log records what the kind is taken from: then none of it is none, and not unknown."""
     summary = summary_of(analysis)
     values = (MEASURES[name].compared(MEASURES[name].of(summary)) for name in kind.needs)
     return not kind.needs or any(value is not None for value in values)
 
 
-def _all(analysis: Analysis) -> Iterator[Candidate]:
+def _all(analysis: AnalysisData) -> Iterator[Candidate]:
     timeline, window = analysis.timeline, analysis.window
     within = (window.start_ns, window.end_ns)
     periodic = find_periodic(analysis)
@@ -88,14 +88,14 @@ def _all(analysis: Analysis) -> Iterator[Candidate]:
     yield from find_unexplained(analysis, sum(one.ns for one in hung_now))
 
 
-def _matters(analysis: Analysis, candidate: Candidate) -> bool:
+def _matters(analysis: AnalysisData, candidate: Candidate) -> bool:
     if analysis.too_short and candidate.code not in _OF_SHORT_JOBS:
         return False
     least = BY_CODE[candidate.code].least_percent
     return candidate.ns >= LEAST_NS and 100 * candidate.ns >= least * analysis.window.counted_ns
 
 
-def _made(analysis: Analysis, candidate: Candidate) -> Insight:
+def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:
     kind, table = BY_CODE[candidate.code], analysis.timeline.table
     return Insight(
         code=candidate.code,
@@ -115,6 +115,6 @@ def _made(analysis: Analysis, candidate: Candidate) -> Insight:
     )
 
 
-def _interval(analysis: Analysis, code: str) -> str | None:
+def _interval(analysis: AnalysisData, code: str) -> str | None:
     """How often to save, for what that would change. Asked last: only what is shown is worth the work."""
     return interval_advised(analysis) if code in ("rare_saves", "frequent_saves") else None

@@ -16,17 +16,17 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.measures import MEASURES
-from goodput_cli.analysis.step_times import TimedSteps, block_means, block_size, drifts, timed_steps
+from goodput_cli.analysis.steps.times import TimedSteps, block_means, block_size, drifts, timed_steps
 from goodput_cli.analysis.summary import summary_of
-from goodput_cli.analysis.timeline_around import STEP_PREFIX
-from goodput_cli.arrays import F64, I64, Mask, Rows, median
+from goodput_cli.analysis.timeline.around import STEP_PREFIX
+from goodput_cli.arrays import F64, I64, Mask, Rows
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, number, plural
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.results import AnalysisData
 
 
 LEAST_STEP_TIMES = 20
@@ -72,13 +72,13 @@ class Periodic(Struct, frozen=True):
         return np.array([pair in own for pair in zip(attempt.tolist(), number.tolist(), strict=True)], dtype=bool)
 
 
-def find_periodic(analysis: Analysis) -> Periodic | None:
+def find_periodic(analysis: AnalysisData) -> Periodic | None:
     """Eight long steps or more at the same distance. None where there are none, or not every step is recorded."""
     timeline, window = analysis.timeline, analysis.window
     if analysis.steps.count < _PERIODS * _LEAST_PERIOD or timeline.reference_ns is not None:
         return None
     steps = timed_steps(timeline, window.start_ns, window.end_ns)
-    usual = median(steps.seconds.copy())
+    usual = float(np.median(steps.seconds))
     if usual <= 0 or np.any(steps.count > 1):
         return None
     long = np.flatnonzero(steps.seconds > (1 + _LONGER) * usual)
@@ -117,7 +117,7 @@ def _distance(numbers: I64) -> int | None:
     return int(values[counts.argmax()])
 
 
-def periodic_insight(analysis: Analysis, periodic: Periodic) -> Candidate:
+def periodic_insight(analysis: AnalysisData, periodic: Periodic) -> Candidate:
     """What the long steps took beyond usual ones."""
     steps = periodic.steps
     loads = analysis.timeline.loads
@@ -145,7 +145,7 @@ def _inside(starts: I64, ends: I64, begin: I64, stop: I64) -> int:
     return int(np.maximum(np.minimum(ends, stop[place]) - np.maximum(starts, begin[place]), 0).sum())
 
 
-def find_drift(analysis: Analysis, steps: TimedSteps) -> Iterator[Candidate]:
+def find_drift(analysis: AnalysisData, steps: TimedSteps) -> Iterator[Candidate]:
     """Steps that become slower all the time, where a line fits better than levels."""
     count = len(steps)
     if count < _DRIFT_STEPS or steps.end[-1] - steps.time[0] < _DRIFT_NS:
@@ -176,7 +176,7 @@ class SlowSaves(Struct, frozen=True):
     ns: int
 
 
-def find_slow_saves(analysis: Analysis) -> SlowSaves | None:
+def find_slow_saves(analysis: AnalysisData) -> SlowSaves | None:
     """Saves that grow, or single ones that take far longer than the others: eight saves at least."""
     timeline, window = analysis.timeline, analysis.window
     table = timeline.table
@@ -211,7 +211,7 @@ def find_slow_saves(analysis: Analysis) -> SlowSaves | None:
     return _slow_saves(analysis, rows[odd], beyond[odd], text, "see what the storage did then")
 
 
-def _slow_saves(analysis: Analysis, rows: Rows, beyond: I64, text: str, advice: str) -> SlowSaves:
+def _slow_saves(analysis: AnalysisData, rows: Rows, beyond: I64, text: str, advice: str) -> SlowSaves:
     table, worst = analysis.timeline.table, rows[np.argsort(-beyond, kind="stable")[:_MOST_ROWS]]
     ns = int(beyond.sum())
     candidate = Candidate(
@@ -277,7 +277,7 @@ class SavePolicy(Struct, frozen=True):
         return self.failures >= _LEAST_FAILURES and _FAR * self.apart < self.best
 
 
-def save_policy(analysis: Analysis, failures: int) -> SavePolicy | None:
+def save_policy(analysis: AnalysisData, failures: int) -> SavePolicy | None:
     """failures: how many ended training. None where there is none, or where the log does not show how far apart saves
     are or what one costs."""
     saves, reliability = analysis.saves, analysis.reliability
@@ -295,7 +295,7 @@ def save_policy(analysis: Analysis, failures: int) -> SavePolicy | None:
     return SavePolicy(saves.count, each, apart, interval, best, steps, failures)
 
 
-def _seconds_apart(analysis: Analysis, interval: float | None, cost: float, steps: int | None) -> float | None:
+def _seconds_apart(analysis: AnalysisData, interval: float | None, cost: float, steps: int | None) -> float | None:
     """Training between two saves (s). interval: from one to the next of the same attempt; where no attempt has two, the
     steps between them say it."""
     if interval is not None:
@@ -305,7 +305,7 @@ def _seconds_apart(analysis: Analysis, interval: float | None, cost: float, step
     return None if steps is None or len(known) == 0 else steps * float(known[-1]) / 1e9
 
 
-def _steps_apart(analysis: Analysis) -> int | None:
+def _steps_apart(analysis: AnalysisData) -> int | None:
     """Steps between two saves; of a single one, those before it. None where saves name no steps."""
     table, kept = analysis.timeline.table, analysis.job.kept_range
     steps = distinct(table.step[(table.kind == Kind.SAVE) | (table.kind == Kind.SAVED)])
@@ -314,14 +314,14 @@ def _steps_apart(analysis: Analysis) -> int | None:
     return int(np.median(np.diff(steps))) if len(steps) > 1 else None
 
 
-def rare_saves(analysis: Analysis, policy: SavePolicy, wasted: int, failures: int, about: About) -> Candidate:
+def rare_saves(analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: About) -> Candidate:
     """wasted: training (ns) that so many failures took back."""
     window = analysis.window
     text = f"{plural(failures, 'failure')} undid training: saves are {duration_of_seconds(policy.interval)} apart"
     return Candidate("rare_saves", wasted, text, window.start_ns, window.end_ns, failures, about=about)
 
 
-def interval_advised(analysis: Analysis) -> str | None:
+def interval_advised(analysis: AnalysisData) -> str | None:
     """`save about every 50 steps`, the interval of `advise`; None where that would not have it changed, or cannot say:
     no insight is surer. None of very large jobs either."""
     timeline = analysis.timeline
@@ -342,7 +342,7 @@ def interval_advised(analysis: Analysis) -> str | None:
     return "save at every step" if advice.every_steps == 1 else f"save about every {number(advice.every_steps)} steps"
 
 
-def frequent_saves(analysis: Analysis, policy: SavePolicy, slow: int) -> Candidate:
+def frequent_saves(analysis: AnalysisData, policy: SavePolicy, slow: int) -> Candidate:
     """What all saves took but `slow` (ns), which another insight has."""
     window = analysis.window
     ns = sum(row.ns for row in analysis.badput if row.category == Category.SAVE.id) - slow
@@ -352,7 +352,7 @@ def frequent_saves(analysis: Analysis, policy: SavePolicy, slow: int) -> Candida
                      about=About(categories=(Category.SAVE.id,)))  # fmt: skip
 
 
-def lost_training(analysis: Analysis, policy: SavePolicy | None) -> str:
+def lost_training(analysis: AnalysisData, policy: SavePolicy | None) -> str:
     """What to do where failures took back more training than they kept the job down."""
     if analysis.saves is None or analysis.saves.count == 0:
         return "save checkpoints, or log them: the log shows no save"

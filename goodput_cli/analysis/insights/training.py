@@ -17,7 +17,7 @@ from goodput_cli.accounting.columns import among, distinct, of_kind
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, find_drift, hangs_now
-from goodput_cli.analysis.step_times import (
+from goodput_cli.analysis.steps.times import (
     Regime,
     changes_level,
     lost_in_regimes,
@@ -25,7 +25,7 @@ from goodput_cli.analysis.step_times import (
     step_time_parts,
     timed_steps,
 )
-from goodput_cli.analysis.timeline_around import STEP_PREFIX
+from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.events.schema import NONE
@@ -33,7 +33,7 @@ from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, number, percent, plural
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis, CategoryTime
+    from goodput_cli.analysis.results import AnalysisData, CategoryTime
 
 
 _MOST_ROWS = 5
@@ -48,7 +48,7 @@ _HUNG_OR_STOPPED = "see whether its process ran then: it hung, or was stopped an
 _SINCE_START = "compare hosts and data of these steps with those behind, if it was not meant (a warm-up, the batch)"
 
 
-def find_hung_now(analysis: Analysis) -> Iterator[Candidate]:
+def find_hung_now(analysis: AnalysisData) -> Iterator[Candidate]:
     """The step in flight at the end of the window."""
     timeline, window = analysis.timeline, analysis.window
     hung = hangs_now(timeline)
@@ -117,7 +117,7 @@ def _waits_for_a_watchdog(timeline: Timeline, attempt: int) -> bool:
     return bool(timeline.table.observed.rows) and ran_out_of_time(timeline.causes.why[attempt])
 
 
-def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
+def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
     """Slow regimes; with a reference what training took beyond it."""
     timeline, window = analysis.timeline, analysis.window
     if timeline.reference_ns is not None:
@@ -154,7 +154,7 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
     )  # fmt: skip
 
 
-def _beyond_reference(analysis: Analysis, reference_ns: Fraction) -> Candidate:
+def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Candidate:
     window = analysis.window
     slow = sum(row.ns for row in analysis.badput if row.category == Category.SLOWDOWN.id)
     took = 1 + slow / analysis.goodput.ns if analysis.goodput.ns else 0.0
@@ -177,7 +177,7 @@ def _more_loading(timeline: Timeline, regimes: Sequence[Regime]) -> int:
     return loaded - (elsewhere * (timeline.end - timeline.start - long) // long if long > 0 else 0)
 
 
-def find_input_bound(analysis: Analysis, explained: int) -> Iterator[Candidate]:
+def find_input_bound(analysis: AnalysisData, explained: int) -> Iterator[Candidate]:
     """Waiting for data: outside steps for certain, inside them perhaps. explained: loading (ns) of which another
     insight tells."""
     window = analysis.window
@@ -197,7 +197,7 @@ def find_input_bound(analysis: Analysis, explained: int) -> Iterator[Candidate]:
                     options=("--category", Category.DATA_LOADING_SYNC.id))  # fmt: skip
 
 
-def find_given_up(analysis: Analysis, taken_back: int) -> Iterator[Candidate]:
+def find_given_up(analysis: AnalysisData, taken_back: int) -> Iterator[Candidate]:
     """Wasted training that no disruption took back. taken_back: what disruptions and hangs took (ns)."""
     timeline, window = analysis.timeline, analysis.window
     ns = sum(row.ns for row in analysis.badput if row.category == Category.WASTED.id) - taken_back
@@ -207,13 +207,9 @@ def find_given_up(analysis: Analysis, taken_back: int) -> Iterator[Candidate]:
         text = "training that no save held was given up at a planned stop"
     if runs > 1:
         text = f"the job name was used for {runs} runs: what the earlier ones trained does not count"
-    options = ("--category", Category.WASTED.id)
-    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, 1), _run_rows(timeline),
+    options, rows = ("--category", Category.WASTED.id), tuple(map(int, timeline.runs[1 : 1 + _MOST_ROWS]))
+    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, 1), rows,
                 About(categories=(Category.WASTED.id,)), options)  # fmt: skip
-
-
-def _run_rows(timeline: Timeline) -> tuple[int, ...]:
-    return tuple(int(row) for row in timeline.runs[1 : 1 + _MOST_ROWS])
 
 
 _DEAD_NS = 600 * 10**9
@@ -237,7 +233,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {"undetermined": (), "planned_stops": ("-
 _ONCE_AN_ATTEMPT = ("startups", "elastic")
 
 
-def find_shares(analysis: Analysis) -> Iterator[Candidate]:
+def find_shares(analysis: AnalysisData) -> Iterator[Candidate]:
     """All kinds that are the time of some categories."""
     for code, categories in _SHARES.items():
         rows = [row for row in analysis.badput if BY_NAME[row.category] in categories]
@@ -250,7 +246,7 @@ def find_shares(analysis: Analysis) -> Iterator[Candidate]:
             yield _custom(analysis, row, by_label.get(row.label, _NO_ROWS))
 
 
-def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Candidate:
+def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime]) -> Candidate:
     segments = _segments(analysis, [BY_NAME[row.category] for row in rows])
     inferred = code == "restores" and analysis.timeline.records is None
     count = _how_many(analysis, segments, by_attempt=code in _ONCE_AN_ATTEMPT)
@@ -262,13 +258,13 @@ def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Candidate
     return replace(found, advice=_to_date_ends(analysis)) if code == "undetermined" else found
 
 
-def _to_date_ends(analysis: Analysis) -> str:
+def _to_date_ends(analysis: AnalysisData) -> str:
     """What to log so that it is known when attempts end, which logs of each format say in their own way."""
     advice = CODES["undetermined_time"].advice_for(analysis.job.formats)
     return f"{advice[0].lower()}{advice[1:].rstrip('.')}"
 
 
-def _by_label(analysis: Analysis) -> Mapping[str | None, Rows]:
+def _by_label(analysis: AnalysisData) -> Mapping[str | None, Rows]:
     """The segments of custom events in the window, by type."""
     segments = _segments(analysis, [Category.CUSTOM])
     labels = analysis.timeline.table.labels
@@ -276,7 +272,7 @@ def _by_label(analysis: Analysis) -> Mapping[str | None, Rows]:
     return {labels[code]: segments[rows] for code, rows in alike(codes).items()}
 
 
-def _custom(analysis: Analysis, row: CategoryTime, segments: Rows) -> Candidate:
+def _custom(analysis: AnalysisData, row: CategoryTime, segments: Rows) -> Candidate:
     assert row.label is not None
     count = _how_many(analysis, segments)
     text = f"{row.label} held up training {_times(count)}{_each(row.ns, count)}"
@@ -285,7 +281,7 @@ def _custom(analysis: Analysis, row: CategoryTime, segments: Rows) -> Candidate:
     return _found(analysis, code, row.ns, text, segments, [row], options, count)
 
 
-def find_unexplained(analysis: Analysis, explained: int) -> Iterator[Candidate]:
+def find_unexplained(analysis: AnalysisData, explained: int) -> Iterator[Candidate]:
     """The end of a job that nobody heard of again, and other time in `other`; what the log does not record could be
     there. explained: time in `other` (ns) of which another insight tells."""
     timeline, window = analysis.timeline, analysis.window
@@ -320,7 +316,7 @@ _MAY_BE_THERE = (
 )  # fmt: skip
 
 
-def _silence(analysis: Analysis) -> Rows:
+def _silence(analysis: AnalysisData) -> Rows:
     """The segments of `other` behind the last line of a job that nothing ended, where no usual step is so long."""
     timeline = analysis.timeline
     heard = int(timeline.table.end.max())
@@ -334,7 +330,7 @@ def _silence(analysis: Analysis) -> Rows:
     return segments[timeline.segments.start[segments] >= heard]
 
 
-def _segments(analysis: Analysis, categories: list[Category]) -> Rows:
+def _segments(analysis: AnalysisData, categories: list[Category]) -> Rows:
     """Those of some categories that reach into the window."""
     segments, window = analysis.timeline.segments, analysis.window
     first = int(np.searchsorted(segments.end, window.start_ns, side="right"))
@@ -342,14 +338,14 @@ def _segments(analysis: Analysis, categories: list[Category]) -> Rows:
     return np.flatnonzero(of_kind(segments.category[first:stop], categories)) + first
 
 
-def _lengths(analysis: Analysis, rows: Rows) -> I64:
+def _lengths(analysis: AnalysisData, rows: Rows) -> I64:
     """Of some segments, inside the window (ns)."""
     segments, window = analysis.timeline.segments, analysis.window
     return np.minimum(segments.end[rows], window.end_ns) - np.maximum(segments.start[rows], window.start_ns)
 
 
 def _found(
-    analysis: Analysis, code: str, ns: int, text: str, segments: Rows, badput: list[CategoryTime],
+    analysis: AnalysisData, code: str, ns: int, text: str, segments: Rows, badput: list[CategoryTime],
     options: tuple[str, ...], count: int,
 ) -> Candidate:  # fmt: skip
     """segments, badput: all that it is about."""
@@ -360,14 +356,14 @@ def _found(
                  About(categories=tuple(row.name for row in badput)), options)  # fmt: skip
 
 
-def _how_many(analysis: Analysis, segments: Rows, *, by_attempt: bool = False) -> int:
+def _how_many(analysis: AnalysisData, segments: Rows, *, by_attempt: bool = False) -> int:
     """How many things some segments are of: one that others interrupt is one. by_attempt: those of an attempt are one,
     whatever parts it has."""
     of_all = analysis.timeline.segments
     return max(len(distinct(of_all.attempt(segments) if by_attempt else of_all.holder[segments])), 1)
 
 
-def _rows(analysis: Analysis, segments: Rows) -> tuple[int, ...]:
+def _rows(analysis: AnalysisData, segments: Rows) -> tuple[int, ...]:
     """The line that begins each of the first segments."""
     rows, _ = analysis.timeline.segments.evidence(segments[:_MOST_ROWS])
     return tuple(row for row in rows.tolist() if row >= 0)

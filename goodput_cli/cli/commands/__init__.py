@@ -1,1 +1,1 @@
-"""The commands, one module each."""
+"""The commands: about one job, jobs beside each other, fleets, logs, jobs that run, this installation, the recorder."""

@@ -1,4 +1,4 @@
-"""`goodput compare`: two runs or more side by side, and where the difference in goodput comes from."""
+"""The commands that set jobs, runs and accounts of a job side by side: compare, jobs and reconcile."""
 
 from __future__ import annotations
 
@@ -10,11 +10,23 @@ import click
 from goodput_cli.analysis.compare.thresholds import parse_change
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.api.options import Sides
-from goodput_cli.cli.options import CommandLine, GroupedCommand, options_of, shared_options, threshold_options
+from goodput_cli.cli.console import print_safely, waiting
+from goodput_cli.cli.options import (
+    CommandLine,
+    GroupedCommand,
+    option,
+    options_of,
+    shared_options,
+    threshold_options,
+)
 from goodput_cli.cli.session import open_sheet_session
+from goodput_cli.compat.rules import Asking
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.jobs import SortKey
     from goodput_cli.api.keywords import SharedOptions
+
+_SORT_KEYS = ("start", "name", "goodput", "events", "length")
 
 
 @click.command(
@@ -80,3 +92,82 @@ def compare(
         threshold_lines=lambda with_passes: threshold_lines(comparison, with_passes=with_passes),
         cautions=auto_cautions(comparison),
     )
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput jobs logs/
+      goodput jobs logs/ --sort goodput --limit 10
+      goodput jobs logs/ --from 2026-01-12 --to 2026-01-13
+      goodput jobs logs/ --format json | jq -r '.jobs[].name'
+
+    --from, --to, --as-of and --run count for each job; a job of which nothing lies in
+    the window, or that has no two events at different times, is listed without
+    goodput. Sorted by start; --sort goodput puts the worst first.""",
+)
+@shared_options()
+@option(
+    "Out",
+    "--sort",
+    type=click.Choice(_SORT_KEYS),
+    default="start",
+    show_default=True,
+    help="Order of the rows.",
+)
+@option("Out", "--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N rows.")
+def jobs(line: CommandLine, sort: SortKey, limit: int | None) -> int:
+    """List every job in the logs, with its goodput.
+
+    SOURCE is as for analyze; a folder may hold thousands of jobs.
+    """
+    session = open_sheet_session(line)
+    from goodput_cli.analysis.jobs import jobs_sheet
+    from goodput_cli.fleet.run import jobs as list_jobs
+
+    with session.reading(then="") as options:
+        job_list = list_jobs(session.sources, sort=sort, limit=limit, **options)
+    return session.finish(jobs_sheet(job_list), job_list.diagnostics)
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput reconcile run.jsonl
+      goodput reconcile run.jsonl --format json | jq '.why[] | {rule, ns}'
+      goodput reconcile logs/ -j llm-7b --as-of now
+      goodput reconcile checkpoints.jsonl --reference-step-time 2.5
+
+    Recorder logs are given to ml-goodput-measurement itself, which needs
+    pip install '.[reconcile]' in a checkout. It takes some 20 s for 10^6 lines, and much
+    longer with custom events or where several hosts report every step. A job without
+    an end is measured up to its last event (or --as-of) on both sides. Checkpoint logs
+    are set beside the documented formula of the resiliency calculator.""",
+)
+@shared_options(leave_out=("start", "end"))
+@options_of(Asking, "asking")
+def reconcile(line: CommandLine, asking: Asking) -> int:
+    """Show goodput here and by the reference library, and why.
+
+    Both accounts stand side by side, and every difference is worked out from the same events: which of its
+    rules moves how much time. SOURCE is as for analyze; the question is always about the whole job.
+    """
+    session = open_sheet_session(line)
+    analysis = session.analyze()
+    from goodput_cli.compat.answer import reconcile_sheet
+    from goodput_cli.compat.api import SLOW_EVENTS, is_checkpoint_log, reconcile_job
+    from goodput_cli.compat.checkpoints import reconcile_checkpoints_sheet
+    from goodput_cli.compat.reconcile import Reconciliation
+
+    events = len(analysis.timeline.ordered.original)
+    if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not line.output.quiet:
+        print_safely(
+            f"The reference library goes through {events} events one by one; this may take minutes (see --timeout)."
+        )
+    with waiting("the reference library computes", wanted=session.shows_progress):
+        both = reconcile_job(analysis, asking.timeout)
+    if isinstance(both, Reconciliation):
+        return session.finish(reconcile_sheet(analysis, both), analysis.diagnostics)
+    return session.finish(reconcile_checkpoints_sheet(analysis, both), analysis.diagnostics)

@@ -133,20 +133,11 @@ def online_findings() -> Iterator[Finding]:
     elif endpoint:
         yield _tried(LOGGING, lambda: f"{_ask_logging()}, at {endpoint} ({ENDPOINT_VARIABLE})")
     else:
-        yield from _google()
-    yield _amazon()
-
-
-def _google() -> Iterator[Finding]:
-    yield (tried := _tried(GOOGLE, _ask_google))
-    yield (
-        _tried(LOGGING, _ask_logging) if tried.state == "ok" else Finding("none", LOGGING, "not asked: no credentials")
-    )
-
-
-def _amazon() -> Finding:
+        yield (tried := _tried(GOOGLE, _ask_google))
+        not_asked = Finding("none", LOGGING, "not asked: no credentials")
+        yield _tried(LOGGING, _ask_logging) if tried.state == "ok" else not_asked
     at_home = amazon()
-    return at_home if "extra s3" in at_home.detail else _tried(AMAZON, _ask_amazon)
+    yield at_home if "extra s3" in at_home.detail else _tried(AMAZON, _ask_amazon)
 
 
 def _tried(what: str, ask: Callable[[], str]) -> Finding:
@@ -180,6 +171,7 @@ def _ask_google() -> str:
 
 def _ask_logging() -> str:
     import grpc
+    from google.cloud.logging_v2.types import ListLogEntriesRequest
 
     from goodput_cli.sources.cloud_logging_pages import Fault, LogQuery, kind_of, rfc3339, sentence
     from goodput_cli.sources.google_credentials import connect
@@ -189,7 +181,13 @@ def _ask_logging() -> str:
         if connection.project is None:
             raise NotThereError("not asked: no project is named; set GOOGLE_CLOUD_PROJECT")
         since = rfc3339(time.time_ns() - NS_PER_DAY)
-        connection.list_entries(_first_entry(connection.project, since), timeout=_ANSWER_SECONDS)
+        first_entry = ListLogEntriesRequest(
+            resource_names=[f"projects/{connection.project}"],
+            filter=f'timestamp>="{since}"',
+            order_by="timestamp asc",
+            page_size=1,
+        )
+        connection.list_entries(first_entry, timeout=_ANSWER_SECONDS)
     except grpc.RpcError as error:
         query = LogQuery(connection.project or "", "")
         if kind_of(error, with_token=False) is not Fault.PASSING:
@@ -198,17 +196,6 @@ def _ask_logging() -> str:
     finally:
         connection.close()
     return f"project {connection.project} can be read"
-
-
-def _first_entry(project: str, since: str) -> object:
-    from google.cloud.logging_v2.types import ListLogEntriesRequest
-
-    return ListLogEntriesRequest(
-        resource_names=[f"projects/{project}"],
-        filter=f'timestamp>="{since}"',
-        order_by="timestamp asc",
-        page_size=1,
-    )
 
 
 def _ask_amazon() -> str:

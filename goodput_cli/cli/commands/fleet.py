@@ -16,16 +16,15 @@ from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import CommandLine, GroupedCommand, option, options_of, shared_options, threshold_options
 from goodput_cli.cli.session import DEFAULT_FORMAT, Session, open_session, start_to_draw
 from goodput_cli.errors import ProblemsFound, UsageError
-from goodput_cli.fleet.passes.engine import Workers
-from goodput_cli.fleet.question import RUN, Grouping, Tables
+from goodput_cli.fleet.question import RUN, Grouping, Tables, Workers
 from goodput_cli.fleet.thresholds import parse_fleet_fail_under, parse_fleet_threshold
 from goodput_cli.report.base import load_fleet_renderer
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.sheet import Sheet
+    from goodput_cli.fleet.report import FleetSheet
     from goodput_cli.fleet.rows import RunLine
-    from goodput_cli.fleet.sheet import FleetSheet
 
 
 @click.command(
@@ -79,13 +78,16 @@ def fleet(
     if plan:
         write_output("".join(f"{sentence}\n" for sentence in fleet_plan(session.sources, workers)))
         return 0
-    from goodput_cli.fleet.sheet import fleet_sheet
-    from goodput_cli.fleet.thresholds import evaluate_fleet
+    from goodput_cli.fleet.report import fleet_sheet
+    from goodput_cli.fleet.thresholds import Totals, evaluate_fleet
 
     with session.reading(then="adding up") as options:
-        question = FleetQuestion(_with_groups_of(grouping, thresholds), *split(options), job_name)
+        judged_groups = (one.each for one in thresholds if one.each)
+        grouping_of_all = replace(grouping, by=tuple(dict.fromkeys((*grouping.by, *judged_groups))))
+        question = FleetQuestion(grouping_of_all, *split(options), job_name)
         report = report_on(question, session.sources, tables, workers, None if store is None else Path(store))
-    judged = evaluate_fleet(thresholds, report)
+    whole = Totals(report.sums, report.mpg, report.coverage.analysed)
+    judged = evaluate_fleet(thresholds, whole, report.groups)
     sheet = fleet_sheet(report, judged)
     for site in sites:
         _write_site(Path(site), sheet, session, grouping)
@@ -109,8 +111,7 @@ def _open(line: CommandLine, sites: Sequence[str]) -> Session[Sheet]:
     for site in sites:
         make_folder(Path(site))
     start_to_draw()
-    silent = line.output.format_ is None
-    return replace(session, outputs=replace(session.outputs, stdout=None)) if silent else session
+    return replace(session, stdout=None) if line.output.format_ is None else session
 
 
 def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], grouping: Grouping) -> None:
@@ -121,7 +122,7 @@ def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], groupi
     from goodput_cli.sources.base import ReadContext, list_documents
     from goodput_cli.vocabulary.text import well_formed
 
-    of_runs = {name: value for name, value in session.options.items() if name not in ("start", "end", "stdin")}
+    of_runs = {name: value for name, value in session.line.library.items() if name not in ("start", "end", "stdin")}
     price = None if grouping.price_per_hour is None else float(grouping.price_per_hour)
 
     def analysis_of(row: RunLine) -> Analysis:
@@ -140,10 +141,5 @@ def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], groupi
     made_by = f"{code_version()} {price} {sorted((name, str(value)) for name, value in of_runs.items())}"
     with waiting("pages of runs are drawn", wanted=session.shows_progress):
         written = write_site(folder, sheet, analysis_of, versions, made_by)
-    if not session.volume.quiet:
+    if not session.line.output.quiet:
         print_messages([f"{folder}/: {written}", *written.failed])
-
-
-def _with_groups_of(grouping: Grouping, thresholds: Sequence[Expression]) -> Grouping:
-    """With the tables whose groups are judged."""
-    return replace(grouping, by=tuple(dict.fromkeys((*grouping.by, *(one.each for one in thresholds if one.each)))))

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
-from goodput_cli.events.columnar import Block, Columns, Numerals
+from goodput_cli.events.columnar import Columns
 from goodput_cli.events.rows import Details, Interner, Measurements, Origin, RowBuilder, constant
-from goodput_cli.events.text.marks import Collector, TextPart
+from goodput_cli.events.text.collector import Collector, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
-from goodput_cli.events.values import epoch_column, whole_column, why_no_time
+from goodput_cli.events.values import Numerals, epoch_column, whole_column, why_no_time
 from goodput_cli.sources.base import RawBatch, Record
 
 RUNS = "mldiagnostics"
@@ -231,10 +231,7 @@ class Parsed(Struct, frozen=True):
     nulls: bool = True
     """Whether a value of a record may be None."""
     columns: Sequence[Columns] = ()
-    """Further records, those of the lines of `block` that were read as columns."""
-    block: Block | None = None
-    first_line: int = 1
-    """The number of the first line of `block`."""
+    """Further records, those of lines that were read as columns."""
     modified_ns: int | None = None
     """When the document was last written to, where its reader does not say it."""
     text: TextPart | None = None

@@ -85,7 +85,7 @@ def _say_why(records: Records, time: I64, output: Output) -> None:
     if REASON not in records.keys:
         return
     from goodput_cli.events.cluster import recorded  # few logs tell of deaths
-    from goodput_cli.events.text.marks import TextPart
+    from goodput_cli.events.text.collector import TextPart
 
     seen = []
     for at, record in enumerate(records.records):

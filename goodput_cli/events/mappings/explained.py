@@ -19,10 +19,10 @@ from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import Read, read_line, read_record, record_of, shown
 from goodput_cli.events.observations import Sighting
+from goodput_cli.events.text.lines import LONGEST
 from goodput_cli.events.text.marks import asked_of, line_readings
 from goodput_cli.events.text.observer import Line as Observed
 from goodput_cli.events.text.observer import Observer
-from goodput_cli.events.text.scan import LONGEST
 from goodput_cli.events.text.stamps import StampError, bare, stamp_of
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, source_for
 from goodput_cli.vocabulary.text import seconds_text

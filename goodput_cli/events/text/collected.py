@@ -18,10 +18,11 @@ from goodput_cli.events.observations import Observed
 from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
+from goodput_cli.events.text.collector import CollectedSource, Collector
 from goodput_cli.events.text.jobs import Named, TextFile, beside, completed, name_jobs, stem_of, times_beside
-from goodput_cli.events.text.marks import CollectedSource, Collector, Mark, What
+from goodput_cli.events.text.marks import Mark, What
 from goodput_cli.events.text.meaning import metrics_of, said
-from goodput_cli.events.text.observing import observations_of, says_events
+from goodput_cli.events.text.observation_times import observations_of, says_events
 from goodput_cli.events.text.place import FoundZone, Placed, begun_again, by_elapsed, jumps, place, settled
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
@@ -300,7 +301,8 @@ class Texts:
         def local(code: int) -> Callable[[int], int]:
             return _local(self._every[code].marks, hints, output, zones.get(folder_of(names[code])))[0]
 
-        return observations_of(self._every, names, local, near, hints)
+        found = observations_of(self._every, names, local, near, hints.year, hints.now_ns)
+        return replace(found, hosts_of_job=hints.hosts_of_job, quotes=hints.quotes)
 
     def _parts(
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: Hints, output: Output

@@ -28,10 +28,11 @@ from goodput_cli.events.formats.base import (
 )
 from goodput_cli.events.observations import ALLOCATED, Sighting, quoted
 from goodput_cli.events.text.causes import by_exit
-from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, TextPart, What, pattern, timed
+from goodput_cli.events.text.collector import TextPart
+from goodput_cli.events.text.lines import LONGEST, Ruleset
+from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, What, pattern, timed
 from goodput_cli.events.text.observer import Line
 from goodput_cli.events.text.observing import EntryObserver, may_say
-from goodput_cli.events.text.scan import LONGEST, Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_of
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS

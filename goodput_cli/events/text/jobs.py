@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from goodput_cli.events.tensorboard import folder_of
-from goodput_cli.events.text.marks import ENDS, CollectedSource, Mark, What
+from goodput_cli.events.text.collector import CollectedSource
+from goodput_cli.events.text.marks import ENDS, Mark, What
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 from goodput_cli.sources.blocks import is_event_file

@@ -1,31 +1,19 @@
 """Marks: one recognised line of text each (a step, a save, a start), before its time and job are known; and the rules
-that make them.
-
-What was read from each text or event file, kept until all have been read: only then are their jobs and times known.
-
-Light to import: every reading collects, few have anything to collect.
-"""
+that make them."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from goodput_cli.errors import SourceError
 from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
-
-if TYPE_CHECKING:
-    from goodput_cli.events.cluster import ApiObject
-    from goodput_cli.events.observations import Sighting
-    from goodput_cli.events.tensorboard import Event
-    from goodput_cli.events.text.meaning import Interleaved, InTurns
-    from goodput_cli.events.text.observing import EntryObserver
 
 
 class What(StrEnum):
@@ -261,102 +249,3 @@ def linear() -> Any:
     except ImportError as error:
         raise SourceError("logs of plain text are read with google-re2; `pip install google-re2`") from error
     return re2
-
-
-@dataclass(frozen=True)
-class TextPart:
-    """What a part of a source said."""
-
-    marks: Sequence[Mark] = ()
-    bad: Sequence[tuple[int, str]] = ()
-    """Lines that a rule knows and whose values are wrong: number and reason."""
-    noise: int = 0
-    """Lines that say nothing."""
-    modified_ns: int | None = None
-    """When the file was last written to."""
-    events: Sequence[tuple[int, Event]] = ()
-    """Of an event file, with their numbers."""
-    damaged: Sequence[int] = ()
-    """Numbers of events that cannot be read."""
-    broken: int | None = None
-    """The number of the event from which on nothing can be read."""
-    tracked: Sequence[object] = ()
-    """What a file of an experiment tracker says (`events.trackers`)."""
-    seen: Sequence[Sighting] = ()
-    """Observations: what lines say about deaths."""
-    left_out: int = 0
-    """How many observations were too many."""
-    by_host: bool = False
-    """Whether it is a kernel's log."""
-    losses: Mapping[int, float] = field(default_factory=dict)
-    """The loss that the first lines of steps print, by step; of lines that no rank or node is named for."""
-    interleaved: Interleaved | None = None
-    """Where several runs seem to print so far."""
-
-
-@dataclass
-class CollectedSource:
-    """What one source said so far."""
-
-    marks: list[Mark] = field(default_factory=list)
-    bad: list[tuple[int, str]] = field(default_factory=list)
-    noise: int = 0
-    modified_ns: int | None = None
-    events: list[tuple[int, Event]] = field(default_factory=list)
-    damaged: list[int] = field(default_factory=list)
-    broken: int | None = None
-    tracked: list[object] = field(default_factory=list)
-    seen: list[Sighting] = field(default_factory=list)
-    left_out: int = 0
-    by_host: bool = False
-    losses: dict[int, float] = field(default_factory=dict)
-    interleaved: Interleaved | None = None
-
-
-class Collector:
-    """Collects the parts of all sources, by their codes."""
-
-    def __init__(self) -> None:
-        self.sources: dict[int, CollectedSource] = {}
-        self.nodes: dict[tuple[int, int | None], str] = {}
-        """The host of each rank of a source, as its recorder says."""
-        self.objects: list[tuple[int, ApiObject]] = []
-        """(source, what an object of Kubernetes says about time)."""
-        self.observers: dict[int, EntryObserver] = {}
-        """Of sources whose lines come one by one."""
-        self.turns: dict[tuple[int, str], InTurns] = {}
-        """Who prints the steps of records, by source and format."""
-        self._written: dict[int, int] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self.sources)
-
-    @property
-    def of_files(self) -> bool:
-        """Whether files say some of it, and not only entries of Cloud Logging, which name their job."""
-        return bool(self.objects) or any(
-            one.events or one.tracked or (one.marks and one.marks[0].entry < 0) for one in self.sources.values()
-        )
-
-    def written(self, source: int, modified_ns: int) -> None:
-        """When a file of records was last written to. source: its code."""
-        self._written[source] = modified_ns
-        if source in self.sources:
-            self.sources[source].modified_ns = modified_ns
-
-    def add(self, source: int, part: TextPart) -> None:
-        """What a part of a source said. source: its code."""
-        one = self.sources.setdefault(source, CollectedSource())
-        one.marks += part.marks
-        one.bad += part.bad
-        one.noise += part.noise
-        one.seen += part.seen
-        one.left_out += part.left_out
-        one.by_host |= part.by_host
-        one.losses = {**part.losses, **one.losses}
-        one.interleaved = one.interleaved or part.interleaved
-        one.events += part.events
-        one.tracked += part.tracked
-        one.damaged += part.damaged
-        one.broken = part.broken or one.broken
-        one.modified_ns = part.modified_ns or one.modified_ns or self._written.get(source)

@@ -1,30 +1,26 @@
 """Observes a document of text: shows an observer the few lines that matter, and finds when each was written and whether
 its process went on behind it. All else of the document is never looked at.
-
-What was seen in all sources, with the times that it was written at: sightings become observations.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.arrays import I64, Rows
-from goodput_cli.events.observations import CHANGED_WITH_TIME, Observation, Observed, Sighting
+from goodput_cli.events.observations import Sighting
 from goodput_cli.events.text.causes import CauseRows
-from goodput_cli.events.text.marks import ENDS, CollectedSource, Said, What
-from goodput_cli.events.text.observer import OF_PATH, Line, Observer, is_ordinary
-from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
-from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
+from goodput_cli.events.text.marks import ENDS, Said, What
+from goodput_cli.events.text.observer import Line, Observer, is_ordinary
+from goodput_cli.events.text.stamps import Stamp
 
 if TYPE_CHECKING:
-    from goodput_cli.events.hints import Hints
-    from goodput_cli.events.text.scan import Lines
+    from goodput_cli.events.text.lines import Lines
     from goodput_cli.events.text.storms import Kind
 
 
@@ -277,7 +273,6 @@ class _Stamps:
 
 
 _MOST_WATCHED_ENTRIES = 64
-_AGREE = 2 * NS_PER_SECOND
 
 
 @dataclass
@@ -318,127 +313,3 @@ class EntryObserver:
     def fresh(self) -> list[Sighting]:
         """What was seen since the last call."""
         return self._observer.fresh()
-
-
-def observations_of(
-    sources: Mapping[int, CollectedSource],
-    names: Sequence[str],
-    local: Callable[[int], Callable[[int], int]],
-    near: Mapping[int, Sequence[int]],
-    hints: Hints,
-) -> Observed:
-    """All observations of some sources. local: by source, what a local time is in ns UTC. near: by source, times beside
-    it that tell a year."""
-    rows: list[Observation] = []
-    dropped: dict[str, int] = {}
-    for code, source in sources.items():
-        clock = _Clock(source, local(code), near.get(code, ()), hints.year, hints.now_ns)
-        _name_nodes(source.seen)
-        rows += [_observation(one, names[code], clock) for one in source.seen]
-        if source.left_out:
-            dropped[names[code]] = source.left_out
-    read = frozenset(names[code] for code in sources)
-    return Observed(tuple(rows), read=read, dropped=dropped, hosts_of_job=hints.hosts_of_job, quotes=hints.quotes)
-
-
-def _name_nodes(seen: Sequence[Sighting]) -> None:
-    """The host of a launcher's lines, where lines of its processes name it: those of one launcher are of one node."""
-    hosts = {one.pid: one.host for one in seen if one.speaker == "process" and one.pid is not None and one.host}
-    launched = [one for one in seen if one.speaker == "launcher"]
-    named = {hosts[one.pid] for one in launched if one.pid in hosts} | {one.host for one in launched if one.host}
-    if len(named) == 1 and hosts:
-        for one in launched:
-            one.host = one.host or next(iter(named))
-
-
-class _Clock:
-    """Reads the stamps of one source."""
-
-    def __init__(
-        self, source: CollectedSource, local: Callable[[int], int], near: Sequence[int], year: int | None, now_ns: int
-    ) -> None:
-        self._local, self._year = local, year
-        dated = sorted((mark.line, mark.time) for mark in source.marks if mark.stamp is not None and mark.time)
-        own = [
-            (one.line, stamp.ns) for one in source.seen for stamp in (one.stamp, one.before, one.behind)
-            if stamp is not None and stamp.zone is not Zone.YEARLESS
-        ]  # fmt: skip
-        self._lines = dated or sorted(own)
-        self._dated = dated
-        self._near = near[0] if near else None
-        self.modified = source.modified_ns if source.modified_ns is not None else now_ns
-
-    def ns(self, stamp: Stamp, line: int) -> int:
-        """The instant of a stamp, ns UTC."""
-        if stamp.zone is Zone.YEARLESS:
-            stamp = self._with_year(stamp, line)
-        return stamp.ns if stamp.zone is Zone.EXACT else self._local(stamp.ns)
-
-    def around(self, line: int) -> tuple[int | None, int | None]:
-        """When the lines before and behind a line were written, by formats with stamps of their own; None: none was."""
-        at = bisect_left(self._dated, (line, 0))
-        before = self._dated[at - 1][1] if at else None
-        return before, self._dated[at][1] if at < len(self._dated) else None
-
-    def _with_year(self, stamp: Stamp, line: int) -> Stamp:
-        if self._year is not None:
-            return with_year(stamp, self._year, None)
-        near = self._nearest(line)
-        if near is None:
-            latest = self.modified + NS_PER_DAY
-            return with_year(stamp, year_of(latest), latest, latest=True)
-        return with_year(stamp, year_of(near), near)
-
-    def _nearest(self, line: int) -> int | None:
-        if not self._lines:
-            return self._near
-        at = bisect_left(self._lines, (line, 0))
-        return self._lines[min(at, len(self._lines) - 1)][1] if at else self._lines[0][1]
-
-
-_AS_SEEN = tuple(
-    sorted(({one.name for one in fields(Observation)} & {one.name for one in fields(Sighting)}) - CHANGED_WITH_TIME)
-)
-"""Fields that an observation has of what was seen, as they are."""
-
-
-def _observation(one: Sighting, source: str, clock: _Clock) -> Observation:
-    path = OF_PATH.search(source) if one.row == "error.json" else None
-    if path is not None:
-        one.own_life, one.local_rank = path["life"], int(path["local"])
-    lo, hi, stamped = _bounds(one, clock)
-    return Observation(
-        **{name: getattr(one, name) for name in _AS_SEEN},
-        source=source,
-        lo=lo,
-        hi=hi,
-        stamped=stamped,
-        suspects=tuple(sorted(one.suspects)),
-        ranks=tuple(sorted(one.ranks.items(), key=lambda pair: (pair[1], pair[0]))),
-        hosts=tuple(one.hosts),
-        late=None if one.late is None else clock.ns(one.late, one.line),
-    )
-
-
-def _bounds(one: Sighting, clock: _Clock) -> tuple[int | None, int | None, bool]:
-    """Not earlier, not later, and whether the line itself says it. What a block says of itself, in whole seconds of
-    some zone, counts where it agrees with the lines around it."""
-    before = None if one.before is None else clock.ns(one.before, one.line)
-    behind = None if one.behind is None else clock.ns(one.behind, one.line)
-    if before is not None and behind is not None and before > behind:
-        before, behind = behind, before
-    if one.stamp is not None:
-        own = clock.ns(one.stamp, one.line)
-        disagrees = (before is not None and own < before - _AGREE) or (behind is not None and own > behind + _AGREE)
-        if not (one.row == "agent block" and disagrees):
-            return own, own + (NS_PER_SECOND if one.stamp.whole else 0), True
-    if before is None and behind is None:
-        before, behind = clock.around(one.line)
-    return before, behind, False
-
-
-def says_events(source: CollectedSource) -> bool:
-    """Whether a source of text tells of a job, and not only of deaths on a host."""
-    if source.events or source.tracked or source.bad or any(mark.said is not None for mark in source.marks):
-        return True
-    return not (source.by_host or source.seen)

@@ -15,6 +15,8 @@ from goodput_cli.arrays import I64, Characters, Mask, blocks
 from goodput_cli.sources.blocks import PIECE
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND
 
+LONGEST_PREFIX = 256
+"""Launchers, loggers and collectors put fewer characters before an object."""
 HEAD = 96
 """A stamp begins in so many characters of a line."""
 PLACEHOLDER_YEAR = 1972

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import I64
 
 if TYPE_CHECKING:
+    from goodput_cli.events.text.lines import Lines, Ruleset
     from goodput_cli.events.text.observer import Repeatable
-    from goodput_cli.events.text.scan import Lines, Ruleset
 
 BEGINS = 256
 """Behind so many lines of a document that are worth a look the others are compared."""

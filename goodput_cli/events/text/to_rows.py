@@ -30,7 +30,7 @@ from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
-    from goodput_cli.events.cluster import ApiObject, Attempt
+    from goodput_cli.events.cluster_attempts import ApiObject, Attempt
 
 LEFT_OPEN = "left open"
 """The name of a save or restore whose end no line says."""
@@ -371,7 +371,7 @@ def beside_cluster(
 ) -> Beside:  # fmt: skip
     """What objects add: when a job was asked for and was scheduled, and how attempts ended, where records show the same
     attempts. columns: of all records; jobs: the names behind their codes."""
-    from goodput_cli.events.cluster import attempts_of, merged  # few logs lie beside any
+    from goodput_cli.events.cluster_attempts import attempts_of, merged  # few logs lie beside any
 
     found = Beside()
     by_key: defaultdict[str, list[tuple[int, ApiObject]]] = defaultdict(list)

@@ -17,7 +17,8 @@ import numpy as np
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records
-from goodput_cli.events.text.marks import TextPart, What
+from goodput_cli.events.text.collector import TextPart
+from goodput_cli.events.text.marks import What
 from goodput_cli.events.trackers.runs import Life, Place, Row, Run
 from goodput_cli.events.trackers.wandb import EARLIEST, whole_of
 from goodput_cli.events.values import MAX_SECONDS

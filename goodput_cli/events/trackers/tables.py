@@ -16,8 +16,9 @@ import numpy as np
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RAY, WANDB, Output, Records
+from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.jobs import stem_of_text
-from goodput_cli.events.text.marks import TextPart, What
+from goodput_cli.events.text.marks import What
 from goodput_cli.events.trackers.runs import Life, Place, Row, Run
 from goodput_cli.events.trackers.wandb import EARLIEST, ns_of, row_of, whole_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND

@@ -18,11 +18,12 @@ import orjson
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import Parsed
 from goodput_cli.events.observations import Sighting
+from goodput_cli.events.text.collector import CollectedSource, TextPart
 from goodput_cli.events.text.entries import said_of_line
-from goodput_cli.events.text.marks import CollectedSource, Mark, TextPart, What, timed
+from goodput_cli.events.text.lines import LONGEST, Ruleset
+from goodput_cli.events.text.marks import Mark, What, timed
 from goodput_cli.events.text.observer import Line
 from goodput_cli.events.text.observing import EntryObserver, may_say
-from goodput_cli.events.text.scan import LONGEST, Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated, stamp_of
 from goodput_cli.events.trackers.runs import STEP_KEYS, Life, Place, Row, Run
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, Said, WireError, parse

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from goodput_cli.errors import UsageError, to_install
-from goodput_cli.fleet.question import RUN
-from goodput_cli.vocabulary.option import bounded, option
+from goodput_cli.fleet.question import Workers
 
 if TYPE_CHECKING:
     from goodput_cli.fleet.passes.work import Failed
@@ -23,27 +21,6 @@ _SECONDS_A_DOCUMENT, _SECONDS_A_BYTE = 0.006, 1.3e-8
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Workers:
-    """Where the work is done."""
-
-    workers: int | None = option(
-        None, RUN, "Processes.  [default: as many as pay]", metavar="N",
-        read=bounded(int, "is not a number of processes; write a whole number from 1", least=1, most=1e4),
-    )  # fmt: skip
-    """Processes; 1: this one alone; None: as many as pay."""
-    scheduler: str | None = option(
-        None, RUN, "A dask scheduler (tls://HOST:PORT), or its file; needs --store.", metavar="ADDRESS"
-    )
-    """The address of a dask scheduler, or a scheduler file."""
-    insecure_scheduler: bool = option(False, RUN, "Speak to a scheduler without TLS.")
-    """Whether the scheduler may be spoken to without TLS."""
-    memory: str | None = option(
-        None, RUN, "Of a worker, such as 2GiB.  [default: its share of 3/4 of the machine]", metavar="SIZE"
-    )
-    """What a worker may take at most, as dask writes it (2GiB)."""
 
 
 class Engine(Protocol):
@@ -66,9 +43,6 @@ class Engine(Protocol):
     ) -> Iterator[tuple[list[Item], Result | Failed]]:
         """Each batch with what the task made of it, or why that could not be done."""
 
-    def close(self) -> None:
-        """Let go of what it holds."""
-
 
 class InProcess:
     """One task after the other, in order."""
@@ -82,9 +56,6 @@ class InProcess:
     ) -> Iterator[tuple[list[Item], Result | Failed]]:
         """See `Engine.run`."""
         return ((batch, task(batch)) for batch in batches)
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
 
 
 @contextmanager

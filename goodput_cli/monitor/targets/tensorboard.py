@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.errors import GoodputError
-from goodput_cli.events import tensorboard
+from goodput_cli.events import event_files
 from goodput_cli.monitor.snapshot import Amount, Snapshot, Update, badput_of, badput_of_window
 from goodput_cli.monitor.targets.base import (
     Address,
@@ -56,7 +56,7 @@ class TensorBoard:
         life = f"{now // 10**9}.{socket.gethostname()}.{os.getpid()}.{now % 10**9:09d}"
         self._file = self._folder / f"events.out.tfevents.{life}"
         self._stream = self._file.open("xb", buffering=1 << 16)
-        self._stream.write(tensorboard.framed(tensorboard.opening(now / 1e9)))
+        self._stream.write(event_files.framed(event_files.opening(now / 1e9)))
         self._remember()
 
     def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - each update is a point
@@ -72,7 +72,7 @@ class TensorBoard:
         last = self._last_step
         try:
             for tag, value, step, shown in self._scalars(snapshot):
-                self._stream.write(tensorboard.framed(tensorboard.scalar_event(now, step, tag, value, shown)))
+                self._stream.write(event_files.framed(event_files.scalar_event(now, step, tag, value, shown)))
                 last = max(last, step) if tag == _STEP_DEVIATION else last
             self._stream.flush()
             os.fsync(self._stream.fileno())  # some mounts of buckets show nothing before
@@ -149,10 +149,10 @@ def _last_step(path: Path) -> int:
     last = -1
     try:
         content = path.read_bytes() if path.is_file() else b""
-        for frame, _ in tensorboard.frames(content):
-            event = None if frame.data is None else tensorboard.parse(frame.data)
+        for frame, _ in event_files.frames(content):
+            event = None if frame.data is None else event_files.parse(frame.data)
             if event is not None and any(scalar.tag == _STEP_DEVIATION for scalar in event.scalars):
                 last = max(last, event.step)
-    except (OSError, tensorboard.BrokenFrameError):  # what cannot be read is written again
+    except (OSError, event_files.BrokenFrameError):  # what cannot be read is written again
         pass
     return last

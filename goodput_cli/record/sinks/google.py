@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..names import __version__, in_path
+from ..names import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from ..queues import Item
     from .http import Identity, Refused
-    from .targets import Context
 
 WRITER = f"goodput-record {__version__}"
 ENDPOINT_VARIABLE = "GOODPUT_LOGGING_WRITE_ENDPOINT"
@@ -29,18 +28,19 @@ _AHEAD_US, _BEHIND_US = 23 * 3600 * 10**6, 29 * 86400 * 10**6
 
 
 class CloudLogging:
-    """See `Delivery`. project: "" for that of the environment, found with the first batch."""
+    """See `Delivery`. project: "" for that of the environment, found with the first batch. prefix: of every insertId,
+    which no other process has."""
 
     most_lines = 1000
     most_bytes = 1 << 20
 
-    def __init__(self, project: str, log_id: str, context: Context) -> None:
+    def __init__(self, project: str, log_id: str, prefix: str, batch_lines: int, latency: float) -> None:
         self.name = "cloud-logging"
-        self.batch_lines = context.batch_lines
-        self._latency = context.latency
+        self.batch_lines = batch_lines
+        self._latency = latency
         self._project = project
         self._log_id = log_id
-        self._prefix = f"{context.run_id}-{context.rank}-"
+        self._prefix = prefix
         self._endpoint = os.environ.get(ENDPOINT_VARIABLE, "")
         self._identity: Identity | None = None
 
@@ -140,18 +140,17 @@ _EXISTS = 412
 
 
 class CloudStorage:
-    """See `Delivery`. Objects `PREFIX/JOB/RUN_ID.rRANK.000001.jsonl`; one that is there already was written by an
-    attempt to send it whose answer was lost."""
+    """See `Delivery`. Objects `STEM.000001.jsonl`; one that is there already was written by an attempt to send it whose
+    answer was lost."""
 
     batch_lines = _BYTES // _LINE
     most_lines = 1 << 20
     most_bytes = _BYTES
 
-    def __init__(self, bucket: str, prefix: str, context: Context) -> None:
+    def __init__(self, bucket: str, stem: str) -> None:
         self.name = "gs"
         self._bucket = bucket
-        folder = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        self._stem = f"{folder}{in_path(context.job_name)}/{context.run_id}.r{context.rank}"
+        self._stem = stem
         self._number = 1
         self._unsure = False
         """Whether the object may be there already."""

@@ -11,10 +11,10 @@ from .files import FSYNC, FileSink, is_file, is_local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Protocol
 
-    from ..queues import Delivery, Drops, Item, SayDropped
+    from ..queues import Delivery, Drops, Item
 
     class Sink(Protocol):
         """Takes lines in the thread of the program; no method raises.
@@ -38,67 +38,36 @@ if TYPE_CHECKING:
 
         def write(self, line: bytes, /) -> object: ...
 
+    class Context(Protocol):
+        """The attempt (a `Writer`): whose lines they are, and how much may wait.
+
+        say_dropped, say_second: make the lines that say it. warn: takes sentences for the person who runs the program.
+        inline: write files in the caller's thread (None: where the file system is local). batch_lines, latency: when
+        Cloud Logging has company enough. log_id: its log, where the target names none; "" for `goodput_<job>`.
+        """
+
+        job_name: str
+        run_id: str
+        rank: int
+        inline: bool | None
+        fsync: str
+        queue_lines: int
+        queue_bytes: int
+        batch_lines: int
+        latency: float
+        log_id: str
+
+        def say_dropped(self, drops: Drops, sink: str, /) -> bytes: ...
+
+        def say_second(self, beside: int, /) -> bytes: ...
+
+        def warn(self, sentence: str, /) -> None: ...
+
     Target = str | os.PathLike[str] | Writable
     Targets = Target | list[Target] | tuple[Target, ...] | None
 
 _CLOUD_LOGGING, _STORAGE, _FILE = "cloud-logging:", "gs://", "file://"
 _STANDARD = {"-": 1, "stdout:": 1, "stderr:": 2}
-
-
-class Context:
-    """The attempt: whose lines they are, and how much may wait.
-
-    warn: takes sentences for the person who runs the program. inline: write files in the caller's thread (None: where
-    the file system is local). batch_lines, latency: when Cloud Logging has company enough. log_id: its log, where the
-    target names none; "" for `goodput_<job>`.
-    """
-
-    __slots__ = (
-        "batch_lines",
-        "fsync",
-        "inline",
-        "job_name",
-        "latency",
-        "log_id",
-        "queue_bytes",
-        "queue_lines",
-        "rank",
-        "run_id",
-        "say_dropped",
-        "say_second",
-        "warn",
-    )
-
-    def __init__(
-        self,
-        job_name: str,
-        run_id: str,
-        rank: int,
-        *,
-        say_dropped: SayDropped,
-        say_second: Callable[[int], bytes],
-        warn: Callable[[str], None],
-        inline: bool | None,
-        fsync: str,
-        queue_lines: int,
-        queue_bytes: int,
-        batch_lines: int = 100,
-        latency: float = 2.0,
-        log_id: str = "",
-    ) -> None:
-        self.job_name = job_name
-        self.run_id = run_id
-        self.rank = rank
-        self.say_dropped = say_dropped
-        self.say_second = say_second
-        self.warn = warn
-        self.inline = inline
-        self.fsync = fsync
-        self.queue_lines = queue_lines
-        self.queue_bytes = queue_bytes
-        self.batch_lines = batch_lines
-        self.latency = latency
-        self.log_id = log_id
 
 
 def split(to: Targets) -> list[Target]:
@@ -146,10 +115,20 @@ def open_target(target: Target, context: Context) -> Sink:
         from .google import CloudStorage
 
         bucket, _, prefix = text.removeprefix(_STORAGE).partition("/")
-        return behind_queue(CloudStorage(bucket, prefix, context), context)
+        folder = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        stem = f"{folder}{in_path(context.job_name)}/{context.run_id}.r{context.rank}"
+        return behind_queue(CloudStorage(bucket, stem), context)
     if text.startswith(_CLOUD_LOGGING):
-        return _cloud_logging(text.removeprefix(_CLOUD_LOGGING), context)
-    return _path(text.removeprefix(_FILE), context)
+        from .google import CloudLogging
+
+        project, _, log_id = text.removeprefix(_CLOUD_LOGGING).removeprefix("//").partition("/")
+        log_id = log_id or context.log_id or f"goodput_{context.job_name}"
+        prefix = f"{context.run_id}-{context.rank}-"
+        return behind_queue(CloudLogging(project, log_id, prefix, context.batch_lines, context.latency), context)
+    path = text.removeprefix(_FILE)
+    if path.endswith(os.sep) or os.path.isdir(path):
+        path = os.path.join(path, process_file(context.job_name, context.run_id, context.rank))
+    return _file(path, context)
 
 
 def default_file(context: Context) -> Sink:
@@ -170,20 +149,6 @@ def behind_queue(delivery: Delivery, context: Context) -> Worker:
         say_dropped=context.say_dropped,
         warn=context.warn,
     )
-
-
-def _cloud_logging(rest: str, context: Context) -> Sink:
-    from .google import CloudLogging
-
-    project, _, log_id = rest.removeprefix("//").partition("/")
-    log_id = log_id or context.log_id or f"goodput_{context.job_name}"
-    return behind_queue(CloudLogging(project, log_id, context), context)
-
-
-def _path(text: str, context: Context) -> Sink:
-    if text.endswith(os.sep) or os.path.isdir(text):
-        text = os.path.join(text, process_file(context.job_name, context.run_id, context.rank))
-    return _file(text, context)
 
 
 def _file(path: str, context: Context, *, follow: bool = True, descriptor: int | None = None) -> Sink:

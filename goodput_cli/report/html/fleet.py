@@ -11,9 +11,7 @@ from typing import Any
 
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.analysis.sheet import Column, Sheet
-from goodput_cli.fleet.report import FleetReport
-from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_name, category_rows
-from goodput_cli.fleet.sheet import (
+from goodput_cli.fleet.report import (
     CATEGORIES,
     CAUSES,
     CHANGES,
@@ -22,6 +20,7 @@ from goodput_cli.fleet.sheet import (
     LEFT_OUT,
     SIZES,
     WEEKS,
+    FleetReport,
     FleetSheet,
     hide_unknown,
     hosts_that_repeat,
@@ -32,6 +31,7 @@ from goodput_cli.fleet.sheet import (
     title,
     where_lost,
 )
+from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_name, category_rows
 from goodput_cli.fleet.sums import Sums, hours, percent
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.charts import LOST_COLOUR

@@ -18,12 +18,11 @@ from pathlib import Path
 
 import msgspec
 
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import BY_CODE
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import GoodputError, UsageError, not_written
-from goodput_cli.fleet.aggregate import run_name
-from goodput_cli.fleet.rows import RunLine
-from goodput_cli.fleet.sheet import FleetSheet, runs_by_loss
+from goodput_cli.fleet.report import FleetSheet, runs_by_loss
+from goodput_cli.fleet.rows import RunLine, run_name
 from goodput_cli.fleet.sums import hours
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render as render_run

@@ -10,15 +10,15 @@ from itertools import islice
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import cells
-from goodput_cli.events.mappings.checked import mappings_in
+from goodput_cli.events.mappings.declared import mappings_in
 from goodput_cli.events.mappings.draft.lines import clock_of, entry_of
 from goodput_cli.events.mappings.draft.records import Row, flat, records_draft
 from goodput_cli.events.mappings.draft.text import Draft, Rule, quoted, text_draft
 from goodput_cli.events.mappings.registry import Mappings, load_mapping
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line, record_of, shown
+from goodput_cli.events.text.lines import LONGEST
 from goodput_cli.events.text.marks import What
-from goodput_cli.events.text.scan import LONGEST
 from goodput_cli.events.text.stamps import bare
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import safe

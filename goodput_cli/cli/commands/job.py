@@ -1,4 +1,4 @@
-"""The commands that answer in rows: rolling, timeline, disruptions and steps of one job, and jobs."""
+"""The commands that ask about one job: analyze and advise, and rolling, timeline, disruptions and steps in rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from goodput_cli.analysis.advice.thresholds import parse_advice
+from goodput_cli.analysis.goodput.phrases import reference_caution, threshold_lines
+from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
+from goodput_cli.analysis.question import AdviceQuestion
+from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.group import complete_category
 from goodput_cli.cli.options import (
     LENGTH,
@@ -15,20 +20,117 @@ from goodput_cli.cli.options import (
     GroupedCommand,
     cost_options,
     option,
+    options_of,
     shared_options,
+    threshold_options,
     window_options,
 )
-from goodput_cli.cli.session import open_sheet_session
+from goodput_cli.cli.session import is_brief, open_session, open_sheet_session
 from goodput_cli.errors import UsageError
+from goodput_cli.report.base import Renderer, load_renderer
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.sheet import By
-    from goodput_cli.analysis.jobs import SortKey
     from goodput_cli.analysis.question import Price
-    from goodput_cli.analysis.timeline_around import Around
+    from goodput_cli.analysis.timeline.around import Around
 
 
-_SORT_KEYS = ("start", "name", "goodput", "events", "length")
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput analyze run.jsonl
+      goodput analyze logs/ more/*.jsonl.gz -j llm-7b --from -2h
+      goodput analyze run.jsonl --reference-step-time 2.5 -o report.json -o out.md
+      goodput analyze run.jsonl -o segments.parquet -o run.events.parquet
+      goodput analyze run.jsonl --fail-under 85 --fail-if 'step_stall>5%'
+
+    TIME is ISO-8601, now, -2h (before the end), +30m (after the start) or attempt:3.
+    EXPR is NAME OP VALUE[UNIT]: goodput, a category, custom:LABEL, disruptions,
+    steps.p99 or insight:hang, compared (< <= > >= == !=) with a value in %, s, m or h.
+    Every option can come from the environment: GOODPUT_ANALYZE_JOB_NAME=llm-7b
+    (several values of one option with ; between them).""",
+)
+@shared_options()
+@window_options
+@cost_options
+@threshold_options(read_threshold, parse_fail_under)
+@option("Out", "--full", is_flag=True, help="On a terminal, the whole report and not the first screen.")
+def analyze(
+    line: CommandLine,
+    window: tuple[int, ...],
+    every: int | None,
+    price: Price | None,
+    thresholds: tuple[Expression, ...],
+    full: bool,
+) -> int:
+    """Put every second of a training job in exactly one category.
+
+    SOURCE is a file, a glob, a folder, or - for standard input; .gz is read as it is. Several are merged.
+    """
+    brief = is_brief(line, full=full)
+    session = open_session(line, _load_first_screen if brief else load_renderer, charts=True)
+    analysis = session.analyze(thresholds=thresholds, window=window, every=every, price=price)
+    return session.finish(
+        analysis,
+        [one for one in analysis.diagnostics if one.severity == "error" or not brief],
+        thresholds=analysis.thresholds,
+        threshold_lines=lambda with_passes: threshold_lines(analysis.thresholds, with_passes=with_passes),
+        cautions=reference_caution(analysis),
+    )
+
+
+def _load_first_screen(_: str) -> Renderer:
+    """What writes the first screen, which says how many diagnostics there are besides the errors."""
+    from goodput_cli.report.first_screen import first_screen
+
+    return first_screen
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput advise run.jsonl
+      goodput advise run.jsonl --accelerators 256 --price-per-hour 4.20
+      goodput advise run.jsonl --what-if save-every=100 --what-if restart=/2
+      goodput advise run.jsonl --save-seconds 5s --mtbf 6h
+      goodput advise run.jsonl --fail-if 'advice.gain_low>1pp' -o advice.md
+
+    Changes of --what-if: save-every=100 (steps) or =10m, save-cost=/2 or =5s,
+    async=BLOCKING[,LATENCY], restore, restart, down, queue, startup, data, stalls and
+    evals =/2, =0 or a length, spares=60s, failures=/2, restart-from=newest. All of
+    them make one scenario. EXPR is advice.gain, advice.gain_low or advice.LEVER,
+    compared with points of goodput (pp) or s, m, h, d; or advice.interval_ratio.
+    Advice is about a whole job: docs/advice.md says how to read it.""",
+)
+@shared_options(leave_out=("start", "end"))
+@options_of(AdviceQuestion, "question")
+@cost_options
+@threshold_options(parse_advice, holds="Exit with 3 if EXPR holds, with 4 if it cannot be judged.")
+def advise(
+    line: CommandLine,
+    question: AdviceQuestion,
+    price: Price | None,
+    thresholds: tuple[Expression, ...],
+) -> int:
+    """Say how often to save, and what would buy most goodput.
+
+    The job's own log is replayed under other policies, and the answer says how sure it is. SOURCE is as for analyze.
+    """
+    session = open_sheet_session(line, offers=("chart", "published"))
+    from goodput_cli.analysis.advice.advise import advise_analysis, told
+    from goodput_cli.analysis.advice.sheet import advice_sheet
+
+    said = told(question, price)
+    analysis = session.analyze()
+    advice = advise_analysis(analysis, said, question.death, question.save_ns, question.interval_now, thresholds)
+    return session.finish(
+        advice_sheet(analysis, advice),
+        (*analysis.diagnostics, *advice.diagnostics),
+        thresholds=advice.thresholds,
+        threshold_lines=lambda with_passes: threshold_lines(advice.thresholds, with_passes=with_passes),
+    )
 
 
 @click.command(
@@ -62,13 +164,13 @@ _MARGIN_NS = 600 * 10**9
 
 
 def _around(text: str) -> object:
-    from goodput_cli.analysis.timeline_around import parse_around
+    from goodput_cli.analysis.timeline.around import parse_around
 
     return parse_around(text)
 
 
 def _category(text: str) -> str:
-    from goodput_cli.analysis.timeline_rows import check_category
+    from goodput_cli.analysis.timeline.rows import check_category
 
     return check_category(text)
 
@@ -126,9 +228,9 @@ def timeline(
         raise UsageError("--margin belongs to --around")
     session = open_sheet_session(line)
     analysis = session.analyze()
-    from goodput_cli.analysis.timeline_around import neighbourhood
-    from goodput_cli.analysis.timeline_rows import choose_segments, event_rows
-    from goodput_cli.analysis.timeline_sheet import timeline_sheet
+    from goodput_cli.analysis.timeline.around import neighbourhood
+    from goodput_cli.analysis.timeline.rows import choose_segments, event_rows
+    from goodput_cli.analysis.timeline.sheet import timeline_sheet
 
     window = (analysis.window.start_ns, analysis.window.end_ns)
     if around is not None:
@@ -217,45 +319,8 @@ def steps(line: CommandLine, slowest: int) -> int:
     """
     session = open_sheet_session(line)
     analysis = session.analyze()
-    from goodput_cli.analysis.step_sheet import steps_sheet
-    from goodput_cli.analysis.step_statistics import step_report
+    from goodput_cli.analysis.steps.sheet import steps_sheet
+    from goodput_cli.analysis.steps.statistics import step_report
 
     report = step_report(analysis, slowest)
     return session.finish(steps_sheet(analysis, report), analysis.diagnostics)
-
-
-@click.command(
-    cls=GroupedCommand,
-    epilog="""\b
-    Examples:
-      goodput jobs logs/
-      goodput jobs logs/ --sort goodput --limit 10
-      goodput jobs logs/ --from 2026-01-12 --to 2026-01-13
-      goodput jobs logs/ --format json | jq -r '.jobs[].name'
-
-    --from, --to, --as-of and --run count for each job; a job of which nothing lies in
-    the window, or that has no two events at different times, is listed without
-    goodput. Sorted by start; --sort goodput puts the worst first.""",
-)
-@shared_options()
-@option(
-    "Out",
-    "--sort",
-    type=click.Choice(_SORT_KEYS),
-    default="start",
-    show_default=True,
-    help="Order of the rows.",
-)
-@option("Out", "--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N rows.")
-def jobs(line: CommandLine, sort: SortKey, limit: int | None) -> int:
-    """List every job in the logs, with its goodput.
-
-    SOURCE is as for analyze; a folder may hold thousands of jobs.
-    """
-    session = open_sheet_session(line)
-    from goodput_cli.analysis.jobs import jobs_sheet
-    from goodput_cli.fleet.run import jobs as list_jobs
-
-    with session.reading(then="") as options:
-        job_list = list_jobs(session.sources, sort=sort, limit=limit, **options)
-    return session.finish(jobs_sheet(job_list), job_list.diagnostics)

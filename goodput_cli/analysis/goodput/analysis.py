@@ -1,10 +1,14 @@
-"""An analysis in a session or a notebook: its summary, its HTML, and its tables as DataFrames."""
+"""An analysis as people and programs get it: its data, its insights, and what a session or a notebook shows of it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +16,8 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import costs_of, costs_of_attempts
 from goodput_cli.analysis.goodput import phrases as facts
-from goodput_cli.analysis.timeline_rows import evidence, segment_rows
+from goodput_cli.analysis.results import AnalysisData
+from goodput_cli.analysis.timeline.rows import evidence, segment_rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
@@ -21,7 +26,56 @@ from goodput_cli.vocabulary.text import duration, percent, safe, shorten
 if TYPE_CHECKING:
     import pandas as pd
 
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.insights.kinds import Insight
+
+Frame = Literal["categories", "insights", "disruptions", "attempts", "segments", "events"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Analysis(AnalysisData):
+    """Where every second of the window went. `goodput.ns` and all `badput` add up to `window.counted_ns` exactly."""
+
+    def __repr__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self)
+
+    def to_frame(self, of: Frame = "categories") -> pd.DataFrame:
+        """Rows of the answer as a DataFrame: `categories` (goodput among them), `insights`, `disruptions`, `attempts`
+        (what each cost), `segments` or `events`. Raises UsageError for anything else."""
+        return frame_of(self, of)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as `--format json` writes it (docs/schema.json)."""
+        answer: dict[str, Any] = json.loads(self._rendered("json"))
+        return answer
+
+    def to_html(self) -> str:
+        """The report: a page of one file that needs no network."""
+        return self._rendered("html")
+
+    def _rendered(self, format_name: str) -> str:
+        """As a renderer writes it. It is looked up by its name, as a plug-in is: results know none."""
+        registry = import_module("goodput_cli.report.base")
+        return str(registry.load_renderer(format_name)(self, registry.Page()))
+
+    @cached_property
+    def insights(self) -> tuple[Insight, ...]:
+        """What cost most and what to do, the most costly first (docs/insights.md). Made when it is read."""
+        from goodput_cli.analysis.insights.find import find_insights  # with all finders, which many commands do without
+
+        return find_insights(self)
+
+    @cached_property
+    def segments(self) -> pd.DataFrame:
+        """The segments of the window as a DataFrame (needs pandas; see docs/accounting.md for the columns)."""
+        return segment_frame(self.timeline, self.window.start_ns, self.window.end_ns)
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """The job's events in time order as a DataFrame (needs pandas)."""
+        return event_frame(self.table)
 
 
 def frame_of(analysis: Analysis, of: str) -> pd.DataFrame:
@@ -151,12 +205,8 @@ _LONGEST = 100
 _MORE = ".insights, .to_frame(), .disruptions.to_frame(), .segments, .events, .to_dict(), .to_html()"
 
 
-def repr_text(analysis: Analysis) -> str:
-    """The answer, and the most costly insights."""
-    return "\n".join(_lines(analysis))
-
-
 def _lines(analysis: Analysis) -> Iterator[str]:
+    """The answer, and the most costly insights."""
     share, amount = facts.headline(analysis)
     yield f"<Analysis of {_name(analysis)}: goodput {share}, {amount}"
     yield f" {facts.window_text(analysis)}, {facts.attempts_text(analysis)}, {facts.progress_text(analysis)}"

@@ -1,11 +1,12 @@
-"""Lines that differ in their digits only, read as columns.
+"""The fast path of JSON lines: a block in, its ordinary lines as columns and the others out.
 
-A line written by a program is a template: the same keys in the same order, the same names, and numbers of mostly the
-same length. A template is made from the shape of one line, which an ordinary parser has read (`line_shapes`). Another
-line is of that template if all its bytes are the same but for digits that stand where digits were, and for the letters
-of an insertId. So what it means is certain; any odder line is left to the ordinary parser.
+A line written by a program is of a template: the same keys in the same order, the same names, and numbers of mostly the
+same length. A template is learnt from one line, which an ordinary parser has read: where its digits stand, and what is
+the same in all lines like it. Another line is of that template if all its bytes are the same but for digits that stand
+where digits were, and for the letters of an insertId. So what it means is certain; any odder line is left to the
+ordinary parser.
 
-The shape of a line: where its digits stand, and what is the same in all lines like it.
+Many lines are tested at once against the shape of a template, eight characters at a time.
 """
 
 from __future__ import annotations
@@ -19,29 +20,96 @@ import orjson
 from msgspec import Struct, structs
 
 from goodput_cli.arrays import I64, Characters, Mask, Words, blocks
-from goodput_cli.events.columnar import (
+from goodput_cli.events.columnar import LONGEST, Block, Columns, Wrapping, joined_columns
+from goodput_cli.events.envelope import INSERT_ID, LOG_NAME, PAYLOAD, TIMESTAMP
+from goodput_cli.events.values import (
     DIGITS,
     END_SECOND,
     FIRST_SECOND,
     FRACTION_DIGITS,
     KEEP_FIRST,
-    LONGEST,
     MAX_DIGITS,
     WORD,
-    Block,
-    Checks,
-    Columns,
     Numerals,
-    Path,
-    Slot,
-    Wrapping,
     digit_values,
-    joined_columns,
+    from_digits,
     not_digits,
-    number,
-    words_of,
 )
-from goodput_cli.events.envelope import INSERT_ID, LOG_NAME, PAYLOAD, TIMESTAMP
+
+Path = tuple[str, ...]
+
+
+class Slot(Struct, frozen=True):
+    """Where lines of one shape may differ: digits where digits are, or any letters."""
+
+    path: Path
+    """The keys that lead to the value."""
+    start: int
+    stop: int
+    """Places in the line, start <= i < stop; counted from its end (0 or less) where the slot is behind the fraction."""
+    text: bool = False
+    """Whether the characters count, and not the number that they spell."""
+    letters: bool = False
+    """Whether any plain characters may stand there, not only digits."""
+    has_fraction: bool = False
+    """Whether a fraction follows at `stop`."""
+
+
+_SIX, _TOP, _ALL = 0x06, 0xF0, (1 << 64) - 1
+
+
+def words_of(characters: int) -> int:
+    """How many words hold so many characters."""
+    return -(-characters // DIGITS)
+
+
+class Checks:
+    """Masks that test whether texts have the shape of a learnt one.
+
+    ahead: how many characters of the first word stand before the text.
+    """
+
+    def __init__(self, text: bytes, slots: list[Slot], ahead: int) -> None:
+        size = words_of(ahead + len(text)) * DIGITS
+        want, literal, sixes, tops = (bytearray(size) for _ in range(4))
+        want[ahead : ahead + len(text)], literal[ahead : ahead + len(text)] = text, b"\xff" * len(text)
+        free, digits = _free_places(text, slots)
+        for at in free | digits:
+            want[ahead + at] = literal[ahead + at] = 0
+        for at in digits:
+            want[ahead + at], sixes[ahead + at], tops[ahead + at] = ord("0"), _SIX, _TOP
+        words = (np.frombuffer(each, dtype=WORD).tolist() for each in (want, literal, sixes, tops))
+        self._want, self._literal, self._sixes, self._tops = words
+
+    def fits(self, grid: Words) -> Mask:
+        """bool[n]: which texts, uint64[n, words], are alike; further words do not matter."""
+        wrong = np.zeros(len(grid), dtype=np.uint64)
+        for at, (want, literal, tops) in enumerate(zip(self._want, self._literal, self._tops, strict=True)):
+            values = grid[:, at] ^ np.uint64(want)
+            if tops:  # no byte from 10 on, which six more, or none, would show in its upper half
+                digits = values & np.uint64(tops | tops >> 4)
+                above = digits + np.uint64(self._sixes[at])
+                above |= digits
+                above &= np.uint64(tops)
+                wrong |= above
+            if literal != _ALL:
+                values &= np.uint64(literal)
+            wrong |= values
+        return np.asarray(wrong == 0)
+
+
+def _free_places(text: bytes, slots: list[Slot]) -> tuple[set[int], set[int]]:
+    """The places of a text where any letter may stand, and those where any digit may."""
+    free: set[int] = set()
+    digits: set[int] = set()
+    for slot in slots:
+        places = range(slot.start, slot.stop) if slot.stop > 0 else range(len(text) + slot.start, len(text) + slot.stop)
+        if slot.letters:
+            free.update(places)
+        else:
+            digits.update(at for at in places if 0x30 <= text[at] <= 0x39)
+    return free, digits
+
 
 _STRING = rb'"[^"\\\x00-\x1f]*"'
 _FIELD = re.compile(
@@ -50,25 +118,11 @@ _FIELD = re.compile(
 )
 _TIME = re.compile(rb'"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"')
 _LETTERS = re.compile(rb'"[ !#-\[\]-~]+"')
-_HEAD_AT_LEAST = DIGITS
 
 
-class LineShape(Struct, frozen=True):
-    """A line, and what is known of the lines like it."""
-
-    line: bytes
-    record: dict[str, Any]
-    """What the line says, without the envelope."""
-    slots: tuple[Slot, ...]
-    """In order."""
-    fraction: tuple[int, int] | None
-    """Start and stop of the digits of the one fraction in the line, if there is one."""
-    log_name: str | None
-    """That of the envelope; None: there is no envelope."""
-
-
-def learn_shape(line: bytes) -> LineShape | None:
-    """The shape of a line; None if there is nothing to gain by it, or the line is too odd to have one."""
+def learn(line: bytes) -> Template | None:
+    """The template of a line, as an ordinary parser reads it; None if there is nothing to gain by one, or the line is
+    too odd to have one."""
     if len(line) > LONGEST:
         return None
     try:
@@ -87,10 +141,17 @@ def learn_shape(line: bytes) -> LineShape | None:
     if len(fractions) > 1 or any(stop - start > FRACTION_DIGITS for start, stop in fractions):
         return None
     fraction = fractions[0] if fractions else None
-    if not slots or not all(_can_be_read(slot) for slot in slots) or (wrapped and not _is_whole(entry, slots)):
+    # A number must not have too many digits, and its last ones are read with what stands before them.
+    readable = all(slot.text or (slot.stop - slot.start <= MAX_DIGITS and slot.stop >= DIGITS) for slot in slots)
+    if not slots or not readable or (wrapped and not _is_whole(entry, slots)):
         return None
-    placed = tuple(_placed(slot, fraction, len(line)) for slot in slots)
-    return LineShape(line, record, placed, fraction, entry.get(LOG_NAME, "") if wrapped else None)
+    if fraction is not None:
+        size = len(line)
+        slots = [
+            structs.replace(slot, start=slot.start - size, stop=slot.stop - size) if slot.start >= fraction[1] else slot
+            for slot in slots
+        ]
+    return Template(line, record, slots, fraction, entry.get(LOG_NAME, "") if wrapped else None)
 
 
 def _fields(line: bytes) -> list[tuple[Path, re.Match[bytes]]] | None:
@@ -141,21 +202,10 @@ def _slots_of(path: Path, field: re.Match[bytes], wrapped: bool) -> Iterator[Slo
         yield Slot(path, start + 1, stop - 1, text=True, letters=True)
 
 
-def _can_be_read(slot: Slot) -> bool:
-    """A number must not have too many digits, and its last ones are read with what stands before them."""
-    return slot.text or (slot.stop - slot.start <= MAX_DIGITS and slot.stop >= _HEAD_AT_LEAST)
-
-
 def _is_whole(entry: dict[str, Any], slots: list[Slot]) -> bool:
     """Whether an envelope has what makes an identity: a timestamp, an insertId, and a name of the log that is text."""
     paths = {slot.path for slot in slots if slot.text}
     return {(TIMESTAMP,), (INSERT_ID,)} <= paths and type(entry.get(LOG_NAME, "")) is str
-
-
-def _placed(slot: Slot, fraction: tuple[int, int] | None, length: int) -> Slot:
-    if fraction is None or slot.start < fraction[1]:
-        return slot
-    return structs.replace(slot, start=slot.start - length, stop=slot.stop - length)
 
 
 _AT_ONCE = 1 << 13
@@ -167,14 +217,18 @@ _PLAIN = np.array([0x20 <= code < 0x7F and chr(code) not in '"\\' for code in ra
 class Template:
     """One template. The line is a head of fixed length, a fraction of 1 to 8 digits if there is one, and a tail."""
 
-    def __init__(self, shape: LineShape) -> None:
-        line, record, slots = shape.line, shape.record, shape.slots
-        head_end, tail_start = shape.fraction or (len(line), len(line))
+    def __init__(
+        self, line: bytes, record: dict[str, Any], slots: list[Slot], fraction: tuple[int, int] | None,
+        log_name: str | None,
+    ) -> None:  # fmt: skip
+        """record: what the line says, without the envelope. slots: in order. fraction: start and stop of the digits of
+        the one fraction in the line, if there is one. log_name: that of the envelope; None: there is no envelope."""
+        head_end, tail_start = fraction or (len(line), len(line))
         self.head, self.tail = head_end, len(line) - tail_start
-        self.has_fraction = shape.fraction is not None
+        self.has_fraction = fraction is not None
         self._in_head = [slot for slot in slots if slot.stop > 0]
         self._in_tail = [slot for slot in slots if slot.stop <= 0]
-        self._log_name = shape.log_name
+        self._log_name = log_name
         self._keys = frozenset(record)
         self._constants = {key: value for key, value in record.items() if key not in {slot.path[-1] for slot in slots}}
         self._head_checks = Checks(line[:head_end], self._in_head, 0)
@@ -218,7 +272,7 @@ class Template:
                 fraction, valid = _fraction(characters, stop + 1, digits)
                 good &= valid & (whole >= FIRST_SECOND) & (whole < END_SECOND)
             numbers[slot.path[-1]] = Numerals(whole, fraction)
-        columns = self._columns(rows, numbers, texts)
+        columns = self._columns(block, rows, numbers, texts)
         if good.all():
             return columns
         return columns.take(good) if good.any() else None
@@ -230,29 +284,29 @@ class Template:
             for slot in slots:
                 yield slot, characters, ahead + slot.stop
 
-    def _columns(self, rows: I64, numbers: dict[str, Numerals], texts: dict[tuple[str, ...], Characters]) -> Columns:
-        if self._log_name is None:
-            own = {path[-1]: characters for path, characters in texts.items()}
-            return Columns(rows, self._keys, self._constants, numbers, own)
-        own = {path[-1]: characters for path, characters in texts.items() if len(path) > 1}
-        wrapping = Wrapping(self._log_name, texts[(TIMESTAMP,)], texts[(INSERT_ID,)])
-        return Columns(rows, self._keys, self._constants, numbers, own, wrapping)
+    def _columns(self, block: Block, rows: I64, numbers: dict[str, Numerals], texts: dict[Path, Characters]) -> Columns:
+        own, wrapping = texts, None
+        if self._log_name is not None:
+            own = {path: characters for path, characters in texts.items() if len(path) > 1}
+            wrapping = Wrapping(self._log_name, texts[(TIMESTAMP,)], texts[(INSERT_ID,)])
+        by_key = {path[-1]: characters for path, characters in own.items()}
+        return Columns(block, rows, self._keys, self._constants, numbers, by_key, wrapping)
 
 
 def _whole(characters: Characters, stop: int, width: int) -> I64:
     """The whole numbers of `width` digits that end at a place; the characters are known to be digits."""
     first = min(width, DIGITS)
-    value = number(digit_values(_word(characters, stop), ~KEEP_FIRST[DIGITS - first]))
+    value = from_digits(digit_values(_word(characters, stop), ~KEEP_FIRST[DIGITS - first]))
     if width > DIGITS:
         high = digit_values(_word(characters, stop - DIGITS), ~KEEP_FIRST[2 * DIGITS - width])
-        value += number(high) * 10**DIGITS
+        value += from_digits(high) * 10**DIGITS
     return value
 
 
 def _fraction(characters: Characters, at: int, digits: I64) -> tuple[I64, Mask]:
     """Fractions of 1 to 8 digits in 10^-8, and whether they are digits indeed."""
     values = digit_values(_word(characters, at + DIGITS), KEEP_FIRST.take(digits))
-    return number(values), not_digits(values) == 0
+    return from_digits(values), not_digits(values) == 0
 
 
 def _word(characters: Characters, stop: int) -> Words:
@@ -262,14 +316,8 @@ def _word(characters: Characters, stop: int) -> Words:
     return word << missing if missing else word.copy()
 
 
-def learn(line: bytes) -> Template | None:
-    """The template of a line; None if it has nothing to gain by one, or is too odd to have one."""
-    shape = learn_shape(line)
-    return None if shape is None else Template(shape)
-
-
-class Templates:
-    """The templates seen so far, those of the last block first."""
+class FastJson:
+    """Reads blocks by the templates seen so far, those of the last block first."""
 
     MOST = 32
     TRIES = 12
@@ -280,8 +328,9 @@ class Templates:
     def __init__(self) -> None:
         self._known: list[Template] = []
 
-    def split(self, block: Block) -> tuple[list[Columns], I64]:
-        """The lines of a block by template, and the positions of those of none, in order."""
+    def read(self, block: Block) -> tuple[list[Columns], I64]:
+        """The lines of a block as columns, some for each template, and the positions of those that are left out, in
+        order."""
         rest = np.arange(len(block), dtype=np.int64)
         found: list[tuple[Template, Columns]] = []
         for template in self._known:

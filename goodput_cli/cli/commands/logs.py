@@ -1,0 +1,204 @@
+"""The commands about the logs themselves: check what is wrong with them, and fetch them as one local file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import click
+
+from goodput_cli.api.options import CLOUD_LOGGING, Keeping
+from goodput_cli.cli.console import (
+    jobs_progress,
+    print_message,
+    print_messages,
+    print_safely,
+    reading_progress,
+    write_output,
+)
+from goodput_cli.cli.group import LINE, WRITTEN
+from goodput_cli.cli.options import CommandLine, GroupedCommand, option, options_of, shared_options
+from goodput_cli.cli.session import FilesRead, open_sheet_session, remarks, writable
+from goodput_cli.diagnostics.diagnostic import problems
+from goodput_cli.errors import ProblemsFound, UsageError
+from goodput_cli.vocabulary.text import plural, safe
+from goodput_cli.whole_file import write_whole
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.sheet import Sheet
+    from goodput_cli.api.check import MappingReport
+    from goodput_cli.api.keywords import FetchOptions
+    from goodput_cli.cli.session import Session
+
+_IN_MEMORY = 1 << 26
+"""Bytes of standard input that are kept without a file."""
+_OF_ANSWERS = ("run", "timezone", "mapping", "year", "clock_start", "tensorboard_tag", "exact_run_name", "join")
+"""Options that say how lines are understood: a snapshot keeps them as they are."""
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput check run.jsonl
+      goodput check logs/ -j llm-7b --reference-step-time 2.5 -v
+      goodput check logs/ --strict --format json
+      goodput check --suggest train.log > my.toml
+      goodput check --mapping my.toml train.log --rejects refused.csv
+      goodput check --mapping my.toml --explain train.log:120
+
+    error lost data, warning may change a number, info changes none. Exits with 5 if
+    there is an error or a warning; with --strict also if there is an info; with 4 if
+    no event could be read; else with 0. With --mapping also with 5 if a sample of it
+    fails or none of its rules finds a step. All jobs are checked, whole: --from and --to
+    change nothing. Each code is described in docs/diagnostics.md.""",
+)
+@shared_options()
+@option("Which", "--suggest", is_flag=True, help="Print a mapping drafted from a text that no format reads.")
+@option("Which", "--explain", metavar="FILE:LINE", type=LINE, help="Say everything about one line of text.")
+@option(
+    "Which", "--rejects", metavar="FILE", type=WRITTEN, help="Write the lines that rules of a mapping refuse, as CSV."
+)
+def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | None) -> int:
+    """Find what is wrong with event logs, and what to do about it.
+
+    SOURCE is as for analyze. Checks every job in the logs, unless --job-name picks one.
+    """
+    if suggest or explain is not None:
+        return _help_with_mappings(line, explain)
+    session, mapping = open_sheet_session(line), line.library.get("mapping") or ()
+    if rejects is not None and not mapping:
+        raise UsageError("--rejects writes what the rules of a mapping refuse; name one with --mapping")
+    rejects_file = None if rejects is None else writable(Path(rejects), force=line.output.replaces)
+    from goodput_cli.analysis.account import no_events
+    from goodput_cli.analysis.check import check_sheet
+    from goodput_cli.api.check import REJECTS, mapping_report
+    from goodput_cli.api.check import check as check_logs
+    from goodput_cli.report.csv import csv_text
+
+    with ExitStack() as stack:
+        stdin = stack.enter_context(_kept(session.stdin)) if session.stdin and mapping else None
+        mapped = mapping_report(line.mappings, mapping, session.sources, stdin) if mapping else None
+        if mapped is not None and mapped.failed:
+            return _failed(mapped, session)
+        options = stack.enter_context(session.reading(then=""))
+        if stdin is not None:
+            stdin.seek(0)
+            options["stdin"] = stdin
+        jobs_done = stack.enter_context(jobs_progress(wanted=session.shows_progress))
+        report = check_logs(session.sources, jobs_done=jobs_done, **options)
+    sheet = check_sheet(report, every_place=line.output.verbose)
+    if mapped is not None:
+        sheet = replace(sheet, sections=(*sheet.sections, *mapped.sheets))
+        if rejects_file is not None:
+            write_whole(rejects_file, csv_text(REJECTS, mapped.rejects), force=line.output.replaces)
+    session.finish(sheet)
+    if mapped is not None and not mapped.finds_steps:
+        raise ProblemsFound(f"{' and '.join(map(safe, line.mappings))}: no rule found a step in these logs")
+    if report.jobs == 0:
+        raise no_events(report.findings, report.observations)
+    failed = bool(report.findings) if line.strict else report.has_problems
+    return ProblemsFound.exit_code if failed else 0
+
+
+@contextmanager
+def _kept(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """A stream that can be read twice: for what rules read, and for the check."""
+    with SpooledTemporaryFile(max_size=_IN_MEMORY) as kept:
+        copyfileobj(stream, kept)
+        kept.seek(0)
+        yield cast(BinaryIO, kept)
+
+
+def _failed(mapped: MappingReport, session: Session[Sheet]) -> int:
+    """Samples that are not read as they say: what the rules read is shown, and no answer is made of it."""
+    from goodput_cli.analysis.sheet import Sheet
+
+    first, *others = mapped.sheets or (Sheet(title="Mapping", columns=(), rows=()),)
+    session.finish(replace(first, sections=tuple(others)))
+    raise ProblemsFound("\n".join(mapped.failed))
+
+
+def _help_with_mappings(line: CommandLine, place: str | None) -> int:
+    """Write everything about one line, or a drafted mapping; 5 if the draft cannot be used."""
+    from goodput_cli.api.check import draft_mapping, explain_line
+    from goodput_cli.vocabulary.text import safe_lines
+
+    force = line.output.replaces
+    files = [writable(Path(name), force=force) for name in line.output.output]
+    refused: tuple[str, ...] = ()
+    if place is not None:
+        text = safe_lines(explain_line(place, line.library.get("mapping") or ()))
+    elif len(line.sources) != 1:
+        raise UsageError("--suggest drafts a mapping of one SOURCE; name one text")
+    else:
+        draft = draft_mapping(line.sources[0])
+        text, refused = draft.text, draft.refused
+    for file in files:
+        write_whole(file, text, force=force)
+    if not files:
+        write_output(text)
+    for reason in refused:
+        click.echo(f"Error: no draft that can be used: {safe(reason)}", err=True)
+    return 5 if refused else 0
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput fetch -j llm-7b -o llm.jsonl.gz
+      goodput fetch cloud-logging://my-project/goodput_llm -o llm.parquet
+      goodput fetch 'gs://my-logs/goodput_llm/2026/**' -o llm.jsonl.gz
+      goodput fetch --update -o llm.jsonl.gz
+      goodput analyze llm.jsonl.gz""",
+)
+@shared_options("What", output=False, leave_out=_OF_ANSWERS)
+@option("Out", "--output", "-o", metavar="FILE", required=True, help="*.jsonl.gz, *.jsonl or *.parquet.")
+@options_of(Keeping, "keeping")
+@option("Out", "--quiet", "-q", is_flag=True, help="Nothing on standard error but errors.")
+@option("Out", "--no-progress", is_flag=True, help="No progress bar.")
+def fetch(line: CommandLine, output: str, keeping: Keeping, quiet: bool, no_progress: bool) -> int:
+    """Keep a local snapshot of logs that every command reads.
+
+    SOURCE is anything that analyze reads; with none, the job's log in Cloud Logging. A manifest beside the file says
+    what it holds. Analysing it gives the same answer as its sources.
+    """
+    from goodput_cli.api.fetch import fetch as fetch_logs
+    from goodput_cli.sources.snapshot import manifest_path
+
+    options = cast("FetchOptions", dict(line.library))
+    sources = _sources(list(line.sources), options.get("job_name"), update=keeping.update)
+    read = FilesRead.of_command()
+    for written in (Path(output), manifest_path(Path(output))):
+        read.check_others(written)
+    with reading_progress(wanted=not (quiet or no_progress), then="writing") as progress:
+        options |= {"progress": progress, "notice": None if quiet else print_safely}
+        options |= {"update": keeping.update, "force": keeping.force}
+        manifest = fetch_logs(sources, output, **options)
+    if not quiet:
+        span = f"{_instant(manifest.start)} - {_instant(manifest.end)} UTC" if manifest.start else "no events"
+        held = f"{plural(manifest.lines, 'line')}, {span}, from {' '.join(manifest.sources)}"
+        print_message(safe(f"{output}: {held}"))
+    print_messages(remarks(manifest.diagnostics, quiet=quiet, strict=line.strict))
+    return ProblemsFound.exit_code if line.strict and problems(manifest.diagnostics) else 0
+
+
+def _instant(iso: str | None) -> str:
+    """`2026-01-31 10:00:00` of a manifest's instant."""
+    return (iso or "")[:19].replace("T", " ")
+
+
+def _sources(named: list[str], job_name: str | None, *, update: bool) -> list[str]:
+    if named or (update and job_name is None):
+        return named
+    if job_name is None:
+        raise click.UsageError(
+            "no SOURCE: name one, or a job in Cloud Logging with --job-name", click.get_current_context()
+        )
+    return [CLOUD_LOGGING]

@@ -1,0 +1,123 @@
+"""The attempts of a job as objects of Kubernetes tell them: when its pods were made and scheduled, and when the
+containers that train began and ended."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from goodput_cli.events.text.marks import What
+
+
+class ContainerLife(NamedTuple):
+    """One life of the container that trains; ns UTC."""
+
+    begin: int
+    end: int | None
+    """None: it runs, or nobody says."""
+    how: What | None
+
+
+@dataclass(frozen=True)
+class ApiObject:
+    """What one object says about time; ns UTC. What it does not say is None."""
+
+    kind: str
+    name: str
+    job: str
+    """What it calls its job: the JobSet, else the Job, else its owner or its own name."""
+    uid: str
+    line: int
+    created: int | None
+    ready: int | None
+    """When its last change to scheduled (a pod) or admitted (a Workload) was."""
+    lives: tuple[ContainerLife, ...] = ()
+    restarts: int = 0
+    again: bool = False
+    """Whether what it says of `ready` stands in the place of something earlier."""
+    ended: tuple[int, What] | None = None
+
+    @property
+    def forgotten(self) -> int:
+        """How many lives of a pod's container it no longer tells of."""
+        return max(0, self.restarts - sum(1 for life in self.lives[:-1] if life.end is not None))
+
+
+@dataclass
+class Attempt:
+    """One attempt of a job as its objects tell; ns UTC."""
+
+    begin: int
+    created: int | None = None
+    """When its pods were made; None: nobody says, or it needed none."""
+    asked: int | None = None
+    """When its Workload was made, if the attempt is the first of it."""
+    end: int | None = None
+    how: What | None = None
+    line: int = 1
+
+
+def merged(objects: Sequence[tuple[int, ApiObject]]) -> list[tuple[int, ApiObject]]:
+    """Each object once, as it was last, with the lives of a pod's container that were told at any time."""
+    last: dict[str, tuple[int, ApiObject]] = {}
+    lives: defaultdict[str, dict[int, ContainerLife]] = defaultdict(dict)
+    for source, one in objects:
+        last[one.uid] = source, one
+        lives[one.uid].update((life.begin, life) for life in one.lives)
+    return [
+        (source, replace(one, lives=tuple(life for _, life in sorted(lives[uid].items()))))
+        for uid, (source, one) in last.items()
+    ]
+
+
+def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:
+    """The attempts of one job, in order. Lives of containers that overlap are of one; the first that fails ends it."""
+    pods = [one for one in objects if one.kind == "Pod"]
+    loads = [one for one in objects if one.kind == "Workload"]
+    groups: list[list[tuple[ContainerLife, ApiObject]]] = []
+    every = [(life, pod) for pod in pods for life in pod.lives]
+    failed: int | None = None
+    ended: float = -math.inf
+    for life, pod in sorted(every, key=lambda pair: pair[0].begin):
+        if life.begin > (ended if failed is None else failed):  # of another attempt: the one before had ended
+            groups.append([])
+            failed, ended = None, -math.inf
+        groups[-1].append((life, pod))
+        ended = max(ended, math.inf if life.end is None else life.end)
+        if life.end is not None and life.how is not What.FINISHED:
+            failed = life.end if failed is None else min(failed, life.end)
+    found = [_attempt(group, loads if at == 0 else ()) for at, group in enumerate(groups)]
+    waiting = [pod for pod in pods if not pod.lives and pod.ready is not None]
+    early = [pod for _, pod in groups[0] if pod.forgotten] if groups else waiting
+    begins = [one.ready for one in early or (loads if not groups else ()) if one.ready is not None]
+    if begins:
+        created = min((one.created for one in early if one.created is not None), default=None)
+        found.insert(0, Attempt(max(begins), created, _asked(loads), line=(early or loads)[0].line))
+    ends = [one.ended for one in objects if one.kind != "Pod" and one.ended is not None]
+    if found and found[-1].end is None and ends:
+        found[-1].end, found[-1].how = min(ends)
+    return found
+
+
+def _asked(loads: Sequence[ApiObject]) -> int | None:
+    return next((one.created for one in loads if not one.again), None)
+
+
+def _attempt(group: Sequence[tuple[ContainerLife, ApiObject]], loads: Sequence[ApiObject]) -> Attempt:
+    fresh = [pod for life, pod in group if life is pod.lives[0] and not pod.forgotten]
+    begin = min(life.begin for life, _ in group)
+    found = Attempt(begin, line=group[0][1].line)
+    scheduled = [pod.ready for pod in fresh if pod.ready is not None]
+    if fresh and len(scheduled) == len(fresh):
+        found.begin = max(scheduled)
+        found.created = min((pod.created for pod in fresh if pod.created is not None), default=None)
+        found.asked = _asked(loads)
+    failed = [(life.end, life.how) for life, _ in group if life.end is not None and life.how is not What.FINISHED]
+    if failed:
+        found.end, found.how = min(failed, key=lambda pair: pair[0])
+    elif all(life.end is not None for life, _ in group):
+        found.end, found.how = max(life.end or 0 for life, _ in group), What.FINISHED
+    return found

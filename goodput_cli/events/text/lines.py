@@ -1,0 +1,176 @@
+"""The lines of a block of text, found and told apart together, and the rules that read them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.text.causes import NO_ROWS, CauseRows
+from goodput_cli.events.text.marks import Rule, Said, line_readings, linear
+from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare, candidates, is_kernel_log
+from goodput_cli.events.values import DIGITS, KEEP_FIRST, WORD
+
+LONGEST = 1 << 16
+"""Longer lines are noise."""
+_NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE = ord("\n"), ord("\r"), ord(" "), ord("{"), ord('"')
+_PRIME = np.uint64(0x100000001B3)
+_COLLECTED, _NAMED = 20, 64
+"""A collector's stamp has at least so many characters; prefixes are told apart by so many."""
+
+
+class Lines:
+    """The lines of a block; what a carriage return overwrote is one of its own."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._bytes = np.frombuffer(data, dtype=np.uint8)
+        newline, returns = self._bytes == _NEWLINE, b"\r" in data
+        ends = np.flatnonzero(newline | (self._bytes == _RETURN) if returns else newline)
+        if data and not data.endswith(b"\n"):
+            ends = np.append(ends, len(data))
+        self.start = np.zeros(len(ends), dtype=np.int64)
+        self.start[1:] = ends[:-1] + 1
+        self.end: I64 = ends
+        self.number = np.arange(len(ends), dtype=np.int64)
+        """Of each line, how many line ends stand before it."""
+        if returns:
+            self.number = np.searchsorted(np.flatnonzero(newline), self.start)
+        self.count = int(self.number[-1]) + 1 if len(ends) else 0
+        """How many there are, those with carriage returns once."""
+        self.first = np.searchsorted(self.number, self.number) if returns else self.number
+        """Of each, the first that no line end parts from it."""
+        self.overwritten: Mask = self._overwritten() if returns else np.zeros(len(ends), dtype=np.bool_)
+        """Whether a later one of the same stands in its place, which is not blank."""
+
+    def _overwritten(self) -> Mask:
+        black = np.append(0, np.cumsum(self._bytes > _BLANK))
+        full = np.flatnonzero(black[self.end] > black[self.start])
+        last = np.full(self.count, -1, dtype=np.int64)
+        last[self.number[full]] = full  # of those with one number the last is kept
+        found: Mask = np.arange(len(self.end)) < last[self.number]
+        return found
+
+    def short(self) -> I64:
+        """int64[n]: the lines that are not too long."""
+        found: I64 = np.flatnonzero(self.end - self.start <= LONGEST)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def text(self, at: int) -> str:
+        return self.bytes_of(at, LONGEST).decode(errors="replace")
+
+    def bytes_of(self, at: int, most: int) -> bytes:
+        start = int(self.start[at])
+        return self._data[start : min(int(self.end[at]), start + most)]
+
+    def columns(self, lines: I64, length: int) -> NDArray[np.uint8]:
+        """uint8[n, length]: the bytes of lines that have this length."""
+        return np.lib.stride_tricks.sliding_window_view(self._bytes, length)[self.start[lines]]
+
+    def find(self, text: bytes, begin: int, end: int) -> int:
+        """Where a text stands in some bytes of the block; -1: nowhere."""
+        return self._data.find(text, begin, end)
+
+    def found(self, anchors: Any) -> I64:
+        """int64[n]: the lines, none too long, in which something is found."""
+        places = np.array([match.start() for match in anchors.finditer(self._data)], dtype=np.int64)
+        lines = np.unique(np.searchsorted(self.start, places, side="right") - 1)
+        found: I64 = lines[self.end[lines] - self.start[lines] <= LONGEST]
+        return found
+
+    def stamped(self) -> tuple[I64, I64]:
+        """The lines with what looks like a stamp, and at which column its date begins."""
+        places = candidates(self._bytes)
+        line = np.searchsorted(self.start, places, side="right") - 1
+        line, first = np.unique(line, return_index=True)
+        column = places[first] - self.start[line]
+        near = column < 2 * 96
+        return line[near], np.maximum(column[near], 0)
+
+    def prefixes(self, lines: I64, columns: I64) -> I64:
+        """int64[n]: a number for what stands before a column of each line, equal where that is equal; behind the stamp
+        of a collector, which comes first, what follows it counts too."""
+        total = np.zeros(len(lines), dtype=np.uint64)
+        if not len(lines):
+            return total.view(np.int64)
+        collected = columns <= 1
+        start = self.start[lines] + np.where(collected, _COLLECTED, 0)
+        length = np.minimum(np.where(collected, _NAMED, columns), self.end[lines] - start).clip(0, _NAMED)
+        last = len(self._bytes) - DIGITS
+        words: NDArray[Any] = np.ndarray((last + 1,), f"V{DIGITS}", self._bytes.data, strides=(1,))
+        for at in range(0, int(length.max()), DIGITS):
+            place = np.minimum(start + at, last)  # at the end of the block a word begins sooner
+            word = words[place].view(WORD) >> (8 * (start + at - place)).astype(WORD)
+            kept = word & KEEP_FIRST[(length - at).clip(0, DIGITS)]
+            mixed = (total ^ kept ^ length.astype(WORD)) * _PRIME
+            total = np.where(length > at, mixed ^ (mixed >> np.uint64(32)), total)
+        return total.view(np.int64)
+
+    def braces(self) -> I64:
+        """int64[n]: the lines that begin with a brace, and those in which one and a quotation mark stand near the
+        begin."""
+        full = np.flatnonzero(self.end > self.start)
+        begin: I64 = full[self._bytes[self.start[full]] == _BRACE]
+        if b"{" not in self._data or b'{"' not in self._data:  # one byte is found in a thirtieth of the time of two
+            return begin
+        places = np.flatnonzero((self._bytes[:-1] == _BRACE) & (self._bytes[1:] == _QUOTE))
+        line, first = np.unique(np.searchsorted(self.start, places, side="right") - 1, return_index=True)
+        return np.union1d(begin, line[places[first] - self.start[line] < LONGEST_PREFIX])
+
+
+@dataclass(frozen=True)
+class Ruleset:
+    """The rules of all formats, in the order in which they are tried."""
+
+    rules: tuple[Rule, ...]
+    causes: CauseRows = NO_ROWS
+    """Rows of evidence of deaths: they make no event."""
+
+    @cached_property
+    def reads_all(self) -> bool:
+        """Whether some rule or row has no literal, and is tried on every line."""
+        return any(not rule.anchor for rule in self.rules) or self.causes.reads_all
+
+    @cached_property
+    def anchors(self) -> Any:
+        """Finds any of the literals in bytes."""
+        literals = {rule.anchor for rule in self.rules if rule.anchor} | set(self.causes.anchors)
+        return linear().compile("|".join(map(re.escape, sorted(literals, key=len, reverse=True))).encode())
+
+    def observes(self, head: bytes) -> bool:
+        """Whether a text that begins like this is a kernel's log, or a line of it says something about a death."""
+        if not self.causes.rows:
+            return False
+        lines = {head.count(b"\n", 0, found.start()) for found in self.causes.expression.finditer(head)}
+        rows = head.decode(errors="replace").split("\n") if lines else []
+        read = any(self.causes.read(bare(rows[at]).text) is not None for at in lines if at < len(rows))
+        return read or is_kernel_log(head.decode(errors="replace"))
+
+    def knows(self, head: bytes) -> bool:
+        """Whether a rule knows some line of a text that begins like this."""
+        head = head.replace(b"\r", b"\n")
+        rows = head.split(b"\n")
+        lines = {head.count(b"\n", 0, found.start()) for found in self.anchors.finditer(head)}
+        lines = set(range(len(rows))) if self.reads_all else lines
+        return any(self.read(bare(rows[at][:LONGEST].decode(errors="replace")).text)[1] for at in lines)
+
+    def read(self, text: str, overwritten: bool = False) -> tuple[list[Said], bool, str]:
+        """What a line says, whether a rule knows it, and why it is wrong ("": it is not). overwritten: whether a
+        carriage return let something else stand in its place."""
+        said: list[Said] = []
+        known = False
+        for reading in line_readings(self.rules, text, overwritten):
+            known = True
+            if reading.refused is not None:
+                return [], True, str(reading.refused)
+            if reading.said is not None:
+                said.append(reading.said)
+        return said, known, ""

@@ -1,0 +1,321 @@
+"""From the sums of a fleet to its report: categories, groups, weeks, sizes, causes and runs as people and programs read
+them, and thresholds judged on them.
+
+What moved goodput from one week to the next is in points that add up to the change: by category, and by run. Goodput is
+what is left of a week's time once everything that was lost is taken from it. So a category costs the share of the week
+that went to it, a run the share that was lost in it, and what either costs more or less than the week before is its
+part of the change: exactly, whatever the sizes of the weeks are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from goodput_cli.analysis.disruptions.find import poisson_interval
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.fleet.aggregate import RECENT_WEEKS, CauseAmounts, Fleet
+from goodput_cli.fleet.question import UNKNOWN_SIZE, WEEK, size_classes
+from goodput_cli.fleet.report import Coverage, FleetMpg, FleetReport, FleetWindow
+from goodput_cli.fleet.rows import (
+    CauseRow,
+    Change,
+    ChangeRow,
+    GroupRow,
+    GroupTable,
+    NotAnalysed,
+    SizeRow,
+    WeekRow,
+    category_name,
+    category_rows,
+    known_hours,
+    run_name,
+)
+from goodput_cli.fleet.sums import Mpg, Sums, decimals, hours, mpg_of, percent, quantile, ratio
+from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
+from goodput_cli.vocabulary.when import NS_PER_HOUR
+
+_LONG_RUN_NS = 24 * NS_PER_HOUR
+_NODE_DAYS = 1000 * 24 * NS_PER_HOUR
+_LEAST_RUNS, _MOST_RUNS = 5, 10
+"""A week of fewer runs is no measure of a fleet; so many runs are named of those that moved it."""
+OTHERS = "all other runs"
+_Group = tuple[GroupRow, Sums, Mpg]
+
+
+def report_of(
+    fleet: Fleet, *, documents: int, unreadable: Sequence[NotAnalysed], timezone: str, method: dict[str, str],
+    diagnostics: Sequence[Diagnostic],
+) -> FleetReport:  # fmt: skip
+    """The whole answer. fleet: finished. unreadable: documents, and jobs that killed their worker."""
+    lost = [
+        NotAnalysed.of("run" if one.runs > 1 else "job", run_name(one), one.reason or "", one.job)
+        for one in fleet.not_analysed
+    ]
+    not_analysed = (*unreadable, *lost)
+    sums = fleet.total
+    mpg = mpg_of(sums, fleet.capacity_ns(), saved_only=fleet.grouping.saved_only)
+    weeks = tuple(fleet.by_week[number] for number in range(len(fleet.calendar.weeks)))
+    hosts, host_test = fleet.hosts.answer(sums.runs)
+    return FleetReport(
+        complete=not not_analysed,
+        window=FleetWindow(fleet.calendar.start, fleet.calendar.end, timezone),
+        coverage=Coverage(
+            documents=documents,
+            unreadable=sum(one.what == "document" for one in unreadable),
+            runs=sums.runs,
+            not_analysed=len(not_analysed),
+            outside=fleet.outside,
+            known_runs=sums.known,
+            known_time=ratio(sums.known_time, sums.time_counted),
+            lost_sight_of=fleet.lost_sight_of,
+            unlogged=fleet.unlogged,
+            unlogged_chip_ns=fleet.unlogged_chip_ns,
+            assumed_chip_ns=sums.assumed,
+        ),
+        grouping=fleet.grouping,
+        sums=sums,
+        total=group_row((), sums, mpg),
+        mpg=FleetMpg(
+            **vars(mpg),
+            availability=sums.availability,
+            allocated=sums.allocated,
+            kept=sums.kept,
+            at_risk=sums.at_risk,
+            waiting=sums.waiting,
+            allocated_from="allocations" if fleet.allocations else "logs",
+        ),
+        categories=tuple(category_rows(sums)),
+        weeks=tuple(week_rows(fleet, weeks)),
+        week_sums=weeks,
+        change=change_of(fleet, weeks),
+        sizes=tuple(
+            _size_row(name, fleet.by_size[name])
+            for name in size_classes(fleet.grouping.size_bounds)
+            if name in fleet.by_size
+        ),
+        size_sums=dict(fleet.by_size),
+        groups=tuple(_group_table(fleet, dims) for dims in fleet.groups),
+        causes=tuple(cause_rows(fleet)),
+        hosts=hosts,
+        host_test=host_test,
+        disruptions=tuple(fleet.disruptions),
+        runs=tuple(fleet.runs),
+        not_analysed=not_analysed,
+        method=method,
+        diagnostics=tuple(diagnostics),
+    )
+
+
+def _group_table(fleet: Fleet, dims: tuple[str, ...]) -> GroupTable:
+    grouping = fleet.grouping
+    groups: list[_Group] = []
+    for values, sums in fleet.groups[dims].items():
+        chosen = dict(zip(dims, values, strict=True))
+        told_apart = chosen.keys() <= {"cluster", "accelerator"}
+        capacity = fleet.capacity_ns(**chosen) if told_apart else None
+        mpg = mpg_of(sums, capacity, saved_only=grouping.saved_only)
+        groups.append((group_row(values, sums, mpg), sums, mpg))
+    groups.sort(key=lambda one: (*_ORDERS[grouping.sort](one[1]), one[0].values))
+    if WEEK in dims and grouping.sort == "lost":
+        groups = _week_by_week(groups, dims.index(WEEK))
+    rows, sums_of, mpgs = (tuple(column) for column in zip(*groups, strict=True))
+    return GroupTable(dims, rows, sums_of, mpgs, grouping.limit)
+
+
+def _week_by_week(groups: Sequence[_Group], week: int) -> list[_Group]:
+    """Sorted groups, with the weeks of each other group in time order. week: which of the values names it."""
+    others = [(*row.values[:week], *row.values[week + 1 :]) for row, _, _ in groups]
+    lost: Counter[tuple[str, ...]] = Counter()
+    for other, (_, sums, _) in zip(others, groups, strict=True):
+        lost[other] += sums.lost
+    ordered = sorted(zip(others, groups, strict=True), key=lambda one: (-lost[one[0]], one[0], one[1][0].values[week]))
+    return [group for _, group in ordered]
+
+
+_ORDERS: Mapping[str, Callable[[Sums], tuple[Any, ...]]] = {
+    "name": lambda _: (),
+    "hours": lambda sums: (-sums.counted,),
+    "goodput": lambda sums: (sums.goodput is None, sums.goodput or 0),
+    "lost": lambda sums: (-sums.lost,),
+}
+"""How `--sort` orders groups, those that are alike by their names."""
+
+
+def group_row(values: tuple[str, ...], sums: Sums, mpg: Mpg) -> GroupRow:
+    """A group of runs as a row."""
+    shares = [share for share in (ratio(*pair) for pair in sums.shares) if share is not None]
+    low, median, high = (quantile(shares, Fraction(part, 4)) for part in (1, 2, 3))
+    worst = sums.worst()
+    return GroupRow(
+        group=" / ".join(values),
+        values=list(values),
+        runs=sums.runs,
+        known_runs=sums.known,
+        chip_ns=str(sums.counted),
+        accelerator_hours=known_hours(sums, sums.counted),
+        goodput_percent=percent(sums.goodput),
+        time_goodput_percent=percent(sums.time_goodput),
+        median_goodput_percent=percent(median),
+        quartile_low_percent=percent(low),
+        quartile_high_percent=percent(high),
+        lost_hours=known_hours(sums, sums.lost),
+        held_lost_hours=known_hours(sums, sums.held_lost),
+        cost=_money(sums) if sums.priced else None,
+        priced_runs=sums.priced,
+        failures=sums.failures,
+        scheduling_percent=percent(mpg.scheduling),
+        runtime_percent=percent(mpg.runtime),
+        program_percent=percent(mpg.program),
+        mpg_percent=percent(mpg.mpg),
+        most_lost_to=None if worst is None else category_name(worst[0]),
+    )
+
+
+def _money(sums: Sums) -> str:
+    """`168908.00 USD`; currencies are never added."""
+    return ", ".join(f"{decimals(amount)} {code}" for code, amount in sorted(sums.money.items())) or "0.00"
+
+
+def _size_row(name: str, sums: Sums) -> SizeRow:
+    shares = [Fraction(*pair) for pair in sums.shares if pair[1] >= _LONG_RUN_NS]
+    low, median, high = (quantile(shares, Fraction(part, 10)) for part in (1, 5, 9))
+    least, most = sums.mttf_interval_ns
+    mttf = sums.mttf_ns
+    known = name != UNKNOWN_SIZE
+    per_node = ratio(Fraction(sums.node_failures) * _NODE_DAYS, sums.node_up)
+    return SizeRow(
+        size=name,
+        runs=sums.runs,
+        accelerator_hours=known_hours(sums, sums.counted),
+        goodput_percent=percent(sums.goodput) if known else None,
+        ettr_percent=percent(sums.time_goodput),
+        median_ettr_percent=percent(median),
+        p10_ettr_percent=percent(low),
+        p90_ettr_percent=percent(high),
+        up_ns=sums.up,
+        accelerator_days=hours(sums.chip_up) / 24,
+        failures=sums.failures,
+        mttf_ns=None if mttf is None else round(mttf),
+        mttf_low_ns=None if least is None else round(least),
+        mttf_high_ns=None if most is None else round(most),
+        per_1000_node_days=None if per_node is None else float(per_node),
+    )
+
+
+def cause_rows(fleet: Fleet) -> list[CauseRow]:
+    """Failures by cause, the most frequent first, and last those of which nobody says why; none where no line of any
+    run says why."""
+    if not fleet.causes.keys() - {UNKNOWN_CAUSE}:
+        return []
+    ordered = sorted(fleet.causes.items(), key=lambda one: (one[0] == UNKNOWN_CAUSE, -one[1].failures, one[0]))
+    return [_cause_row(cause, amounts, fleet.total) for cause, amounts in ordered]
+
+
+def _cause_row(cause: str, amounts: CauseAmounts, total: Sums) -> CauseRow:
+    days = hours(total.chip_up) / 24
+    # of a fleet of which some accelerators are unknown, failures have no exposure to be divided by
+    known = days > 0 and total.known == total.runs
+    low, high = (1000 * bound / days for bound in poisson_interval(amounts.failures)) if known else (None, None)
+    return CauseRow(
+        cause, group_of(cause), amounts.failures, amounts.runs, 1000 * amounts.failures / days if known else None,
+        low, high, amounts.lost, hours(amounts.lost_chip) if known else None,
+    )  # fmt: skip
+
+
+def week_rows(fleet: Fleet, weeks: Sequence[Sums]) -> list[WeekRow]:
+    """The weeks of the fleet. weeks: the sums of each."""
+    rows: list[WeekRow] = []
+    usual = quantile((Fraction(one.counted) for one in weeks), Fraction(1, 2)) or Fraction(0)
+    before: Fraction | None = None
+    for week, sums in zip(fleet.calendar.weeks, weeks, strict=True):
+        enough = _is_enough(sums, sums.counted, usual)
+        goodput = sums.goodput
+        change = goodput - before if enough and goodput is not None and before is not None else None
+        worst = sums.worst()
+        drawn = sums.time_goodput if goodput is None else goodput
+        rows.append(
+            WeekRow(
+                week=week.name,
+                start_ns=week.start,
+                end_ns=week.end,
+                partial=week.partial,
+                covered_percent=100 * (week.end - week.start) / week.full_ns,
+                runs=sums.runs,
+                chip_ns=str(sums.counted),
+                accelerator_hours=known_hours(sums, sums.counted),
+                goodput_percent=percent(goodput),
+                time_goodput_percent=percent(sums.time_goodput),
+                bar=None if drawn is None else float(drawn),
+                change_points=percent(change),
+                lost_hours=known_hours(sums, sums.lost),
+                failures=sums.failures,
+                most_lost_to=None if worst is None else category_name(worst[0]),
+                categories=[
+                    {"category": row.category, "chip_ns": row.chip_ns, "ns": row.ns} for row in category_rows(sums)
+                ],
+            )
+        )
+        before = goodput if enough else None
+    return rows
+
+
+def _is_enough(sums: Sums, amount: int, usual: Fraction) -> bool:
+    """Whether a week says something of the fleet: 5 runs, and half the usual amount of time."""
+    return sums.runs >= _LEAST_RUNS and 2 * amount >= usual
+
+
+def change_of(fleet: Fleet, weeks: Sequence[Sums]) -> Change | None:
+    """The latest change between two weeks that say something; None where there are none. weeks: all, in order."""
+    by_time = not fleet.total.known_time
+    spent = [_by_category(one, by_time=by_time) for one in weeks]
+    amounts = [one.total() for one in spent]
+    usual = quantile(map(Fraction, amounts), Fraction(1, 2)) or Fraction(0)
+    enough = [amount > 0 and _is_enough(sums, amount, usual) for sums, amount in zip(weeks, amounts, strict=True)]
+    latest = range(len(weeks) - 1, max(len(weeks) - RECENT_WEEKS, 0), -1)
+    now = next((place for place in latest if enough[place] and enough[place - 1]), None)
+    if now is None:
+        return None
+    pair = (now - 1, now)
+    whole, of_categories = [amounts[place] for place in pair], [spent[place] for place in pair]
+    kept = [one.pop(Category.PRODUCTIVE.id, 0) for one in of_categories]
+    points = float(100 * (Fraction(kept[1], whole[1]) - Fraction(kept[0], whole[0])))
+    of_runs = [Counter({run: lost[by_time] for run, lost in fleet.recent[place].items()}) for place in pair]
+    rows = (*_changes("category", of_categories, whole), *_changes_of_runs(of_runs, of_categories, whole))
+    before, week = (fleet.calendar.weeks[place].name for place in pair)
+    return Change(before, week, by_time, points, rows)
+
+
+def _by_category(sums: Sums, *, by_time: bool) -> Counter[str]:
+    """Time by category, custom events as one; without exclusions."""
+    found: Counter[str] = Counter()
+    for (category, _), ns in (sums.time if by_time else sums.chip).items():
+        if category is not Category.EXCLUDED:
+            found[category.id] += ns
+    return found
+
+
+def _changes(what: str, lost: Sequence[Counter[str]], whole: Sequence[int]) -> Iterator[ChangeRow]:
+    """What moved most first; what cost the same is left out. lost: in both weeks, by name. whole: all their time."""
+    shares = [
+        (name, Fraction(lost[0][name], whole[0]), Fraction(lost[1][name], whole[1])) for name in {*lost[0], *lost[1]}
+    ]
+    for name, before, now in sorted(shares, key=lambda one: (-abs(one[1] - one[2]), one[0])):
+        if before != now:
+            yield ChangeRow(what, name, percent(before) or 0.0, percent(now) or 0.0, float(100 * (before - now)))
+
+
+def _changes_of_runs(
+    of_runs: Sequence[Counter[str]], of_all: Sequence[Counter[str]], whole: Sequence[int]
+) -> Iterator[ChangeRow]:
+    """The runs that moved most, and all others as one: with them the points add up."""
+    named = list(_changes("run", of_runs, whole))[:_MOST_RUNS]
+    rest = [
+        Counter({OTHERS: all_of_it.total() - sum(runs[one.name] for one in named)})
+        for runs, all_of_it in zip(of_runs, of_all, strict=True)
+    ]
+    yield from named
+    yield from _changes("run", rest, whole)
