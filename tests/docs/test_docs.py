@@ -17,7 +17,7 @@ import goodput_cli
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.cli.console import INTERRUPTED
-from goodput_cli.diagnostics.diagnostic import all_codes
+from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.formats import registry
 from goodput_cli.events.formats.native import Native
@@ -199,10 +199,10 @@ def test_the_list_of_insights_is_up_to_date() -> None:
 def test_the_code_notices_what_the_table_of_diagnostics_has_and_nothing_else() -> None:
     """A code that is misspelt where it is noticed is one that nothing notices, or one that has no table."""
     modules = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
-    assert [code for code in all_codes() if f'"{code}"' not in modules] == []
+    assert [code for code in CODES if f'"{code}"' not in modules] == []
     noticed = set(re.findall(r'(?:Diagnostic\.of|\breport|diagnostics\.add)\(\s*"(\w+)"', modules))
     assert len(noticed) > 40
-    assert noticed - set(all_codes()) == set()
+    assert noticed - set(CODES) == set()
 
 
 def test_each_kind_of_insight_has_a_finder_and_each_finder_a_kind() -> None:
