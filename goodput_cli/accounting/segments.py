@@ -190,9 +190,9 @@ def partition(
             column.append(values)
         done, before = upto, cells
     edges.append(np.array([end]))
-    whole = holder.finish()
+    whole = holder.whole()
     none = np.broadcast_to(np.int64(0), (len(whole),))
-    return _with_slowdown(Segments(edges.finish(), category.finish(), whole, none, claims, kept_training))
+    return _with_slowdown(Segments(edges.whole(), category.whole(), whole, none, claims, kept_training))
 
 
 def _cells(

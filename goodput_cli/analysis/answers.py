@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
+from msgspec import Meta
+
 from goodput_cli.analysis.results import AnalysisData, Stretch
 from goodput_cli.analysis.threshold import Threshold, Verdict
-from goodput_cli.analysis.written import Count, Each, Instant, Pattern, written
+from goodput_cli.analysis.written import Count, Instant, Json, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 
 
@@ -24,7 +26,7 @@ class NamedJob:
     """T1"""
 
 
-@written("measured_window", "the window of the question")
+@written("measured_window", "the window of the question", keys="start_ns end_ns ns")
 @dataclass(frozen=True)
 class MeasuredWindow(Stretch):
     """The window of the question."""
@@ -35,7 +37,7 @@ class MeasuredWindow(Stretch):
 class DiagnosticEntry:
     """A diagnostic."""
 
-    code: Annotated[str, Pattern("^[a-z][a-z0-9_]*$")]
+    code: Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
     """what was noticed: see `goodput help CODE`"""
     severity: Severity
     """how grave it is"""
@@ -84,8 +86,8 @@ def threshold_part(one: Threshold) -> ThresholdPart:
     return ThresholdPart(**asdict(one), verdict=one.verdict)
 
 
-Diagnostics = Annotated[tuple[Diagnostic, ...], Each(diagnostic_entry, DiagnosticEntry, _diagnostic)]
-Thresholds = Annotated[tuple[Threshold, ...], Each(threshold_part, ThresholdPart)]
+Diagnostics = tuple[Annotated[Diagnostic, Json(made=diagnostic_entry, kind=DiagnosticEntry, back=_diagnostic)], ...]
+Thresholds = tuple[Annotated[Threshold, Json(made=threshold_part, kind=ThresholdPart)], ...]
 
 
 def named_job(analysis: AnalysisData) -> NamedJob:

@@ -12,21 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from goodput_cli.accounting.rules import Method as Method
-from goodput_cli.analysis.written import (
-    After,
-    Amount,
-    Both,
-    Count,
-    Instant,
-    Key,
-    Least,
-    Seconds,
-    Through,
-    Unknown,
-    Whole,
-    written,
-    written_after,
-)
+from goodput_cli.analysis.written import Amount, Count, Instant, Json, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.text import plural
 
@@ -54,13 +40,15 @@ class Stretch:
     """end"""
 
     @property
-    @written_after("end_ns")
-    def ns(self) -> Annotated[int, Seconds(least=0)]:
+    def ns(self) -> Annotated[Count, Json("seconds")]:
         """length"""
         return self.end_ns - self.start_ns
 
 
-@written("job_part", without=("kept_range", "log_formats"))
+@written(
+    "job_part",
+    keys="name start_ns end_ns ending attempts runs disruptions first_step last_step kept_steps formats",
+)
 @dataclass(frozen=True)
 class Job:
     """The whole job: [start_ns, end_ns) is the job window (accounting §1)."""
@@ -84,7 +72,7 @@ class Job:
     last_step: int | None
     """last recorded step of the final progress inside the window; it may be in flight, or lost. Of checkpoint logs:
     where kept progress ends"""
-    kept_steps: Annotated[float, Least(0), Whole()]
+    kept_steps: Annotated[Amount, Json("whole")]
     """steps of the final progress inside the window; an integer unless a step counts in part"""
     kept_range: tuple[int, int] | None
     """First and last step of which something was kept; None where nothing was."""
@@ -92,13 +80,12 @@ class Job:
     """Those seen, sorted."""
 
     @property
-    @written_after("kept_steps")
     def formats(self) -> Sequence[str]:
         """log formats seen"""
         return tuple(one.name for one in self.log_formats)
 
 
-@written("window_part", "the window of the question")
+@written("window_part", "the window of the question", keys="start_ns end_ns ns excluded_ns")
 @dataclass(frozen=True)
 class Window:
     """The window of the question, [start_ns, end_ns), and how much of it the user excluded."""
@@ -107,12 +94,11 @@ class Window:
     """where the question begins"""
     end_ns: Instant
     """where it ends"""
-    excluded_ns: Annotated[int, Both("taken out by the user, in ns", least=0)]
+    excluded_ns: Annotated[Count, Json("seconds and ns", ns="taken out by the user, in ns")]
     """taken out by the user"""  # counts as neither goodput nor badput
 
     @property
-    @written_after("end_ns")
-    def ns(self) -> Annotated[int, Both("length in ns, exclusions included", least=0)]:
+    def ns(self) -> Annotated[Count, Json("seconds and ns", ns="length in ns, exclusions included")]:
         """length, exclusions included"""
         return self.end_ns - self.start_ns
 
@@ -154,9 +140,9 @@ class CategoryTime:
 class AtRisk:
     """Kept progress after the last completed save, where the log has saves; none after a clean end (accounting §2)."""
 
-    steps: Annotated[float, Least(0), Whole()]
+    steps: Annotated[Amount, Json("whole")]
     """kept steps after the last completed save"""
-    ns: Annotated[int, Seconds(least=0)]
+    ns: Annotated[Count, Json("seconds")]
     """their time"""
 
 
@@ -169,7 +155,7 @@ class Reference:
     """the reference step time"""  # None where there is none; the counts below are of the log in any case
     origin: Literal["given", "auto"] | None
     """auto: taken from the log itself"""
-    effective_computation_ns: Annotated[int | None, Seconds()]
+    effective_computation_ns: Annotated[int | None, Json("seconds")]
     """kept steps x reference step time"""
     min_loaded_step: int | None
     """the lowest step that was loaded"""
@@ -234,32 +220,37 @@ class Saves:
 class Elastic:
     """Slice efficiency over the window (accounting §9), shares of 0 to 1; None where no slice counts are known."""
 
-    stepping: Annotated[Amount | None, Key("stepping_slice_efficiency")]
+    stepping: Annotated[Amount | None, Json(key="stepping_slice_efficiency")]
     """time-weighted mean of active/total slices over the window, 0 to 1; null: no counts known"""
-    available: Annotated[Amount | None, Key("available_slice_efficiency")]
+    available: Annotated[Amount | None, Json(key="available_slice_efficiency")]
     """the same of available/total slices"""
-    unknown_ns: Annotated[int | None, Seconds(least=0)]
+    unknown_ns: Annotated[Count | None, Json("seconds")]
     """time of the window left out because no count was known; null: no counts in the log"""
-    goodput_percent: Annotated[Amount | None, Key("goodput_x_stepping_percent")]
+    goodput_percent: Annotated[Amount | None, Json(key="goodput_x_stepping_percent")]
     """goodput times stepping_slice_efficiency"""
 
 
-@written("unproductive_stretch", "longest stretch of the window without productive time")
+@written("unproductive_stretch", "longest stretch of the window without productive time", keys="start_ns end_ns ns")
 @dataclass(frozen=True)
 class UnproductiveStretch(Stretch):
     """A part of the window without productive time or exclusions."""
 
 
-_STRETCH = Through(
-    lambda bounds: UnproductiveStretch(*bounds), UnproductiveStretch, lambda stretch: (stretch.start_ns, stretch.end_ns)
+_STRETCH = Json(
+    made=lambda bounds: UnproductiveStretch(*bounds),
+    kind=UnproductiveStretch,
+    back=lambda stretch: (stretch.start_ns, stretch.end_ns),
 )
 
 
 @written(
     "reliability_part",
     "over the disruptions whose last sign of life lies in the window; null where there is nothing to average",
-    without=("disruptions",),
     nulls=True,
+    keys=(
+        "mtbf_seconds mtbf_ci95_seconds mean_downtime_seconds mean_time_to_regain_seconds exposure_ns ettr "
+        "longest_unproductive"
+    ),
 )
 @dataclass(frozen=True)
 class Reliability:
@@ -267,17 +258,17 @@ class Reliability:
 
     disruptions: int
     """How many."""
-    exposure_ns: Annotated[int, Seconds(least=0), After("mean_time_to_regain_seconds")]
+    exposure_ns: Annotated[Count, Json("seconds")]
     """time of the window in which attempts were up"""  # from the last start line of a burst to the last sign of life
     mtbf_seconds: Amount | None
     """exposure_seconds / disruptions"""
-    mtbf_ci95_seconds: Annotated[tuple[float | None, float | None], Unknown((None, None))]
+    mtbf_ci95_seconds: Annotated[tuple[float | None, float | None], Json(missing=(None, None))]
     """95 % Poisson interval (chi-square, time-truncated); without disruptions only the lower bound is known"""
     mean_downtime_seconds: Amount | None
     """mean of downtime_seconds"""
     mean_time_to_regain_seconds: Amount | None
     """mean of regained_after_seconds, over those that were regained"""
-    longest_unproductive: Annotated[tuple[int, int] | None, _STRETCH, After("ettr")]
+    longest_unproductive: Annotated[tuple[int, int] | None, _STRETCH]
     """the longest stretch without kept training"""
     # [start, end) in ns; None where all is productive or excluded
     ettr: Amount | None

@@ -20,7 +20,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.results import Rolling, WindowRow
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table
-from goodput_cli.analysis.written import Instant, Seconds, written
+from goodput_cli.analysis.written import Instant, Json, written
 from goodput_cli.arrays import I64, Mask, blocks
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventTable
@@ -357,7 +357,7 @@ class RollingAnswer:
 
     job: NamedJob
     window: RollingSpan
-    every_ns: Annotated[int, Seconds()]
+    every_ns: Annotated[int, Json("seconds")]
     """time between two window ends"""
     hindsight: bool
     """false: each window as it was known at its end"""

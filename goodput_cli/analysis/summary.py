@@ -78,7 +78,7 @@ class Blocks(Sequence[float]):
     @cached_property
     def values(self) -> tuple[float, ...]:
         """Seconds, in time order."""
-        from goodput_cli.analysis.step_times import (
+        from goodput_cli.analysis.steps.times import (
             pace_blocks,  # NumPy's work is for comparisons alone
             step_times,
         )

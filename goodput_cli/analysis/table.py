@@ -3,7 +3,7 @@
 Rows come in parts, as much of them as is worked on together. What a part is, each table says: a list of results, or
 columns of numbers. A column takes its cells from a part by `Column.values`.
 
-The headings of tables: one for one thing, in every command. A new column takes one of these, or adds one.
+A heading stands for one thing, in every command: a new column takes one of docs/glossary.md, or adds one there.
 
 What the numbers of a report other than the categories are, in a sentence each: the words of docs/glossary.md.
 """
@@ -280,12 +280,7 @@ def _instants(values: I64) -> list[Any]:
 
 
 def _seconds(values: Any) -> list[float | None]:
-    if not isinstance(values, np.ndarray):
-        return [None if value is None else value / 1e9 for value in values]
-    seconds: list[float | None] = (values / 1e9).tolist()
-    for place in np.flatnonzero(values == UNKNOWN).tolist():
-        seconds[place] = None
-    return seconds
+    return [None if value is None else value / 1e9 for value in _known(values)]
 
 
 _TYPES = {"text": "string", "count": "integer", "number": "number", "percent": "number", "points": "number"}
@@ -312,130 +307,6 @@ def _or_null(schema: JsonRow) -> JsonRow:
     if "type" in schema and "properties" not in schema:
         return {**schema, "type": [schema["type"], "null"]}
     return {"anyOf": [schema, {"type": "null"}]}
-
-
-TITLES: Mapping[str, str] = {
-    "/1000 acc. days": "failures in a thousand days of one accelerator",
-    "/1000 node-days": "failures in a thousand days of one node",
-    "95 % from": "lower end of the 95 % interval",
-    "95 % to": "its upper end",
-    "ETTR": "effective training time ratio: productive time over time",
-    "MTTF": "mean time to failure: time of up time over failures",
-    "accelerator h": "the row's time times its accelerators, in hours",
-    "accelerators": "how many were held",
-    "attempt": "number of an attempt, from 1",
-    "attempts": "how many there were",
-    "average": "goodput on average over what may happen",
-    "better": "a bar of what was gained",
-    "beyond usual": "time beyond what usual steps take",
-    "calculator": "what the resiliency calculator says",
-    "category": "where the time went; short names where there is no room for full ones",
-    "change": "what is now less what was",
-    "cluster": "name of a cluster, from labels",
-    "code": "name of a diagnostic: `goodput help CODE`",
-    "cost": "accelerator hours times their price",
-    "count": "how many, or how often",
-    "custom": "the program's own events that blocked training",
-    "data": "data loading outside steps",
-    "deaths": "ends of attempts that a host can be the cause of",
-    "difference": "theirs less ours",
-    "disruptions": "how many there were",
-    "down since": "last sign of life of the attempt that ended",
-    "downtime": "until the next attempt was up",
-    "elastic": "waiting for slices, and initialising with other ones",
-    "end": "when it ended",
-    "ended": "how the attempt ended: clean, terminated, crashed, silent, …",
-    "event": "kind of an event",
-    "every": "time between two saves",
-    "every steps": "steps between two saves",
-    "evidence": "lines of the log that show it",
-    "failures": "disruptions that count as failures",
-    "first at": "the first line of a kind",
-    "from": "lower end of a range",
-    "goodput": "productive share of the time",
-    "goodput by job time": "the same with every run weighing its time alone",
-    "group": "values of the labels of `--by`",
-    "here": "what goodput says",
-    "holds": "what a slow step holds: a save, an evaluation, a hang",
-    "host": "name of a machine",
-    "how": "exact, replay, average or bound: how surely it is known",
-    "how many": "how many disruptions",
-    "is": "in the run that is compared",
-    "job": "name of a job",
-    "job h": "time of runs in hours, whatever their size",
-    "jobs": "how many jobs it concerns",
-    "last at": "the last line of a kind",
-    "library": "what ml-goodput-measurement says",
-    "limit": "what a threshold allows",
-    "lines": "how many lines",
-    "lines that no rule reads": "shapes of such lines",
-    "lost": "time that was lost",
-    "lost h": "accelerator hours without progress",
-    "lost time": "wasted, downtime and restart together",
-    "mean": "mean of the values",
-    "measure": "what is measured: the name that thresholds take",
-    "median": "median of the values",
-    "metric": "what is measured, by the name that the program or the calculator gave it",
-    "most lost to": "the category of badput that took most",
-    "name": "name of a document, a job or a run",
-    "no.": "number of a disruption, as in `--around disruption:2`",
-    "of": "how many there were on all hosts",
-    "other": "what no line explains",
-    "p": "how likely chance makes it so",
-    "p10": "a tenth of the values is below",
-    "p90": "a tenth of the values is above",
-    "points": "percentage points of goodput that were gained or lost",
-    "productive": "training that was kept",
-    "queued": "time in the queue",
-    "rank": "number of a process of the job",
-    "ranks": "ranks before and after",
-    "reason": "why",
-    "refused": "lines that are of the kind and could not be read",
-    "regained": "until training was as far as before",
-    "replayed": "goodput with this job's own failures once more",
-    "restore": "checkpoint restores",
-    "result": "passed or failed",
-    "role": "what a process of the job does",
-    "rule": "the rule that says so",
-    "run": "which use of a job's name, from 1",
-    "runs": "how many runs",
-    "samples": "how many values",
-    "saves": "saves that blocked training",
-    "severity": "error: data was lost; warning: a number may be wrong; info",
-    "share": "of the time",
-    "share of job time": "the same with every run weighing its time alone",
-    "share of time": "part of all time up",
-    "side": "one of the runs that are compared",
-    "size": "how many accelerators a run held",
-    "slices": "share of slices that were stepping",
-    "slowdown": "beyond the reference step time",
-    "stalls": "kept steps that hung, beyond a usual one",
-    "start": "when it began",
-    "start-up": "initialisation, preparation and the extra time of first steps",
-    "step time": "time of one step",
-    "steps": "numbers of steps",
-    "steps lost": "steps that had to be trained again",
-    "team": "from labels",
-    "threshold": "what was asked with `--fail-…`",
-    "time": "how long it took; in comparisons, what was gained or lost",
-    "time gained": "in which the job would have held its accelerators for nothing",
-    "to": "upper end of a range",
-    "unit": "as the program wrote it",
-    "up": "time in which attempts were up",
-    "was": "in the run that is compared with",
-    "wasted": "time of the training that was taken back",
-    "week": "ISO week",
-    "week before": "share of the week before that was lost to it",
-    "what": "document, job, run or category",
-    "what would buy most": "what could be otherwise",
-    "where": "places in the log: `file:line`, or an entry's insertId",
-    "why": "the cause, as far as the log says it",
-    "window": "length of a window, or of the job as far as it is in one",
-    "worse": "a bar of what was lost",
-    "x ideal": "times the ideal step time",
-    "x usual": "times the usual step time",
-}
-"""By heading, in the order of the alphabet: what stands below it. docs/glossary.md has the same table."""
 
 
 _TIMES = "\N{MULTIPLICATION SIGN}"

@@ -1,12 +1,7 @@
 """What JSON has of a result: from its declaration (`written.py`), worked out once per class.
 
-`wire_type` is the object of JSON as a `msgspec.Struct`: it is written, a saved answer is converted to it, and
-docs/schema.json is made of it. `wire` makes one of a result. Only what writes or reads JSON imports this module.
-
-Parts of answers that are no results: each is declared as a `msgspec.Struct`, as JSON has it.
-
-docs/schema.json (report/schema.py) takes the string under a field as its description. A result that is written as it is
-needs none of this: see `written.py`.
+`json_type` is a type as JSON has it: how a value is written, to what a saved one is converted and what makes it the
+value again, and the schema. Every kind of type stands here once, for all three.
 """
 
 from __future__ import annotations
@@ -20,372 +15,65 @@ from fractions import Fraction
 from functools import cache
 from textwrap import dedent
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, structs
+from msgspec import UNSET, Meta, Struct, defstruct, structs
 from msgspec import field as wire_field
 
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.analysis.table import FilledTable, Table
-from goodput_cli.analysis.written import (
-    After,
-    Both,
-    Each,
-    InstantText,
-    Key,
-    Least,
-    Nulls,
-    OneOf,
-    Optional,
-    Pattern,
-    Percent,
-    Seconds,
-    Through,
-    Unknown,
-    Whole,
-    Written,
-)
+from goodput_cli.analysis.written import Json, Written
 from goodput_cli.vocabulary.text import finite, iso
 
-InstantWire = Annotated[
-    str,
-    Meta(
-        title="instant",
-        description="ISO-8601 in UTC, with 0, 3, 6 or 9 fractional digits",
-        pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3}|\.\d{6}|\.\d{9})?Z$",
-    ),
-]
-Row = Mapping[str, Any]
+Schema = dict[str, Any]
 Value = Callable[[Any], Any]
-
-
-class Wire(Struct, kw_only=True):
-    """An object of JSON, made of a result that is declared in `declared`."""
-
-    declared: ClassVar[type]
-    indented: ClassVar[bool] = False
+INSTANT: Schema = {
+    "description": "ISO-8601 in UTC, with 0, 3, 6 or 9 fractional digits",
+    "type": "string",
+    "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3}|\.\d{6}|\.\d{9})?Z$",
+}
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-class _Entry(Struct, frozen=True):
-    """A key of JSON."""
+class JsonType(Struct, frozen=True):
+    """A type as JSON has it."""
 
-    key: str
-    type: Any
-    value: Value
-    """From the value of the field to what is written."""
+    saved: Any
+    """The type that msgspec converts a saved value to."""
+    schema: Callable[[], Schema]
+    """Its schema. The schema of an object is the `$ref` of another, and has a title."""
+    write: Value = _same
+    """From a value to what is written: plain values, and rows that are made when they are read."""
     back: Value = _same
-    """From what was written, parts of it read already, to the value of the field."""
-    words: str | None = None
-    """What the schema says, where that is not the string under the field."""
+    """From what `saved` has to the value. Raises ValueError for what is written as an instant and is none."""
 
 
-class _Field(Struct, frozen=True):
-    """A field, or a property, of a result, and the keys that JSON has of it."""
+class _Key(Struct, frozen=True):
+    """A key of an object, and the field or property that it has."""
 
     name: str
-    entries: tuple[_Entry, ...]
-    default: Any
-    """Where it may be missing on reading; MISSING where it may not."""
-    nullable: bool
-    """Whether its value may be None."""
-    behind: str | None = None
-    """The field that it stands behind, where that is not the one before it."""
+    key: str
+    of: JsonType
+    words: str | None = None
+    """What the schema says, where that is not the string under the field."""
+    default: Any = MISSING
+    """Where it may be missing on reading."""
+    nullable: bool = False
+    """Whether the field itself may be None."""
+    optional: bool = False
 
 
-def wire(result: Any) -> Any:
-    """The result as JSON has it; what is no `written` class is written as it is."""
-    if not hasattr(type(result), "__written__"):
-        return _plain(result)
-    kind: Any = type(result)
-    values = {entry.key: entry.value(getattr(result, one.name)) for one in _fields_of(kind) for entry in one.entries}
-    return wire_type(kind)(**values)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, FilledTable):
-        return value.json()
-    if isinstance(value, list | tuple) and any(hasattr(type(one), "__written__") for one in value):
-        return [wire(one) for one in value]
-    if isinstance(value, dict):
-        return {key: wire(one) for key, one in value.items()}
-    return value
-
-
-def result_of(part: Wire) -> Any:
-    """The result that a saved answer, or a part of one, was made of: what `wire` makes, undone. Fields that JSON does
-    not have are None if they have no default, and rows of tables stay as JSON has them.
-
-    Raises ValueError for what is written as an instant and is none.
-    """
-    in_json = {one.name: one.entries[-1] for one in _fields_of(part.declared)}
-    values = {}
-    for one in fields(part.declared):
-        entry = in_json.get(one.name)
-        if entry is not None:
-            read = _read(getattr(part, entry.key))
-            values[one.name] = None if read is None else entry.back(read)
-        elif one.default is MISSING:
-            values[one.name] = None
-    return part.declared(**values)
-
-
-def _read(value: Any) -> Any:
-    """What was written, with a result in the place of each object that one was written as; None in the place of an
-    object of nulls."""
-    if isinstance(value, Wire):
-        nulls = (getattr(value, one.entries[-1].key) is None for one in _fields_of(value.declared) if not one.nullable)
-        return None if any(nulls) else result_of(value)
-    if isinstance(value, list):
-        return tuple(map(_read, value))
-    return None if value is UNSET else value
-
-
-@cache
-def wire_type(kind: type) -> type:
-    """The object of JSON that a `written` class gives; any other class as it is."""
-    about: Written | None = getattr(kind, "__written__", None)
-    if about is None:
-        return kind
-    declared = []
-    for one in _fields_of(kind):
-        for entry in one.entries:
-            default = UNSET if entry.type is not _without_unset(entry.type) else one.default
-            declared.append(
-                (entry.key, entry.type) if default is MISSING else (entry.key, entry.type, _default(default))
-            )
-    if about.kind is not None:
-        version, kinds = Literal[SCHEMA_VERSION], Literal[about.kind]
-        declared = [("schema_version", version, SCHEMA_VERSION), ("kind", kinds, about.kind), *declared]
-    name = "".join(part.title() for part in about.name.split("_"))
-    made: Any = defstruct(name, declared, bases=(Wire,), kw_only=True, module=__name__)
-    made.declared, made.indented = kind, about.indented
-    made.__doc__ = about.words
-    return_type: type = made
-    return return_type
-
-
-def descriptions(kind: type[Wire]) -> dict[str, str]:
-    """What the schema says of each key: the string under its field."""
-    strings = _field_strings(kind.declared)
-    said = {}
-    for one in _fields_of(kind.declared):
-        for entry in one.entries:
-            words = strings.get(one.name, "") if entry.words is None else entry.words
-            if words:
-                said[entry.key] = words
-    return said
-
-
-def _default(value: Any) -> Any:
-    if isinstance(value, type):
-        return wire_field(default_factory=value)
-    return value
-
-
-@cache
-def _fields_of(kind: type) -> tuple[_Field, ...]:
-    """The fields that JSON has, and behind them the properties that it has as well."""
-    about: Written = kind.__written__  # type: ignore[attr-defined]
-    names: dict[str, Any] = {}
-    for base in reversed(kind.__mro__):
-        names |= vars(sys.modules[base.__module__])
-    found = [
-        _field_of(one.name, _evaluated(one.type, names), one.default, nulls=about.nulls)
-        for one in fields(kind)
-        if one.name not in about.without
-    ]
-    for name, attribute in {name: one for base in reversed(kind.__mro__) for name, one in vars(base).items()}.items():
-        getter = attribute.fget if isinstance(attribute, property) else None
-        behind = getattr(getter, "__written_after__", None)
-        if behind is not None:
-            hint = get_type_hints(getter, names, include_extras=True)["return"]
-            place = [one.name for one in found].index(behind)
-            found.insert(place + 1, _field_of(name, hint, MISSING, nulls=about.nulls))
-    return tuple(_in_order(found))
-
-
-def _in_order(found: list[_Field]) -> list[_Field]:
-    for one in tuple(found):
-        if one.behind is not None:
-            found.remove(one)
-            found.insert([other.name for other in found].index(one.behind) + 1, one)
-    return found
-
-
-def _evaluated(hint: Any, names: dict[str, Any]) -> Any:
-    return eval(hint, names) if isinstance(hint, str) else hint
-
-
-def _field_of(name: str, hint: Any, default: Any, *, nulls: bool) -> _Field:
-    """How a field is written. hint: its type, evaluated. nulls: whether JSON may have null in any case."""
-    kind, marks = _split(hint)
-    named = {type(mark): mark for mark in marks}
-    key = named[Key].name if Key in named else name
-    entries = _entries(key, kind, named)
-    if Nulls in named:
-        part = _not_none(kind) if _is_nullable(kind) else kind
-        entries = (_Entry(key, wire_type(part), lambda value: wire_type(part)() if value is None else wire(value)),)
-        default = wire_type(part)
-    if Optional in named:
-        (entry,) = entries
-        write = entry.value
-        kind_or_unset = entry.type | UnsetType
-        entries = (_Entry(key, kind_or_unset, lambda value: UNSET if value is None else write(value), entry.back),)
-    if Unknown in named:
-        default = named[Unknown].value
-    elif nulls:
-        entries = tuple(structs.replace(entry, type=_or_null(entry.type, True)) for entry in entries)
-        default = None
-    return _Field(name, entries, default, _is_nullable(kind), named[After].field if After in named else None)
-
-
-def _entries(key: str, kind: Any, marks: dict[type, Any]) -> tuple[_Entry, ...]:
-    nullable = _is_nullable(kind)
-    number = _number(key, nullable, marks)
-    if number:
-        return number
-    if Each in marks:
-        each: Each = marks[Each]
-        part: Any = wire_type(each.kind)
-        back = each.back or _same
-        return (
-            _Entry(
-                key,
-                Sequence[part],
-                lambda values: [wire(each.made(one)) for one in values],
-                lambda values: tuple(map(back, values)),
-            ),
-        )
-    if Through in marks:
-        through: Through = marks[Through]
-        made = through.made
-        return (
-            _Entry(
-                key,
-                _or_null(_type(wire_type(through.kind), marks), nullable),
-                lambda value: None if value is None else wire(made(value)),
-                through.back or _same,
-            ),
-        )
-    table = next((mark for mark in marks.values() if isinstance(mark, Table)), None)
-    if table is not None:
-        row: Any = Annotated[Row, Meta(extra_json_schema=table.schema())]
-        if get_origin(kind) is None and kind is not FilledTable:  # of one row
-            return (_Entry(key, row, lambda value: table.of_rows([value]).json()[0]),)
-        return (_Entry(key, Sequence[row], lambda value: _rows(table, value)),)
-    if OneOf in marks:
-        choices = {"enum": [*marks[OneOf].choices]}
-        return (_Entry(key, Annotated[str, Meta(extra_json_schema=choices)], wire),)
-    if Whole in marks:
-        return (_Entry(key, _or_null(_type(kind, marks), True), _whole),)
-    return (_Entry(key, _type(kind, marks), wire),)
-
-
-def _number(key: str, nullable: bool, marks: dict[type, Any]) -> tuple[_Entry, ...]:
-    """Times and shares that JSON has in another unit; empty for anything else."""
-    if Both in marks:
-        both: Both = marks[Both]
-        return (
-            _Entry(_in_seconds(key), _or_null(float, nullable), _seconds),
-            _Entry(key, _or_null(_bounded(int, both.least), nullable), _same, words=both.ns),
-        )
-    if Seconds in marks:
-        kind = _or_null(_bounded(float, marks[Seconds].least), nullable)
-        return (_Entry(_in_seconds(key), kind, _seconds, _ns_of_seconds),)
-    if Percent in marks:
-        return (_Entry(f"{key}_percent", _or_null(float, nullable), _percent, lambda percent: percent / 100),)
-    if InstantText in marks:
-        return (_Entry(key.removesuffix("_ns"), _or_null(InstantWire, nullable), _instant, _ns_of_instant),)
-    return ()
-
-
-def _rows(table: Table, value: Any) -> Any:
-    """Rows as JSON has them, of a table that is filled or of results."""
-    if isinstance(value, FilledTable):
-        return value.json()
-    return table.of_rows(value).json() if value else ()
-
-
-def _split(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type, and what is said of it."""
-    if get_origin(hint) is Annotated:
-        kind, marks = _split(get_args(hint)[0])
-        return kind, (*marks, *get_args(hint)[1:])
-    if get_origin(hint) in (Union, UnionType) and _is_nullable(hint):
-        kind, marks = _split(_not_none(hint))  # `Amount | None`
-        return Union[kind, None], marks  # noqa: UP007 - of types that are known only now
-    return hint, ()
-
-
-def _type(kind: Any, marks: Mapping[type, Any] = {}) -> Any:
-    """A type as msgspec has it."""
-    if _is_nullable(kind):
-        return _or_null(_type(_not_none(kind), marks), True)
-    if Meta in marks:
-        return Annotated[_type(kind), marks[Meta]]
-    if Pattern in marks:
-        return Annotated[kind, Meta(pattern=marks[Pattern].pattern)]
-    if Least in marks:
-        return _bounded(kind, marks[Least].value)
-    if is_dataclass(kind) and hasattr(kind, "__written__"):
-        return wire_type(kind)  # type: ignore[arg-type]
-    inner = get_args(kind)
-    if get_origin(kind) is dict:
-        return dict[inner[0], _type(inner[1])]  # type: ignore[misc, valid-type]
-    if get_origin(kind) in (Sequence, tuple, list) and inner and get_origin(kind) is not Annotated:
-        if get_origin(kind) is tuple and inner[-1] is not Ellipsis:
-            return kind
-        part, marked = _split(inner[0])
-        named = {type(mark): mark for mark in marked}
-        entry = _entries("", part, named)[0]
-        return Sequence[entry.type]  # type: ignore[name-defined]
-    return kind
-
-
-def _without_unset(kind: Any) -> Any:
-    return kind if UnsetType not in get_args(kind) else None
-
-
-def _is_nullable(kind: Any) -> bool:
-    return NoneType in get_args(kind)
-
-
-def _not_none(kind: Any) -> Any:
-    return Union[tuple(one for one in get_args(kind) if one is not NoneType)]  # noqa: UP007
-
-
-def _or_null(kind: Any, nullable: bool) -> Any:
-    return Union[kind, None] if nullable else kind  # noqa: UP007
-
-
-def _bounded(kind: Any, least: int | None) -> Any:
-    return kind if least is None else Annotated[kind, Meta(ge=least)]
-
-
-def _in_seconds(key: str) -> str:
+def _seconds_key(name: str) -> str:
     """`lost_ns` as `lost_seconds`, `ns` as `seconds`."""
-    return "_".join("seconds" if part == "ns" else part for part in key.split("_"))
-
-
-def _seconds(value: int | None) -> float | None:
-    return None if value is None else value / 1e9
+    return "_".join("seconds" if part == "ns" else part for part in name.split("_"))
 
 
 def _ns_of_seconds(value: float) -> int:
     """Exact, so that the same seconds are written again."""
     return round(Fraction(value) * 10**9)
-
-
-def _percent(value: Any) -> float | None:
-    return None if value is None else float(100 * value)
-
-
-def _instant(value: int | None) -> str | None:
-    return None if value is None else iso(value)
 
 
 def _ns_of_instant(text: str) -> int:
@@ -398,54 +86,280 @@ def _ns_of_instant(text: str) -> int:
     return instant.ns
 
 
-def _whole(value: float | None) -> float | int | None:
-    """An int where the number is whole: counts of steps are, but for shares."""
-    if value is None or finite(value) is None:
+def _whole(value: float) -> float | int | None:
+    if finite(value) is None:
         return None
     return int(value) if value == int(value) else float(value)
+
+
+def _number() -> Schema:
+    return {"type": "number"}
+
+
+_PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number"}
+_SECONDS = JsonType(float, _number, lambda ns: ns / 1e9, _ns_of_seconds)
+_UNITS: dict[str | None, JsonType] = {
+    "seconds": _SECONDS,
+    "percent": JsonType(float, _number, lambda share: float(100 * share), lambda percent: percent / 100),
+    "instant": JsonType(
+        Annotated[str, Meta(pattern=INSTANT["pattern"])], lambda: {"$ref": {"title": "instant", **INSTANT}}, iso,
+        _ns_of_instant,
+    ),
+    "whole": JsonType(float, _number, _whole),
+}  # fmt: skip
+
+
+_KEYS: dict[str | None, Value] = {
+    "seconds": _seconds_key,
+    "percent": lambda key: f"{key}_percent",
+    "instant": lambda key: key.removesuffix("_ns"),
+}
+"""From a name to the key in JSON."""
+
+
+def json_type(hint: Any) -> JsonType:
+    """A type, with what is said of it, as JSON has it."""
+    kind, marks = _split(hint)
+    table = next((one for one in marks if isinstance(one, Table)), None)
+    if table is not None:
+        return _rows(table, kind)
+    nullable, kind = NoneType in get_args(kind), _not_none(kind)
+    json = _json(marks)
+    found = _UNITS.get(json.unit) or (_unmarked(kind) if json.made is None else _made(json))
+    for one in marks:
+        if isinstance(one, Meta):
+            found = _bounded(found, one)
+    if nullable and _about(kind).nulls:
+        return _or_object_of_nulls(kind, found)
+    return _or_null(found) if nullable or json.unit == "whole" else found
+
+
+def _split(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type, and what is said of it."""
+    if get_origin(hint) is Annotated:
+        kind, marks = _split(get_args(hint)[0])
+        return kind, (*marks, *get_args(hint)[1:])
+    if NoneType in get_args(hint):
+        kind, marks = _split(_not_none(hint))  # `Amount | None`
+        return Union[kind, None], marks  # noqa: UP007 - of types that are known only now
+    return hint, ()
+
+
+def _json(marks: tuple[Any, ...]) -> Json:
+    """What all of them say together."""
+    given = ((one.name, getattr(mark, one.name), one.default) for mark in marks if isinstance(mark, Json)
+             for one in fields(mark))  # fmt: skip
+    return Json(**{name: value for name, value, default in given if value is not default})
+
+
+def _not_none(kind: Any) -> Any:
+    if get_origin(kind) not in (Union, UnionType):
+        return kind
+    return Union[tuple(one for one in get_args(kind) if one is not NoneType)]  # noqa: UP007
+
+
+def _unmarked(kind: Any) -> JsonType:
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind in _PLAIN:
+        return JsonType(kind, lambda: {"type": _PLAIN[kind]})
+    if kind is Fraction:
+        return JsonType(float, _number, float)
+    if origin is Literal:
+        return JsonType(kind, lambda: {"enum": sorted(inner)})
+    if origin is dict:
+        of = json_type(inner[1])
+        return JsonType(
+            dict[inner[0], of.saved],  # type: ignore[name-defined, valid-type]
+            lambda: {"type": "object", "additionalProperties": of.schema()},
+            _same if of.write is _same else lambda values: {key: of.write(one) for key, one in values.items()},
+            lambda values: {key: of.back(one) for key, one in values.items()},
+        )
+    if origin is tuple and inner[-1] is not Ellipsis:
+        items = [json_type(one) for one in inner]
+        size = {"minItems": len(items), "maxItems": len(items)}
+        return JsonType(
+            kind,
+            lambda: {"type": "array", **size, "prefixItems": [one.schema() for one in items], "items": False},
+        )
+    if origin in (Sequence, tuple):
+        item = json_type(inner[0])
+        return JsonType(
+            Sequence[item.saved],  # type: ignore[name-defined]
+            lambda: {"type": "array", "items": item.schema()},
+            _same if item.write is _same else lambda values: [item.write(one) for one in values],
+            lambda values: tuple(map(item.back, values)),
+        )
+    if is_dataclass(kind):
+        return _object(kind)  # type: ignore[arg-type]
+    raise TypeError(f"{kind}: JSON has no such type")
+
+
+def _made(json: Json) -> JsonType:
+    """Of what is made of a value before it is written."""
+    of, made, back = json_type(json.kind), json.made or _same, json.back or _same
+    return JsonType(of.saved, of.schema, lambda value: of.write(made(value)), lambda saved: back(of.back(saved)))
+
+
+def _bounded(of: JsonType, meta: Meta) -> JsonType:
+    bounds = {"minimum": meta.ge, "minItems": meta.min_length, "pattern": meta.pattern}
+    known = {name: value for name, value in bounds.items() if value is not None}
+    return structs.replace(
+        of, saved=Annotated[of.saved, meta], schema=lambda: {**(meta.extra_json_schema or {}), **of.schema(), **known}
+    )
+
+
+def _or_null(of: JsonType) -> JsonType:
+    def schema() -> Schema:
+        one = of.schema()
+        if "type" not in one or "properties" in one:
+            return {"anyOf": [one, {"type": "null"}]}
+        return {**one, "type": [one["type"], "null"]}
+
+    return JsonType(of.saved | None, schema, _unless_none(of.write), _unless_none(of.back))
+
+
+def _unless_none(change: Value) -> Value:
+    return _same if change is _same else lambda value: None if value is None else change(value)
+
+
+def _rows(table: Table, kind: Any) -> JsonType:
+    """Rows of a table, which is filled or of results; or one result. Read, they stay as JSON has them."""
+    if is_dataclass(_not_none(kind)) and _not_none(kind) is not FilledTable:
+        one = JsonType(Mapping[str, Any], table.schema, lambda row: table.of_rows([row]).json()[0])
+        return _or_null(one) if NoneType in get_args(kind) else one
+
+    def write(rows: Any) -> Any:
+        if isinstance(rows, FilledTable):
+            return rows.json()
+        return table.of_rows(rows).json() if rows else ()
+
+    return JsonType(
+        Sequence[Mapping[str, Any]], lambda: {"type": "array", "items": table.schema()}, write, lambda rows: tuple(rows)
+    )
+
+
+def _about(kind: Any) -> Written:
+    """What is said of a dataclass; of others that are written, what their names and docstrings say."""
+    about: Written | None = getattr(kind, "__written__", None)
+    if about is not None or not (isinstance(kind, type) and is_dataclass(kind)):
+        return about or Written("")
+    name = "".join(f"_{one.lower()}" if one.isupper() else one for one in kind.__name__).removeprefix("_")
+    return Written(name, " ".join(inspect.cleandoc(kind.__doc__ or "").split()))
+
+
+@cache
+def _object(kind: type) -> JsonType:
+    """A dataclass."""
+    about, keys = _about(kind), _keys_of(kind)
+    by_name = {one.name: one for one in keys}
+
+    def schema() -> Schema:
+        words = _field_strings(kind)
+        properties: Schema = {}
+        if about.kind is not None:
+            properties = {"schema_version": {"const": SCHEMA_VERSION}, "kind": {"const": about.kind}}
+        for one in keys:
+            said = words.get(one.name, "") if one.words is None else one.words
+            properties[one.key] = {**one.of.schema(), **({"description": said} if said else {})}
+        left_out = {one.key for one in keys if one.optional}
+        return {"$ref": {
+            "title": about.name,
+            **({"description": about.words} if about.words else {}),
+            "type": "object",
+            "properties": properties,
+            "required": [key for key in properties if key not in left_out],
+        }}  # fmt: skip
+
+    def write(result: Any) -> Any:
+        values = ((one, getattr(result, one.name)) for one in keys)
+        return {one.key: one.of.write(value) for one, value in values if not (one.optional and value is None)}
+
+    def back(saved: Any) -> Any:
+        values = {}
+        for one in fields(kind):
+            key = by_name.get(one.name)
+            if key is not None:
+                values[one.name] = key.of.back(getattr(saved, key.key))
+            elif one.default is MISSING:
+                values[one.name] = None
+        return kind(**values)
+
+    entries = [
+        (one.key, one.of.saved) if one.default is MISSING else (one.key, one.of.saved, _default(one.default))
+        for one in keys
+    ]
+    return JsonType(defstruct(kind.__name__, entries, kw_only=True, module=__name__), schema, write, back)
+
+
+def _default(value: Any) -> Any:
+    return wire_field(default_factory=value) if isinstance(value, type) else value
+
+
+def _or_object_of_nulls(kind: type, of: JsonType) -> JsonType:
+    """A result; where there is none, JSON has an object of nulls."""
+    keys = _keys_of(kind)
+
+    def back(saved: Any) -> Any:
+        nothing = any(getattr(saved, one.key) is None for one in keys if not one.nullable)
+        return None if nothing else of.back(saved)
+
+    return structs.replace(
+        of,
+        write=lambda value: {one.key: one.default for one in keys} if value is None else of.write(value),
+        back=back,
+    )
+
+
+@cache
+def _keys_of(kind: type) -> tuple[_Key, ...]:
+    """The keys of the object, in its order."""
+    about = _about(kind)
+    names: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        names |= vars(sys.modules[base.__module__])
+    declared = {one.name: one for one in fields(kind)}
+    keys: list[_Key] = []
+    for name in about.keys or declared:
+        one = declared.get(name)
+        hint = getattr(kind, name).fget.__annotations__["return"] if one is None else one.type
+        hint = eval(hint, names) if isinstance(hint, str) else hint
+        keys += _keys(name, hint, MISSING if one is None else one.default, nulls=about.nulls)
+    return tuple(keys)
+
+
+def _keys(name: str, hint: Any, default: Any, *, nulls: bool) -> Iterator[_Key]:
+    """nulls: whether JSON may have null in any case."""
+    kind, marks = _split(hint)
+    json = _json(marks)
+    key, of, nullable = json.key or name, json_type(hint), NoneType in get_args(kind)
+    if _about(_not_none(kind)).nulls:
+        default = of.saved
+    if json.missing is not UNSET:
+        default = json.missing
+    elif nulls:
+        default = None
+        of = of if nullable or json.unit == "whole" else _or_null(of)
+    if json.optional:
+        of = structs.replace(of, saved=of.saved | None, back=_unless_none(of.back))
+    both = json.unit == "seconds and ns"
+    if both:
+        seconds = _or_null(_SECONDS) if nullable or nulls else _SECONDS
+        yield _Key(name, _seconds_key(key), seconds, default=default, nullable=nullable)
+    written_key = _KEYS.get(json.unit, _same)(key)
+    yield _Key(name, written_key, of, json.ns if both else None, default, nullable, json.optional)
 
 
 def _field_strings(kind: type) -> dict[str, str]:
     """Each field and property of the class with the string that describes it."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        if base.__module__.startswith("goodput_cli."):
-            (definition,) = ast.parse(dedent(inspect.getsource(base))).body
-            assert isinstance(definition, ast.ClassDef)
-            found.update(_strings_of(definition))
+        if not base.__module__.startswith("goodput_cli."):
+            continue
+        (definition,) = ast.parse(dedent(inspect.getsource(base))).body
+        assert isinstance(definition, ast.ClassDef)
+        for one, below in zip(definition.body, [*definition.body[1:], None], strict=True):
+            if isinstance(one, ast.FunctionDef):
+                found[one.name] = " ".join((ast.get_docstring(one) or "").split())
+            elif isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(below, ast.Expr):
+                found[one.target.id] = " ".join(ast.literal_eval(below.value).split())
     return found
-
-
-def _strings_of(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for one, below in zip(definition.body, [*definition.body[1:], None], strict=True):
-        if isinstance(one, ast.FunctionDef):
-            yield one.name, " ".join((ast.get_docstring(one) or "").split())
-        elif isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(below, ast.Expr):
-            yield one.target.id, " ".join(ast.literal_eval(below.value).split())
-
-
-Count = Annotated[int, Meta(ge=0)]
-FromOne = Annotated[int, Meta(ge=1)]
-Amount = Annotated[float, Meta(ge=0)]
-"""Of time in seconds, or a number that is not below 0."""
-Instant = InstantWire
-Rows = Sequence[Row]
-"""Rows of a table, as `FilledTable.json` makes them of its columns."""
-
-
-def row_of(table: Table) -> Meta:
-    """What the schema says of a row of the table."""
-    return Meta(extra_json_schema=table.schema())
-
-
-class Part(Struct):
-    """An object inside an answer."""
-
-
-class Answer(Struct, kw_only=True):
-    """A whole answer. Each has a field `kind`, which says of what."""
-
-    schema_version: Literal[1] = SCHEMA_VERSION
-
-    indented: ClassVar[bool] = False
-    """Whether objects and short lists are spread over several lines."""

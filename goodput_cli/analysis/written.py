@@ -1,144 +1,53 @@
 """How JSON writes a result: said once, at its fields, beside what they hold.
 
 A result is a frozen dataclass. Amounts of time are ns in it, and instants ns since 1970 UTC; what JSON has instead, a
-field's annotation says (`Annotated[int, Seconds()]`). The string under a field is what docs/schema.json says of it.
-`wire.py` reads all this once per class, to write an answer, to read a saved one, and for the schema. Nothing here costs
-a command that writes no JSON.
+field's annotation says (`Annotated[int, Json("seconds")]`), and bounds are msgspec's (`Meta(ge=0)`). The string under a
+field is what docs/schema.json says of it. `wire.py` reads all this once per class, to write an answer, to read a saved
+one, and for the schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
+
+from msgspec import UNSET, Meta
 
 Class = TypeVar("Class", bound=type)
-Method = TypeVar("Method", bound=Callable[..., Any])
+Unit = Literal["seconds", "seconds and ns", "percent", "instant", "whole"]
+"""What JSON has in the place of a number. `seconds`: ns in seconds, `lost_ns` as `lost_seconds`; `seconds and ns`: in
+both, and a bound holds for the ns; `percent`: of a share, exact or not, `runtime` as `runtime_percent`; `instant`: ns
+since 1970 UTC as ISO 8601, `start_ns` as `start`; `whole`: a number that is an integer where it is whole, and null
+where it is none."""
 
 
 @dataclass(frozen=True)
-class Seconds:
-    """ns that JSON has in seconds: `lost_ns` as `lost_seconds`, `ns` as `seconds`."""
+class Json:
+    """How JSON has a field, where it does not have it as it is."""
 
-    least: int | None = None
-    """What no value is below."""
-
-
-@dataclass(frozen=True)
-class Both:
-    """ns that JSON has in seconds and in ns: `lost_ns` as `lost_seconds` and `lost_ns`."""
-
-    ns: str = ""
-    """What the schema says of the ns."""
-    least: int | None = None
-    """What no number of ns is below."""
-
-
-@dataclass(frozen=True)
-class Percent:
-    """A share, exact or not, that JSON has in percent: `runtime` as `runtime_percent`."""
-
-
-@dataclass(frozen=True)
-class InstantText:
-    """ns since 1970 UTC that JSON has as text, in ISO 8601: `start_ns` as `start`."""
-
-
-@dataclass(frozen=True)
-class Least:
-    """A number that is not below this."""
-
-    value: int
-    """no smaller number is written"""
-
-
-@dataclass(frozen=True)
-class Key:
+    unit: Unit | None = None
+    """What it has of a number."""
+    key: str | None = None
     """The field's name in JSON, where that is another one."""
-
-    name: str
-    """the key in JSON"""
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """Text that fits a pattern."""
-
-    pattern: str
-    """regular expression that the text fits"""
-
-
-@dataclass(frozen=True)
-class OneOf:
-    """Texts of which the field is one."""
-
-    choices: Sequence[str]
-    """All that it may be."""
-
-
-@dataclass(frozen=True)
-class After:
-    """JSON has the field behind the one of this name."""
-
-    field: str
-    """name of the field behind which this one is written"""
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A number that is written as an integer where it is whole."""
-
-
-@dataclass(frozen=True)
-class Through:
-    """Written as something made of it, where it is not None."""
-
-    made: Callable[[Any], Any]
-    """from the value to what is written of it"""
-    kind: type
-    """class of what is written; a `Pattern` or `Least` beside this one says more of it"""
+    ns: str = ""
+    """What the schema says of the ns beside the seconds."""
+    made: Callable[[Any], Any] | None = None
+    """From the value to what is written of it."""
+    kind: Any = None
+    """The type of that."""
     back: Callable[[Any], Any] | None = None
-    """from what was written to the value, for a saved answer; None: that stays what was written"""
+    """From what was written to the value, for a saved answer; None: that stays what was written."""
+    missing: Any = UNSET
+    """What an object of nulls, or a saved answer without the key, has in its place."""
+    optional: bool = False
+    """Whether JSON leaves the field out where it is None."""
 
 
-@dataclass(frozen=True)
-class Each:
-    """As `Through`, of each of several."""
-
-    made: Callable[[Any], Any]
-    """from an item to what is written of it"""
-    kind: type
-    """class of what is written"""
-    back: Callable[[Any], Any] | None = None
-    """from what was written of an item to the item, for a saved answer; None: that stays what was written"""
-
-
-@dataclass(frozen=True)
-class Nulls:
-    """Where the field is None, JSON has an object of nulls. Its class is `written` with `nulls`."""
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """What such an object has for the field, in the place of null."""
-
-    value: Any
-    """what stands for: not known"""
-
-
-@dataclass(frozen=True)
-class Optional:
-    """JSON leaves the field out where it is None."""
-
-
-Exact = Annotated[Fraction, Through(float, float)]
-"""A fraction; JSON has the nearest number."""
-Instant = Annotated[int, InstantText()]
-"""ns since 1970 UTC; JSON has text."""
-Count = Annotated[int, Least(0)]
-FromOne = Annotated[int, Least(1)]
-Amount = Annotated[float, Least(0)]
+Instant = Annotated[int, Json("instant")]
+Count = Annotated[int, Meta(ge=0)]
+FromOne = Annotated[int, Meta(ge=1)]
+Amount = Annotated[float, Meta(ge=0)]
 """A number that is not below 0."""
 
 
@@ -148,41 +57,23 @@ class Written:
 
     name: str
     """What the schema calls it."""
-    words: str
+    words: str = ""
     """What the schema says of it."""
-    without: tuple[str, ...]
-    """Fields that JSON does not have."""
-    indented: bool
-    """Whether an answer's objects and short lists are spread over several lines."""
-    kind: str | None
+    keys: tuple[str, ...] = ()
+    """The fields and properties that JSON has, in its order; none: all fields in theirs."""
+    kind: str | None = None
     """Of a whole answer, what JSON has under `kind`; None for a part of one."""
-    nulls: bool
-    """Whether every value may be null: where there is no such result, and where a saved answer does not have it."""
+    indented: bool = False
+    """Whether an answer's objects and short lists are spread over several lines."""
+    nulls: bool = False
+    """Whether JSON has an object of nulls where there is no such result; a saved answer may be without it."""
 
 
-def written(
-    name: str,
-    words: str = "",
-    *,
-    without: tuple[str, ...] = (),
-    kind: str | None = None,
-    indented: bool = False,
-    nulls: bool = False,
-) -> Callable[[Class], Class]:
-    """A dataclass that JSON writes. The arguments are the fields of `Written`."""
+def written(name: str, words: str = "", *, keys: str = "", **more: Any) -> Callable[[Class], Class]:
+    """A dataclass that JSON writes. The arguments are the fields of `Written`; keys: with blanks between them."""
 
     def mark(cls: Class) -> Class:
-        cls.__written__ = Written(name, words, without, indented, kind, nulls)  # type: ignore[attr-defined]
+        cls.__written__ = Written(name, words, tuple(keys.split()), **more)  # type: ignore[attr-defined]
         return cls
-
-    return mark
-
-
-def written_after(field: str) -> Callable[[Method], Method]:
-    """A property that JSON has as it has fields, behind the field of this name. It stands under `@property`."""
-
-    def mark(method: Method) -> Method:
-        method.__written_after__ = field  # type: ignore[attr-defined]
-        return method
 
     return mark

@@ -15,7 +15,7 @@ import numpy as np
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
-from goodput_cli.analysis.written import written, written_after
+from goodput_cli.analysis.written import written
 from goodput_cli.compat.answer import OtherSide
 from goodput_cli.compat.rules import CALCULATOR, CALCULATOR_RULES
 from goodput_cli.events.schema import Kind
@@ -26,7 +26,7 @@ _OWN_EVENT = 1
 """The calculator counts one event of its own: 27 for the documented run of 26 lines."""
 
 
-@written("checkpoint_reason", "what a rule adds to the difference")
+@written("checkpoint_reason", "what a rule adds to the difference", keys="rule text amount")
 @dataclass(frozen=True)
 class CheckpointReason:
     """What a rule adds to the difference."""
@@ -37,12 +37,11 @@ class CheckpointReason:
     """in the unit of the row"""
 
     @property
-    @written_after("rule")
     def text(self) -> str:
         return CALCULATOR_RULES[self.rule]
 
 
-@written("reconciled_row", "a row")
+@written("reconciled_row", "a row", keys="name unit here there difference why not_explained")
 @dataclass(frozen=True)
 class CheckpointRow:
     """One row of the calculator's table."""
@@ -59,13 +58,11 @@ class CheckpointRow:
     """rules that make the difference"""
 
     @property
-    @written_after("there")
     def difference(self) -> float | None:
         """there less here"""
         return None if self.here is None or self.there is None else self.there - self.here
 
     @property
-    @written_after("why")
     def not_explained(self) -> float | None:
         """what the rules leave over"""
         return None if self.difference is None else self.difference - sum(reason.amount for reason in self.why)

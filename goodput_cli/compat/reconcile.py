@@ -17,7 +17,7 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.order import seen_at
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.written import After, Through, written, written_after
+from goodput_cli.analysis.written import Json, written
 from goodput_cli.arrays import I64
 from goodput_cli.compat.library import OTHER, PRODUCTIVE, LibraryAccount, LibraryAnswer, library_account
 from goodput_cli.compat.rules import RULES, name_rule, name_surplus
@@ -129,30 +129,39 @@ def _place(key: CategoryKey) -> Place:
     return Place(*key)
 
 
-@written("moved_time", "a movement; counted twice, it comes out of the library's own `other`")
+@written(
+    "moved_time",
+    "a movement; counted twice, it comes out of the library's own `other`",
+    keys="rule text here there beside ns",
+)
 @dataclass(frozen=True)
 class Movement:
     """Time that stands under one category here and under another in the library, because of a rule."""
 
     rule: str
     """code of the rule (docs/compatibility.md)"""
-    here: Annotated[CategoryKey, Through(_place, Place)]
+    here: Annotated[CategoryKey, Json(made=_place, kind=Place)]
     """category here"""
-    there: Annotated[CategoryKey, Through(_place, Place)]
+    there: Annotated[CategoryKey, Json(made=_place, kind=Place)]
     """category in the library"""
-    ns: Annotated[int, After("beside")]
+    ns: int
     """time that stands under `here` here and under `there` there"""
-    beside: Annotated[CategoryKey | None, Through(_place, Place)] = None
+    beside: Annotated[CategoryKey | None, Json(made=_place, kind=Place)] = None
     """of time counted more than once: where it stands there already"""
 
     @property
-    @written_after("rule")
     def text(self) -> str:
         """the rule in words"""
         return RULES[self.rule].text
 
 
-@written("reconciled_category", "a category of either side")
+@written(
+    "reconciled_category",
+    "a category of either side",
+    keys=(
+        "category label here_ns here_percent there_ns there_percent difference_ns difference_points not_explained_ns"
+    ),
+)
 @dataclass(frozen=True)
 class ReconciledRow:
     """One category on both sides."""
@@ -173,13 +182,11 @@ class ReconciledRow:
     """what the movements leave over of the difference"""
 
     @property
-    @written_after("there_percent")
     def difference_ns(self) -> int | None:
         """there less here"""
         return None if self.there_ns is None else self.there_ns - self.here_ns
 
     @property
-    @written_after("difference_ns")
     def difference_points(self) -> float | None:
         """the same in percentage points"""
         here, there = self.here_percent, self.there_percent

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from goodput_cli.analysis.insights.hosts import AGAIN_NS, listed_name, of_a_host, repeating
-from goodput_cli.analysis.written import Count, Key, written, written_after
+from goodput_cli.analysis.written import Count, Json, written
 from goodput_cli.events.observations import TOLERANCE_NS
 from goodput_cli.fleet.allocations import Allocation
 from goodput_cli.fleet.results import RunDisruption, RunResult
@@ -28,7 +28,11 @@ class HostDeath:
     run: str
 
 
-@written("fleet_host_test", "what hosts that repeat were looked for in")
+@written(
+    "fleet_host_test",
+    "what hosts that repeat were looked for in",
+    keys="runs other_runs hosts deaths elsewhere judged",
+)
 @dataclass(frozen=True)
 class HostTest:
     """What hosts that repeat were looked for in."""
@@ -41,11 +45,10 @@ class HostTest:
     """hosts with time up"""
     deaths: Count
     """failures that may be of their host, on hosts that lines name; within 10 minutes on one host they are one"""
-    elsewhere: Annotated[Count, Key("deaths_elsewhere")]
+    elsewhere: Annotated[Count, Json(key="deaths_elsewhere")]
     """such failures of other runs, or on no host that a line names"""
 
     @property
-    @written_after("elsewhere")
     def judged(self) -> bool:
         """whether anything could be judged: false where no run lists its hosts"""
         return self.runs > 0

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
+from msgspec import Meta
+
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.sheet import Answered, Audience, Family, Lazy, Published, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.analysis.written import Count, Instant, Key, Pattern, Percent, Through, written, written_after
+from goodput_cli.analysis.written import Count, Instant, Json, written
 from goodput_cli.fleet.hosts import HostTest
 from goodput_cli.fleet.question import Grouping
 from goodput_cli.fleet.rows import (
@@ -61,11 +63,11 @@ _BY_TIME = ("job h", "share of job time", "goodput by job time")
 """Columns for people of which one half says nothing: where accelerators are known, and where they are not."""
 
 
-ChipTime = Annotated[int, Through(str, str), Pattern("^-?[0-9]+$")]
+ChipTime = Annotated[int, Json(made=str, kind=str), Meta(pattern="^-?[0-9]+$")]
 """Accelerators x ns, which JSON has as decimal text."""
 
 
-@written("fleet_window", "what the sums are of")
+@written("fleet_window", "what the sums are of", keys="start_ns end_ns ns timezone")
 @dataclass(frozen=True)
 class FleetWindow:
     """Of which time the sums are."""
@@ -78,7 +80,6 @@ class FleetWindow:
     """of weeks, and of times that name none"""
 
     @property
-    @written_after("end_ns")
     def ns(self) -> Count:
         """length in ns"""
         return self.end_ns - self.start_ns
@@ -91,7 +92,7 @@ class Coverage:
 
     documents: Count
     """found"""
-    unreadable: Annotated[Count, Key("unreadable_documents")]
+    unreadable: Annotated[Count, Json(key="unreadable_documents")]
     """documents that could not be read"""
     runs: Count
     """analysed, and in the window"""
@@ -101,13 +102,13 @@ class Coverage:
     """runs that lie outside the window"""
     known_runs: Count
     """runs with known accelerators"""
-    known_time: Annotated[Fraction | None, Percent()]
+    known_time: Annotated[Fraction | None, Json("percent")]
     """share of the job time with known accelerators"""
     lost_sight_of: Count
     """runs that never ended, and of which nothing was heard for longer than --alive-within before --as-of"""
-    unlogged: Annotated[Count, Key("allocations_without_logs")]
+    unlogged: Annotated[Count, Json(key="allocations_without_logs")]
     """allocations that fit no run"""
-    unlogged_chip_ns: Annotated[int, Through(hours, float), Key("allocations_without_logs_hours")]
+    unlogged_chip_ns: Annotated[int, Json(key="allocations_without_logs_hours", made=hours, kind=float)]
     """their accelerator hours"""
     assumed_chip_ns: ChipTime
     """of runs with allocations, chip time that no allocation covers"""
@@ -123,15 +124,15 @@ class Coverage:
 class FleetMpg(Mpg):
     """ML productivity goodput of a fleet, its factors, and the chip time that they are made of."""
 
-    availability: Annotated[Fraction | None, Percent()]
+    availability: Annotated[Fraction | None, Json("percent")]
     """allocated / (allocated + waiting) chip time"""
-    allocated: Annotated[ChipTime, Key("allocated_chip_ns")]
+    allocated: Annotated[ChipTime, Json(key="allocated_chip_ns")]
     """accelerators x ns, as decimal text"""
-    kept: Annotated[ChipTime, Key("kept_chip_ns")]
+    kept: Annotated[ChipTime, Json(key="kept_chip_ns")]
     """accelerators x ns, as decimal text"""
-    at_risk: Annotated[ChipTime, Key("at_risk_chip_ns")]
+    at_risk: Annotated[ChipTime, Json(key="at_risk_chip_ns")]
     """kept training after the last save"""
-    waiting: Annotated[ChipTime, Key("waiting_chip_ns")]
+    waiting: Annotated[ChipTime, Json(key="waiting_chip_ns")]
     """accelerators x ns, as decimal text"""
     allocated_from: Literal["logs", "allocations"]
     """what says how much was allocated"""
@@ -141,7 +142,10 @@ class FleetMpg(Mpg):
     "fleet_answer",
     "goodput fleet --format json",
     kind="fleet",
-    without=("grouping", "sums", "week_sums", "size_sums"),
+    keys=(
+        "complete window coverage total mpg categories weeks change sizes groups causes hosts host_test "
+        "disruptions runs not_analysed method diagnostics"
+    ),
 )
 @dataclass(frozen=True, repr=False)
 class FleetReport(Answered):
@@ -157,7 +161,7 @@ class FleetReport(Answered):
     """How runs were grouped, and what was asked of them."""
     sums: Sums
     """Amounts of the whole fleet."""
-    total: Annotated[GroupRow, GROUP_TABLE, Key("totals")]
+    total: Annotated[GroupRow, GROUP_TABLE, Json(key="totals")]
     """of all runs, as a group without values"""
     mpg: FleetMpg
     """ML productivity goodput and its factors"""

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.analysis.written import Key, written, written_after
+from goodput_cli.analysis.written import Json, written
 from goodput_cli.fleet.results import RunResult
 from goodput_cli.fleet.sums import LabelledCategory, Mpg, Sums, hours, percent, ratio
 from goodput_cli.vocabulary.categories import Category, brief_name
@@ -308,7 +308,7 @@ CATEGORY_TABLE = _table(
     "category", "accelerator h", "share", "job h", "share of job time", "",
 )  # fmt: skip
 CHANGE_TABLE = _table(
-    ChangeRow, "fleet_change", "a part of what moved goodput from one week to the next",
+    ChangeRow, "fleet_change_row", "a part of what moved goodput from one week to the next",
     "what", "name", "points", "week before", "week",
 )  # fmt: skip
 WEEK_TABLE = _table(
@@ -362,12 +362,12 @@ class Change:
     """categories, then runs; the points of each kind add up"""
 
 
-@written("fleet_groups", "the groups of one --by", without=("rows", "sums", "mpgs", "limit"))
+@written("fleet_groups", "the groups of one --by", keys="dims shown")
 @dataclass(frozen=True)
 class GroupTable:
     """The groups of one --by."""
 
-    dims: Annotated[tuple[str, ...], Key("by")]
+    dims: Annotated[tuple[str, ...], Json(key="by")]
     """what the runs are grouped by"""
     rows: tuple[GroupRow, ...]
     """One row a group, sorted."""
@@ -379,8 +379,7 @@ class GroupTable:
     """`--limit`; None: every row is shown."""
 
     @property
-    @written_after("dims")
-    def shown(self) -> Annotated[tuple[GroupRow, ...], GROUP_TABLE, Key("rows")]:
+    def shown(self) -> Annotated[tuple[GroupRow, ...], GROUP_TABLE, Json(key="rows")]:
         """the first --limit rows"""
         return self.rows[: self.limit]
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from goodput_cli.analysis.disruptions.find import poisson_interval
-from goodput_cli.analysis.written import Key, Percent
+from goodput_cli.analysis.written import Json
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
@@ -171,19 +171,19 @@ class Mpg:
     """ML productivity goodput = scheduling x runtime x program goodput, each None where it is not recorded. Their
     product is None for a coverage below `LEAST_COVERAGE` too."""
 
-    scheduling: Annotated[Fraction | None, Percent()]
+    scheduling: Annotated[Fraction | None, Json("percent")]
     """allocated chip time / capacity"""
-    runtime: Annotated[Fraction | None, Percent()]
+    runtime: Annotated[Fraction | None, Json("percent")]
     """kept training / allocated chip time"""
-    program: Annotated[Fraction | None, Percent()]
+    program: Annotated[Fraction | None, Json("percent")]
     """ideal time of the kept steps / kept training, of the runs for which that is known"""
-    coverage: Annotated[Fraction | None, Percent(), Key("program_coverage")]
+    coverage: Annotated[Fraction | None, Json("percent", key="program_coverage")]
     """their share of the kept training"""
-    mpg: Annotated[Fraction | None, Percent()]
+    mpg: Annotated[Fraction | None, Json("percent")]
     """scheduling x runtime x program, over the same runs"""
-    scheduling_runtime: Annotated[Fraction | None, Percent()]
+    scheduling_runtime: Annotated[Fraction | None, Json("percent")]
     """scheduling x runtime"""
-    runtime_program: Annotated[Fraction | None, Percent()]
+    runtime_program: Annotated[Fraction | None, Json("percent")]
     """over the runs with program goodput"""
 
 

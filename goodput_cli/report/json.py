@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
-from msgspec import UNSET, to_builtins
+from msgspec import to_builtins
 
 from goodput_cli.analysis.document import Document
-from goodput_cli.analysis.sheet import Lazy
-from goodput_cli.analysis.wire import wire
+from goodput_cli.analysis.sheet import SCHEMA_VERSION, Lazy
+from goodput_cli.analysis.wire import json_type
+from goodput_cli.analysis.written import Written
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.text import finite, well_formed
 
@@ -32,7 +33,7 @@ def one_line(value: Any) -> str:
     cannot write so is rare: text beyond ASCII, lone surrogates (written as U+FFFD), integers of more than 64 bits.
     """
     try:
-        text = orjson.dumps(value)
+        text = orjson.dumps(value, default=list)
     except TypeError:
         return _carefully(value)
     return text.decode() if text.isascii() and _DELETE not in text else _carefully(value)
@@ -51,7 +52,7 @@ def written_safely(value: Any) -> Any:
             return finite(value)
         case Mapping():
             return {well_formed(str(key)): written_safely(item) for key, item in value.items()}
-        case list() | tuple():
+        case list() | tuple() | Lazy():
             return [written_safely(item) for item in value]
         case _:
             return value
@@ -66,39 +67,33 @@ def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer'
 
 
 def json_text(answer: Any) -> str:
-    """The answer as one JSON object, a key a line."""
-    return "".join(_parts(wire(answer)))
+    """The answer as one JSON object, a key a line. It is a `written` result, or what msgspec makes an object of."""
+    about: Written | None = getattr(type(answer), "__written__", None)
+    if about is None:
+        return "".join(_parts(to_builtins(answer, enc_hook=list), indented=False))
+    written = {"schema_version": SCHEMA_VERSION, "kind": about.kind, **json_type(type(answer)).write(answer)}
+    return "".join(_parts(written, indented=about.indented))
 
 
-def _parts(answer: Any) -> Iterator[str]:
+def _parts(answer: Mapping[str, Any], *, indented: bool) -> Iterator[str]:
     before = "{\n"
-    for key in answer.__struct_fields__:
-        value = getattr(answer, key)
-        if value is UNSET:
-            continue
+    for key, value in answer.items():
         yield f"{before}  {json.dumps(key)}: "
-        if isinstance(value, Lazy) or (isinstance(value, list | tuple) and not answer.indented):
+        if isinstance(value, Lazy) or (isinstance(value, list | tuple) and not indented):
             yield from _lines(value)
+        elif indented:
+            text = _INDENTED.encode(written_safely(value))
+            yield text.replace("\n", "\n  ")  # no text holds a line end: JSON escapes it
         else:
-            yield _indented(value) if answer.indented else one_line(_plain(value))
+            yield one_line(value)
         before = ",\n"
     yield "\n}\n"
 
 
 def _lines(items: Iterable[Any]) -> Iterator[str]:
-    """A list with one item a line. Rows of tables are plain values already."""
+    """A list with one item a line."""
     before = "[\n    "
     for item in items:
-        yield before + one_line(item if type(item) is dict else _plain(item))
+        yield before + one_line(item)
         before = ",\n    "
     yield "\n  ]" if before[0] == "," else "[]"
-
-
-def _indented(value: Any) -> str:
-    text = _INDENTED.encode(written_safely(_plain(value)))
-    return text.replace("\n", "\n  ")  # no text holds a line end: JSON escapes it
-
-
-def _plain(value: Any) -> Any:
-    """With lists for rows that are made when they are read."""
-    return to_builtins(value, enc_hook=list)

@@ -12,23 +12,8 @@ import pytest
 
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.analysis.wire import result_of, wire_type
-from goodput_cli.analysis.written import (
-    After,
-    Both,
-    Count,
-    Each,
-    Instant,
-    Key,
-    Nulls,
-    Optional,
-    Seconds,
-    Through,
-    Unknown,
-    Whole,
-    written,
-    written_after,
-)
+from goodput_cli.analysis.wire import json_type
+from goodput_cli.analysis.written import Count, Instant, Json, written
 from goodput_cli.report.json import json_text
 
 SECOND = 10**9
@@ -90,11 +75,11 @@ def test_a_dataframe_has_what_csv_has() -> None:
 class Part:
     """A part that there may be none of."""
 
-    steps: Annotated[float, Whole()]
-    bounds: Annotated[tuple[float | None, float | None], Unknown((None, None))]
+    steps: Annotated[float, Json("whole")]
+    bounds: Annotated[tuple[float | None, float | None], Json(missing=(None, None))]
 
 
-@written("span")
+@written("span", keys="start_ns ns end_ns")
 @dataclass(frozen=True)
 class Span:
     """Some time."""
@@ -103,8 +88,7 @@ class Span:
     end_ns: Instant
 
     @property
-    @written_after("start_ns")
-    def ns(self) -> Annotated[int, Both("in ns", least=0)]:
+    def ns(self) -> Annotated[Count, Json("seconds and ns", ns="in ns")]:
         """its length"""
         return self.end_ns - self.start_ns
 
@@ -113,25 +97,31 @@ def span(pair: tuple[int, int]) -> Span:
     return Span(*pair)
 
 
-@written("whole_answer", "an answer", kind="test", without=("hidden",))
+@written(
+    "whole_answer",
+    "an answer",
+    kind="test",
+    keys="count lost_ns share part longest spans by_name rows left_out",
+)
 @dataclass(frozen=True)
 class Answered:
     """An answer with a field of every kind."""
 
     hidden: object
-    lost_ns: Annotated[int | None, Seconds(), After("count")]
+    lost_ns: Annotated[int | None, Json("seconds")]
     """what was lost"""
     count: Count
-    share: Annotated[float, Key("fraction")]
-    part: Annotated[Part | None, Nulls()]
-    longest: Annotated[tuple[int, int] | None, Through(span, Span)]
-    spans: Annotated[tuple[tuple[int, int], ...], Each(span, Span)]
+    share: Annotated[float, Json(key="fraction")]
+    part: Part | None
+    longest: Annotated[tuple[int, int] | None, Json(made=span, kind=Span)]
+    spans: tuple[Annotated[tuple[int, int], Json(made=span, kind=Span)], ...]
+    by_name: dict[str, Span]
     rows: Annotated[Sequence[Outage], OUTAGES]
-    left_out: Annotated[str | None, Optional()] = None
+    left_out: Annotated[str | None, Json(optional=True)] = None
 
 
 def answer(**more: Any) -> Any:
-    given = {"part": None, "longest": (0, SECOND), "spans": (), "rows": ROWS[:1], **more}
+    given = {"part": None, "longest": (0, SECOND), "spans": (), "by_name": {}, "rows": ROWS[:1], **more}
     return json.loads(json_text(Answered(object(), 3 * SECOND // 2, 2, 0.5, **given)))
 
 
@@ -146,6 +136,7 @@ def test_a_result_is_written_as_its_fields_say() -> None:
         "part",
         "longest",
         "spans",
+        "by_name",
         "rows",
     ]
     assert (got["kind"], got["count"], got["lost_seconds"], got["fraction"]) == ("test", 2, 1.5, 0.5)
@@ -166,10 +157,15 @@ def test_what_is_left_out_is_there_where_it_is_known() -> None:
 
 def test_a_saved_answer_is_read_by_the_same_declaration() -> None:
     saved = {**answer(), "rows": []}
-    read: Any = msgspec.convert(saved, wire_type(Answered))
+    read: Any = msgspec.convert(saved, json_type(Answered).saved)
     assert (read.count, read.lost_seconds, read.longest.ns) == (2, 1.5, SECOND)
     with pytest.raises(msgspec.ValidationError, match=r"`\$.count`"):
-        msgspec.convert({**saved, "count": -1}, wire_type(Answered))
+        msgspec.convert({**saved, "count": -1}, json_type(Answered).saved)
+
+
+def read_back(saved: Any) -> Any:
+    of = json_type(Answered)
+    return of.back(msgspec.convert(saved, of.saved))
 
 
 LONG = 2**55 + 1
@@ -177,14 +173,15 @@ LONG = 2**55 + 1
 
 
 def test_what_is_read_is_a_result_again() -> None:
-    saved = answer(spans=((0, SECOND),), part=Part(3.5, (None, 1.0)), rows=[])
-    read: Any = result_of(msgspec.convert(saved, wire_type(Answered)))
+    saved = answer(spans=((0, SECOND),), by_name={"a": Span(0, SECOND)}, part=Part(3.5, (None, 1.0)), rows=[])
+    read = read_back(saved)
     assert (read.hidden, read.left_out, read.share, read.lost_ns) == (None, None, 0.5, 3 * SECOND // 2)
     assert (read.part, read.longest, read.spans) == (Part(3.5, (None, 1.0)), Span(0, SECOND), (Span(0, SECOND),))
-    assert result_of(msgspec.convert(answer(rows=[]), wire_type(Answered))).part is None
+    assert (saved["by_name"]["a"]["seconds"], read.by_name) == (1.0, {"a": Span(0, SECOND)})
+    assert read_back(answer(rows=[])).part is None
 
 
 def test_seconds_that_are_read_are_written_again() -> None:
     saved = {**answer(rows=[]), "lost_seconds": LONG / 1e9}
-    read: Any = result_of(msgspec.convert(saved, wire_type(Answered)))
+    read = read_back(saved)
     assert read.lost_ns / 1e9 == LONG / 1e9

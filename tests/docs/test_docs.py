@@ -38,7 +38,6 @@ from tests.support.generated_docs import (
     folders,
     insight_sections,
     questions,
-    title_table,
 )
 from tests.support.markdown_docs import (
     DOCUMENTS,
@@ -216,10 +215,6 @@ def test_each_kind_of_insight_has_a_finder_and_each_finder_a_kind() -> None:
 
 def test_the_glossary_of_categories_is_up_to_date() -> None:
     replace_generated(DOCS / "glossary.md", "categories", category_table())
-
-
-def test_the_glossary_of_headings_is_up_to_date() -> None:
-    replace_generated(DOCS / "glossary.md", "titles", title_table())
 
 
 def test_the_categories_of_the_rules_are_those_of_the_code() -> None:

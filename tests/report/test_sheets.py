@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from rich.cells import cell_len
 
 from goodput_cli.analysis.sheet import Audience, Column, Lazy, Sheet
-from goodput_cli.analysis.wire import Answer
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.json import json_text
@@ -42,9 +41,10 @@ ROWS = (
 )
 
 
-class SheetAnswer(Answer, kw_only=True):
+class SheetAnswer(Struct, kw_only=True):
     """Lists, objects and a key that may be left out."""
 
+    schema_version: int = 1
     rows: Sequence[dict[str, Any]] = ()
     none: Sequence[str] = ()
     one: str | None = None

@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
-from goodput_cli.analysis.table import TITLES
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.diagnostic import Code, all_codes
 from goodput_cli.vocabulary.categories import Category
@@ -60,13 +59,6 @@ def category_table() -> str:
     """Every category in a few words."""
     rows = [f"| `{category.id}` | {category.row.brief} |" for category in Category]
     return "\n".join(["| category | in a word |", "| --- | --- |", *rows, ""])
-
-
-def title_table() -> str:
-    """Every heading of a table, and what stands below it."""
-    return "\n".join(
-        ["| heading | what stands below it |", "| --- | --- |", *(f"| {a} | {b} |" for a, b in TITLES.items()), ""]
-    )
 
 
 def insight_sections() -> str:

@@ -21,10 +21,7 @@ from goodput_cli.analysis.advice.results import (
 )
 from goodput_cli.analysis.answers import Diagnostics, MeasuredWindow, NamedJob, Thresholds, measured_window, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.wire import Row, row_of
 from goodput_cli.analysis.written import written
-
-LeverRow = Annotated[Row, row_of(LEVER_TABLE)]
 
 
 @written(
@@ -44,9 +41,9 @@ class AdviceAnswer:
     saves: SaveFacts
     interval: IntervalAdvice
     curve: Sequence[CurvePoint]
-    levers: Sequence[LeverRow]
+    levers: Annotated[tuple[Lever, ...], LEVER_TABLE]
     """those that buy most first; they overlap"""
-    checkpoint_bound: LeverRow | None
+    checkpoint_bound: Annotated[Lever | None, LEVER_TABLE]
     """what no way of checkpointing can beat"""
     scenario: Scenario | None
     deaths: IfDeath | None
@@ -66,14 +63,10 @@ def advice_answer(analysis: Analysis, advice: AdviceData) -> AdviceAnswer:
         saves=advice.saves,
         interval=advice.interval,
         curve=advice.curve,
-        levers=_rows(advice.levers),
-        checkpoint_bound=_rows([advice.bound])[0] if advice.bound else None,
+        levers=advice.levers,
+        checkpoint_bound=advice.bound,
         scenario=advice.scenario,
         deaths=advice.deaths,
         thresholds=advice.thresholds,
         diagnostics=(*analysis.diagnostics, *advice.diagnostics),
     )
-
-
-def _rows(levers: Sequence[Lever]) -> Sequence[Row]:
-    return LEVER_TABLE.of_rows(levers).json()

@@ -15,7 +15,7 @@ from goodput_cli.analysis.measures import Measure, percent_of
 from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.analysis.written import Count, Exact, FromOne, Instant, Key, Through, written, written_after
+from goodput_cli.analysis.written import Count, FromOne, Instant, Json, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}
@@ -45,7 +45,7 @@ class SideGoodput:
 
     ns: int
     """productive time"""
-    percent: Exact
+    percent: Fraction
     """of the window without exclusions"""
 
 
@@ -60,7 +60,7 @@ class SideReference:
     """whether a person gave it, or it was taken from the log"""
 
 
-@written("compared_side", without=("summary",))
+@written("compared_side", keys="name job source saved run window goodput reference method")
 @dataclass(frozen=True)
 class Side:
     """One side of a comparison."""
@@ -77,28 +77,23 @@ class Side:
     """Its numbers."""
 
     @property
-    @written_after("name")
     def job(self) -> str:
         return self.summary.job
 
     @property
-    @written_after("run")
     def window(self) -> SideWindow:
         window = self.summary.window
         return SideWindow(window.start_ns, window.end_ns, window.ns, window.excluded_ns)
 
     @property
-    @written_after("window")
     def goodput(self) -> SideGoodput:
         return SideGoodput(self.goodput_ns, self.percent)
 
     @property
-    @written_after("goodput")
     def reference(self) -> SideReference:
         return SideReference(self.summary.reference_seconds, self.summary.origin)
 
     @property
-    @written_after("reference")
     def method(self) -> Method | None:
         """how the accounting was made; null: the saved answer does not say"""
         return self.summary.method
@@ -128,14 +123,14 @@ class Contribution:
     """null: not recorded in the baseline"""
     ns: int | None
     """null: not recorded in this side"""
-    baseline_percent: Exact | None
+    baseline_percent: Fraction | None
     """of the baseline's window without exclusions"""
-    percent: Exact | None
+    percent: Fraction | None
     """of this side's window without exclusions"""
-    points: Exact | None
+    points: Fraction | None
     """what the change gave to goodput (+) or took from it (-), in percentage points; null: one side does not record
     it"""
-    seconds: Exact | None
+    seconds: Fraction | None
     """the same of this side's window"""
 
     @property
@@ -144,33 +139,30 @@ class Contribution:
         return (self.baseline_percent or Fraction(0)) - (self.percent or Fraction(0))
 
 
-@written("compared_fact")
+@written("compared_fact", keys="measure unit baseline value change percent")
 @dataclass(frozen=True)
 class Change:
     """A measure on both sides, in the unit of its dimension."""
 
-    measure: Annotated[Measure[Summary], Key("name"), Through(attrgetter("name"), str)]
+    measure: Annotated[Measure[Summary], Json(key="name", made=attrgetter("name"), kind=str)]
     """as in --fail-if"""
-    baseline: Exact | None
+    baseline: Fraction | None
     """null: not recorded, or no disruption to average over"""
-    value: Exact | None
+    value: Fraction | None
     """null: not recorded, or no disruption to average over"""
 
     @property
-    @written_after("measure")
     def unit(self) -> Literal["s", "%", ""]:
         """of baseline, value and change (a change in % is in percentage points)"""
         return UNITS[self.measure.dimension]
 
     @property
-    @written_after("value")
-    def change(self) -> Exact | None:
+    def change(self) -> Fraction | None:
         """value - baseline; null where one is"""
         return None if self.baseline is None or self.value is None else self.value - self.baseline
 
     @property
-    @written_after("change")
-    def percent(self) -> Annotated[Exact | None, Key("change_percent")]:
+    def percent(self) -> Annotated[Fraction | None, Json(key="change_percent")]:
         """of the baseline's value; null where that is 0 or one is null"""  # or next to nothing
         if self.change is None or not self.baseline:
             return None
@@ -178,12 +170,15 @@ class Change:
         return percent if abs(percent) < _MOST_PERCENT else None
 
 
-@written("compared_pair", without=("baseline", "side", "thresholds"))
+@written(
+    "compared_pair",
+    keys="number work points goodput_seconds contributions one_sided changes",
+)
 @dataclass(frozen=True, kw_only=True)
 class Pair:
     """One side against the baseline."""
 
-    number: Annotated[FromOne, Key("side")]
+    number: Annotated[FromOne, Json(key="side")]
     """place in sides, from 0"""
     baseline: Side
     """What it is compared with."""
@@ -191,22 +186,21 @@ class Pair:
     """What is compared."""
     work: WorkTime | None
     """time for the same work; null: a side kept no steps"""
-    points: Annotated[Exact, Key("goodput_points")]
+    points: Annotated[Fraction, Json(key="goodput_points")]
     """what goodput rose (+) or fell (-) by, in percentage points"""
-    contributions: Annotated[tuple[Contribution, ...], Key("waterfall")]
+    contributions: Annotated[tuple[Contribution, ...], Json(key="waterfall")]
     """every kind of badput that one of the two has or alone records, the largest change first, those that one side
     does not record last"""
-    one_sided: Annotated[Exact, Key("one_sided_points")]
+    one_sided: Annotated[Fraction, Json(key="one_sided_points")]
     """what the categories that only one side records make together; with all points of the waterfall it is
     goodput_points"""
-    changes: Annotated[tuple[Change, ...], Key("facts")]
+    changes: Annotated[tuple[Change, ...], Json(key="facts")]
     """what else there is to compare"""  # every measure but the shares of categories
     thresholds: tuple[Threshold, ...]
     """Judged on this pair."""
 
     @property
-    @written_after("points")
-    def goodput_seconds(self) -> Exact:
+    def goodput_seconds(self) -> Fraction:
         """the same of this side's window"""
         return self.worth_ns(self.points) / 10**9
 

@@ -17,7 +17,7 @@ from goodput_cli.analysis.goodput.answer import AnalysisAnswer, Badput
 from goodput_cli.analysis.results import Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Size, Summary, summary_from
-from goodput_cli.analysis.wire import result_of, wire_type
+from goodput_cli.analysis.wire import json_type
 from goodput_cli.errors import SourceError
 from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
 
@@ -41,7 +41,7 @@ def summary_of_saved(document: Mapping[str, Any], source: str) -> Summary:
     """
     _check_kind(document, source)
     try:
-        return _summary(_read(document, wire_type(AnalysisAnswer)))
+        return _summary(_read(document, json_type(AnalysisAnswer).saved))
     except _Wrong as wrong:
         raise SourceError(f"{source}: is no answer of `goodput analyze`: {wrong}; {_ANEW}") from wrong
 
@@ -89,7 +89,7 @@ def _is_beyond_all(value: Any) -> bool:
 
 def _summary(saved: Any) -> Summary:
     try:
-        answer: AnalysisAnswer = result_of(saved)
+        answer: AnalysisAnswer = json_type(AnalysisAnswer).back(saved)
     except ValueError as error:
         raise _Wrong(str(error)) from error
     _check_window(answer.window, saved.window.ns)
@@ -99,8 +99,8 @@ def _summary(saved: Any) -> Summary:
         raise _Wrong("goodput and badput do not add up to the window without what is excluded")
     if any(row.ns and row.category in not_recorded for row in answer.badput):
         raise _Wrong("a category has time and is not recorded")
-    rows: Any = list[wire_type(DisruptionSummary)]  # type: ignore[misc]
-    disruptions = tuple(map(result_of, _read(saved.disruptions, rows, "disruptions")))
+    rows = json_type(tuple[DisruptionSummary, ...])
+    disruptions = rows.back(_read(saved.disruptions, rows.saved, "disruptions"))
     counted = sum(one.ended != "scale_up" for one in disruptions)  # planned: listed, and not counted
     return summary_from(
         answer,

@@ -16,7 +16,7 @@ from statistics import fmean, variance
 from typing import Annotated, Literal
 
 from goodput_cli.analysis.summary import Size, Summary, Work
-from goodput_cli.analysis.written import After, Key, written, written_after
+from goodput_cli.analysis.written import Json, written
 
 LEAST_PERCENT = 2.0
 """A smaller difference is not called one: two equal runs differ by as much from night to night."""
@@ -69,7 +69,10 @@ SIZES = (*_HARDWARE, "samples_per_step")
 @written(
     "work",
     "time for the same work: what a kept step took all in, which is the window over the kept steps",
-    without=("baseline", "side", "pace", "sizes", "usual"),
+    keys=(
+        "baseline_seconds seconds percent unit differs baselines usual_percent crashed_at is_clear "
+        "steps_percent steps_range_percent shared_steps"
+    ),
 )
 @dataclass(frozen=True)
 class WorkTime:
@@ -81,10 +84,10 @@ class WorkTime:
     """Of the other side."""
     pace: Range | None
     """Of the step times alone; None where a side has too few of them, or is a saved answer without them."""
-    shared_steps: Annotated[int | None, After("steps_range_percent")]
+    shared_steps: int | None
     """kept steps of the same numbers, where these are 90 % of the shorter run's"""
     # both are compared by these alone; None where each is compared by all that it kept
-    crashed_at: Annotated[Sequence[int | None], After("usual_percent")]
+    crashed_at: Sequence[int | None]
     """the last kept step of the baseline and of this side, where it crashed and is compared up to there"""
     sizes: tuple[Size, Size]
     """How large the two jobs are."""
@@ -92,27 +95,23 @@ class WorkTime:
     """What several baselines differ by; None where there are fewer than three."""
 
     @property
-    @written_after("crashed_at")
     def baseline_seconds(self) -> float:
         """window of the baseline over its kept steps"""
         return self.baseline.ns / 1e9 / self.baseline.steps
 
     @property
-    @written_after("baseline_seconds")
     def seconds(self) -> float:
         """the same of this side"""
         return self.side.ns / 1e9 / self.side.steps
 
     @property
-    @written_after("seconds")
-    def percent(self) -> Annotated[float, Key("change_percent")]:
+    def percent(self) -> Annotated[float, Json(key="change_percent")]:
         # how much longer a kept step took than on the baseline, or than on the mean of several; of jobs that differ in
         # size, a sample
         was, now = self.costs
         return 100 * (now / (was if self.usual is None else self.usual.mean) - 1)
 
     @property
-    @written_after("percent")
     def unit(self) -> Literal["step", "sample", "accelerators", "ranks", "slices"] | None:
         """what change_percent is of: a kept step; of jobs that differ in size a sample, or a sample of one of these;
         null: not the same work, and nothing says how to compare it"""
@@ -125,26 +124,22 @@ class WorkTime:
         return next((name for name in _HARDWARE if None not in self._both(name)), None)
 
     @property
-    @written_after("unit")
     def differs(self) -> Sequence[str]:
         """what both say of their size, and say otherwise"""
         return tuple(name for name in SIZES if None not in (pair := self._both(name)) and pair[0] != pair[1])
 
     @property
-    @written_after("differs")
     def baselines(self) -> int:
         """of how many baselines the mean is meant: 1 is the baseline alone"""
         return 1 if self.usual is None else self.usual.count
 
     @property
-    @written_after("baselines")
     def usual_percent(self) -> float | None:
         """with three baselines or more: how far from their mean one more run like them would lie, with 95 %"""
         return None if self.usual is None else self.usual.percent
 
     @property
-    @written_after("usual_percent")
-    def is_clear(self) -> Annotated[bool, Key("clear")]:
+    def is_clear(self) -> Annotated[bool, Json(key="clear")]:
         """whether the change is more than noise: outside of the range that step times vary by within the runs, and 2 %
         or more"""  # with several baselines, whether it lies outside of what these differ by
         if self.unit is None:
@@ -155,13 +150,11 @@ class WorkTime:
         return abs(self.percent) >= LEAST_PERCENT and abs(self.percent) > noise
 
     @property
-    @written_after("is_clear")
     def steps_percent(self) -> float | None:
         """change of the step times alone; null: too few are known"""
         return None if self.pace is None else self.pace.percent
 
     @property
-    @written_after("steps_percent")
     def steps_range_percent(self) -> tuple[float, float] | None:
         """where that lies with 95 %, by what varies within the runs"""
         return None if self.pace is None else (self.pace.low, self.pace.high)

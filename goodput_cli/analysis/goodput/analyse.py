@@ -34,7 +34,7 @@ from goodput_cli.analysis.goodput.thresholds import CAUSE, INSIGHT, OOM
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import PREFIXES, percent_of, value_of
 from goodput_cli.analysis.results import AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
-from goodput_cli.analysis.step_statistics import step_statistics
+from goodput_cli.analysis.steps.statistics import step_statistics
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.analysis.threshold import PERCENT, Expression, Threshold, judged
 from goodput_cli.arrays import F64, I64, blocks

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from msgspec import Meta
+
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 from goodput_cli.analysis.goodput.analysis import Analysis
@@ -26,7 +28,7 @@ from goodput_cli.analysis.results import (
 from goodput_cli.analysis.rolling import WINDOWS, filled
 from goodput_cli.analysis.summary import Blocks, Size, progress_of, size_of
 from goodput_cli.analysis.table import FilledTable
-from goodput_cli.analysis.written import Both, Nulls, OneOf, written
+from goodput_cli.analysis.written import Count, Json, written
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, OVERLAPPED, Category
 
 _BADPUT = [category.id for category in Category if category not in NOT_BADPUT]
@@ -38,7 +40,7 @@ NO_ROWS: tuple[()] = ()
 class Goodput:
     """Productive time."""
 
-    ns: Annotated[int | None, Both(least=0)]
+    ns: Annotated[Count | None, Json("seconds and ns")]
     """productive time; null: it cannot be judged"""
     percent: float | None
     """of the window without exclusions; never clamped; null: it cannot be judged"""
@@ -49,10 +51,10 @@ class Goodput:
 class Badput:
     """A row of the ledger."""
 
-    category: Annotated[str, OneOf(_BADPUT)]
+    category: Annotated[str, Meta(extra_json_schema={"enum": _BADPUT})]
     label: str | None = None
     """of custom_badput_events"""
-    ns: Annotated[int, Both()]
+    ns: Annotated[int, Json("seconds and ns")]
     """may be negative for training_slowdown"""
     percent: float | None
     """of the window without exclusions"""
@@ -63,8 +65,8 @@ class Badput:
 class Overlapped:
     """Time beside the ledger."""
 
-    category: Annotated[str, OneOf([OVERLAPPED])]
-    ns: Annotated[int, Both(least=0)]
+    category: Annotated[str, Meta(extra_json_schema={"enum": [OVERLAPPED]})]
+    ns: Annotated[Count, Json("seconds and ns")]
     """time beside the ledger"""
 
 
@@ -112,7 +114,7 @@ class AnalysisAnswer:
     """every category that is not zero, the largest first; without excluded"""
     overlapped: Sequence[Overlapped] = ()
     """time that overlaps training and is not badput"""
-    at_risk: Annotated[AtRisk | None, Nulls()]
+    at_risk: AtRisk | None
     reference: Reference
     method: Method | None = None
     """how the accounting was made, as far as the user chooses it; the reference step time is in reference"""
@@ -122,11 +124,11 @@ class AnalysisAnswer:
     progress: Sequence[tuple[int, float]] = ()
     """the step before the first kept one, and up to 64 kept ones at equal distances, the last among them, with the
     seconds of the window until each was done, without what is excluded: what comparisons take the same steps from"""
-    size: Annotated[Size | None, Nulls()]
+    size: Size | None
     """how large the job is, as far as the log says: comparisons tell by it whether two runs did the same work"""
-    saves: Annotated[Saves | None, Nulls()]
-    elastic: Annotated[Elastic, Nulls()]
-    reliability: Annotated[Reliability | None, Nulls()]
+    saves: Saves | None
+    elastic: Elastic
+    reliability: Reliability | None
     rolling: Annotated[FilledTable | tuple[()], WINDOWS] = NO_ROWS
     """windows, length by length and each in time order (--window)"""
     disruptions: Annotated[FilledTable | tuple[()], DISRUPTIONS] = NO_ROWS
@@ -134,7 +136,7 @@ class AnalysisAnswer:
     last_end: LastEnd | None = None
     """why the job's last attempt died, where it crashed; null otherwise"""
     thresholds: Thresholds = ()
-    not_recorded: Sequence[Annotated[str, OneOf([*CATEGORIES, OVERLAPPED])]]
+    not_recorded: Sequence[Annotated[str, Meta(extra_json_schema={"enum": [*CATEGORIES, OVERLAPPED]})]]
     """categories that the log holds no evidence for: unknown, not zero"""
     diagnostics: Diagnostics = ()
 

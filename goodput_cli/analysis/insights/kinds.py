@@ -15,19 +15,10 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from goodput_cli.analysis.question import Price
-from goodput_cli.analysis.written import (
-    Amount,
-    Count,
-    Instant,
-    Key,
-    OneOf,
-    Seconds,
-    Unknown,
-    written,
-    written_after,
-)
+from goodput_cli.analysis.written import Amount, Count, Instant, Json, written
 
 
 class InsightKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,14 +96,17 @@ class Candidate:
 @written(
     "insight_part",
     "what happened, what it cost and what to do; no second is in two insights",
-    without=("command", "source", "about", "price"),
+    keys=(
+        "code title text advice seconds ns in_goodput_ns percent start_ns end_ns count evidence disruptions "
+        "steps categories typed_command accelerator_hours cost"
+    ),
 )
 @dataclass(frozen=True)
 class Insight:
     """What a person reads. `ns` is what it cost, exact, from the ledger, and no second is in two insights; what is
     measured against a usual step is rounded once."""
 
-    code: Annotated[str, OneOf(list(BY_CODE))]
+    code: Annotated[str, Meta(extra_json_schema={"enum": list(BY_CODE)})]
     """which kind it is"""
     text: str
     """what happened"""
@@ -120,7 +114,7 @@ class Insight:
     """what to do"""
     ns: Count
     """what it cost"""
-    in_goodput_ns: Annotated[int, Seconds(least=0), Key("ns_in_goodput")]
+    in_goodput_ns: Annotated[Count, Json("seconds", key="ns_in_goodput")]
     """of seconds: what counts as goodput all the same, since it is training that was kept, though slow"""
     percent: Amount
     """of the window without exclusions"""
@@ -147,49 +141,41 @@ class Insight:
         return BY_CODE[self.code]
 
     @property
-    @written_after("code")
     def title(self) -> str:
         """its kind in a few words"""
         return self.kind.title
 
     @property
-    @written_after("advice")
     def seconds(self) -> Amount:
         return self.ns / 1e9
 
     @property
-    @written_after("evidence")
     def disruptions(self) -> tuple[Count, ...]:
         """numbers of the disruptions that show it, at most 100"""
         return self.about.disruptions
 
     @property
-    @written_after("disruptions")
     def steps(self) -> tuple[int, ...]:
         """steps that show it: those that hung, or with which a slow regime began"""
         return self.about.steps
 
     @property
-    @written_after("steps")
     def categories(self) -> tuple[str, ...]:
         """rows of badput that it is about, a custom event as custom_badput_events:LABEL"""
         return self.about.categories
 
     @property
-    @written_after("categories")
-    def typed_command(self) -> Annotated[str, Key("command")]:
+    def typed_command(self) -> Annotated[str, Json(key="command")]:
         """the command that shows more"""
         return self.command_line()
 
     @property
-    @written_after("typed_command")
-    def accelerator_hours(self) -> Annotated[Amount | None, Unknown(None)]:
+    def accelerator_hours(self) -> Annotated[Amount | None, Json(missing=None)]:
         """seconds x accelerators, in hours; null without --accelerators, and in the queue"""
         return None if self.price is None or self.code in _HELD_BY_NOBODY else self.price.hours(self.ns)
 
     @property
-    @written_after("accelerator_hours")
-    def cost(self) -> Annotated[Amount | None, Unknown(None)]:
+    def cost(self) -> Annotated[Amount | None, Json(missing=None)]:
         """accelerator_hours x price; null without --price-per-hour"""
         return None if self.price is None or self.code in _HELD_BY_NOBODY else self.price.money(self.ns)
 

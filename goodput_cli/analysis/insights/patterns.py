@@ -16,9 +16,9 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.measures import MEASURES
-from goodput_cli.analysis.step_times import TimedSteps, block_means, block_size, drifts, timed_steps
+from goodput_cli.analysis.steps.times import TimedSteps, block_means, block_size, drifts, timed_steps
 from goodput_cli.analysis.summary import summary_of
-from goodput_cli.analysis.timeline_around import STEP_PREFIX
+from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.arrays import F64, I64, Mask, Rows
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.schema import NO_STEP, Edge, Kind

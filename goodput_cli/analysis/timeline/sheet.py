@@ -16,7 +16,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.hangs import find_hangs
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Lazy, Sheet
 from goodput_cli.analysis.table import FilledTable, seen_by
-from goodput_cli.analysis.timeline_rows import (
+from goodput_cli.analysis.timeline.rows import (
     EVENTS,
     KINDS,
     SEGMENTS,
@@ -26,7 +26,7 @@ from goodput_cli.analysis.timeline_rows import (
     folded,
     segment_table,
 )
-from goodput_cli.analysis.written import Count, Instant, Optional, written, written_after
+from goodput_cli.analysis.written import Count, Instant, Json, written
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import brief_name, full_name
@@ -61,13 +61,8 @@ def timeline_sheet(
         ),
         grouped_rows=tuple(_lines_only(cells) if one_source else cells for cells in shown),
         notes=(*_notes(table, filtered=filtered), *_why(timeline, window)),
-        answer=lambda: _answer(analysis, rows, window, events),
+        answer=lambda: timeline_answer(analysis, rows, window, events),
     )
-
-
-def _answer(analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None) -> object:
-
-    return timeline_answer(analysis, rows, window, events)
 
 
 def _notes(table: EventTable, *, filtered: bool) -> Iterator[str]:
@@ -215,7 +210,7 @@ def _interleaved(segments: Iterable[TimedRow], events: Iterable[TimedRow]) -> li
     return [cells for _, cells in merge(segments, events, key=lambda row: row[0])]
 
 
-@written("timeline_window")
+@written("timeline_window", keys="start_ns end_ns ns")
 @dataclass(frozen=True)
 class TimelineWindow:
     """The window that is shown."""
@@ -226,7 +221,6 @@ class TimelineWindow:
     """end of the window"""
 
     @property
-    @written_after("end_ns")
     def ns(self) -> Count:
         """its length"""
         return self.end_ns - self.start_ns
@@ -241,7 +235,7 @@ class TimelineAnswer:
     window: TimelineWindow
     segments: Annotated[FilledTable, SEGMENTS]
     """segments touch, do not overlap and cover the window, unless some were filtered out"""
-    events: Annotated[FilledTable | None, EVENTS, Optional()] = None
+    events: Annotated[FilledTable | None, EVENTS, Json(optional=True)] = None
     """with --events only"""
 
 

@@ -16,7 +16,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.results import StepStatistics
-from goodput_cli.analysis.step_times import Regime, TimedSteps, slow_regimes, step_times, timed_steps
+from goodput_cli.analysis.steps.times import Regime, TimedSteps, slow_regimes, step_times, timed_steps
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
