@@ -199,61 +199,30 @@ def downtime(
     """
     dead = np.arange(max(len(attempts) - 1, 0))
     clean = endings.how[dead] == End.CLEAN
-    unlogged = _death_unlogged(attempts, progress, dead)
-    recovering, stopped = dead[~unlogged & ~clean], dead[clean]
-    clean_row = endings.clean_row
-    return join(
-        (
-            _after_last_crash(table, endings, len(attempts) - 1, job_end),
-            _coming_up(attempts, dead + 1, clean),
-            _undetermined(attempts, progress, dead[unlogged]),
-            _until_next_start(attempts, recovering, sign_of_life, attempts.first_ending, Category.RECOVERY),
-            _until_next_start(attempts, stopped, table.time[clean_row], clean_row, Category.STOPPED),
-        )
-    )
-
-
-def _after_last_crash(table: EventTable, endings: Endings, last: int, job_end: int) -> Claims:
-    """A crash after which nothing of the job came: recovery, still going on."""
-    if last < 0 or not endings.down[last]:
-        return join([])
-    row = endings.crash_row[last]
-    return claim(table.time[row], job_end, Priority.DOWNTIME, Category.RECOVERY, attempt=last, row=row)
-
-
-def _coming_up(attempts: Attempts, chosen: Rows, stopped: NDArray[np.bool_]) -> Claims:
-    """From the first to the last start line of each chosen attempt. stopped: whether a planned stop came before it."""
-    return claim(
-        attempts.begin[chosen],
-        attempts.up[chosen],
-        Priority.DOWNTIME,
-        np.where(stopped, Category.STOPPED, Category.RECOVERY),
-        attempt=chosen,
-        row=attempts.begin_row[chosen],
-        end_row=attempts.up_row[chosen],
-    )
-
-
-def _death_unlogged(attempts: Attempts, progress: CheckpointProgress | None, dead: Rows) -> NDArray[np.bool_]:
-    """Checkpoint logs: whether nothing logged the end of an attempt that had loaded or progressed."""
-    if progress is None:
-        return np.zeros(len(dead), dtype=bool)
-    return np.asarray((attempts.first_ending[dead] < 0) & (progress.position_row[dead] >= 0))
-
-
-def _undetermined(attempts: Attempts, progress: CheckpointProgress | None, dead: Rows) -> Claims:
-    """From the last progress of attempts that died at a moment that nobody logged to the next start."""
-    if progress is None:
-        return join([])
-    return claim(
-        progress.position[dead],
+    parts: list[Claims] = []
+    last = len(attempts) - 1
+    if last >= 0 and endings.down[last]:  # a crash after which nothing of the job came: still going on
+        row = endings.crash_row[last]
+        parts.append(claim(table.time[row], job_end, Priority.DOWNTIME, Category.RECOVERY, attempt=last, row=row))
+    coming_up = claim(
         attempts.begin[dead + 1],
+        attempts.up[dead + 1],
         Priority.DOWNTIME,
-        Category.UNDETERMINED,
-        attempt=dead,
-        row=progress.position_row[dead],
-        end_row=attempts.begin_row[dead + 1],
+        np.where(clean, Category.STOPPED, Category.RECOVERY),
+        attempt=dead + 1,
+        row=attempts.begin_row[dead + 1],
+        end_row=attempts.up_row[dead + 1],
     )
+    parts.append(coming_up)
+    unlogged = np.zeros(len(dead), dtype=bool)
+    if progress is not None:  # nobody logged the end of an attempt that had loaded or progressed
+        unlogged = (attempts.first_ending[dead] < 0) & (progress.position_row[dead] >= 0)
+        undetermined = dead[unlogged], progress.position, progress.position_row
+        parts.append(_until_next_start(attempts, *undetermined, Category.UNDETERMINED))
+    recovering, stopped, clean_row = dead[~unlogged & ~clean], dead[clean], endings.clean_row
+    parts.append(_until_next_start(attempts, recovering, sign_of_life, attempts.first_ending, Category.RECOVERY))
+    parts.append(_until_next_start(attempts, stopped, table.time[clean_row], clean_row, Category.STOPPED))
+    return join(parts)
 
 
 def _until_next_start(attempts: Attempts, dead: Rows, start: I64, row: Rows, category: Category) -> Claims:

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from goodput_cli.arrays import BLOCK, Rows, blocks
+from goodput_cli.arrays import Rows, blocks
 
-_KINDS = 128
 _FEW_ATTEMPTS = 100
 """8 bits hold their numbers, and those a few further on."""
 _FEW = 1 << 12
@@ -37,25 +35,7 @@ def owner_type(attempts: int) -> type[np.signedinteger[Any]]:
 
 def positions(mask: NDArray[np.bool_]) -> Rows:
     """`numpy.flatnonzero` in as many bits as it takes."""
-    if len(mask) <= BLOCK:
-        return mask.nonzero()[0].astype(row_type(len(mask)))
-    result = np.empty(np.count_nonzero(mask), dtype=row_type(len(mask)))
-    size = 0
-    for start, stop in blocks(len(mask)):
-        here = mask[start:stop].nonzero()[0]
-        np.add(here, start, out=result[size : size + len(here)], casting="same_kind")
-        size += len(here)
-    return result
-
-
-def gathered(column: NDArray[Any], rows: Rows) -> NDArray[Any]:
-    """`column[rows]`, for rows of a whole log: indices of 32 bits are widened block by block."""
-    if len(rows) <= BLOCK:
-        return np.asarray(column[rows])
-    made = np.empty(len(rows), dtype=column.dtype)
-    for start, stop in blocks(len(rows)):
-        made[start:stop] = column[rows[start:stop]]
-    return made
+    return mask.nonzero()[0].astype(row_type(len(mask)))
 
 
 def search(values: NDArray[Any], targets: Any, side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
@@ -145,19 +125,6 @@ def run_heads(values: NDArray[Any]) -> NDArray[np.bool_]:
     return heads
 
 
-def places(values: NDArray[Any], targets: NDArray[Any], side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
-    """`numpy.searchsorted`, for columns that are sorted both: a count instead of a search for each one wanted, and only
-    among the values that lie between them."""
-    if len(targets) < _FEW or not is_sorted(targets):
-        return np.asarray(values.searchsorted(targets, side))
-    low, high = np.searchsorted(values, targets[[0, -1]], side).tolist()
-    between = values[low:high]
-    if len(between) * 4 > len(targets):
-        return np.asarray(low + np.searchsorted(between, targets, side))
-    first_behind = np.searchsorted(targets, between, "right" if side == "left" else "left")
-    return np.asarray(low + np.cumsum(np.bincount(first_behind, minlength=len(targets) + 1)[: len(targets)]))
-
-
 def first_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
     """The first of the sorted rows of each of `count` owners, -1 for those without any."""
     return last_of_each(rows[::-1], owner[::-1], count)
@@ -167,24 +134,6 @@ def last_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
     """The last one."""
     result = np.full(count, -1, dtype=np.intp)
     result[owner] = rows
-    return result
-
-
-_STRIDES = 3
-"""How many places `places_behind` goes on before it searches."""
-
-
-def places_behind(values: NDArray[Any], place: NDArray[np.intp], targets: NDArray[Any]) -> NDArray[np.intp]:
-    """`numpy.searchsorted` from the right, where most are known to lie at `place` or a little behind it, and none
-    before. The last of the sorted values is above all that is wanted."""
-    result = place.copy()
-    for _ in range(_STRIDES):
-        further = values[result] <= targets
-        if not further.any():
-            return result
-        result += further
-    beyond = np.flatnonzero(values[result] <= targets)
-    result[beyond] = np.searchsorted(values, targets[beyond], side="right")
     return result
 
 
@@ -254,18 +203,9 @@ def without(rows: Rows, left_out: Rows, size: int) -> Rows:
 
 def of_kind(kind: NDArray[np.int8], kinds: Iterable[int]) -> NDArray[np.bool_]:
     """Mask of the rows whose kind is one of `kinds`."""
-    if len(kind) < _FEW:
-        return np.asarray(_mask_of_kinds(tuple(kinds)).take(kind))
     mask = np.zeros(len(kind), dtype=bool)
     for one in kinds:  # a comparison of bytes is so much quicker than a look-up that six of them are
         mask |= kind == int(one)
-    return mask
-
-
-@lru_cache
-def _mask_of_kinds(kinds: tuple[int, ...]) -> NDArray[np.bool_]:
-    mask = np.zeros(_KINDS, dtype=bool)
-    mask[list(kinds)] = True
     return mask
 
 

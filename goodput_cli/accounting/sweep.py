@@ -10,11 +10,10 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import codes_in, places, places_behind, row_type, run_heads
+from goodput_cli.accounting.columns import codes_in, row_type, run_heads
 from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, NONE
 
-_FEW = 1 << 12
 _LONG_AGO = np.iinfo(np.int64).min // 2
 """Before every instant; differences to it fit."""
 
@@ -86,13 +85,9 @@ def claim(
 
 
 def _column(value: object, size: int, dtype: type[np.generic]) -> NDArray[Any]:
-    """A column of claims, by hand: in logs of thousands of small jobs broadcasting took a quarter of the time. A long
-    column of one value takes no memory."""
     if isinstance(value, np.ndarray) and value.ndim:
         return value.astype(dtype, copy=False)
-    column: NDArray[Any] = np.empty(1 if size > _FEW else size, dtype=dtype)
-    column.fill(value)
-    return np.broadcast_to(column, (size,)) if size > _FEW else column
+    return np.full(size, value, dtype=dtype)
 
 
 _NONE = Claims(*(np.zeros(0, dtype=dtype) for dtype in _DTYPES))
@@ -122,26 +117,20 @@ class ClaimedTime(Struct, frozen=True, dict=True):
 
     def net_clock(self, time: I64) -> I64:
         """Time (ns) that nobody claims, up to each instant: runs with the clock, stands still in claimed time."""
-        return self._clock(time, places(self.start, time, side="right"))
-
-    def net_between(self, start: I64, end: I64) -> I64:
-        """Time (ns) that nobody claims in each of many intervals; sorted ones are quicker."""
-        net = np.empty(len(start), dtype=np.int64)
-        for first, stop in blocks(len(start)):
-            begins, ends = start[first:stop], end[first:stop]
-            place = places(self.start, begins, side="right")
-            at_end = self._clock(ends, places_behind(self._next, place, ends))
-            np.subtract(at_end, self._clock(begins, place), out=net[first:stop])
-        return net
-
-    def _clock(self, time: I64, place: NDArray[np.intp]) -> I64:
-        """`net_clock`, if it is known how many intervals begin at or before each instant."""
+        place = np.searchsorted(self.start, time, side="right")
         inside = self._reach[place] - time
         return np.asarray(time - self._claimed_before[place] + np.maximum(inside, 0))
 
+    def net_between(self, start: I64, end: I64) -> I64:
+        """Time (ns) that nobody claims in each of many intervals."""
+        net = np.empty(len(start), dtype=np.int64)
+        for first, stop in blocks(len(start)):
+            net[first:stop] = self.net_clock(end[first:stop]) - self.net_clock(start[first:stop])
+        return net
+
     def when(self, net: I64) -> I64:
         """The first instant at which the net clock shows `net`: the inverse of `net_clock`."""
-        return np.asarray(net + self._claimed_before[places(self._shown, net, side="left")])
+        return np.asarray(net + self._claimed_before[np.searchsorted(self._shown, net, side="left")])
 
     @cached_property
     def _claimed_before(self) -> I64:
@@ -152,11 +141,6 @@ class ClaimedTime(Struct, frozen=True, dict=True):
     def _shown(self) -> I64:
         """What the net clock shows at the start of each interval."""
         return self.start - self._claimed_before[:-1]
-
-    @cached_property
-    def _next(self) -> I64:
-        """Where each interval begins, and behind the last one an instant that never comes."""
-        return np.append(self.start, np.iinfo(np.int64).max)
 
     @cached_property
     def _reach(self) -> I64:
@@ -231,7 +215,7 @@ def _merged(edges: I64, winner: Rows) -> ClaimedTime:
 
 def _latest_open(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
     """For each instant the last interval (sorted by start) that holds it, or -1."""
-    last = places(start, time, side="right").astype(np.intp) - 1
+    last = np.searchsorted(start, time, side="right") - 1
     return _last_above(end, last, time)
 
 

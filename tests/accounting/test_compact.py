@@ -20,12 +20,8 @@ from goodput_cli.accounting.columns import (
     Sparse,
     among,
     codes_in,
-    gathered,
     owner_type,
-    places,
-    places_behind,
     places_within,
-    positions,
     row_type,
     search,
 )
@@ -100,7 +96,7 @@ def test_what_is_held_for_a_line_has_a_bound() -> None:
         tracemalloc.stop()
     assert analysis.job.attempts > 50
     assert held / size < 90
-    assert most / size < 115
+    assert most / size < 140
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 7, 64])
@@ -163,27 +159,10 @@ def test_rows_and_owners_are_as_wide_as_they_have_to_be() -> None:
 
 
 @given(SORTED, SORTED, st.sampled_from(["left", "right"]), st.sampled_from([1, 40]))
-def test_places_are_those_of_a_search(values: list[int], wanted: list[int], side: str, times: int) -> None:
+def test_a_search_of_narrow_columns(values: list[int], wanted: list[int], side: str, times: int) -> None:
     column, asked = np.array(values, dtype=np.int64), np.repeat(np.array(wanted, dtype=np.int64), 20 * times)
     expected = np.searchsorted(column, asked, side)  # type: ignore[call-overload]
-    assert np.array_equal(places(column, asked, side), expected)  # type: ignore[arg-type]
     assert np.array_equal(search(column.astype(np.int16), asked, side), expected)  # type: ignore[arg-type]
-
-
-@given(st.lists(st.booleans(), max_size=200), st.integers(1, 700))
-def test_positions_and_rows_by_blocks(mask: list[bool], times: int) -> None:
-    long = np.tile(np.array(mask, dtype=bool), times)
-    found = positions(long)
-    assert np.array_equal(found, np.flatnonzero(long))
-    assert np.array_equal(gathered(np.arange(len(long)) * 3, found), np.flatnonzero(long) * 3)
-
-
-@given(SORTED, st.lists(st.tuples(st.integers(-1, 301), st.integers(0, 60)), max_size=50))
-def test_places_behind_known_ones(values: list[int], asked: list[tuple[int, int]]) -> None:
-    column, begin = np.array([*values, 1000]), np.array([start for start, _ in asked], dtype=np.int64)
-    wanted = begin + np.array([length for _, length in asked], dtype=np.int64)
-    found = places_behind(column, np.searchsorted(column, begin, "right"), wanted)
-    assert np.array_equal(found, np.searchsorted(column, wanted, "right"))
 
 
 @given(SORTED, st.data())

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import places
 from goodput_cli.events.rows import GrowingColumn, constant, is_constant
 from goodput_cli.events.schema import COLUMNS
 
@@ -70,12 +69,3 @@ def test_a_column_that_grew_takes_no_more_memory_than_its_rows() -> None:
     for _ in range(400):
         column.append(np.arange(10_000))
     assert resident_bytes() - before < 1.1 * column.whole().nbytes
-
-
-@given(st.lists(st.integers(-9, 9)), st.lists(st.integers(-9, 9)), st.booleans())
-def test_places_are_those_of_a_search(values: list[int], wanted: list[int], in_order: bool) -> None:
-    sorted_values = np.array(sorted(values), dtype=np.int64)
-    asked = np.array((sorted(wanted) if in_order else wanted) * 3, dtype=np.int64)
-    asked = np.sort(asked) if in_order else asked
-    assert places(sorted_values, asked).tolist() == np.searchsorted(sorted_values, asked).tolist()
-    assert places(sorted_values, asked, "right").tolist() == np.searchsorted(sorted_values, asked, "right").tolist()

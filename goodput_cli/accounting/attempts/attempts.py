@@ -22,7 +22,6 @@ from goodput_cli.accounting.attempts.restarts import (
 )
 from goodput_cli.accounting.columns import (
     first_of_each,
-    gathered,
     last_of_each,
     of_kind,
     owner_type,
@@ -166,7 +165,7 @@ def _split_regions(
     resuming = np.flatnonzero(of_kind(kind, _RESUMING_KINDS) & (table.edge != Edge.END))
     start, stop = np.array(regions, dtype=np.intp), np.array([*regions[1:], len(table)][: len(regions)], dtype=np.intp)
     if step_log:
-        number, time = gathered(table.step, steps), gathered(table.time, steps)
+        number, time = table.step[steps], table.time[steps]
         two_medians = twice_the_median(number, time)
         return _split_by_steps(
             StepRecords(steps, number, time, startup, endings, resuming, table.time, two_medians), start, stop
@@ -319,7 +318,7 @@ def find_beginnings(table: EventTable, attempts: Attempts) -> Beginnings:
     step = np.full(count, NO_STEP, dtype=np.int64)
     step[some] = table.step[first[some]]
     resumed = _last_resumption(table, attempts, first)
-    strides = Strides(gathered(table.step, attempts.steps), bounds)
+    strides = Strides(table.step[attempts.steps], bounds)
     time, row = attempts.up.copy(), attempts.up_row.astype(np.intp)
     shown, started = np.where(first < len(table), first, -1), np.zeros(count, dtype=bool)
     for attempt in some.tolist():

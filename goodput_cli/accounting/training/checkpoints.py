@@ -7,7 +7,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.columns import is_sorted, largest_within, places, rows_of, run_heads, union
+from goodput_cli.accounting.columns import is_sorted, largest_within, rows_of, run_heads, union
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import ASYNCHRONOUS, NO_STEP, EventTable, Kind
@@ -240,7 +240,7 @@ def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray
         level, saved = level[order], saved[order]
     heads = run_heads(level)
     keys, first_saved, finish_level = level[heads], saved[heads], records.level[finished]
-    match = np.minimum(places(keys, finish_level), len(keys) - 1)
+    match = np.minimum(np.searchsorted(keys, finish_level), len(keys) - 1)
     has_save = (keys[match] == finish_level) & (first_saved[match] > finished)
     return finished[has_save], first_saved[match[has_save]]
 

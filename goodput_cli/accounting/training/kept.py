@@ -1,8 +1,6 @@
 """Kept and wasted training (accounting §4): spans, last steps, splits, startup, stalls and slowdown.
 
-How many steps of each training span are kept (accounting §4): all of them or none, but for a few spans.
-
-The rounding that every computed amount goes through (accounting §1).
+How many steps of each training span are kept (accounting §4), and amounts as whole ns (accounting §1).
 
 Lineage (accounting §4): which attempts made the progress that the job ends with, and up to which step.
 """
@@ -104,11 +102,6 @@ class _Search:
             return None
         last = self._last[able]
         return int(able[last == last.max()][-1])
-
-
-def round_half_even(value: Fraction | float) -> int:
-    """A computed amount as whole ns, half to even (accounting §1)."""
-    return round(value)
 
 
 def scaled(count: NDArray[np.float64], unit_ns: Fraction | float) -> I64:
@@ -218,7 +211,7 @@ def split_points(training: TrainingOutcome, startup: Sparse, claimed_time: Claim
     steps = spans.stop[partial] - spans.first[partial]
     kept_net = np.array(
         [
-            round_half_even(Fraction(int(amount)) * Fraction(int(kept), int(whole)))
+            round(Fraction(int(amount)) * Fraction(int(kept), int(whole)))  # half to even (accounting §1)
             for amount, kept, whole in zip(left, training.kept_steps[partial], steps, strict=True)
         ],
         dtype=np.int64,

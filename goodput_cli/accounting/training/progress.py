@@ -96,8 +96,8 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
     dead = DeadAttempts(table, attempts, records, lineage, gross_step, sign_of_life)
     last = dead.last_steps(rules.exclusions)
     training = with_last_steps(training, last, last_of_attempt[: len(last.spans)], rules.exclusions)
-    if len(attempts) and records.has[-1]:
-        leave_in_progress(training)
+    if len(attempts) and records.has[-1]:  # its last step is credited with nothing while nothing says that it ended
+        training.kept_steps[-1], training.credited[-1] = 0, True
     return Progress(records, None, lineage, training)
 
 
@@ -256,11 +256,6 @@ def with_last_steps(
     return training
 
 
-def leave_in_progress(training: TrainingOutcome) -> None:
-    """The last step of the job: credited with nothing as long as nothing says that it ended."""
-    training.kept_steps[-1], training.credited[-1] = 0, True
-
-
 def credit_last_step_of_job(
     table: EventTable,
     attempts: Attempts,
@@ -296,7 +291,6 @@ def credit_last_step_of_job(
 
 
 _WHOLE_SECONDS_NS = 10**9
-_MOST_NS = 2.0**62
 
 
 def end_spans(
