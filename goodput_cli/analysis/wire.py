@@ -350,8 +350,8 @@ def _keys(name: str, hint: Any, default: Any, *, nulls: bool) -> Iterator[_Key]:
 
 
 def _field_strings(kind: type) -> dict[str, str]:
-    """Each field and property of the class with the string that describes it."""
-    found: dict[str, str] = {}
+    """Each field and property of the class with the words that describe it: those of its column, or the string."""
+    found = {one.name: one.metadata["column"][1] for one in fields(kind) if "column" in one.metadata}
     for base in reversed(kind.__mro__):
         if not base.__module__.startswith("goodput_cli."):
             continue
