@@ -285,14 +285,9 @@ def _object(kind: type) -> JsonType:
         return kind(**values)
 
     entries = [
-        (one.key, one.of.saved) if one.default is MISSING else (one.key, one.of.saved, _default(one.default))
-        for one in keys
+        (one.key, one.of.saved) if one.default is MISSING else (one.key, one.of.saved, one.default) for one in keys
     ]
     return JsonType(defstruct(kind.__name__, entries, kw_only=True, module=__name__), schema, write, back)
-
-
-def _default(value: Any) -> Any:
-    return wire_field(default_factory=value) if isinstance(value, type) else value
 
 
 def _or_object_of_nulls(kind: type, of: JsonType) -> JsonType:
@@ -333,7 +328,7 @@ def _keys(name: str, hint: Any, default: Any, *, nulls: bool) -> Iterator[_Key]:
     json = _json(marks)
     key, of, nullable = json.key or name, json_type(hint), NoneType in get_args(kind)
     if _about(_not_none(kind)).nulls:
-        default = of.saved
+        default = wire_field(default_factory=of.saved)
     if json.missing is not UNSET:
         default = json.missing
     elif nulls:
