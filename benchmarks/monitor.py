@@ -12,8 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from goodput_cli.api.options import Plan
 from goodput_cli.api.watch import Watched
-from goodput_cli.monitor.plan import Plan
 from goodput_cli.monitor.run import Monitor, Stop
 from goodput_cli.monitor.targets.base import Health, MonitorContext, open_target, parse_target
 

@@ -4,14 +4,12 @@ while they are made."""
 from __future__ import annotations
 
 import gc
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 I64 = NDArray[np.int64]
@@ -27,10 +25,6 @@ Rows = NDArray[np.signedinteger[Any]]
 Places = NDArray[np.intp]
 """Places in a column, as NumPy gives them."""
 BLOCK = 1 << 16
-_MANY, _DENSE = 1 << 10, 4
-"""More rows than `_MANY`, of which at least one in `_DENSE` is wanted, are read as a slice first."""
-_LONG, _FEW = 1 << 16, 4
-"""A column of fewer rows than `_LONG` is small, and one row in `_FEW` is still few."""
 
 
 class Code(IntEnum):
@@ -51,126 +45,6 @@ def alike(values: NDArray[Any]) -> dict[int, Rows]:
     order = np.argsort(values, kind="stable")
     each, heads = np.unique(values[order], return_index=True)
     return dict(zip(each.tolist(), np.split(order, heads[1:]), strict=True)) if len(each) else {}
-
-
-def percentiles(values: F64, asked: Sequence[float]) -> list[float]:
-    """Linear percentiles of at least one value, to the last bit those of `numpy.percentile`, which imports masked
-    arrays first: a twentieth of a small analysis. The values are moved about where they are."""
-    last = len(values) - 1
-    places = [share / 100 * last for share in asked]
-    below = [int(place) for place in places]
-    values.partition(sorted({end for row in below for end in (row, min(row + 1, last))}))
-    found = []
-    for place, row in zip(places, below, strict=True):
-        low, high, share = float(values[row]), float(values[min(row + 1, last)]), place - row
-        found.append(high - (high - low) * (1 - share) if share >= 0.5 else low + (high - low) * share)
-    return found
-
-
-def median(values: NDArray[Any]) -> float:
-    """As `numpy.median` of at least one value; see `percentiles`."""
-    middle = len(values) // 2
-    values.partition((middle - 1, middle) if len(values) % 2 == 0 else middle)
-    low, high = values[middle - 1 + len(values) % 2], values[middle]
-    return (float(low) + float(high)) / 2
-
-
-class Patched(NDArrayOperatorsMixin):
-    """A column that is another one but in a few rows, of which alone it holds values. It is read and filled in as an
-    array is, by a row, rows, a mask or a slice; operators and NumPy's functions make an array of it."""
-
-    ndim = 1
-
-    def __init__(self, column: NDArray[Any], rows: Rows, own: NDArray[Any]) -> None:
-        """rows: sorted, which have values of their own; own: theirs."""
-        self.column, self.rows, self.own = column, rows, own.astype(column.dtype, copy=False)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of its values."""
-        return self.column.dtype
-
-    @property
-    def shape(self) -> tuple[int]:
-        """(n,)."""
-        return (len(self),)
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    def __getitem__(self, chosen: Any) -> Any:
-        """The values of a row, or an array of those of several."""
-        if isinstance(chosen, int | np.integer):
-            row = range(len(self))[chosen]
-            place = bisect_left(self.rows, row)
-            return self.own[place] if place < len(self.rows) and self.rows[place] == row else self.column[row]
-        if isinstance(chosen, slice):
-            start, stop, step = chosen.indices(len(self))
-            return self._part(start, max(start, stop)) if step == 1 else np.asarray(self)[chosen]
-        rows = np.asarray(chosen)
-        if rows.dtype == np.bool_:
-            rows = np.flatnonzero(rows)
-        if rows.size > _MANY:
-            low, high = int(rows.min()), int(rows.max()) + 1
-            if low >= 0 and high - low < _DENSE * rows.size:
-                return self._part(low, high)[rows - low]
-        values, rows = self.column[rows], np.where(rows < 0, rows + len(self), rows)
-        places = np.searchsorted(self.rows, rows)
-        here = np.append(self.rows, -1)[places] == rows
-        return np.where(here, np.append(self.own, self.own.dtype.type(0))[places], values)
-
-    def __setitem__(self, chosen: int | slice | Rows, values: Any) -> None:
-        places = range(len(self))[chosen] if isinstance(chosen, slice) else chosen
-        new = np.atleast_1d(np.asarray(places, dtype=np.intp)) % max(len(self), 1)
-        left = ~np.isin(self.rows, new)
-        rows = np.concatenate((self.rows[left], new))
-        own = np.concatenate((self.own[left], np.broadcast_to(np.asarray(values, dtype=self.dtype), new.shape)))
-        order = np.argsort(rows, kind="stable")
-        self.rows, self.own = rows[order], own[order]
-
-    def _part(self, start: int, stop: int) -> NDArray[Any]:
-        values = self.column[start:stop].copy()
-        first, last = np.searchsorted(self.rows, (start, stop))
-        values[self.rows[first:last] - start] = self.own[first:last]
-        return values
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The whole column, made each time."""
-        whole = self._part(0, len(self))
-        return whole if dtype is None else whole.astype(dtype, copy=False)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        """NumPy's functions on the whole column."""
-        arrays = (np.asarray(one) if isinstance(one, Patched) else one for one in inputs)
-        return getattr(ufunc, method)(*arrays, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        """What else an array has, of the whole column."""
-        if name.startswith("_") or name in ("column", "rows", "own"):
-            raise AttributeError(name)
-        return getattr(np.asarray(self), name)
-
-    def copy(self) -> Patched:
-        """The same, of which rows can be filled in without changing this one."""
-        return Patched(self.column, self.rows, self.own)
-
-    def max(self) -> Any:
-        """The highest value, of which there is at least one."""
-        return max(self._part(start, stop).max() for start, stop in blocks(len(self)))
-
-    def patches_of(self, rows: NDArray[Any]) -> tuple[Places, NDArray[Any]]:
-        """Which of some rows, an index array or a mask, have values of their own, and those."""
-        marked = np.zeros(len(self), dtype=np.bool_)
-        marked[self.rows] = True
-        new = np.flatnonzero(marked[rows])
-        old = np.flatnonzero(rows)[new] if rows.dtype == np.bool_ else rows[new]
-        return new, self[old]
-
-
-def patched(column: NDArray[Any], rows: Rows, own: NDArray[Any]) -> NDArray[Any] | Patched:
-    """The column with other values in these sorted rows; an array where it is short, or where they are not few."""
-    made = Patched(column, rows, own)
-    return made if len(column) >= _LONG and len(rows) * _FEW <= len(column) else np.asarray(made)
 
 
 @contextmanager

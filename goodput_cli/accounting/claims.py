@@ -19,7 +19,7 @@ from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions
 from goodput_cli.arrays import I64, Rows
-from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, SECOND_WRITER, EventTable, Kind, lasting
+from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, SECOND_WRITER, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 
 _PHASES: dict[Kind, tuple[Priority, Category]] = {
@@ -106,7 +106,7 @@ def queued(table: EventTable, attempts: Attempts, job_end: int) -> Claims:
 
 def _going_on(table: EventTable, rows: Rows) -> NDArray[np.bool_]:
     """Whether an interval that is one line (an Orbax save or restore) lies across the instant of each row."""
-    long = lasting(table.time, table.end)
+    long = np.flatnonzero(table.end > table.time)
     latest = np.append(table.time[0], np.maximum.accumulate(table.end[long]))
     time = table.time[rows]
     return np.asarray(latest[search(table.time[long], time, side="right")] > time)
@@ -118,7 +118,7 @@ def wasted(training: TrainingOutcome, partial: NDArray[np.intp], splits: I64) ->
     partial, splits: spans kept in part, and the instants from which on they are wasted.
     """
     spans = training.spans
-    lost = ~(training.kept_steps.some | training.credited)
+    lost = (training.kept_steps <= 0) & ~training.credited
     lost[partial] = True
     chosen = positions(lost)
     if len(chosen) == 0:
@@ -283,8 +283,6 @@ def lost_steps(table: EventTable) -> tuple[tuple[int, int], ...]:
 def lost_lines(table: EventTable, training: TrainingOutcome) -> Claims:
     """What of the time in which lines of steps were lost lies in spans that hold such steps: nobody knows of it."""
     parts: list[Claims] = []
-    if not training.lost_lines.flags.writeable:  # none was
-        return join(parts)
     chosen = positions(training.lost_lines)
     start, end = training.spans.start[chosen], training.spans.end[chosen]
     for begin, stop in merged_exclusions(lost_steps(table)):

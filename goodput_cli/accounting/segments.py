@@ -19,7 +19,7 @@ from goodput_cli.accounting.columns import Sparse, clipped, is_sorted, row_type,
 from goodput_cli.accounting.sweep import ClaimedTime, Claims, cells_inside, edges_of, join, sweep
 from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome, split_points, startup_of
 from goodput_cli.accounting.training.spans import UsualStepTimes, usual_step_times_of
-from goodput_cli.arrays import I64, Mask, Patched, Rows, blocks
+from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.rows import GrowingColumn
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.vocabulary.categories import Category
@@ -128,9 +128,7 @@ class Segments(Struct, frozen=True):
         end_row[training] = self.kept_training.spans.end_rows(holder[training])
         return row, end_row
 
-    def _of_holder(
-        self, segments: Rows, of_claim: NDArray[Any], of_span: NDArray[Any] | Patched | None, none: int
-    ) -> I64:
+    def _of_holder(self, segments: Rows, of_claim: NDArray[Any], of_span: NDArray[Any] | None, none: int) -> I64:
         holder = self.holder[segments]
         values = np.full(len(holder), none, dtype=np.int64)
         claimed = np.flatnonzero(holder < NOBODY)
@@ -192,9 +190,9 @@ def partition(
             column.append(values)
         done, before = upto, cells
     edges.append(np.array([end]))
-    whole = holder.finish()
+    whole = holder.whole()
     none = np.broadcast_to(np.int64(0), (len(whole),))
-    return _with_slowdown(Segments(edges.finish(), category.finish(), whole, none, claims, kept_training))
+    return _with_slowdown(Segments(edges.whole(), category.whole(), whole, none, claims, kept_training))
 
 
 def _cells(

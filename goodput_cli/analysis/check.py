@@ -297,12 +297,8 @@ def _checked(report: CheckReport) -> str:
 def _grouped(group: Sequence[Finding]) -> tuple[Cell, ...]:
     jobs = len({one.job for one in group if one.job is not None})
     count = sum(one.count for one in group)
-    head = group[0]
-    return (head.severity, head.code, count, jobs or None, None, _first_place(group), None, None, None, None)
-
-
-def _first_place(group: Sequence[Finding]) -> str | None:
-    return next((one.where[0] for one in group if one.where), None)
+    head, place = group[0], next((one.where[0] for one in group if one.where), None)
+    return (head.severity, head.code, count, jobs or None, None, place, None, None, None, None)
 
 
 def _notes(group: Sequence[Finding], several: bool, every_place: bool) -> Iterator[str]:

@@ -25,8 +25,9 @@ from goodput_cli.accounting.columns import distinct, run_heads, union
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.results import Rolling
 from goodput_cli.analysis.rolling import default_window, rolling
-from goodput_cli.analysis.step_curve import Buckets, StepCurve, extremes, first_of_each, thinned, whole_curve
-from goodput_cli.analysis.step_times import TimedSteps, timed_steps
+from goodput_cli.analysis.steps.curve import Buckets, StepCurve, extremes, first_of_each, thinned, whole_curve
+from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
+from goodput_cli.analysis.timeline.rows import labels_of, segments_inside
 from goodput_cli.arrays import F64, I64, Rows
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
@@ -102,16 +103,10 @@ def bands(timeline: Timeline, buckets: Buckets) -> Bands:
 
 
 def _runs(timeline: Timeline, start: int, end: int) -> _Runs:
-    segments = timeline.segments
-    first = int(np.searchsorted(segments.end, start, side="right"))
-    last = int(np.searchsorted(segments.start, end, side="left"))
-    category = segments.category[first:last]
-    label = np.full(len(category), -1, dtype=np.int32)
-    custom = np.flatnonzero(category == Category.CUSTOM)
-    if len(custom):
-        label[custom] = segments.label(first + custom)
+    segments, inside = timeline.segments, segments_inside(timeline, start, end)
+    category, label = segments.category[inside], labels_of(timeline, inside)
     heads = np.flatnonzero(run_heads(category) | run_heads(label))
-    begins = np.maximum(segments.start[first:last][heads], start)
+    begins = np.maximum(segments.start[inside][heads], start)
     return _Runs(begins, np.append(begins[1:], end), category[heads], label[heads])
 
 

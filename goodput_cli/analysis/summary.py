@@ -78,7 +78,7 @@ class Blocks(Sequence[float]):
     @cached_property
     def values(self) -> tuple[float, ...]:
         """Seconds, in time order."""
-        from goodput_cli.analysis.step_times import (
+        from goodput_cli.analysis.steps.times import (
             pace_blocks,  # NumPy's work is for comparisons alone
             step_times,
         )
@@ -177,7 +177,7 @@ class LoggedProgress:
 
     @cached_property
     def _kept(self) -> Any:
-        return self._analysis.timeline.kept_training.kept_steps.some.nonzero()[0]
+        return (self._analysis.timeline.kept_training.kept_steps > 0).nonzero()[0]
 
     def _done(self, step: int) -> int:
         """When (ns) a kept step was done, cut to the window."""
@@ -189,7 +189,7 @@ class LoggedProgress:
         place = min(int(np.searchsorted(spans.first[self._kept], number, side="right")), len(self._kept)) - 1
         span = int(self._kept[max(place, 0)])
         begin, end = int(kept_training.start[span]), int(kept_training.end[span])
-        kept = float(kept_training.kept_steps[span : span + 1][0])
+        kept = float(kept_training.kept_steps[span])
         share = min(max((number + 1 - int(spans.first[span])) / kept, 0.0), 1.0)
         return min(max(begin + round((end - begin) * share), window.start_ns), window.end_ns)
 
@@ -318,7 +318,7 @@ def summary_of(analysis: AnalysisData) -> Summary:
 
 
 class Answer(Protocol):
-    """What an analysis and what was read back of a saved one (`wire.result_of`) hold in the same form. Rows of badput
+    """What an analysis and what was read back of a saved one (`wire.json_type`) hold in the same form. Rows of badput
     have category, label and ns; what overlaps has ns."""
 
     @property

@@ -71,14 +71,10 @@ class MappingReport:
         ]
 
 
-def suggest_mapping(source: str) -> str:
-    """A mapping of a text that no format reads, drafted from its lines: TOML to edit. Raises SourceError."""
-    return draft_mapping(source).text
-
-
 def draft_mapping(source: str) -> Suggestion:
-    """The same, with why it cannot be used if it cannot: one that reads, and that an analysis of the same text cannot
-    answer with, is refused too, unless the text is standard input, which is read once. Raises SourceError."""
+    """A mapping of a text that no format reads, drafted from its lines: TOML to edit, with why it cannot be used if it
+    cannot. One that reads, and that an analysis of the same text cannot answer with, is refused too, unless the text is
+    standard input, which is read once. Raises SourceError."""
     from goodput_cli.events.mappings.draft.draft import refused_for, suggest
     from goodput_cli.events.mappings.explained import lines_of
 

@@ -97,7 +97,7 @@ class LiveLog:
 
     def log(self) -> EventLog:
         """All events so far, and what was noticed."""
-        log = self._decoder.finish(more=True)
+        log = self._decoder.finish()
         return replace(log, diagnostics=(*self._notices.values(), *log.diagnostics))
 
     def close(self) -> None:
@@ -155,8 +155,8 @@ def _update(watched: Watched, changed: bool) -> Update:
         return Update(changed, None, str(error))
 
 
-class Watched:
-    """The log of a job that grows: `look` reads what is new, `analysis` accounts for all of it.
+class Watched(LiveLog):
+    """A live log and the question that is asked of it: `look` reads what is new, `analysis` accounts for all of it.
 
     once: sources that are read a single time. The others, and the errors, are those of `watch`.
     """
@@ -164,11 +164,10 @@ class Watched:
     def __init__(
         self, sources: Source | Sequence[Source], *, once: Sequence[str] = (), **options: Unpack[AnalyzeOptions]
     ) -> None:
-
         reading, self._question = split(options)
         self._job_name = reading.job_name
         self._asked = asked(sources, reading, self._question)
-        self._log = LiveLog(
+        super().__init__(
             addresses(sources),
             once=once,
             timezone=self._question.timezone,
@@ -176,19 +175,6 @@ class Watched:
             hints=reading.hints.checked(),
             notice=reading.notice,
         )
-
-    def look(self) -> bool:
-        """Read what is new; whether there was anything. Raises SourceError as long as nothing could be read."""
-        return self._log.look()
-
-    @property
-    def failing(self) -> bool:
-        """Whether a source could not be read in the last look."""
-        return self._log.failing
-
-    def log(self) -> EventLog:
-        """All that was read, of every job."""
-        return self._log.log()
 
     def analysis(self, now_ns: int | None, thresholds: Sequence[Expression] = ()) -> Analysis:
         """The analysis of all that was read, as `account` has it. The job is the same every time, also when another one
@@ -212,7 +198,3 @@ class Watched:
             ends = table.end[table.job == table.jobs.index(job)] if job in table.jobs else table.end
             question = replace(self._question, now_ns=max(now_ns, int(ends.max()) if len(ends) else 0))
         return analyze_log(log, question, job, thresholds, asked=self._asked)
-
-    def close(self) -> None:
-        """Let go of files that are held open."""
-        self._log.close()

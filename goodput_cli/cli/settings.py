@@ -70,7 +70,7 @@ def _read(path: Path) -> Settings | None:
     """The settings in a file; None where a `pyproject.toml` has none."""
     from tomllib import TOMLDecodeError  # few runs have a file
 
-    from goodput_cli.events.mappings.places import read_toml
+    from goodput_cli.events.mappings.toml import read_toml
 
     shown = safe(_shown(path))
     try:

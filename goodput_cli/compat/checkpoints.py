@@ -176,7 +176,7 @@ def _amounts(analysis: Analysis) -> list[CheckpointRow]:
 def _kept(analysis: Analysis, lowest: int, highest: int) -> tuple[float, float]:
     """Kept steps among lowest <= step < highest, and all others. A span counts by how much of it lies between."""
     kept_training = analysis.timeline.kept_training
-    rows = np.flatnonzero(kept_training.kept_steps.some)
+    rows = np.flatnonzero(kept_training.kept_steps > 0)
     first, kept, steps = (
         kept_training.spans.first[rows],
         kept_training.kept_steps[rows],

@@ -1,18 +1,10 @@
-"""Blocks of records -> rows: unwraps envelopes, finds the format of each shape of record, and lets it translate.
-
-The lines of a log have few shapes (sets of keys), so records are grouped by shape and a format sees whole columns.
-
-Which format reads which records: told by their entries, else by their keys and their kind of event.
-
-Records in groups: parts of a block, by their shape.
-"""
+"""Blocks of records -> rows: unwraps envelopes, finds the format of each shape of record, and lets it translate."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,10 +29,9 @@ from goodput_cli.events.envelope import (
     numbered_writer,
     numbered_writers,
 )
-from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Output, Parsed, Records, Traits
-from goodput_cli.events.formats.registry import all_formats
+from goodput_cli.events.formats.base import Entry, Format, Output, Parsed, Records
+from goodput_cli.events.formats.registry import Recogniser, take
 from goodput_cli.events.hints import Hints
-from goodput_cli.events.json_documents import KEYS as WRAPPED
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.events.observations import NO_OBSERVATIONS, Observed
 from goodput_cli.events.rows import Details, Interner, Origin, RowBuilder, build_table, constant, joined
@@ -48,34 +39,6 @@ from goodput_cli.events.schema import NONE, EventLog, Kind, LogFormat, Metric
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.when import AUTO, load_zone
-
-
-def grouped(records: Sequence[Any], shape: Callable[[Any], Any]) -> dict[Any, list[int]]:
-    """The positions of the records of each shape."""
-    groups: dict[Any, list[int]] = {}
-    for at, record in enumerate(records):
-        key = shape(record)
-        if key in groups:
-            groups[key].append(at)
-        else:
-            groups[key] = [at]
-    return groups
-
-
-def take(block: Records, places: Sequence[int] | I64, keys: frozenset[str], *, loose: bool = False) -> Records:
-    """The records of a block at some places, which have these keys; loose: and perhaps more (see `Records`)."""
-    if len(places) == len(block):
-        return replace(block, keys=keys, loose=loose or block.loose)
-    rows = np.asarray(places, dtype=np.int64)
-    records, entries = block.records, block.entries
-    return Records(
-        [records[int(at)] for at in places],
-        keys,
-        block.origin.take(rows),
-        block.stamp[rows],
-        loose,
-        entries=None if entries is None else [entries[int(at)] for at in places],
-    )
 
 
 def without_nulls(records: Sequence[Record], nulls: bool) -> Sequence[Record]:
@@ -92,106 +55,6 @@ def same_name(names: Sequence[Any]) -> str:
     """The name that all have; empty where there is none."""
     first = names[0] if names else ""
     return first if isinstance(first, str) and names.count(first) == len(names) else ""
-
-
-def places_of_keys(records: Records, known: frozenset[str]) -> dict[str, list[int]]:
-    """The positions of the records that have each key that is not known."""
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for at, record in enumerate(records.records):
-        for key in record.keys() - known:
-            places[key].append(at)
-    return places
-
-
-MANY_SHAPES = 64
-"""With more shapes than this in a block, only keys that some format knows tell shapes apart: nobody can make reading
-slow by inventing keys or their order."""
-_CACHE_SIZE = 4096
-
-
-class Recogniser:
-    """Knows all formats: those that a user declared, ours, and those of shipped mappings where nothing else reads."""
-
-    def __init__(self, hints: Hints, notes: DiagnosticCollector) -> None:
-        """notes: takes what plug-ins get wrong."""
-        self._hints = hints
-        self._formats = (*hints.first_formats, *all_formats(notes))
-        self._traits: dict[Format, Traits] = {}  # of those that read something
-        self._last_formats: list[Format] | None = None  # those of shipped mappings, once a record is of no other
-        self._by_their_entries = {
-            one: recognises for one in self._formats if (recognises := getattr(one, "recognises_entry", None))
-        }
-        self._format_of: dict[Hashable, Format | None] = {}
-
-    def traits(self, log_format: Format) -> Traits:
-        """What a format says of itself."""
-        if log_format not in self._traits:
-            self._traits[log_format] = Traits.of(log_format)
-        return self._traits[log_format]
-
-    @cached_property
-    def _known_keys(self) -> frozenset[str]:
-        return frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *SAYS_NOTHING, *WRAPPED}).union(
-            *(one.keys for one in self._formats)
-        )
-
-    def by_shape(self, block: Records) -> Iterable[Records]:
-        """The records in groups, all of a group with the same keys (or at least the same known ones)."""
-        groups = grouped(block.records, tuple)
-        loose = len(groups) > MANY_SHAPES
-        if loose:
-            groups = grouped(block.records, self._known_keys.intersection)
-        return [take(block, places, frozenset(keys), loose=loose) for keys, places in groups.items()]
-
-    def by_format(self, group: Records) -> Iterator[tuple[Format | None, Records]]:
-        """The records of a group by the format that reads them; None: there is none."""
-        for log_format, records in self._by_entry(group) if len(group) else ():
-            if log_format is None:
-                yield from self._by_event_type(records)
-            else:
-                yield log_format, records
-
-    def _by_entry(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
-        """By the format that knows the entry around them; None where there is no such entry."""
-        if group.entries is None or not self._by_their_entries:
-            return [(None, group)]
-        if group.columns is not None:  # the entries of a template differ in time and identity only
-            return [(self._format_of_entry(group.entries[0]), group)]
-        groups = grouped(group.entries, self._format_of_entry)
-        return [(one, take(group, places, group.keys)) for one, places in groups.items()]
-
-    def _format_of_entry(self, entry: Entry) -> Format | None:
-        return next((one for one, recognises in self._by_their_entries.items() if recognises(entry)), None)
-
-    def _by_event_type(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
-        if EVENT_TYPE not in group.keys or group.same(EVENT_TYPE) is not None:
-            return [(self._find_format(group.keys, group.records[0]), group)]
-        types = [one if type(one) is str else None for one in group.column(EVENT_TYPE)]
-        sample = dict(zip(types, group.records, strict=True))
-        format_of = {one: self._find_format(group.keys, record) for one, record in sample.items()}
-        if len(set(format_of.values())) == 1:
-            return [(next(iter(format_of.values())), group)]
-        places: defaultdict[Format | None, list[int]] = defaultdict(list)
-        for at, one in enumerate(types):
-            places[format_of[one]].append(at)
-        return [(one, take(group, at, group.keys)) for one, at in places.items()]
-
-    def _find_format(self, keys: frozenset[str], record: Record) -> Format | None:
-        event_type = record.get(EVENT_TYPE)
-        shape = (keys, event_type if isinstance(event_type, str) else None)
-        if shape in self._format_of:
-            return self._format_of[shape]
-        if len(self._format_of) >= _CACHE_SIZE:
-            self._format_of.clear()
-        found = next((one for one in self._formats if one.recognises(record)), None) or self._by_mapping(record)
-        self._format_of[shape] = found
-        return found
-
-    def _by_mapping(self, record: Record) -> Format | None:
-        """The shipped mapping that reads a record of no other format."""
-        if self._last_formats is None:
-            self._last_formats = list(self._hints.last_formats)
-        return next((one for one in self._last_formats if one.recognises(record)), None)
 
 
 _OF_CLUSTER = frozenset({"kind", "message"})
@@ -279,10 +142,10 @@ class Decoder:
             for inner in self._recogniser.by_shape(self._unwrap(group, nulls)):
                 self._decode_shape(inner)
 
-    def finish(self, *, more: bool = False) -> EventLog:
-        """Everything that was added, as one log. more: whether more will be added; the next log holds all of it."""
+    def finish(self) -> EventLog:
+        """Everything that was added so far, as one log."""
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
-        columns, notes = self._rows.columns(more=more), DiagnosticCollector()
+        columns, notes = self._rows.columns(), DiagnosticCollector()
         metrics: tuple[Metric, ...] = ()
         observed = NO_OBSERVATIONS
         if output.texts:
@@ -483,7 +346,11 @@ class Decoder:
             return
         places: Mapping[str, Sequence[int]] = {key: range(len(records)) for key in records.keys - log_format.keys}
         if records.loose:
-            places = places_of_keys(records, log_format.keys)
+            found: defaultdict[str, list[int]] = defaultdict(list)
+            for at, record in enumerate(records.records):
+                for key in record.keys() - log_format.keys:
+                    found[key].append(at)
+            places = found
         for key in sorted(places):
             name = self.notes.bounded("unknown_keys", key)
             self._output.report("unknown_keys", f"the key {name} is not known; ignored", records, places[key])

@@ -2,7 +2,7 @@
 
 What programs measured of themselves, collected while their lines are read: see `Metric`.
 
-Columns that grow at their end, each in memory of its own; a column of one value needs none.
+Columns that grow at their end; a column of one value needs no memory.
 
 What events say beyond the columns, each once: a save of Orbax says a dozen things, most of them as no other does.
 
@@ -11,7 +11,6 @@ Numbers for values that come again and again: a column holds the number, and eac
 
 from __future__ import annotations
 
-import mmap
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from typing import Any, Generic, TypeVar, overload
@@ -22,10 +21,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, Metric, end_times, taken
-
-_FIRST_ROWS = 1 << 12
-_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
+from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, Metric, taken
 
 
 def constant(size: int, value: int, dtype: type[np.generic] = np.int32) -> NDArray[Any]:
@@ -39,102 +35,42 @@ def is_constant(column: NDArray[Any]) -> bool:
 
 
 class GrowingColumn:
-    """A column to append to. Pieces do not pile up: a log may have ten thousand blocks.
-
-    The rows lie in pages of their own and not among other objects: they are extended where they are, room that is not
-    used yet takes no memory, and nothing is left behind that only later objects of the same size could use.
-    """
+    """A column to append to, held in pieces until all of it is asked for."""
 
     def __init__(self, dtype: type[np.generic], narrow: type[np.signedinteger[Any]] | None = None) -> None:
         """narrow: what holds the values as long as all of them fit."""
-        self._dtype = dtype
-        self._width: np.dtype[Any] = np.dtype(narrow or dtype)
+        self._dtype, self._narrow = dtype, narrow
+        self._pieces: list[NDArray[Any]] = []
         self._size = 0
-        self._value = 0  # of all rows, while there is no room
-        self._room: mmap.mmap | None = None
-        self._only: NDArray[Any] | None = None  # piece, as long as there is no other: short logs have one block
 
     def __len__(self) -> int:
         return self._size
 
     def append(self, piece: NDArray[Any]) -> None:
-        """Some more rows."""
-        size = self._size + len(piece)
-        if self._only is not None:
-            only, self._only, self._size = self._only, None, 0
-            self._put(only, len(only))
-        if self._room is None and is_constant(piece):
-            value = int(piece[0])
-            if self._size == 0 or value == self._value:
-                self._value, self._size = value, size
-                return
-        if self._size == 0:
-            self._only, self._size = piece, size
+        """Some more rows. The piece is held, and must not be written to any more."""
+        if not len(piece):
+            return
+        self._size += len(piece)
+        last = self._pieces[-1] if self._pieces else None
+        if last is not None and is_constant(last) and is_constant(piece) and last[0] == piece[0]:
+            self._pieces[-1] = constant(len(last) + len(piece), int(last[0]), self._dtype)
+        elif is_constant(piece):
+            self._pieces.append(constant(len(piece), int(piece[0]), self._dtype))
         else:
-            self._put(piece, size)
+            self._pieces.append(self._narrowed(piece))
 
-    def _put(self, piece: NDArray[Any], size: int) -> None:
-        if piece.dtype.itemsize > self._width.itemsize and not _fits(piece, self._value, self._width):
-            self._widen()
-        self._make_room(size)
-        self._rows(size)[self._size :] = piece
-        self._size = size
+    def whole(self) -> NDArray[Any]:
+        """The rows so far. It does not change when more are added; a column of one value takes no memory."""
+        if len(self._pieces) > 1:
+            self._pieces = [np.concatenate([self._narrowed(piece) for piece in self._pieces])]
+        return self._pieces[0] if self._pieces else np.empty(0, dtype=self._dtype)
 
-    def rows(self) -> NDArray[Any]:
-        """The rows so far, as they are now: to be let go before more are appended."""
-        if self._only is not None:
-            fits = self._only.dtype.itemsize <= self._width.itemsize or _fits(self._only, 0, self._width)
-            return self._only.astype(self._width if fits else self._dtype, copy=False)
-        if self._room is None:
-            return constant(self._size, self._value, self._dtype)
-        return self._rows(self._size)
-
-    def snapshot(self) -> NDArray[Any]:
-        """A copy of the rows so far, which does not change when more are added."""
-        rows = self.rows()
-        return rows if is_constant(rows) else rows.copy()
-
-    def finish(self) -> NDArray[Any]:
-        """The column, in no more memory than it needs; this one must not be used any more."""
-        if self._size == 0:
-            return np.empty(0, dtype=self._dtype)
-        return self.rows()
-
-    def _rows(self, size: int) -> NDArray[Any]:
-        assert self._room is not None
-        return np.frombuffer(self._room, dtype=self._width, count=size)
-
-    def _make_room(self, size: int) -> None:
-        if self._room is None:
-            self._room = mmap.mmap(-1, max(2 * size, _FIRST_ROWS) * self._width.itemsize, **_PRIVATE)
-            self._rows(len(self))[:] = self._value
-        elif size * self._width.itemsize > len(self._room):
-            self._room = _extended(self._room, 2 * size * self._width.itemsize)
-
-    def _widen(self) -> None:
-        narrow, self._width = self.rows(), np.dtype(self._dtype)
-        if self._room is not None:
-            self._room = None
-            self._make_room(self._size)
-            self._rows(self._size)[:] = narrow
-
-
-def _fits(piece: NDArray[Any], value: int, width: np.dtype[Any]) -> bool:
-    """Whether a piece and the value before it do."""
-    bounds = np.iinfo(width)
-    low, high = int(piece.min(initial=value)), int(piece.max(initial=value))
-    return bounds.min <= low and high <= bounds.max
-
-
-def _extended(room: mmap.mmap, size: int) -> mmap.mmap:
-    """The same memory with more behind it: where it is, or elsewhere, but not copied if the system can help it."""
-    try:
-        room.resize(size)
-    except (SystemError, ValueError):  # there is no such call on macOS
-        larger = mmap.mmap(-1, size, **_PRIVATE)
-        larger[: len(room)] = room[:]
-        return larger
-    return room
+    def _narrowed(self, piece: NDArray[Any]) -> NDArray[Any]:
+        if self._narrow is None or piece.dtype == self._narrow:
+            return piece
+        bounds = np.iinfo(self._narrow)
+        fits = bounds.min <= piece.min() and piece.max() <= bounds.max
+        return piece.astype(self._narrow if fits else self._dtype, copy=False)
 
 
 T = TypeVar("T", bound=Hashable)
@@ -307,16 +243,17 @@ class RowBuilder:
         for column, piece in zip(self._lasting, (own + len(self._done["time"]), ends[own]), strict=True):
             column.append(piece)
 
-    def columns(self, *, more: bool = False) -> dict[str, Any]:
-        """All rows as whole columns. more: whether rows will still be added; the columns are copies then, else the
-        builder is of no use afterwards.
+    def columns(self) -> dict[str, Any]:
+        """All rows so far as whole columns, which do not change when more are added.
 
-        A column of one value takes no memory; of `end` those are held that are not `time` (see `end_times`).
+        A column of one value takes no memory; `end` is the very column `time` where no row has an end of its own.
         """
-        take = GrowingColumn.snapshot if more else GrowingColumn.finish
-        whole: dict[str, Any] = {name: take(column) for name, column in self._done.items()}
-        rows, own = map(take, self._lasting)
-        whole["end"] = end_times(whole["time"], rows, own)
+        whole: dict[str, Any] = {name: column.whole() for name, column in self._done.items()}
+        rows, own = (column.whole() for column in self._lasting)
+        whole["end"] = whole["time"]
+        if len(rows):
+            whole["end"] = whole["time"].copy()
+            whole["end"][rows] = own
         return {name: whole[name] for name in COLUMNS}
 
 

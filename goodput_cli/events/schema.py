@@ -2,8 +2,6 @@
 
 One row is one fact of one job. A log of any format becomes an `EventTable`: plain NumPy columns, so that
 the engine can work on all events at once and ten million of them fit in memory.
-
-Where events end: nearly all of them when they begin, so that only the other ends are held.
 """
 
 from __future__ import annotations
@@ -15,29 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.arrays import I64, Code, Patched, Rows, patched
+from goodput_cli.arrays import Code
 from goodput_cli.events.observations import NO_OBSERVATIONS, Observed
 
 if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
-
-
-def end_times(time: I64, rows: Rows, own: I64) -> I64 | Patched:
-    """`time` with these sorted rows' own ends (ns); the very array `time` if there are none."""
-    return patched(time, rows, own) if len(rows) else time
-
-
-def taken_ends(ends: Patched, rows: NDArray[Any], time: I64) -> I64 | Patched:
-    """The ends of some rows, an index array or a mask. time: of the same rows."""
-    return end_times(time, *ends.patches_of(rows))
-
-
-def lasting(time: I64, ends: I64 | Patched) -> Rows:
-    """Rows that end later than they begin."""
-    if not isinstance(ends, Patched):
-        return np.flatnonzero(ends > time)
-    return np.asarray(ends.rows[ends.own > time[ends.rows]])
-
 
 BEGINS_RUN = (("begins_run", True),)
 """The detail of a heartbeat at which a run begins whose format has no start line."""
@@ -160,8 +140,8 @@ class EventTable:
 
     time: NDArray[np.int64]
     """ns since 1970 UTC."""
-    end: NDArray[np.int64] | Patched
-    """ns since 1970 UTC; equals `time` but for `Edge.INTERVAL`. Read as an array is."""
+    end: NDArray[np.int64]
+    """ns since 1970 UTC; equals `time` but for `Edge.INTERVAL`."""
     kind: NDArray[np.int8]
     """Values of `Kind`."""
     edge: NDArray[np.int8]
@@ -214,9 +194,6 @@ class EventTable:
         columns: dict[str, Any] = {}
         for name in COLUMNS:
             column = getattr(self, name)
-            if isinstance(column, Patched):
-                columns[name] = taken_ends(column, rows, columns["time"])
-                continue
             if id(column) not in done:
                 done[id(column)] = taken(column, rows)
             columns[name] = done[id(column)]

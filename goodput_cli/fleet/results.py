@@ -44,7 +44,7 @@ from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.text import well_formed
 from goodput_cli.vocabulary.when import When
 
-KEY_BYTES = 16
+_KEY_BYTES = 16
 """Of what names the results of a job."""
 Runs = Literal["each", "all", "last"]
 _NOTHING: I64 = np.zeros(0, dtype=np.int64)
@@ -299,24 +299,24 @@ class AccountRuns:
     as_of: AsOf | None
     reader: str
     """How its documents were read: a hash of the options for that and of this code."""
-    put: Callable[[Sequence[tuple[bytes, RunResult]]], None]
+    put: Callable[[Sequence[tuple[str, RunResult]]], None]
     """Puts results into the store, each with the key of its job."""
 
-    def account(self, job: EventLog, origin: Origin, /) -> tuple[bytes, list[RunResult]]:
+    def account(self, job: EventLog, origin: Origin, /) -> tuple[str, list[RunResult]]:
         documents = tuple(dict.fromkeys(uri for uri, _ in origin))
         results = account_runs(job, self.question, self.runs, self.as_of, documents)
         return self.key(job.table.jobs[0], origin, int(job.table.end.max())), results
 
-    def keep(self, answers: Sequence[Any], /) -> Sequence[bytes]:
+    def keep(self, answers: Sequence[Any], /) -> Sequence[str]:
         self.put([(key, result) for key, results in answers for result in results])
         return [key for key, _ in answers]
 
-    def key(self, job: str, origin: Origin, last_event_ns: int) -> bytes:
-        """What the results of a job are made of, in 16 bytes: its documents, the question, and the code."""
+    def key(self, job: str, origin: Origin, last_event_ns: int) -> str:
+        """What the results of a job are made of, as a hash: its documents, the question, and the code."""
         alive = self.as_of is not None and self.as_of.counts_for(last_event_ns)
         as_of = asdict(self.as_of) if alive and self.as_of is not None else None
         made_of = [job, origin, self._asked, as_of]
-        return blake2b(json.dumps(made_of, sort_keys=True).encode(), digest_size=KEY_BYTES).digest()
+        return blake2b(json.dumps(made_of, sort_keys=True).encode(), digest_size=_KEY_BYTES).hexdigest()
 
     @cached_property
     def _asked(self) -> list[Any]:
@@ -331,7 +331,7 @@ class AccountRuns:
 @cache
 def code_version() -> str:
     """Changes with this package and with the formats that others plug in: results of other code are not used."""
-    digest = blake2b(digest_size=KEY_BYTES)
+    digest = blake2b(digest_size=_KEY_BYTES)
     package = Path(str(files("goodput_cli")))
     for path in sorted(package.rglob("*.py")):
         digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())

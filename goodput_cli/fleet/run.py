@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -117,24 +118,15 @@ class _Fleet:
         with ExitStack() as stack:
             folder = self._folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-")))
             store = Store.open(folder.absolute(), lasting=self._folder is not None)
-            listed, of_listing = self._listed(uris)
+            listed, of_listing = _listed(uris, self._asked.reading)
             documents = [one for one in listed if not store.holds(one.uri)]
             outcome = self._passes(documents, store)
             fleet, lost = self._summed(outcome, store)
-            return self._report(fleet, outcome, lost, of_listing, store)
-
-    def _listed(self, uris: Sequence[str]) -> tuple[list[Document], list[Diagnostic]]:
-        from goodput_cli.events.read import gives_steps, is_log
-        from goodput_cli.sources.base import ReadContext, list_documents
-
-        of_listing: list[Diagnostic] = []
-        hints = self._asked.reading.hints.checked()
-        context = ReadContext(of_listing.append, is_log=is_log(hints), gives_steps=gives_steps(hints))
-        return list_documents(uris, context), of_listing
+            return self._report(fleet, outcome, lost, store.without_own(of_listing), store)
 
     def _passes(self, documents: list[Document], store: Store) -> Outcome:
         from goodput_cli.fleet.passes.engine import open_engine
-        from goodput_cli.fleet.passes.plan import Passes, run_passes
+        from goodput_cli.fleet.passes.plan import Passes
         from goodput_cli.fleet.passes.work import Local, Task
         from goodput_cli.fleet.results import AccountRuns, code_version
         from goodput_cli.fleet.store import write_results
@@ -155,7 +147,7 @@ class _Fleet:
             work = AccountRuns(question, asked.grouping.runs, asked.as_of, reader, put)
             folder = os.getcwd() if self._workers.scheduler is not None else ""
             task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work, folder, remembers)
-            plan = Passes(
+            passes = Passes(
                 task,
                 engine,
                 Local(reading.stdin, reading.progress, reading.notice),
@@ -165,7 +157,7 @@ class _Fleet:
                 (lambda some: store.documents(some, reader)) if remembers else (lambda _: {}),
                 (lambda rows: store.add_documents(rows, reader, question.now_ns)) if remembers else (lambda _: None),
             )
-            return run_passes(plan, documents, known)
+            return passes.run(documents, known)
 
     def _apart(self, document: Document) -> str:
         """What tells two jobs of one name apart, by document."""
@@ -206,7 +198,7 @@ class _Fleet:
             raise NotEnoughData("no run of the fleet lies in the window")
         return fleet, lost
 
-    def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[bytes, Any]) -> GoodputError:
+    def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[str, Any]) -> GoodputError:
         """What to say where no job could be analysed."""
         from goodput_cli.analysis.account import no_events
         from goodput_cli.fleet.passes.plan import reading_diagnostics
@@ -247,6 +239,17 @@ class _Fleet:
             fleet, documents=documents, unreadable=(*unread, *empty, *lost),
             timezone=asked.question.timezone, method=asked.method(), diagnostics=diagnostics,
         )  # fmt: skip
+
+
+def _listed(uris: Sequence[str], reading: Reading) -> tuple[list[Document], list[Diagnostic]]:
+    """The documents, and what was noticed while they were listed."""
+    from goodput_cli.events.read import gives_steps, is_log
+    from goodput_cli.sources.base import ReadContext, list_documents
+
+    of_listing: list[Diagnostic] = []
+    hints = reading.hints.checked()
+    context = ReadContext(of_listing.append, is_log=is_log(hints), gives_steps=gives_steps(hints))
+    return list_documents(uris, context), of_listing
 
 
 def _why_empty(row: DocumentRow) -> str:
@@ -312,38 +315,25 @@ def _both_passes(
     reading: Reading, question: Question, uris: list[str], jobs_done: Callable[[int, int], None] | None
 ) -> tuple[Outcome, list[Diagnostic]]:
     """The lines of all jobs, and what was noticed while documents were listed."""
-    from goodput_cli.events.read import gives_steps, is_log
     from goodput_cli.fleet.passes.engine import InProcess
-    from goodput_cli.fleet.passes.plan import Passes, run_passes
+    from goodput_cli.fleet.passes.plan import Passes
     from goodput_cli.fleet.passes.work import Local, Task
-    from goodput_cli.sources.base import ReadContext, list_documents
 
-    of_listing: list[Diagnostic] = []
-    hints = reading.hints.checked()
-    documents = list_documents(
-        uris, ReadContext(of_listing.append, is_log=is_log(hints), gives_steps=gives_steps(hints))
-    )
+    documents, of_listing = _listed(uris, reading)
     _raise_first(one.problem for one in documents)
-    done = _Count(jobs_done)
+    numbers = count(1)
+
+    def job_done() -> None:
+        number = next(numbers)
+        if jobs_done is not None:
+            jobs_done(number, number)
+
     names = () if reading.job_name is None else (reading.job_name,)
-    task = Task(question.timezone, reading.wanted, hints, names, _InALine(question))
-    local = Local(reading.stdin, reading.progress, reading.notice, done.add)
-    outcome = run_passes(Passes(task, InProcess(), local), documents)
+    task = Task(question.timezone, reading.wanted, reading.hints.checked(), names, _InALine(question))
+    local = Local(reading.stdin, reading.progress, reading.notice, job_done)
+    outcome = Passes(task, InProcess(), local).run(documents)
     _raise_first(row.problem for row in outcome.rows)
     return outcome, of_listing
-
-
-@dataclass
-class _Count:
-    """How many jobs are done."""
-
-    tell: Callable[[int, int], None] | None
-    jobs: int = 0
-
-    def add(self) -> None:
-        self.jobs += 1
-        if self.tell is not None:
-            self.tell(self.jobs, self.jobs)
 
 
 def _without_a_line(rows: Sequence[DocumentRow]) -> Iterator[Diagnostic]:

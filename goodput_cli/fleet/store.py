@@ -20,13 +20,12 @@ import os
 import pickle
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -49,7 +48,7 @@ _ROWS = 4096
 _MOST_HELD = 24 << 20
 """So much (bytes) of results waits in memory before it is written down."""
 
-Row = tuple[bytes, RunResult]
+Row = tuple[str, RunResult]
 """A result with the key of its job."""
 
 
@@ -62,7 +61,7 @@ class Store:
     """Whether it is there for more than this one run. Else it is a folder that nobody else can write into."""
     damaged: list[str] = field(default_factory=list)
     """Files that are not as they were written: what they held is made anew."""
-    known: set[bytes] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
     """Keys of the jobs whose results were there when it was opened."""
     _held: list[Row] = field(default_factory=list)
     _held_bytes: int = 0
@@ -73,8 +72,10 @@ class Store:
         try:
             store = cls(folder, lasting)
             store._make()
-            for _, part in store._whole(_RESULTS):
-                store.known.update(_parts().part_keys(part))
+            if lasting:  # only such a store has parts, and Arrow takes 60 MB
+                from goodput_cli.fleet.parts import part_keys
+
+                store.known.update(key for _, part in store._whole(_RESULTS) for key in part_keys(part))
             return store
         except OSError as error:
             raise GoodputError(f"{folder}: the store cannot be used: {reason_of(error)}") from error
@@ -84,6 +85,15 @@ class Store:
         path = os.path.relpath(os.path.abspath(uri), self.folder)
         first = path.partition(os.sep)[0]
         return first in (_FORMAT_FILE, _DOCUMENTS, _RESULTS) or first.startswith(_UNFINISHED)
+
+    def without_own(self, of_listing: Sequence[Diagnostic]) -> list[Diagnostic]:
+        """What is said of listed files, but for those of the store itself."""
+        others = ((one, tuple(name for name in one.where if not self.holds(name))) for one in of_listing)
+        return [
+            replace(one, where=where, count=one.count - len(one.where) + len(where))
+            for one, where in others
+            if where or not one.where
+        ]
 
     def _whole(self, kind: str) -> Iterator[tuple[Path, bytes]]:
         """The parts that are as they were written, with what is in them; others are noted and put away."""
@@ -133,21 +143,23 @@ class Store:
             write_results(self.folder, self._held, lasting=False)
             self._held, self._held_bytes = [], 0
 
-    def extents(self, keys: Mapping[bytes, Any]) -> list[tuple[str, int, int, int]]:
+    def extents(self, keys: Mapping[str, Any]) -> list[tuple[str, int, int, int]]:
         """Job, number, start and end (ns) of the analysed runs of these jobs, in any order."""
         wanted = set(keys)
         passing = (result for _, rows in self._passing() for key, result in rows if key in wanted)
         found = [(one.job, one.run, one.start_ns, one.end_ns) for one in passing if one.reason is None]
-        for _, part in self._whole(_RESULTS):
-            found += _parts().read_extents(part, wanted)
+        if self.lasting:
+            from goodput_cli.fleet.parts import read_extents
+
+            found += (extent for _, part in self._whole(_RESULTS) for extent in read_extents(part, wanted))
         return found
 
-    def results(self, keys: Mapping[bytes, Any]) -> Iterator[Row]:
+    def results(self, keys: Mapping[str, Any]) -> Iterator[Row]:
         """The results of the runs of these jobs, in any order, each once. Raises GoodputError where a part was lost
         after it was found, and where two parts say different things of one job: that is a bug."""
-        seen: dict[tuple[bytes, int], tuple[int, ...]] = {}
+        seen: dict[tuple[str, int], tuple[int, ...]] = {}
         wanted = set(keys)
-        for path, rows in chain(self._passing(), self._lasting(wanted)):
+        for path, rows in self._all(wanted):
             for key, result in rows:
                 if key not in wanted:
                     continue
@@ -172,9 +184,13 @@ class Store:
         for path in [] if self.lasting else sorted((self.folder / _RESULTS).glob("*.pickle")):
             yield path, pickle.loads(path.read_bytes())  # our own, from a folder that is ours alone
 
-    def _lasting(self, wanted: set[bytes]) -> Iterator[tuple[Path, Sequence[Row]]]:
-        for path, part in self._whole(_RESULTS):
-            yield path, list(_parts().read_part(part, wanted))
+    def _all(self, wanted: set[str]) -> Iterator[tuple[Path, Iterable[Row]]]:
+        """The results of these jobs, among others."""
+        yield from self._passing()
+        if self.lasting:
+            from goodput_cli.fleet.parts import read_part
+
+            yield from ((path, read_part(part, wanted)) for path, part in self._whole(_RESULTS))
 
     def _make(self) -> None:
         """Make what is missing. Raises GoodputError for a store of another version."""
@@ -200,8 +216,10 @@ def write_results(folder: Path, rows: Sequence[Row], *, lasting: bool = True) ->
         target = folder / _RESULTS / f"{uuid4().hex}.pickle"
         _replace(folder, target, lambda path: path.write_bytes(pickle.dumps(rows)), lasting)
         return
+    from goodput_cli.fleet.parts import part_of
+
     for some in _whole_jobs(rows):
-        _write_part(folder, _RESULTS, _parts().part_of(some))
+        _write_part(folder, _RESULTS, part_of(some))
 
 
 def _whole_jobs(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -214,13 +232,6 @@ def _whole_jobs(rows: Sequence[Row]) -> Iterator[list[Row]]:
         some += of_job
     if some:
         yield some
-
-
-def _parts() -> ModuleType:
-    """How parts are written and read; few fleets in one process have some, and Arrow takes 60 MB."""
-    from goodput_cli.fleet import parts
-
-    return parts
 
 
 def _version(about: bytes) -> int | None:

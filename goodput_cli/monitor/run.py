@@ -18,21 +18,17 @@ from types import FrameType
 from goodput_cli.analysis.account import Seen, jobs_seen, no_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.rolling import last_windows
+from goodput_cli.api.options import Plan
 from goodput_cli.api.watch import Watched
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError, ThresholdNotMet
 from goodput_cli.events.schema import EventLog
-from goodput_cli.monitor.plan import Plan
 from goodput_cli.monitor.snapshot import Snapshot, Update, job_labels
 from goodput_cli.monitor.targets.base import Health, TargetWorker, finish_all
 from goodput_cli.vocabulary.text import shorten
 
 PARENT_SECONDS = 2.0
 """How often to see whether the parent lives."""
-
-
-def _no() -> None:
-    """Nobody pressed Ctrl-C."""
 
 
 class Stop:
@@ -43,7 +39,9 @@ class Stop:
     the monitor, as Ctrl-C does.
     """
 
-    def __init__(self, parent: int | None = None, grace: float = 10.0, interrupted: Callable[[], None] = _no) -> None:
+    def __init__(
+        self, parent: int | None = None, grace: float = 10.0, interrupted: Callable[[], None] = lambda: None
+    ) -> None:
         self.signalled = False
         self._parent = parent
         self._interrupted = interrupted
@@ -174,9 +172,10 @@ class Monitor:
         """Look, account and publish: the seconds until the next update, and the analyses if they are the last ones."""
         analyses = self.account()
         if not analyses:
-            self._give_up_waiting()
+            if time.monotonic() - self._began >= self._plan.wait:
+                raise NotEnoughData(f"no event of the job came within {self._plan.wait:g} s (--wait)")
             return self._until_next(), []
-        if self._stop.wanted or self._is_last_update() or self._all_ended():
+        if self._stop.wanted or self._published + 1 == self._plan.updates or self._all_ended():
             return 0.0, analyses
         self._publish(analyses)
         return self._until_next(), []
@@ -315,9 +314,6 @@ class Monitor:
             for job in self._jobs.values()
         )
 
-    def _is_last_update(self) -> bool:
-        return self._plan.updates is not None and self._published + 1 >= self._plan.updates
-
     def _until_next(self) -> float:
         """Seconds until the next look: sooner where a job may end before."""
         plan, ends = self._plan, [self._plan.interval]
@@ -329,10 +325,6 @@ class Monitor:
             if job.analysis is not None and job.analysis.job.ending == "clean" and not job.ended:
                 ends.append(plan.settle - job.quiet)
         return max(min(ends), 0.05)
-
-    def _give_up_waiting(self) -> None:
-        if time.monotonic() - self._began >= self._plan.wait:
-            raise NotEnoughData(f"no event of the job came within {self._plan.wait:g} s (--wait)")
 
     def _publish(self, analyses: Sequence[Analysis]) -> None:
         update = self.snapshots(analyses)
@@ -357,7 +349,9 @@ class Monitor:
         return tuple(self._snapshot(analysis, labels[analysis.job.name]) for analysis in analyses)
 
     def _snapshot(self, analysis: Analysis, label: str) -> Snapshot:
-        whole = not self._plan.whole_job or _begins_with_the_job(analysis)
+        records = analysis.timeline.records  # whose first step is that of the job, or none is there yet
+        begins_with_job = records is None or len(records.number) == 0 or int(records.number[0]) <= 1
+        whole = not self._plan.whole_job or begins_with_job
         if not whole:
             missing = Diagnostic.of(
                 "earlier_attempts_missing",
@@ -380,9 +374,3 @@ def _code(analysis: Analysis) -> int:
     if True in binding:
         return ThresholdNotMet.exit_code
     return NotEnoughData.exit_code if None in binding else 0
-
-
-def _begins_with_the_job(analysis: Analysis) -> bool:
-    """Whether the first step of the log is the first one of the job, or none is there yet."""
-    records = analysis.timeline.records
-    return records is None or len(records.number) == 0 or int(records.number[0]) <= 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.results import CategoryTime, WindowRow
-from goodput_cli.analysis.step_times import TimedSteps, timed_steps
+from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.categories import NOT_BADPUT, Category

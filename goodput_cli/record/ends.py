@@ -46,7 +46,10 @@ _hooks: dict[str, Any] = {}
 def watch(recorder: Watched, signals: Iterable[str], excepthook: bool, at_exit: bool) -> None:
     """Tell the recorder how the process ends, until `unwatch`."""
     if excepthook:
-        _hook_exceptions()
+        if not _hooks:
+            _hooks.update(main=sys.excepthook, thread=threading.excepthook)
+            sys.excepthook = _main_failed
+            threading.excepthook = _thread_failed
         _exceptions.add(recorder)
     if at_exit:
         _exits.add(recorder)
@@ -62,15 +65,9 @@ def unwatch(recorder: Watched) -> None:
     for number, recorders in _signals.items():
         recorders.discard(recorder)
         if not recorders and number in _before and threading.current_thread() is threading.main_thread():
-            _give_back(number)
-
-
-def _hook_exceptions() -> None:
-    if _hooks:
-        return
-    _hooks.update(main=sys.excepthook, thread=threading.excepthook)
-    sys.excepthook = _main_failed
-    threading.excepthook = _thread_failed
+            before = _before.pop(number)
+            if signal.getsignal(number) is _on_signal:
+                signal.signal(number, before)
 
 
 def _main_failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -106,12 +103,6 @@ def _handled_in_c(number: int) -> bool:
         return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
     except (OSError, ValueError, StopIteration):
         return False
-
-
-def _give_back(number: int) -> None:
-    before = _before.pop(number)
-    if signal.getsignal(number) is _on_signal:
-        signal.signal(number, before)
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:

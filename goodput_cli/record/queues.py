@@ -308,7 +308,8 @@ class Worker:
         """Deliver what can be delivered until then; returns what could not."""
         self.hurry()
         if self._alive():
-            self._join(max(0.0, deadline - self._now()))
+            if self._thread is not None and self._thread is not threading.current_thread():
+                self._thread.join(max(0.0, deadline - self._now()))
         else:  # nothing was written, or the interpreter is ending and starts no threads
             self._drain(deadline)
         with self._lock:
@@ -323,10 +324,6 @@ class Worker:
         self._wanted = self._queue.number
         self._stopping = True
         self._wake_up()
-
-    def _join(self, seconds: float) -> None:
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(seconds)
 
     def _alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()

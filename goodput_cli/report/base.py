@@ -107,8 +107,8 @@ _BUILT_IN = {
     "html": _OwnFormat(
         "html.analysis:render", "html.sheet:render", ("html", "htm"), fleet="html.fleet:render", draws=True
     ),
-    "svg": _OwnFormat("pictures:svg_of_analysis", "pictures:svg", ("svg",), needs="chart", draws=True),
-    "png": _OwnFormat("pictures:png_of_analysis", "pictures:png", ("png",), binary=True, needs="chart", draws=True),
+    "svg": _OwnFormat("html.charts:svg", "html.sheet:svg", ("svg",), needs="chart", draws=True),
+    "png": _OwnFormat("html.charts:png", "html.sheet:png", ("png",), binary=True, needs="chart", draws=True),
     "junit": _OwnFormat(document="junit:render", endings=("xml",), needs="published"),
     "openmetrics": _OwnFormat(document="openmetrics:render", endings=("prom", "om"), needs="published"),
     "parquet": _OwnFormat(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from goodput_cli.analysis.document import Document
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.sheet import NS, SCHEMA_VERSION, Cell, Column, ColumnKind, Sheet
-from goodput_cli.analysis.timeline_rows import segment_rows
+from goodput_cli.analysis.timeline.rows import segment_rows
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.report.base import Page

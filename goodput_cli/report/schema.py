@@ -11,8 +11,8 @@ from goodput_cli.analysis.disruptions.sheet import DisruptionsAnswer
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer
 from goodput_cli.analysis.jobs import JobList
 from goodput_cli.analysis.rolling import RollingAnswer
-from goodput_cli.analysis.step_sheet import StepsAnswer
-from goodput_cli.analysis.timeline_sheet import TimelineAnswer
+from goodput_cli.analysis.steps.sheet import StepsAnswer
+from goodput_cli.analysis.timeline.sheet import TimelineAnswer
 from goodput_cli.analysis.wire import Schema, json_type
 from goodput_cli.compat.answer import ReconcileAnswer
 from goodput_cli.compat.checkpoints import ReconcileCheckpointsAnswer

@@ -177,7 +177,7 @@ class _Place:
 
     def _persist(self, uri: str, work: Callable[[], Result]) -> Result:
         try:
-            return try_again(work, PATIENCE, self.stop, lambda _, wait: self.context.wait(wait))
+            return try_again(work, PATIENCE, self.stop, lambda _, _seconds, what: self.context.wait(what))
         except GaveUpError as error:
             raise SourceError(f"{uri}: {error}; check the network and try again later") from error
         except RefusedError as error:

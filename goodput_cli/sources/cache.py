@@ -7,7 +7,6 @@ for the moment of the replacement, and add to what another process may have writ
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import os
@@ -15,14 +14,15 @@ import tempfile
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from shutil import copyfileobj
 from typing import IO
 
 import orjson
 
 from goodput_cli.sources.base import Record
-from goodput_cli.whole_file import replacing
+from goodput_cli.whole_file import one_at_a_time, replacing
 
 FOLDER_VARIABLE = "GOODPUT_CACHE_DIR"
 VERSION = 1
@@ -150,7 +150,7 @@ class CacheWriter:
 
     def commit(self, coverage: CacheCoverage) -> None:
         """Replace the cache by what it holds and what was added; `coverage` is of both together."""
-        with _locked(self._cache.path.with_suffix(".lock")):
+        with one_at_a_time(self._cache.path.parent):
             now = self._cache.load()
             if now is not None and (self._before is None or now.state != self._before.state):
                 self._leave_out_known()  # another process wrote meanwhile
@@ -178,41 +178,15 @@ class CacheWriter:
         with replacing(path, durable=False) as target:
             target.write(self._cache.pack_header(coverage))
             if now is not None:
-                _copy_file(path, target, now.offset)
+                with open(path, "rb") as before:
+                    before.seek(now.offset)
+                    copyfileobj(before, target, _BLOCK_BYTES)
             self._stream.truncate(self._whole)
-            _copy(self._stream, target, 0)
-
-
-def with_start(coverage: CacheCoverage, start_ns: int | None) -> CacheCoverage:
-    """The same from another beginning on."""
-    return replace(coverage, start_ns=start_ns)
-
-
-def _copy_file(path: Path, target: IO[bytes], offset: int) -> None:
-    with open(path, "rb") as source:
-        _copy(source, target, offset)
-
-
-def _copy(source: IO[bytes], target: IO[bytes], offset: int) -> None:
-    source.seek(offset)
-    while block := source.read(_BLOCK_BYTES):
-        target.write(block)
+            self._stream.seek(0)
+            copyfileobj(self._stream, target, _BLOCK_BYTES)
 
 
 def _read_members(stream: IO[bytes]) -> Iterator[list[Record]]:
     with gzip.GzipFile(fileobj=stream) as lines:
         while block := lines.readlines(_BLOCK_BYTES):
             yield orjson.loads(b"".join((b"[", b",".join(block), b"]")))
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Alone among processes. Where the system has no such locks, the last writer wins: nothing breaks."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with open(path, "a") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield

@@ -11,149 +11,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from dataclasses import replace
 from urllib.parse import unquote
-
-import numpy as np
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, ReadContext, Record, RecordBatch
-from goodput_cli.sources.cache import (
-    CacheCoverage,
-    CacheFile,
-    CacheWriter,
-    DamagedCacheError,
-    Held,
-    identity,
-    with_start,
-)
-from goodput_cli.sources.cloud_logging_pages import LogQuery, LostPlaceError, PageReader, RefusedError, log_ids, rfc3339
+from goodput_cli.sources.cache import CacheCoverage, CacheFile, CacheWriter, DamagedCacheError, Held, identity
+from goodput_cli.sources.cloud_logging_pages import LogQuery, LogReader, RefusedError, log_ids, ns_of, rfc3339
 from goodput_cli.sources.google_credentials import ENDPOINT_VARIABLE, Connection, connect
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR
-
-
-def records_of(entries: Sequence[Any]) -> list[Record]:
-    """The records of google.logging.v2.LogEntry messages: `insertId`, `logName`, `timestamp` (nine digits, UTC),
-    `resource` and the payload."""
-    resources: dict[bytes, Record] = {}  # mostly one, which all of them share
-    return [_record(*pair, resources) for pair in zip(entries, _timestamps(entries), strict=True)]
-
-
-def _record(entry: Any, timestamp: str, resources: dict[bytes, Record]) -> Record:
-    record = {"insertId": entry.insert_id, "logName": entry.log_name, "timestamp": timestamp}
-    serialised = entry.resource.SerializeToString()
-    if serialised not in resources:
-        resources[serialised] = {"type": entry.resource.type, "labels": dict(entry.resource.labels)}
-    record["resource"] = resources[serialised]
-    if entry.HasField("json_payload"):
-        record["jsonPayload"] = _object(entry.json_payload)
-    else:
-        record["textPayload"] = entry.text_payload  # the reader reports that it cannot use it
-    return record
-
-
-def _timestamps(entries: Sequence[Any]) -> list[str]:
-    times = [entry.timestamp for entry in entries]
-    seconds = np.array([time.seconds for time in times], dtype="datetime64[s]")
-    texts = np.datetime_as_string(seconds).tolist()
-    return [f"{text}.{time.nanos:09d}Z" for text, time in zip(texts, times, strict=True)]
-
-
-def _object(struct: Any) -> Record:
-    return {key: _value(value) for key, value in struct.fields.items()}
-
-
-def _value(value: Any) -> Any:
-    kind = value.WhichOneof("kind")
-    if kind == "struct_value":
-        return _object(value.struct_value)
-    if kind == "list_value":
-        return [_value(one) for one in value.list_value.values]
-    return None if kind in (None, "null_value") else getattr(value, kind)
-
-
-ENTRIES_A_MINUTE = 60_000
-"""What the quota allows: 60 reads of 1000 entries a minute and project."""
-_LONG_NS = 10 * 10**9
-
-
-class Patient:
-    """Says how it goes to the person who waits."""
-
-    def __init__(self, context: ReadContext) -> None:
-        self._context = context
-        self._first_ns = self._newest_ns = 0
-        self._entries = 0
-        self._said = False
-
-    def read(self, records: list[Record], size: int) -> None:
-        """Records were read, `size` bytes of them."""
-        self._context.advance(size)
-        self._entries += len(records)
-        if records:
-            self._newest_ns = ns_of(records[-1]["timestamp"])
-            self._first_ns = self._first_ns or ns_of(records[0]["timestamp"])
-
-    def waiting(self, seconds: float) -> None:
-        """The quota is used up: said the first time, and when a wait is long."""
-        if self._said and seconds * 10**9 < _LONG_NS:
-            return
-        self._said = True
-        self._context.say(
-            f"Cloud Logging: the quota of 60 reads a minute is used up; waiting {seconds:.0f} s and going on. "
-            f"{self._entries} entries so far, {self._rest()}. A log this big is read faster from its sink (gs://…)."
-        )
-
-    def _rest(self) -> str:
-        """How long it will take, as if entries were spread evenly until now."""
-        done, left = self._newest_ns - self._first_ns, time.time_ns() - self._newest_ns
-        if done <= 0 or left < 0:
-            return f"{ENTRIES_A_MINUTE} more a minute at the most"
-        minutes = self._entries * left / done / ENTRIES_A_MINUTE
-        return f"about {max(1, round(minutes))} min to go at {ENTRIES_A_MINUTE} entries a minute"
-
-
-class LogReader:
-    """Reads queries of one log."""
-
-    def __init__(self, pages: PageReader, patient: Patient) -> None:
-        self._pages = pages
-        self._patient = patient
-
-    def read(self, query: LogQuery) -> Iterator[list[Record]]:
-        """The records of a query, oldest first, a list per page that has some."""
-        last: list[Record] = []
-        while True:
-            try:
-                for records in self._read_once(query, last):
-                    last = records
-                    yield records
-                return
-            except LostPlaceError:  # ask again from the newest entry on, without the ones that are known
-                if last:
-                    query = replace(query, since_ns=ns_of(last[-1]["timestamp"]))
-
-    def _read_once(self, query: LogQuery, before: list[Record]) -> Iterator[list[Record]]:
-        known = {(record["timestamp"], record["insertId"]) for record in before}
-        for page in self._pages.pages(query):
-            records = records_of(page.entries)
-            if known:
-                records = [one for one in records if (one["timestamp"], one["insertId"]) not in known]
-            self._patient.read(records, page.ByteSize())
-            if records:
-                yield records
-
-
-def ns_of(timestamp: str) -> int:
-    """ns since 1970 UTC of a timestamp with nine digits."""
-    seconds = round(datetime.fromisoformat(timestamp[:19] + "+00:00").timestamp())
-    return seconds * 10**9 + int(timestamp[20:29])
-
 
 _STARTS = ("user_scheduled", "job_started")
 _SOON_NS = 600 * 10**9
@@ -186,13 +55,13 @@ def _is_start(payload: Record) -> bool:
     return "job_start_time" in payload or payload.get("event_type") in _STARTS
 
 
-def report_cut(pages: PageReader, query: LogQuery, beginning: Beginning, context: ReadContext) -> None:
+def report_cut(reader: LogReader, query: LogQuery, beginning: Beginning, context: ReadContext) -> None:
     """Report `lookback_truncated` where the log has, or may have had, older entries of the job."""
     if beginning.oldest is None or query.job_name is None:
         return
     where = (beginning.oldest["insertId"],)
     if query.since_ns is not None:
-        if pages.any_entry(replace(query, since_ns=None, before_ns=query.since_ns)):
+        if reader.any_entry(replace(query, since_ns=None, before_ns=query.since_ns)):
             message = (
                 f"--lookback reaches back to {rfc3339(query.since_ns)[:19]}Z and {query.log_id} has older entries of "
                 "the job: what was before is not counted; a longer --lookback, or none, reads it"
@@ -249,38 +118,33 @@ def _first_time(query: LogQuery, context: ReadContext) -> bool:
     return True
 
 
-@dataclass
-class _Count:
-    entries: int = 0
-
-
 def _read_all(connection: Connection, queries: list[LogQuery], context: ReadContext) -> Iterator[Batch]:
-    count = _Count()
+    entries = 0
     try:
         for query in queries:
-            yield from _read_one(connection, query, context, count)
+            for batch in _read_one(connection, query, context):
+                entries += len(batch.records)
+                yield batch
     finally:
         connection.close()
-    if not count.entries and queries:
+    if not entries and queries:
         logs = " and ".join(query.log_id for query in queries)
         job = f" of job {queries[0].job_name}" if queries[0].job_name is not None else ""
         since = f" since {rfc3339(queries[0].since_ns)[:19]}Z (--lookback)" if queries[0].since_ns is not None else ""
         context.say(f"Cloud Logging, project {queries[0].project}: no entries{job} in {logs}{since}.")
 
 
-def _read_one(connection: Connection, query: LogQuery, context: ReadContext, count: _Count) -> Iterator[Batch]:
-    patient = Patient(context)
-    pages = PageReader(connection.list_entries, patient.waiting, context.wait)
+def _read_one(connection: Connection, query: LogQuery, context: ReadContext) -> Iterator[RecordBatch]:
+    reader = LogReader(connection, context)
     beginning = Beginning()
     try:
-        for records in read_cached(LogReader(pages, patient), query, context):
-            count.entries += len(records)
+        for records in read_cached(reader, query, context):
             beginning.look(records)
             yield RecordBatch(f"{SCHEME}://{query.project}/{query.log_id}", records)
         if context.wanted.since_ns is None:
-            report_cut(pages, query, beginning, context)
+            report_cut(reader, query, beginning, context)
     finally:
-        pages.close()
+        reader.close()
 
 
 OVERLAP_NS = NS_PER_HOUR
@@ -372,7 +236,7 @@ class _CachedReading:
         missing = list(unknown.values())
         writer.add(missing)
         yield from self._asked_for(missing)
-        coverage = with_start(replace(known, fetched_ns=now), start)
+        coverage = replace(known, start_ns=start, fetched_ns=now)
         newer = _newer(replace(self._query, since_ns=known.start_ns), known)
         yield from self._stream(newer, writer, coverage, overlap)
 

@@ -1,24 +1,30 @@
-"""What is asked of Cloud Logging, as text of its query language. A value from a person is a value, never language.
+"""What is asked of Cloud Logging, and the records that it answers with.
 
-Page through the answer to a query: fetch the next page while one is used, and try again what failed.
-
-What a failed request means: try again, or a sentence for a person.
+A query is text of its language; a value from a person is a value, never language. Its answer is read page by page. A
+failed request means: try again, or a sentence for a person.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
 from threading import Event
 from typing import Any
 from urllib.parse import quote, unquote
 
+import numpy as np
+
 from goodput_cli.errors import GoodputError, SourceError
-from goodput_cli.sources.remote import GaveUpError, Patience, RequestThreads, TransientError, Wait, try_again
+from goodput_cli.sources.base import ReadContext, Record
+from goodput_cli.sources.google_credentials import Connection
+from goodput_cli.sources.remote import GaveUpError, Patience, RequestThreads, TransientError, try_again
 from goodput_cli.vocabulary.text import iso_of_nine_digits
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 METRICS_LOG = "ml_diagnostics_metric"
 """The log whose entries name their job in the labels of the resource, not in the payload (formats D)."""
@@ -99,6 +105,12 @@ def rfc3339(ns: int) -> str:
     return iso_of_nine_digits(max(ns, 0))
 
 
+def ns_of(timestamp: str) -> int:
+    """ns since 1970 UTC of a timestamp with nine digits."""
+    seconds = round(datetime.fromisoformat(timestamp[:19] + "+00:00").timestamp())
+    return seconds * 10**9 + int(timestamp[20:29])
+
+
 def log_ids(job_name: str | None, log_id: str, log_name: str | None) -> tuple[str, ...]:
     """The logs to look in: the one that is named, or both that the libraries write a job to by convention."""
     named = log_name or log_id
@@ -173,39 +185,107 @@ def _short(details: str) -> str:
     return details if len(details) <= 300 else details[:300] + "…"
 
 
+def records_of(entries: Sequence[Any]) -> list[Record]:
+    """The records of google.logging.v2.LogEntry messages: `insertId`, `logName`, `timestamp` (nine digits, UTC),
+    `resource` and the payload."""
+    resources: dict[bytes, Record] = {}  # mostly one, which all of them share
+    return [_record(*pair, resources) for pair in zip(entries, _timestamps(entries), strict=True)]
+
+
+def _record(entry: Any, timestamp: str, resources: dict[bytes, Record]) -> Record:
+    record = {"insertId": entry.insert_id, "logName": entry.log_name, "timestamp": timestamp}
+    serialised = entry.resource.SerializeToString()
+    if serialised not in resources:
+        resources[serialised] = {"type": entry.resource.type, "labels": dict(entry.resource.labels)}
+    record["resource"] = resources[serialised]
+    if entry.HasField("json_payload"):
+        record["jsonPayload"] = _object(entry.json_payload)
+    else:
+        record["textPayload"] = entry.text_payload  # the reader reports that it cannot use it
+    return record
+
+
+def _timestamps(entries: Sequence[Any]) -> list[str]:
+    times = [entry.timestamp for entry in entries]
+    seconds = np.array([time.seconds for time in times], dtype="datetime64[s]")
+    texts = np.datetime_as_string(seconds).tolist()
+    return [f"{text}.{time.nanos:09d}Z" for text, time in zip(texts, times, strict=True)]
+
+
+def _object(struct: Any) -> Record:
+    return {key: _value(value) for key, value in struct.fields.items()}
+
+
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "struct_value":
+        return _object(value.struct_value)
+    if kind == "list_value":
+        return [_value(one) for one in value.list_value.values]
+    return None if kind in (None, "null_value") else getattr(value, kind)
+
+
 PAGE_SIZE = 1000
 """The most that the API gives."""
-
-
 PATIENCE = Patience(first=1.0, longest=32.0, tries=6, altogether=600.0)
 DEADLINE = 60.0
 """Seconds that one request may take."""
+ENTRIES_A_MINUTE = 60_000
+"""What the quota allows: 60 reads of 1000 entries a minute and project."""
+_LONG_NS = 10 * 10**9
 
 
-class LostPlaceError(Exception):
-    """The server does not know the page token any more: ask again from the newest entry on."""
+class _LostPlaceError(Exception):
+    """The server does not know the page token any more."""
 
 
-class PageReader:
-    """Reads pages through gRPC's callable for ListLogEntries.
+class LogReader:
+    """Reads what queries find, page by page: the next page is fetched while one is used, and what failed is tried
+    again. The person who waits is told how it goes."""
 
-    waiting: called with the seconds of each wait for the quota, for the person who waits. trying: with each wait for a
-    server that does not answer.
-    """
-
-    def __init__(self, list_entries: Any, waiting: Callable[[float], None], trying: Callable[[Wait], None]) -> None:
+    def __init__(self, connection: Connection, context: ReadContext) -> None:
         self._stop = Event()
         # one thread: a blocking call in it is cheaper than gRPC's own futures
         self._requests: RequestThreads[Any, Any] = RequestThreads(
-            lambda request: list_entries(request, timeout=DEADLINE), 1, self._stop
+            lambda request: connection.list_entries(request, timeout=DEADLINE), 1, self._stop
         )
-        self._waiting, self._trying = waiting, trying
+        self._context = context
+        self._entries = self._first_ns = self._newest_ns = 0
+        self._said_quota = False
 
-    def pages(self, query: LogQuery, size: int = PAGE_SIZE) -> Iterator[Any]:
-        """The pages, oldest entries first: messages of ListLogEntriesResponse.
+    def read(self, query: LogQuery) -> Iterator[list[Record]]:
+        """The records of a query, oldest first, a list per page that has some. Raises SourceError where it gives up."""
+        last: list[Record] = []
+        while True:
+            known = {(record["timestamp"], record["insertId"]) for record in last}
+            try:
+                for page in self._pages(query, PAGE_SIZE):
+                    records = records_of(page.entries)
+                    if known:
+                        records = [one for one in records if (one["timestamp"], one["insertId"]) not in known]
+                    self._context.advance(page.ByteSize())
+                    if records:
+                        self._entries += len(records)
+                        self._newest_ns = ns_of(records[-1]["timestamp"])
+                        self._first_ns = self._first_ns or ns_of(records[0]["timestamp"])
+                        last = records
+                        yield records
+                return
+            except _LostPlaceError:  # ask again from the newest entry on, without the ones that are known
+                if last:
+                    query = replace(query, since_ns=ns_of(last[-1]["timestamp"]))
 
-        Raises SourceError where it gives up, LostPlaceError where the token has expired.
-        """
+    def any_entry(self, query: LogQuery) -> bool:
+        """Whether the query finds anything."""
+        return any(len(page.entries) > 0 for page in self._pages(query, size=1))
+
+    def close(self) -> None:
+        """Nothing more will be asked."""
+        self._requests.close()
+
+    def _pages(self, query: LogQuery, size: int) -> Iterator[Any]:
+        """The pages, oldest entries first: messages of ListLogEntriesResponse. Raises SourceError where it gives up,
+        _LostPlaceError where the token has expired."""
         request = _request(query, size)
         call = self._requests.start(request)
         while True:
@@ -218,14 +298,6 @@ class PageReader:
             if not token:
                 return
 
-    def close(self) -> None:
-        """Nothing more will be asked."""
-        self._requests.close()
-
-    def any_entry(self, query: LogQuery) -> bool:
-        """Whether the query finds anything."""
-        return any(len(page.entries) > 0 for page in self.pages(query, size=1))
-
     def _result(self, call: Future[Any], request: Any, query: LogQuery) -> Any:
         """The page; asks again for the same one as long as there is hope."""
         calls = [call]
@@ -234,15 +306,28 @@ class PageReader:
             return _answer(calls.pop() if calls else self._requests.start(request), request, query)
 
         try:
-            return try_again(page, PATIENCE, self._stop, self._before_pause)
+            return try_again(page, PATIENCE, self._stop, self._say_pause)
         except GaveUpError as error:
             raise sentence(error.last.__cause__, query) from error
 
-    def _before_pause(self, error: TransientError, wait: Wait) -> None:
+    def _say_pause(self, error: TransientError, seconds: float, sentence: str) -> None:
+        """Say why nothing comes; that the quota is used up the first time, and when a wait is long."""
         if error.counts:
-            self._trying(wait)
-        else:
-            self._waiting(wait.seconds)
+            self._context.wait(sentence)
+        elif not self._said_quota or seconds * NS_PER_SECOND >= _LONG_NS:
+            self._said_quota = True
+            self._context.say(
+                f"Cloud Logging: the quota of 60 reads a minute is used up; waiting {seconds:.0f} s and going on. "
+                f"{self._entries} entries so far, {self._rest()}. A log this big is read faster from its sink (gs://…)."
+            )
+
+    def _rest(self) -> str:
+        """How long it will take, as if entries were spread evenly until now."""
+        done, left = self._newest_ns - self._first_ns, time.time_ns() - self._newest_ns
+        if done <= 0 or left < 0:
+            return f"{ENTRIES_A_MINUTE} more a minute at the most"
+        minutes = self._entries * left / done / ENTRIES_A_MINUTE
+        return f"about {max(1, round(minutes))} min to go at {ENTRIES_A_MINUTE} entries a minute"
 
 
 def _answer(call: Future[Any], request: Any, query: LogQuery) -> Any:
@@ -254,7 +339,7 @@ def _answer(call: Future[Any], request: Any, query: LogQuery) -> Any:
     except grpc.RpcError as error:
         fault = kind_of(error, bool(request.page_token))
         if fault is Fault.LOST_PLACE:
-            raise LostPlaceError from error
+            raise _LostPlaceError from error
         if fault is Fault.FINAL:
             raise sentence(error, query) from error
         raise TransientError(str(error), counts=fault is Fault.PASSING) from error

@@ -361,7 +361,7 @@ class EntryFollower:
         """See `Follower.close`: nothing is held."""
 
     def _fresh(self, batch: RecordBatch) -> RecordBatch | None:
-        from goodput_cli.sources.cloud_logging import ns_of
+        from goodput_cli.sources.cloud_logging_pages import ns_of
 
         records = []
         for record in batch.records:

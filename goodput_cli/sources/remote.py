@@ -33,18 +33,6 @@ class Patience:
     """How long to pause for one request in all, s."""
 
 
-@dataclass(frozen=True)
-class Wait:
-    """A pause before a request is made again. seconds: how long; try_, of: which try comes then, of how many."""
-
-    seconds: float
-    try_: int
-    of: int
-
-    def __str__(self) -> str:
-        return f"no answer, try {self.try_} of {self.of} in {max(round(self.seconds), 1)} s"
-
-
 class TransientError(Exception):
     """It may work the next time: too many requests, a server in trouble, a connection that broke."""
 
@@ -69,12 +57,12 @@ def try_again(
     work: Callable[[], Result],
     patience: Patience,
     stop: Event,
-    before_pause: Callable[[TransientError, Wait], None] | None = None,
+    before_pause: Callable[[TransientError, float, str], object] | None = None,
 ) -> Result:
     """The result of `work`, called again after each TransientError.
 
-    before_pause: called with the error and the wait before the next try. Raises GaveUpError when patience ends,
-    or once `stop` is set.
+    before_pause: called before the next try with the error, the seconds until then, and what to say of it. Raises
+    GaveUpError when patience ends, or once `stop` is set.
     """
     failures, pauses, paused = 0, 0, 0.0
     while True:
@@ -88,7 +76,8 @@ def try_again(
             pause = pause_after(pauses, patience.first, patience.longest)
             pause = min(max(pause, error.pause or 0.0), patience.longest)
             if before_pause is not None:
-                before_pause(error, Wait(pause, failures + 1, patience.tries))
+                which = f"try {failures + 1} of {patience.tries}"
+                before_pause(error, pause, f"no answer, {which} in {max(round(pause), 1)} s")
             if stop.wait(pause):
                 raise GaveUpError("stopped", error) from error
         paused += pause

@@ -12,9 +12,10 @@ How the attempt before a disruption ended, as answers and measures name it (docs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal, get_args
+
+import msgspec
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -27,8 +28,7 @@ CategoryKey = tuple[str, str | None]
 """Name of a category and, of `custom_badput_events`, the label."""
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """How a category is shown in every picture, on the terminal and in files.
 
     Colours are after Okabe and Ito: families differ in hue also for people who see fewer colours, members of a family
@@ -43,8 +43,7 @@ class Look:
     """One ASCII character, no two alike."""
 
 
-@dataclass(frozen=True)
-class CategoryRow:
+class CategoryRow(msgspec.Struct, frozen=True):
     """All that is declared of a category."""
 
     name: str

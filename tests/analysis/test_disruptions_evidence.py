@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.disruptions.losses import find_losses
+from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.rows import Disruption
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs
@@ -34,7 +34,7 @@ def test_disruptions_never_count_a_second_twice(lines: Sequence[str], question: 
     assert sum(row.downtime_ns for row in rows) <= sum(amounts.get(name, 0) for name in down)
     assert sum(row.queued_ns for row in rows) <= amounts.get("queued", 0)
     assert sum(row.lost_ns for row in rows) <= analysis.window.counted_ns
-    assert int(find_losses(analysis.timeline).ns.sum()) <= amounts.get("wasted_progress_from_disruption", 0)
+    assert int(AttemptCosts(analysis.timeline).taken_back.sum()) <= amounts.get("wasted_progress_from_disruption", 0)
     assert all(amount is None or amount >= 0 for row in rows for amount in (row.steps_lost, row.regained_after_ns))
 
 

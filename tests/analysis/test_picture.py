@@ -15,8 +15,8 @@ import goodput_cli
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.picture import Picture, bands, picture_of, tiled_windows
-from goodput_cli.analysis.step_curve import Buckets, extremes, first_of_each, whole_curve
-from goodput_cli.analysis.step_times import timed_steps
+from goodput_cli.analysis.steps.curve import Buckets, extremes, first_of_each, whole_curve
+from goodput_cli.analysis.steps.times import timed_steps
 from goodput_cli.vocabulary.categories import CATEGORIES
 from tests.accounting.test_properties import Lines, analyse, slowly
 from tests.strategies import any_logs

@@ -19,9 +19,9 @@ from rich.cells import cell_len
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.analysis.timeline_around import neighbourhood
-from goodput_cli.analysis.timeline_rows import choose_segments, event_rows, folded, segment_rows
-from goodput_cli.analysis.timeline_sheet import timeline_sheet
+from goodput_cli.analysis.timeline.around import neighbourhood
+from goodput_cli.analysis.timeline.rows import choose_segments, event_rows, folded, segment_rows
+from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.report.base import Page, load_sheet_renderer

@@ -156,8 +156,3 @@ def test_entry_points_are_looked_for_once_a_process(
         read(tmp_path, {"job_name": "a", "job_start_time": 1})
     assert [one.name for one in registry.plugged_in()] == ["metrics"]
     assert asked == ["goodput_cli.formats"]
-
-
-def test_nobody_is_asked_where_no_package_declares_a_format(tmp_path: Path, asked: list[str]) -> None:
-    read(tmp_path, {"job_name": "a", "job_start_time": 1})
-    assert asked == []

@@ -29,8 +29,8 @@ def test_pieces_come_out_in_order(pieces: list[tuple[int, int] | list[int]]) -> 
         column.append(added)
         expected += added.tolist()
         assert len(column) == len(expected)
-    assert column.rows().tolist() == expected
-    assert column.finish().tolist() == expected
+        assert column.whole().tolist() == expected
+    assert column.whole().tolist() == expected
 
 
 @pytest.mark.parametrize("dtype", sorted(set(COLUMNS.values()), key=str))
@@ -38,11 +38,11 @@ def test_one_value_takes_no_memory(dtype: type[np.generic]) -> None:
     column = GrowingColumn(dtype)
     for _ in range(3):
         column.append(constant(1_000_000, -1, dtype))
-    whole = column.finish()
+    whole = column.whole()
     assert is_constant(whole)
     assert (len(whole), whole.dtype) == (3_000_000, np.dtype(dtype))
     column = GrowingColumn(dtype)
-    assert len(column.finish()) == 0
+    assert len(column.whole()) == 0
 
 
 @pytest.mark.parametrize("first", [constant(5, 300), constant(5, -1), np.array([300, 1]), np.array([3, -1])])
@@ -51,12 +51,12 @@ def test_a_column_is_narrow_as_long_as_that_is_enough(first: NDArray[np.int32]) 
     pieces = [first, np.arange(-128, 128, dtype=np.int32)]
     for piece in pieces:
         column.append(piece)
-    narrow = column.rows().dtype
+    narrow = column.whole().dtype
     assert narrow == (np.int8 if abs(first).max() < 128 else np.int32)
     pieces.append(np.array([128], dtype=np.int32))
     column.append(pieces[-1])
-    assert column.finish().tolist() == np.concatenate(pieces).tolist()
-    assert column.finish().dtype == np.int32
+    assert column.whole().tolist() == np.concatenate(pieces).tolist()
+    assert column.whole().dtype == np.int32
 
 
 def resident_bytes() -> int:
@@ -69,7 +69,7 @@ def test_a_column_that_grew_takes_no_more_memory_than_its_rows() -> None:
     before = resident_bytes()
     for _ in range(400):
         column.append(np.arange(10_000))
-    assert resident_bytes() - before < 1.1 * column.finish().nbytes
+    assert resident_bytes() - before < 1.1 * column.whole().nbytes
 
 
 @given(st.lists(st.integers(-9, 9)), st.lists(st.integers(-9, 9)), st.booleans())

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.api.check import suggest_mapping
+from goodput_cli.api.check import draft_mapping
 from tests.text.support import analysed
 
 BEGIN = datetime(2026, 3, 1, 10)
@@ -20,7 +20,7 @@ def drafted(tmp_path: Path, text: str, name: str = "train.log", **options: objec
     """What is accounted for with the mapping that is drafted of a log."""
     log, own = tmp_path / name, tmp_path / "my.toml"
     log.write_text(text, encoding="utf-8", newline="")
-    own.write_text(suggest_mapping(str(log)), encoding="utf-8")
+    own.write_text(draft_mapping(str(log)).text, encoding="utf-8")
     return analysed(log, mapping=own, **options)
 
 

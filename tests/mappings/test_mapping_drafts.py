@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.api.check import suggest_mapping
+from goodput_cli.api.check import draft_mapping
 from tests.mappings.drafting import at, drafted, pytorch
 from tests.text.support import seconds
 
@@ -226,7 +226,7 @@ def test_whatever_the_log_is_the_draft_is_a_mapping_or_says_what_to_write(tmp_pa
 
     log, own = tmp_path / "x.log", tmp_path / "my.toml"
     log.write_text(text, encoding="utf-8")
-    own.write_text(suggest_mapping(str(log)), encoding="utf-8")
+    own.write_text(draft_mapping(str(log)).text, encoding="utf-8")
     if "\n[[rule]]" in own.read_text("utf-8"):
         Hints(mapping=(str(own),)).checked()
     else:
@@ -238,8 +238,9 @@ def test_whatever_the_log_is_the_draft_is_a_mapping_or_says_what_to_write(tmp_pa
 def test_a_log_that_is_on_the_list_needs_none(tmp_path: Path) -> None:
     from tests.text.support import SAMPLES
 
-    assert "# steps in this log are read without a mapping, as nemo2" in suggest_mapping(
-        str(SAMPLES / "nemo2-crash-and-restart.log")
+    assert (
+        "# steps in this log are read without a mapping, as nemo2"
+        in draft_mapping(str(SAMPLES / "nemo2-crash-and-restart.log")).text
     )
 
 
@@ -258,5 +259,5 @@ def test_numbers_without_end_are_looked_at_once(tmp_path: Path, part: str, monke
     monkeypatch.setattr(re, "fullmatch", counted)
     log = tmp_path / "x.log"
     log.write_text("".join(f"{part * (600 // len(part))} {n}\n" for n in range(20)), encoding="utf-8")
-    assert suggest_mapping(str(log)).startswith('name = "x"')
+    assert draft_mapping(str(log)).text.startswith('name = "x"')
     assert len(made) < 20_000

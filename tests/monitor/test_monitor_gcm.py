@@ -12,8 +12,8 @@ import ml_goodput_measurement
 import numpy as np
 import pytest
 
+from goodput_cli.api.options import Plan
 from goodput_cli.api.watch import Watched
-from goodput_cli.monitor.plan import Plan
 from goodput_cli.monitor.run import Monitor, Stop
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.targets.base import Health, MonitorContext, TargetFailed, parse_target

@@ -138,7 +138,7 @@ def test_a_drawing_in_fewer_bytes_looks_the_same() -> None:
     rows = [{"name": name, "n": n} for n, name in enumerate((HOSTILE_NAME, "b", "c", "d"), 1)]
     colour = field("name", "N", scale={"domain": [row["name"] for row in rows], "range": ["#123456", "#8a8a8a"]})
     chart = marks(rows, "bar", {}, x=field("n"), y=field("name", "N", axis={"labelLimit": 900}), color=colour)
-    svg = drawn(finished(chart), None, "#ffffff")
+    svg = drawn(finished(chart), None)
     assert len(shortened(svg)) < 0.8 * len(svg)
     assert looks(shortened(svg)) == looks(svg)
     assert HOSTILE_NAME in {look["text"] for look in looks(shortened(svg))}

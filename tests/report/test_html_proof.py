@@ -6,11 +6,10 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.timeline_rows import SegmentRows, find_runs, folded, rows_of_runs, segment_rows
+from goodput_cli.analysis.timeline.rows import SegmentRows, find_runs, folded, segment_rows
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render
 from goodput_cli.vocabulary.categories import Category
@@ -55,15 +54,13 @@ def test_the_rows_behind_a_category_add_up_to_it_and_name_their_lines() -> None:
 
 
 @pytest.mark.parametrize("part", [(0, 1), (0.3, 0.6)])
-def test_rows_of_runs_are_those_of_segments_folded(part: tuple[float, float]) -> None:
+def test_runs_are_those_of_segments_folded(part: tuple[float, float]) -> None:
     timeline = analysis_of(PRETRAIN.name).timeline
     window = [timeline.start + int((timeline.end - timeline.start) * share) for share in part]
     runs, expected = find_runs(timeline, *window), folded(segment_rows(timeline, *window))
     assert len(expected) > 10
-    for chosen in (np.arange(len(expected)), np.arange(1, len(expected), 3)):
-        rows = rows_of_runs(timeline, runs, chosen)
-        for field in fields(SegmentRows):
-            assert getattr(rows, field.name).tolist() == getattr(expected.take(chosen), field.name).tolist()
+    for field in fields(SegmentRows):
+        assert getattr(runs, field.name).tolist() == getattr(expected, field.name).tolist()
 
 
 def test_what_the_page_does_not_hold_is_shown_by_a_command(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from goodput_cli.analysis.step_times import level_changes, winsorised_mean
+from goodput_cli.analysis.steps.times import level_changes, winsorised_mean
 from goodput_cli.arrays import F64
 
 STEPS = 1500

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goodput_cli.analysis.step_times import level_changes, winsorised_mean
+from goodput_cli.analysis.steps.times import level_changes, winsorised_mean
 from tests.simulation.power import HEALTHY, SLOWDOWNS, is_alarm, is_found
 
 FOUND_OF_8 = {

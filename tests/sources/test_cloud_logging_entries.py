@@ -9,7 +9,7 @@ from google.protobuf.json_format import MessageToDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.sources.cloud_logging import records_of
+from goodput_cli.sources.cloud_logging_pages import records_of
 
 KEYS = st.sampled_from(["a", "job_name", "step_count", "k" * 130, "ü"])
 TEXTS = st.sampled_from(["", "a", "bb", "é", "x" * 200, "\x00", "\x11abc", "yyy"])

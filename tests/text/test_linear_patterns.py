@@ -43,7 +43,7 @@ MADE_OF_VALUES = {
     "events.json_documents": "around a literal",
     "events.mappings.draft.records": "words of `draft/words.py`, asked about 600 characters",
     "events.mappings.draft.words": "its own words, asked about 600 characters",
-    "events.mappings.places": "around a literal, asked about a mapping",
+    "events.mappings.toml": "around a literal, asked about a mapping",
     "events.mappings.registry": "around a literal, asked about a mapping",
     "events.mappings.times": "a layout of times, asked about the head of a line",
     "events.text.marks": "rules, which test_patterns.py attacks",

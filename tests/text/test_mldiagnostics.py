@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from goodput_cli.analysis.step_sheet import steps_answer
-from goodput_cli.analysis.step_statistics import step_report
+from goodput_cli.analysis.steps.sheet import steps_answer
+from goodput_cli.analysis.steps.statistics import step_report
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render
 from goodput_cli.sources.cloud_logging_pages import LogQuery

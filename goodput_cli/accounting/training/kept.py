@@ -16,11 +16,11 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import NOWHERE, Sparse, among, clipped, search
+from goodput_cli.accounting.columns import NOWHERE, Sparse, among, clipped
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.spans import TrainingSpans, UsualStepTimes
-from goodput_cli.arrays import F64, I64, Mask, Patched, Rows, blocks
+from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP
 
 ALL_KEPT = np.iinfo(np.int64).max
@@ -106,52 +106,6 @@ class _Search:
         return int(able[last == last.max()][-1])
 
 
-class KeptSteps:
-    """A column of float64, one value a span, of which only those are held that are neither 0 nor all of the span's
-    steps. It is read and filled in as an array is, by a row, rows or a slice; `[:]` makes an array of it.
-
-    whole: spans of which all steps are kept, where no other number is filled in.
-    """
-
-    def __init__(self, spans: TrainingSpans, whole: Mask) -> None:
-        self._spans, self._whole = spans, whole
-        self._rows: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
-        self._steps = np.zeros(0)
-
-    def __len__(self) -> int:
-        return len(self._whole)
-
-    @property
-    def some(self) -> Mask:
-        """Of which spans any steps are kept."""
-        some = self._whole & (self._spans.stop > self._spans.first)
-        some[self._rows] = self._steps > 0
-        return some
-
-    def __getitem__(self, chosen: slice | Rows) -> F64:
-        steps = np.where(self._whole[chosen], self._spans.stop[chosen] - self._spans.first[chosen], 0.0)
-        if len(self._rows) == 0:
-            return steps
-        if isinstance(chosen, slice):
-            start, stop, _ = chosen.indices(len(self))
-            here = slice(*search(self._rows, np.array((start, stop))).tolist())
-            steps[self._rows[here] - start] = self._steps[here]
-            return steps
-        filled_in = np.append(self._steps, 0)[search(self._rows, chosen)]
-        return np.where(among(chosen, self._rows), filled_in, steps)
-
-    def __setitem__(self, places: int | Rows, steps: float | F64) -> None:
-        new = np.atleast_1d(np.asarray(places, dtype=np.intp)) % max(len(self), 1)
-        if len(new) == 0:
-            return
-        old = ~among(self._rows, np.sort(new))
-        rows = np.concatenate((self._rows[old], new))
-        values = np.append(self._steps[old], np.empty(len(new)))
-        values[-len(new) :] = steps
-        order = np.argsort(rows, kind="stable")
-        self._rows, self._steps = rows[order], values[order]
-
-
 def round_half_even(value: Fraction | float) -> int:
     """A computed amount as whole ns, half to even (accounting §1)."""
     return round(value)
@@ -174,7 +128,7 @@ class TrainingOutcome(Struct, frozen=True):
     """Training spans and what the lineage keeps of each: columns of one value a span."""
 
     spans: TrainingSpans
-    kept_steps: KeptSteps
+    kept_steps: F64
     """How many of its steps are kept: its first ones. A fraction where a credited last step was cut short."""
     credited: Mask
     """Whether it is a last step, whose time is not recorded but credited (accounting §4)."""
@@ -188,10 +142,7 @@ class TrainingOutcome(Struct, frozen=True):
     @property
     def sample(self) -> Mask:
         """Whether medians look at it: whole, not credited, touched by no exclusion, and no line of it lost."""
-        sample = self.whole & ~self.credited
-        if self.lost_lines.strides != (0,):
-            sample &= ~self.lost_lines
-        return sample & (self.outside == 1) if self.outside.strides != (0,) else sample
+        return np.asarray(self.whole & ~self.credited & ~self.lost_lines & (self.outside == 1))
 
 
 def apply_lineage(
@@ -199,26 +150,19 @@ def apply_lineage(
 ) -> TrainingOutcome:
     """What the lineage keeps of each span. lost: between which instants (ns) lines of steps were lost."""
     size = len(spans)
-    whole = np.empty(size, dtype=bool)
-    kept = KeptSteps(spans, whole)
-    for start, stop in blocks(size):
-        first, behind = spans.first[start:stop], spans.stop[start:stop]
-        upper = clipped(lineage.limit[spans.attempt[start:stop]], first, behind)
-        np.equal(upper, behind, out=whole[start:stop])
-        partly = np.flatnonzero((upper > first) & (upper < behind))
-        if len(partly):
-            kept[partly + start] = (upper - first)[partly].astype(np.float64)
+    upper = clipped(lineage.limit[spans.attempt], spans.first, spans.stop)
+    kept = (upper - spans.first).astype(np.float64)
     outside = share_outside(spans.start, spans.end, rules.exclusions)
-    some_lost: Mask = np.broadcast_to(np.False_, (size,))
+    some_lost = np.zeros(size, dtype=bool)
     if lost:
-        ends = np.maximum(spans.end[:], spans.start + 1)  # a span of no length is its instant
+        ends = np.maximum(spans.end, spans.start + 1)  # a span of no length is its instant
         some_lost = (excluded_within(spans.start, ends, lost) > 0) & (spans.stop - spans.first > 1)
-    return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), whole, outside, some_lost)
+    return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), upper == spans.stop, outside, some_lost)
 
 
-def share_outside(start: I64, end: I64 | Patched, exclusions: tuple[tuple[int, int], ...]) -> F64:
+def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:
     """The share of each interval that is not excluded; of an instant all or nothing."""
-    if not exclusions:
+    if not exclusions:  # a tenth of a long log, if each span had its own 1
         return np.broadcast_to(np.float64(1), (len(start),))
     length = np.maximum(end - start, 1)
     return np.asarray(1 - excluded_within(start, start + length, exclusions) / length)
@@ -251,7 +195,7 @@ def startup_of(
     may_start: per attempt, whether its start was seen (a log that starts in the middle of a run shows none).
     """
     spans = training.spans
-    first = np.flatnonzero(spans.opening & training.kept_steps.some & ~training.credited)
+    first = np.flatnonzero(spans.opening & (training.kept_steps > 0) & ~training.credited)
     first = first[may_start[spans.attempt[first]] | among(first, spans.restarted)]
     owner = spans.attempt[first]
     steps = (spans.stop[first] - spans.first[first]).astype(np.float64)
@@ -266,7 +210,7 @@ def split_points(training: TrainingOutcome, startup: Sparse, claimed_time: Claim
     """Spans kept in part, and the instant at which the kept part of each ends: its net time is split in
     proportion to its steps, the kept part first."""
     spans = training.spans
-    partial = np.flatnonzero(training.kept_steps.some & ~training.whole)
+    partial = np.flatnonzero((training.kept_steps > 0) & ~training.whole)
     if len(partial) == 0:
         return partial, np.zeros(0, dtype=np.int64)
     begins = startup.at(partial)
@@ -290,9 +234,9 @@ class KeptTraining(Struct, frozen=True):
     """
 
     spans: TrainingSpans
-    end: I64 | Patched
+    end: I64
     """Where the kept part ends (ns); it starts with its span."""
-    kept_steps: KeptSteps
+    kept_steps: F64
     """How many steps are kept; a fraction where a credited last step was cut short."""
     outside: F64
     """Share of its time that is not excluded, 0..1."""
@@ -316,10 +260,7 @@ class KeptTraining(Struct, frozen=True):
     @property
     def counted_steps(self) -> F64:
         """How many of the kept steps count: in proportion to the time outside exclusions."""
-        steps = self.kept_steps[:]
-        if self.outside.strides != (0,):  # with exclusions
-            steps *= self.outside
-        return steps
+        return self.kept_steps * self.outside
 
     def net(self, chosen: slice | Rows | Mask) -> I64:
         """Net time (ns) of some rows: looked up each time, for few are needed in the end."""

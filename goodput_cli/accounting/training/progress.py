@@ -27,7 +27,6 @@ from goodput_cli.accounting.training.checkpoints import CheckpointProgress, chec
 from goodput_cli.accounting.training.kept import (
     ALL_KEPT,
     NOTHING_KEPT,
-    KeptSteps,
     KeptTraining,
     Lineage,
     TrainingOutcome,
@@ -45,7 +44,7 @@ from goodput_cli.accounting.training.spans import (
     step_spans,
     usual_step_times_of,
 )
-from goodput_cli.arrays import I64, Mask, Rows, percentiles
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NONE, EventTable
 from goodput_cli.vocabulary.categories import Category
@@ -96,7 +95,7 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
     gross_step = cache(lambda: usual_step_times_of(spans, None, sample, len(attempts)))  # few jobs need it
     dead = DeadAttempts(table, attempts, records, lineage, gross_step, sign_of_life)
     last = dead.last_steps(rules.exclusions)
-    training = with_last_steps(training, last, last_of_attempt[: len(last.spans)])
+    training = with_last_steps(training, last, last_of_attempt[: len(last.spans)], rules.exclusions)
     if len(attempts) and records.has[-1]:
         leave_in_progress(training)
     return Progress(records, None, lineage, training)
@@ -141,7 +140,7 @@ def auto_reference(training: TrainingOutcome, claimed_time: ClaimedTime) -> Frac
         if chosen.any():
             net = claimed_time.net_between(spans.start[chosen], spans.end[chosen])
             rate = net / spans.steps[chosen]
-            return Fraction(percentiles(rate, (10,))[0]) or None
+            return Fraction(float(np.percentile(rate, 10))) or None
     return None
 
 
@@ -154,7 +153,7 @@ def with_slowdown(kept_training: KeptTraining, reference_ns: Fraction) -> KeptTr
     _check_amount(kept_training, reference_ns)
     total = scaled(np.cumsum(kept_training.counted_steps), reference_ns)
     slowdown = kept_training.trained(0, len(kept_training)) - np.diff(total, prepend=0)
-    slowdown[~kept_training.kept_steps.some] = 0
+    slowdown[kept_training.kept_steps <= 0] = 0
     return structs.replace(kept_training, slowdown=slowdown)
 
 
@@ -203,12 +202,9 @@ class DeadAttempts(Struct, frozen=True):
             np.zeros(len(made), dtype=bool),
         )
         kept = kept.astype(np.float64)
-        whole = kept > 0
-        kept_steps = KeptSteps(spans, whole)
-        kept_steps[np.arange(len(made))] = kept
         outside = share_outside(spans.start, spans.end, exclusions)
         none_lost = np.zeros(len(made), dtype=bool)
-        return TrainingOutcome(spans, kept_steps, credited.astype(bool), whole, outside, none_lost)
+        return TrainingOutcome(spans, kept, credited.astype(bool), kept > 0, outside, none_lost)
 
     def _last_step(self, attempt: int) -> tuple[int, int, int, int, int, int, float, bool]:
         """start, end (ns), first step, stop step, attempt, row, kept steps, credited."""
@@ -241,20 +237,22 @@ def _credit(usual_step: float, steps: int) -> int:
 
 
 def with_last_steps(
-    training: TrainingOutcome, last_steps: TrainingOutcome, places: NDArray[np.intp]
+    training: TrainingOutcome,
+    last_steps: TrainingOutcome,
+    places: NDArray[np.intp],
+    exclusions: tuple[tuple[int, int], ...],
 ) -> TrainingOutcome:
     """`training` with the last steps at their places (see `step_spans`); the columns of `training` are filled in."""
     spans, last = training.spans, last_steps.spans
     spans.end[places], spans.stop[places] = last.end, last.stop
     training.kept_steps[places], training.credited[places], training.whole[places] = (
-        last_steps.kept_steps[:],
+        last_steps.kept_steps,
         last_steps.credited,
         last_steps.whole,
     )
-    if training.outside.flags.writeable:  # no exclusion: all is outside
+    training.lost_lines[places] = False
+    if exclusions:
         training.outside[places] = last_steps.outside
-    if training.lost_lines.flags.writeable:  # lines were lost
-        training.lost_lines[places] = False
     return training
 
 
@@ -293,7 +291,7 @@ def credit_last_step_of_job(
     spans.end[-1:] = np.clip(claimed_time.when(clock + productive), start, stop)
     spans.stop[-1] = spans.first[-1] + stride
     training.kept_steps[-1] = stride * (productive / most) if most else stride
-    if training.outside.flags.writeable:
+    if exclusions:
         training.outside[-1:] = share_outside(start, stop, exclusions) if np.isnan(usual_time) else 1
 
 

@@ -6,7 +6,6 @@ The usual step time (accounting §4): a median that start-ups, rollbacks and exc
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from msgspec import Struct, structs
@@ -15,23 +14,25 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.attempts import Attempts, Beginnings, Strides, find_beginnings
 from goodput_cli.accounting.columns import owner_type, search, without
 from goodput_cli.accounting.sweep import ClaimedTime
-from goodput_cli.arrays import F64, I64, Mask, Patched, Rows, blocks, patched
+from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, EventTable
 
 _SHORT = 1 << 30
+"""Numbers of steps below it are held in 32 bits, where their sums and differences fit too: of a log that is nearly all
+steps, a tenth of the file."""
 
 
 class TrainingSpans(Struct, frozen=True, dict=True):
     """k spans of training in time order, which do not overlap: one recorded step, or the steps between two records.
 
-    Columns of length k. Some may be views of others: do not write to them.
+    Columns of length k. Some may be those of step records: do not write to them.
     """
 
     start: I64
-    end: I64 | Patched
+    end: I64
     """ns."""
     first: I64
-    stop: I64 | Patched
+    stop: I64
     """The steps first <= s < stop are trained in it."""
     attempt: Rows
     row: Rows
@@ -92,8 +93,6 @@ class StepRecordsByAttempt(Struct, frozen=True, dict=True):
     """Step number and time (ns) of each."""
     bounds: NDArray[np.intp]
     """The records of attempt a are at bounds[a] .. bounds[a + 1] - 1."""
-    following: tuple[I64, I64]
-    """Number and time of the record behind each; of the last one anything."""
     beginnings: Beginnings | None = None
     """Of step-end logs, where `number` is how many steps were done; None where it is the step that begins."""
 
@@ -147,23 +146,10 @@ def step_records(table: EventTable, attempts: Attempts) -> StepRecordsByAttempt:
     rows, bounds = attempts.steps, attempts.step_bounds
     owner = np.repeat(np.arange(len(attempts), dtype=owner_type(len(attempts))), np.diff(bounds))
     beginnings = find_beginnings(table, attempts) if attempts.step_ends else None
-    number, next_number = _with_following(table.step, rows, _width(table.step, rows))
-    time, next_time = _with_following(table.time, rows, np.int64)
-    return StepRecordsByAttempt(rows, owner, number, time, bounds, (next_number, next_time), beginnings)
-
-
-def _width(step: I64, rows: Rows) -> type[np.signedinteger[Any]]:
-    """Step numbers have 32 bits where they, their sums and their differences fit."""
-    parts = (step[rows[start:stop]] for start, stop in blocks(len(rows)))
-    return np.int32 if all(part.min() > -_SHORT and part.max() < _SHORT for part in parts) else np.int64
-
-
-def _with_following(column: I64, rows: Rows, width: type[np.signedinteger[Any]]) -> tuple[I64, I64]:
-    """`column[rows]`, and the value behind each: the same memory, one place on."""
-    values = np.zeros(len(rows) + 1, dtype=width)
-    for start, stop in blocks(len(rows)):
-        values[start:stop] = column[rows[start:stop]]
-    return values[:-1], values[1:]
+    number = table.step[rows]
+    if number.min(initial=0) > -_SHORT and number.max(initial=0) < _SHORT:
+        number = number.astype(np.int32)
+    return StepRecordsByAttempt(rows, owner, number, table.time[rows], bounds, beginnings)
 
 
 def first_behind(time: I64, bounds: NDArray[np.intp], reinitialised: tuple[Rows, I64]) -> list[int]:
@@ -184,17 +170,16 @@ def step_spans(
 
     ending: row of the event that ends the job's last step, or -1. reinitialised: attempt and end (ns) of each elastic
     re-initialisation. Also returns the positions of the last steps of
-    attempts, which have no length yet: nothing says how long they took (see `last_steps`). Columns that are as in the
-    records are views of them, not copies: a long log has little else.
+    attempts, which have no length yet: nothing says how long they took (see `last_steps`). `end` and `stop` are filled
+    in later, all other columns may be those of the records.
     """
     last = records.bounds[1:][records.has] - 1
     opening = np.zeros(len(records.rows), dtype=bool)
     opening[records.bounds[:-1][records.has]] = True
     opening[first_behind(records.time, records.bounds, reinitialised)] = True
     opening[last] = False
-    next_number, next_time = records.following
-    end = patched(next_time, last, records.time[last])
-    stop = patched(next_number, last, records.number[last] + 1)
+    end, stop = np.roll(records.time, -1), np.roll(records.number, -1)
+    end[last], stop[last] = records.time[last], records.number[last] + 1
     return (
         TrainingSpans(records.time, end, records.number, stop, records.owner, records.rows, None, opening, ending),
         last,
@@ -290,17 +275,6 @@ def _medians_and_deviations(values: F64, starts: NDArray[np.intp], count: int) -
     may have many. The values of a single run, which may be all there are, are lost."""
     one = slice(int(starts[0]), int(starts[0]) + count)
     runs = values[starts[:, None] + np.arange(count)] if len(starts) > 1 else values[None, one]
-    medians = _medians(runs)
+    medians = np.median(runs, axis=1)
     runs -= medians[:, None]
-    return medians, _medians(np.abs(runs, out=runs))
-
-
-def _medians(runs: F64) -> F64:
-    """As `numpy.median` of each row, without its overhead. The values of a row change places."""
-    count = runs.shape[1]
-    middle = count // 2
-    if count % 2:
-        runs.partition(middle, axis=1)
-        return runs[:, middle].copy()
-    runs.partition((middle - 1, middle), axis=1)
-    return np.asarray((runs[:, middle - 1] + runs[:, middle]) / 2)
+    return medians, np.median(np.abs(runs, out=runs), axis=1)

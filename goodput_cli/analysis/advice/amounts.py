@@ -17,7 +17,7 @@ from goodput_cli.accounting.columns import distinct, search
 from goodput_cli.analysis.advice.record import Amounts
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.goodput.findings import not_recorded
-from goodput_cli.analysis.step_times import lost_in_regimes, slow_regimes, timed_steps
+from goodput_cli.analysis.steps.times import lost_in_regimes, slow_regimes, timed_steps
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, Category

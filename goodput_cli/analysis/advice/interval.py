@@ -238,13 +238,9 @@ def _binomial_tail(count: int, total: int, share: float) -> float:
     """Probability of `count` or more of `total`."""
     odds, term, below = share / (1 - share), (1 - share) ** total, 0.0
     if term == 0.0:  # so many that only logarithms hold it
-        terms = [exp(_log_binomial(total, k) + k * log(share) + (total - k) * log(1 - share)) for k in range(count)]
+        terms = [exp(log(comb(total, k)) + k * log(share) + (total - k) * log(1 - share)) for k in range(count)]
         return max(1 - sum(terms), 0.0)
     for k in range(count):
         below += term
         term *= odds * (total - k) / (k + 1)
     return max(1 - below, 0.0)
-
-
-def _log_binomial(total: int, count: int) -> float:
-    return log(comb(total, count))

@@ -110,17 +110,9 @@ def _made(estimate: Estimate, record: JobRecord, price: Price | None) -> Lever |
     )  # fmt: skip
 
 
-def share_saved(total: int, factor: Fraction) -> int:
-    """What is saved (ns) of an amount of which a `factor`-th is left, rounded once, half to even."""
-    return round(total * (1 - 1 / factor))
-
-
-_TWICE = Fraction(2)
-
-
 def half(total: int) -> int:
-    """Half an amount (ns)."""
-    return share_saved(total, _TWICE)
+    """Half an amount (ns), rounded half to even."""
+    return round(Fraction(total, 2))
 
 
 def all_levers(inputs: LeverInputs) -> Iterator[Estimate]:

@@ -361,7 +361,7 @@ def levers_sheet(advice: AdviceData) -> Sheet:
         columns=columns,
         rows=_cells(columns, rows),
         grouped_rows=_cells(columns, shown),
-        summary=(*verdict_lines(advice), *_what_if(advice)),
+        summary=(*verdict_lines(advice), *(scenario_lines(advice.scenario) if advice.scenario else ())),
         notes=tuple(_notes(advice)),
         sections=tuple(_curve(advice)),
     )
@@ -414,11 +414,6 @@ def _scenario(advice: AdviceData) -> Iterator[Lever]:
             "scenario", text, text, "all changes together", scenario.how, scenario.seconds, scenario.ns, share,
             scenario.points, scenario.goodput_percent, scenario.accelerator_hours, scenario.cost, {},
         )  # fmt: skip
-
-
-def _what_if(advice: AdviceData) -> Iterator[str]:
-    if advice.scenario is not None:
-        yield from scenario_lines(advice.scenario)
 
 
 def _notes(advice: AdviceData) -> Iterator[str]:

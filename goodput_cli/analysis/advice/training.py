@@ -17,7 +17,7 @@ from goodput_cli.accounting.columns import distinct, without
 from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.amounts import JobTimeline
-from goodput_cli.arrays import I64, Mask, median
+from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import Edge, Kind
 
 NEVER = 1 << 62
@@ -264,9 +264,9 @@ class JobTraining:
         own = training.spans
         start, end = self._job.clock.counted(own.start), self._job.clock.counted(np.asarray(own.end))
         complete = np.ones(len(own), dtype=bool)
-        some = np.floor(training.kept_steps[:])
+        some = np.floor(training.kept_steps)
         kept = np.where(training.credited | training.whole, own.stop - own.first, some).astype(np.int64)
-        kept[~training.kept_steps.some] = 0
+        kept[training.kept_steps <= 0] = 0
         if self._job.step_log:
             last = self._job.bounds[1:][self._job.bounds[1:] > self._job.bounds[:-1]] - 1
             complete[last] = training.credited[last]
@@ -368,7 +368,7 @@ class JobTraining:
             timed[self._job.bounds[1:][self._job.bounds[1:] > self._job.bounds[:-1]] - 1] = False
         for chosen in (training.sample & ~training.spans.opening & timed, training.sample & timed, timed):
             if chosen.any():
-                return max(round(median(self.net[chosen] / training.spans.steps[chosen])), 1)
+                return max(round(float(np.median(self.net[chosen] / training.spans.steps[chosen]))), 1)
         return 1
 
     @cached_property

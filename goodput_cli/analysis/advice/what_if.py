@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -69,11 +69,33 @@ def parse_plan(changes: Sequence[str]) -> WhatIf:
         name, equals, value = (part.strip() for part in change.partition("="))
         if not equals or name not in NAMES:
             raise UsageError(f"{change!r} is no change; write NAME=VALUE, NAME one of {', '.join(NAMES)}")
-        plan = _READERS.get(name, _read_cut)(plan, name, value)
+        plan = _with(plan, name, value)
     return plan
 
 
-def _read_cut(plan: WhatIf, name: str, value: str) -> WhatIf:
+def _with(plan: WhatIf, name: str, value: str) -> WhatIf:
+    """The plan with one change more."""
+    match name:
+        case "save-every" if value.isdigit():
+            if int(value) < 1:
+                raise UsageError(f"{name}={value}: at least 1 step")
+            return replace(plan, every=int(value), every_ns=None)
+        case "save-every":
+            return replace(plan, every=None, every_ns=_length(name, value))
+        case "save-cost":
+            return replace(plan, cost=_cut(name, value))
+        case "async":
+            blocking, comma, latency = value.partition(",")
+            delay = _length(name, latency) if comma else 0
+            return replace(plan, cost=Cut(None, _length(name, blocking)), delay=delay)
+        case "spares":
+            return replace(plan, spares=0 if value == "0" else _length(name, value))
+        case "failures":
+            return replace(plan, failures=_factor(name, value))
+        case "restart-from":
+            if value != "newest":
+                raise UsageError(f"{name}={value}: only {name}=newest is known")
+            return replace(plan, newest=True)
     return replace(plan, cuts={**(plan.cuts or {}), name: _cut(name, value)})
 
 
@@ -95,44 +117,6 @@ def _factor(name: str, value: str) -> Fraction:
 
 def _length(name: str, value: str) -> int:
     return parse_duration(value, whole=f"{name}={value}")
-
-
-def _read_every(plan: WhatIf, name: str, value: str) -> WhatIf:
-    if value.isdigit():
-        if int(value) < 1:
-            raise UsageError(f"{name}={value}: at least 1 step")
-        return replace(plan, every=int(value), every_ns=None)
-    return replace(plan, every=None, every_ns=_length(name, value))
-
-
-def _read_cost(plan: WhatIf, name: str, value: str) -> WhatIf:
-    return replace(plan, cost=_cut(name, value))
-
-
-def _read_async(plan: WhatIf, name: str, value: str) -> WhatIf:
-    blocking, comma, latency = value.partition(",")
-    delay = _length(name, latency) if comma else None
-    return replace(plan, cost=Cut(None, _length(name, blocking)), delay=0 if delay is None else delay)
-
-
-def _read_spares(plan: WhatIf, name: str, value: str) -> WhatIf:
-    return replace(plan, spares=0 if value == "0" else _length(name, value))
-
-
-def _read_failures(plan: WhatIf, name: str, value: str) -> WhatIf:
-    return replace(plan, failures=_factor(name, value))
-
-
-def _read_restart_from(plan: WhatIf, name: str, value: str) -> WhatIf:
-    if value != "newest":
-        raise UsageError(f"{name}={value}: only {name}=newest is known")
-    return replace(plan, newest=True)
-
-
-_READERS: dict[str, Callable[[WhatIf, str, str], WhatIf]] = {
-    "save-every": _read_every, "save-cost": _read_cost, "async": _read_async, "spares": _read_spares,
-    "failures": _read_failures, "restart-from": _read_restart_from,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

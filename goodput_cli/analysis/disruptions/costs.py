@@ -126,7 +126,7 @@ class AttemptCosts:
 
     @cached_property
     def taken_back(self) -> I64:
-        """Training of any attempt inside the window that the end of each one took back, as `AttemptLosses.ns`."""
+        """Training of any attempt inside the window that the end of each one took back (ns)."""
         return lost_time(self._timeline, self.within)
 
     @cached_property

@@ -16,10 +16,11 @@ from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, distinct
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
-from goodput_cli.analysis.disruptions.losses import AttemptLosses, find_evidence, find_losses, first_and_last_steps
+from goodput_cli.analysis.disruptions.losses import find_evidence, first_and_last_steps, lost_steps
 from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.table import UNKNOWN
+from goodput_cli.analysis.timeline.rows import segments_inside
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import ENDED, Category
@@ -47,7 +48,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     inside = disruptions_inside(timeline, start, end)
     if len(inside) == 0:
         return no_disruptions(table)
-    losses, costs, evidence = find_losses(timeline), AttemptCosts(timeline), find_evidence(timeline)
+    costs, evidence = AttemptCosts(timeline), find_evidence(timeline)
     began, last = first_and_last_steps(timeline)
     ranks, died = ranks_of(timeline), timeline.sign_of_life
     dead = timeline.disruptions[inside]  # the attempt that ended
@@ -55,9 +56,8 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     first_step, regained = evidence.first_step[dead], evidence.regained[dead]
     ended, ended_row = how_ended(timeline)
     up, next_start = attempts.up[next_], attempts.begin[next_]
-    undetermined = costs.until_up(Category.UNDETERMINED)
-    steps_lost, silent = _steps_lost(timeline, losses, undetermined)[dead], ended[dead] == ENDED.index("silent")
-    wasted, downtime, restart = losses.ns[dead], costs.downtime[dead], costs.restart[dead]
+    steps_lost, silent = _steps_lost(timeline, costs)[dead], ended[dead] == ENDED.index("silent")
+    wasted, downtime, restart = costs.taken_back[dead], costs.downtime[dead], costs.restart[dead]
     columns = {
         "number": inside + 1,
         "attempt": dead + 1,
@@ -72,7 +72,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "steps_lost_is": np.where(steps_lost == UNKNOWN, UNKNOWN, silent),
         "wasted_ns": wasted,
         "downtime_ns": downtime,
-        "undetermined_ns": undetermined[dead],
+        "undetermined_ns": costs.until_up(Category.UNDETERMINED)[dead],
         "queued_ns": costs.until_up(Category.QUEUED)[dead],
         "restart_ns": restart,
         "lost_ns": wasted + downtime + restart,
@@ -114,12 +114,12 @@ def _since(instant: I64, table: EventTable, rows: Rows) -> I64:
     return np.where(rows >= 0, np.maximum(table.time[rows] - instant, 0), UNKNOWN)
 
 
-def _steps_lost(timeline: Timeline, losses: AttemptLosses, undetermined: I64) -> I64:
+def _steps_lost(timeline: Timeline, costs: AttemptCosts) -> I64:
     """By attempt that another one follows; unknown where a checkpoint log shows time lost but no step."""
-    steps = losses.steps[:-1]
+    steps = lost_steps(timeline)[:-1]
     if timeline.progress is None:
         return steps
-    unseen = (steps == 0) & ((losses.ns[:-1] > 0) | (undetermined > 0))
+    unseen = (steps == 0) & ((costs.taken_back[:-1] > 0) | (costs.until_up(Category.UNDETERMINED) > 0))
     return np.where(unseen, UNKNOWN, steps)
 
 
@@ -149,16 +149,17 @@ def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: i
     """Reliability over [start, end) (ns). disruptions: those inside, of which scale-ups do not count; ettr: productive
     / window, None where that cannot be judged."""
     disruptions = disruptions.unplanned
-    exposure = _exposure(timeline, start, end)
+    up, down = up_times(timeline)
+    exposure = int(np.maximum(np.minimum(down, end) - np.maximum(up, start), 0).sum())
     count = len(disruptions)
     lower, upper = poisson_interval(count)
-    down, regained = disruptions.column("downtime_ns").tolist(), disruptions.column("regained_after_ns").tolist()
+    downtime, regained = disruptions.column("downtime_ns").tolist(), disruptions.column("regained_after_ns").tolist()
     return Reliability(
         disruptions=count,
         exposure_ns=exposure,
         mtbf_seconds=exposure / count / 1e9 if count else None,
         mtbf_ci95_seconds=(exposure / upper / 1e9 if exposure else None, exposure / lower / 1e9 if count else None),
-        mean_downtime_seconds=fmean(down) / 1e9 if count else None,
+        mean_downtime_seconds=fmean(downtime) / 1e9 if count else None,
         mean_time_to_regain_seconds=fmean(regained) / 1e9 if regained else None,
         longest_unproductive=_longest_unproductive(timeline, start, end),
         ettr=ettr,
@@ -196,12 +197,6 @@ def _half_chi_square(probability: float, half_freedom: int) -> float:
     return (low + high) / 2
 
 
-def _exposure(timeline: Timeline, start: int, end: int) -> int:
-    """Time (ns) of the window in which attempts were up."""
-    up, down = up_times(timeline)
-    return int(np.maximum(np.minimum(down, end) - np.maximum(up, start), 0).sum())
-
-
 def up_times(timeline: Timeline) -> tuple[I64, I64]:
     """When (ns) each attempt was up, and until when: the last one, which is censored, to its logged end or T1."""
     attempts = timeline.attempts
@@ -213,10 +208,7 @@ def up_times(timeline: Timeline) -> tuple[I64, I64]:
 
 
 def _longest_unproductive(timeline: Timeline, start: int, end: int) -> tuple[int, int] | None:
-    segments = timeline.segments
-    inside = slice(
-        int(np.searchsorted(segments.end, start, side="right")), int(np.searchsorted(segments.start, end, side="left"))
-    )
+    segments, inside = timeline.segments, segments_inside(timeline, start, end)
     category = segments.category[inside]
     idle = (category != Category.PRODUCTIVE) & (category != Category.EXCLUDED)
     if not idle.any():

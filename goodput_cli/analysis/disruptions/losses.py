@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -19,53 +18,49 @@ from goodput_cli.vocabulary.categories import Category
 _TOP = np.iinfo(np.int64).max
 
 
-class AttemptLosses:
-    """What the end of each attempt lost, whichever attempt had trained it: int64 columns of one value an attempt,
-    worked out when they are asked for.
-
-    Over all attempts this is at most what the ledger calls wasted: what a clean end lost, and what the last attempt
-    lost, is no disruption's.
-    """
-
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline, self._charged = timeline, _charged(timeline)
-
-    @cached_property
-    def steps(self) -> I64:
-        """Wasted training steps."""
-        charged = self._charged
-        steps = np.zeros(len(self._timeline.attempts), dtype=np.int64)
-        if len(charged.ended):
-            trained = _trained(self._timeline)
-            lost = trained.lost_upto(charged.attempt, charged.high) - trained.lost_upto(charged.attempt, charged.low)
-            np.add.at(steps, charged.ended, lost)
-        return steps
-
-    @cached_property
-    def ns(self) -> I64:
-        """Wasted time."""
-        timeline = self._timeline
-        return _lost_time(timeline, self._charged, (timeline.start, timeline.end))
-
-
 _Range = tuple[int, int, int, int]
 """ended, attempt, low, high: steps low <= s < high of `attempt`, lost by the end of attempt `ended`."""
 
 
-def find_losses(timeline: Timeline) -> AttemptLosses:
-    """Steps and time lost by the end of each attempt, with hindsight: what was kept in the end is not lost."""
-    return AttemptLosses(timeline)
+def lost_steps(timeline: Timeline) -> I64:
+    """Training steps that the end of each attempt lost, whichever attempt had trained them, with hindsight: what was
+    kept in the end is not lost."""
+    charged = _charged(timeline)
+    steps = np.zeros(len(timeline.attempts), dtype=np.int64)
+    if len(charged.ended):
+        trained = _trained(timeline)
+        lost = trained.lost_upto(charged.attempt, charged.high) - trained.lost_upto(charged.attempt, charged.low)
+        np.add.at(steps, charged.ended, lost)
+    return steps
 
 
 def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = None) -> I64:
-    """`AttemptLosses.ns` of what lies inside a window (ns). below: by attempt, the step below which what its end lost
-    counts, if not all."""
+    """The same as time (ns) inside a window. below: by attempt, the step below which what its end lost counts, if not
+    all.
+
+    Over all attempts this is at most what the ledger calls wasted: what a clean end lost, and what the last attempt
+    lost, is no disruption's. The spans of the ranges of an attempt tile its life, so that what it lost beyond its last
+    record is charged as well: only cuts between two ranges are looked up.
+    """
     charged = _charged(timeline)
     if below is not None:
         high = np.minimum(charged.high, below[charged.ended])
         some = charged.low < high
         charged = _Charged(charged.ended[some], charged.attempt[some], charged.low[some], high[some])
-    return _lost_time(timeline, charged, within)
+    ns = np.zeros(len(timeline.attempts), dtype=np.int64)
+    attempt, low, high = charged.attempt, charged.low, charged.high
+    if len(attempt) == 0:
+        return ns
+    began, _ = first_and_last_steps(timeline)
+    trained, ends = _trained(timeline), np.append(timeline.attempts.begin[1:], timeline.end)
+    lowest = low <= np.maximum(began, timeline.lineage.limit)[attempt]
+    start = np.where(lowest, timeline.attempts.begin[attempt], trained.when(attempt, low))
+    end = np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
+    start, end = clipped(start, *within), clipped(end, *within)
+    wasted = timeline.ledger.between(start, np.maximum(start, end), (Category.WASTED,)).get((Category.WASTED, -1))
+    if wasted is not None:
+        np.add.at(ns, charged.ended, wasted)
+    return ns
 
 
 class _Charged(Struct, frozen=True):
@@ -86,25 +81,6 @@ def _charged(timeline: Timeline) -> _Charged:
 def _trained(timeline: Timeline) -> _Trained:
     bounds = search(timeline.training.spans.attempt, np.arange(len(timeline.attempts) + 1))
     return _Trained(timeline.training, bounds)
-
-
-def _lost_time(timeline: Timeline, charged: _Charged, within: tuple[int, int]) -> I64:
-    """The spans of the ranges of an attempt tile its life, so that what it lost beyond its last record is charged as
-    well: only cuts between two ranges are looked up."""
-    ns = np.zeros(len(timeline.attempts), dtype=np.int64)
-    attempt, low, high = charged.attempt, charged.low, charged.high
-    if len(attempt) == 0:
-        return ns
-    began, _ = first_and_last_steps(timeline)
-    trained, ends = _trained(timeline), np.append(timeline.attempts.begin[1:], timeline.end)
-    lowest = low <= np.maximum(began, timeline.lineage.limit)[attempt]
-    start = np.where(lowest, timeline.attempts.begin[attempt], trained.when(attempt, low))
-    end = np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
-    start, end = clipped(start, *within), clipped(end, *within)
-    wasted = timeline.ledger.between(start, np.maximum(start, end), (Category.WASTED,)).get((Category.WASTED, -1))
-    if wasted is not None:
-        np.add.at(ns, charged.ended, wasted)
-    return ns
 
 
 def taken_back_by(timeline: Timeline, attempt: Rows, step: I64) -> Rows:

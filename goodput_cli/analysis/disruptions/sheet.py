@@ -126,7 +126,7 @@ def by_sheet(analysis: Analysis, by: By) -> Sheet:
         columns=columns,
         rows=TABLES[by].of_rows(found).cells(columns),
         grouped_rows=tuple(TABLES[by].of_rows(shown).cells(columns)),
-        answer=lambda: _answer(analysis),
+        answer=lambda: disruptions_answer(analysis, None),
         notes=tuple(_notes(found)),
     )
 
@@ -139,10 +139,6 @@ def _notes(found: Sequence[DisruptionGroup]) -> Iterator[str]:
     if likely:
         are = "cause is" if likely == 1 else "causes are"
         yield f"{likely} {are} only likely; `goodput disruptions` shows which"
-
-
-def _answer(analysis: Analysis) -> object:
-    return disruptions_answer(analysis, None)
 
 
 def _name(why: Why, by: By) -> str:
@@ -172,7 +168,7 @@ def attempts_sheet(analysis: Analysis) -> Sheet:
             "a row goes from when an attempt was up until the next one was; the columns behind time add up to it",
             "wasted: training in it that was taken back, whichever end did that",
         ),
-        answer=lambda: _answer(analysis),
+        answer=lambda: disruptions_answer(analysis, None),
     )
 
 
@@ -196,12 +192,8 @@ def disruptions_sheet(analysis: Analysis, price: Price | None) -> Sheet:
         columns=columns,
         rows=rows.as_priced_table(price).cells(columns),
         notes=tuple(_notes_sheet(analysis, rows)),
-        answer=lambda: _answer_sheet(analysis, price),
+        answer=lambda: disruptions_answer(analysis, price),
     )
-
-
-def _answer_sheet(analysis: Analysis, price: Price | None) -> object:
-    return disruptions_answer(analysis, price)
 
 
 def _hidden(rows: Disruptions, price: Price | None) -> set[str]:

@@ -34,10 +34,10 @@ from goodput_cli.analysis.goodput.thresholds import CAUSE, INSIGHT, OOM
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import PREFIXES, percent_of, value_of
 from goodput_cli.analysis.results import AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
-from goodput_cli.analysis.step_statistics import step_statistics
+from goodput_cli.analysis.steps.statistics import step_statistics
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.analysis.threshold import PERCENT, Expression, Threshold, judged
-from goodput_cli.arrays import F64, I64, blocks, median
+from goodput_cli.arrays import F64, I64, blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
@@ -64,7 +64,7 @@ def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:
     firsts = np.sort(by_step[run_heads(step[by_step]) | run_heads(attempt[by_step])])
     time, attempt = table.time[rows][firsts], attempt[firsts]
     apart = np.diff(time)[attempt[1:] == attempt[:-1]]
-    return Saves(len(firsts), median(apart) / 1e9 if len(apart) else None)
+    return Saves(len(firsts), float(np.median(apart)) / 1e9 if len(apart) else None)
 
 
 _MOST_LABELS = 5
@@ -237,11 +237,11 @@ def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | N
     inside = (kept_training.start < end) & (
         (kept_training.end > start) | (kept_training.start >= start)
     )  # an instant too
-    kept = inside & kept_training.kept_steps.some
+    kept = inside & (kept_training.kept_steps > 0)
     if not kept.any():
         return None
     first, last = int(np.argmax(kept)), len(kept) - 1 - int(np.argmax(kept[::-1]))
-    stop = int(spans.first[last]) + math.ceil(kept_training.kept_steps[last : last + 1][0])
+    stop = int(spans.first[last]) + math.ceil(kept_training.kept_steps[last])
     by_beginnings = timeline.records is not None and not timeline.attempts.step_ends
     return int(spans.first[first]) + timeline.attempts.step_ends, stop - by_beginnings
 
@@ -293,7 +293,7 @@ def at_risk(timeline: Timeline) -> AtRisk | None:
     last = int(table.time[saves[np.argmax(table.end[saves])]])
     kept_training = timeline.kept_training
     first = int(np.searchsorted(kept_training.start, last))
-    kept = kept_training.kept_steps.some[first:]
+    kept = kept_training.kept_steps[first:] > 0
     productive = kept_training.trained(first, len(kept_training)) - kept_training.slowdown[first:]
     stalled, stall = kept_training.stall.part(first, len(kept_training))
     productive[stalled] -= stall

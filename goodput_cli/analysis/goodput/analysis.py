@@ -17,7 +17,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import costs_of, costs_of_attempts
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.results import AnalysisData
-from goodput_cli.analysis.timeline_rows import evidence, segment_rows
+from goodput_cli.analysis.timeline.rows import evidence, segment_rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, Category

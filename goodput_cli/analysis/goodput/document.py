@@ -285,7 +285,8 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
         cost = f"{percent(insight.percent)}, {duration(insight.ns)}"
         yield f"- {cost}: {insight.text}. {insight.advice[:1].upper()}{insight.advice[1:]}: {insight.command_line()}"
     if not analysis.insights:
-        yield from (f"- {row.percent}, {duration(row.ns)}: {row.title}" for row in _largest_losses(analysis))
+        lost_to = [row for row in phrases.category_rows(analysis) if not row.is_goodput and row.ns > 0]
+        yield from (f"- {row.percent}, {duration(row.ns)}: {row.title}" for row in lost_to[:_WORST])
         name = "disruptions" if analysis.disruptions else "timeline"
         yield f"What shows more: goodput {name} {shlex.join(analysis.asked) or 'LOG'}"
     yield from _why(analysis)
@@ -308,10 +309,6 @@ def _advice(code: str) -> str:
     """What to do about a cause, as a sentence."""
     advice = CAUSES[code].advice
     return f"{advice[:1].upper()}{advice[1:]}."
-
-
-def _largest_losses(analysis: Analysis) -> list[blocks.LedgerRow]:
-    return [row for row in phrases.category_rows(analysis) if not row.is_goodput and row.ns > 0][:_WORST]
 
 
 def _properties(analysis: Analysis) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import union
 from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.losses import taken_back_by
-from goodput_cli.analysis.step_times import timed_steps
+from goodput_cli.analysis.steps.times import timed_steps
 from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import Category

@@ -16,10 +16,10 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.measures import MEASURES
-from goodput_cli.analysis.step_times import TimedSteps, block_means, block_size, drifts, timed_steps
+from goodput_cli.analysis.steps.times import TimedSteps, block_means, block_size, drifts, timed_steps
 from goodput_cli.analysis.summary import summary_of
-from goodput_cli.analysis.timeline_around import STEP_PREFIX
-from goodput_cli.arrays import F64, I64, Mask, Rows, median
+from goodput_cli.analysis.timeline.around import STEP_PREFIX
+from goodput_cli.arrays import F64, I64, Mask, Rows
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category
@@ -78,7 +78,7 @@ def find_periodic(analysis: AnalysisData) -> Periodic | None:
     if analysis.steps.count < _PERIODS * _LEAST_PERIOD or timeline.reference_ns is not None:
         return None
     steps = timed_steps(timeline, window.start_ns, window.end_ns)
-    usual = median(steps.seconds.copy())
+    usual = float(np.median(steps.seconds))
     if usual <= 0 or np.any(steps.count > 1):
         return None
     long = np.flatnonzero(steps.seconds > (1 + _LONGER) * usual)

@@ -17,7 +17,7 @@ from goodput_cli.accounting.columns import among, distinct, of_kind
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, find_drift, hangs_now
-from goodput_cli.analysis.step_times import (
+from goodput_cli.analysis.steps.times import (
     Regime,
     changes_level,
     lost_in_regimes,
@@ -25,7 +25,7 @@ from goodput_cli.analysis.step_times import (
     step_time_parts,
     timed_steps,
 )
-from goodput_cli.analysis.timeline_around import STEP_PREFIX
+from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import all_codes
 from goodput_cli.events.schema import NONE
@@ -207,13 +207,9 @@ def find_given_up(analysis: AnalysisData, taken_back: int) -> Iterator[Candidate
         text = "training that no save held was given up at a planned stop"
     if runs > 1:
         text = f"the job name was used for {runs} runs: what the earlier ones trained does not count"
-    options = ("--category", Category.WASTED.id)
-    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, 1), _run_rows(timeline),
+    options, rows = ("--category", Category.WASTED.id), tuple(map(int, timeline.runs[1 : 1 + _MOST_ROWS]))
+    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, 1), rows,
                 About(categories=(Category.WASTED.id,)), options)  # fmt: skip
-
-
-def _run_rows(timeline: Timeline) -> tuple[int, ...]:
-    return tuple(int(row) for row in timeline.runs[1 : 1 + _MOST_ROWS])
 
 
 _DEAD_NS = 600 * 10**9

@@ -32,7 +32,7 @@ from goodput_cli.report.base import Renderer, load_renderer
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.sheet import By
     from goodput_cli.analysis.question import Price
-    from goodput_cli.analysis.timeline_around import Around
+    from goodput_cli.analysis.timeline.around import Around
 
 
 @click.command(
@@ -164,13 +164,13 @@ _MARGIN_NS = 600 * 10**9
 
 
 def _around(text: str) -> object:
-    from goodput_cli.analysis.timeline_around import parse_around
+    from goodput_cli.analysis.timeline.around import parse_around
 
     return parse_around(text)
 
 
 def _category(text: str) -> str:
-    from goodput_cli.analysis.timeline_rows import check_category
+    from goodput_cli.analysis.timeline.rows import check_category
 
     return check_category(text)
 
@@ -228,9 +228,9 @@ def timeline(
         raise UsageError("--margin belongs to --around")
     session = open_sheet_session(line)
     analysis = session.analyze()
-    from goodput_cli.analysis.timeline_around import neighbourhood
-    from goodput_cli.analysis.timeline_rows import choose_segments, event_rows
-    from goodput_cli.analysis.timeline_sheet import timeline_sheet
+    from goodput_cli.analysis.timeline.around import neighbourhood
+    from goodput_cli.analysis.timeline.rows import choose_segments, event_rows
+    from goodput_cli.analysis.timeline.sheet import timeline_sheet
 
     window = (analysis.window.start_ns, analysis.window.end_ns)
     if around is not None:
@@ -319,8 +319,8 @@ def steps(line: CommandLine, slowest: int) -> int:
     """
     session = open_sheet_session(line)
     analysis = session.analyze()
-    from goodput_cli.analysis.step_sheet import steps_sheet
-    from goodput_cli.analysis.step_statistics import step_report
+    from goodput_cli.analysis.steps.sheet import steps_sheet
+    from goodput_cli.analysis.steps.statistics import step_report
 
     report = step_report(analysis, slowest)
     return session.finish(steps_sheet(analysis, report), analysis.diagnostics)

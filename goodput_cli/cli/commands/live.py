@@ -19,7 +19,7 @@ import click
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines, threshold_lines
 from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
 from goodput_cli.analysis.threshold import Expression
-from goodput_cli.api.options import Following
+from goodput_cli.api.options import MONITOR, Following, Plan
 from goodput_cli.cli.console import (
     page_of_terminal,
     print_messages,
@@ -42,7 +42,6 @@ from goodput_cli.cli.options import (
 from goodput_cli.cli.session import FilesRead, Once, remarks, sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
-from goodput_cli.monitor.plan import MONITOR, Plan
 from goodput_cli.report.base import is_binary, load_renderer
 from goodput_cli.vocabulary.text import safe, safe_lines
 

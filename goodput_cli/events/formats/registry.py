@@ -1,22 +1,31 @@
-"""Which log formats there are: those of other packages, which are asked first, and our own."""
+"""Which log formats there are, those of other packages and our own; and which of them reads which records.
+
+The lines of a log have few shapes (sets of keys), so records are grouped by shape and a format sees whole columns.
+Which format reads them is told by their entries, else by their keys and their kind of event.
+"""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable
-from functools import cache
-from importlib.machinery import PathFinder
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.formats.base import Format
+from goodput_cli.events.envelope import PAYLOAD, SAYS_NOTHING
+from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Records, Traits
 from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct, Timeless
 from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
+from goodput_cli.events.hints import Hints
+from goodput_cli.events.json_documents import KEYS as WRAPPED
+from goodput_cli.sources.base import Record
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -36,30 +45,10 @@ def all_formats(notes: DiagnosticCollector) -> tuple[Format, ...]:
 
 @cache
 def plugged_in() -> tuple[EntryPoint, ...]:
-    """The formats of other packages, looked for once, and only where a package may declare some: to import what looks
-    for them takes a twelfth of a small analysis."""
-    elsewhere = any(hasattr(one, "find_distributions") for one in sys.meta_path if one is not PathFinder)
-    if not elsewhere and not any(map(_may_declare, sys.path)):
-        return ()
-    from importlib.metadata import entry_points
+    """The formats of other packages, looked for once."""
+    from importlib.metadata import entry_points  # takes longer than to read a small log
 
     return tuple(entry_points(group=ENTRY_POINT_GROUP))
-
-
-def _may_declare(place: str) -> bool:
-    """Whether a package at a place of Python's path may declare a format: its metadata says so, or is out of sight."""
-    try:
-        about = [name for name in os.listdir(place or ".") if name.lower().endswith(_METADATA)]
-        files = (Path(place, name, "entry_points.txt") for name in about)
-        return any(ENTRY_POINT_GROUP.encode() in one.read_bytes() for one in files if one.is_file())
-    except FileNotFoundError:
-        return False
-    except OSError:  # an archive
-        return True
-
-
-_METADATA = (".dist-info", ".egg-info", "egg-info")
-"""How the names of folders end that hold what a package says of itself."""
 
 
 def _load(point: EntryPoint, notes: DiagnosticCollector) -> Format | None:
@@ -70,3 +59,122 @@ def _load(point: EntryPoint, notes: DiagnosticCollector) -> Format | None:
         notes.add("format_plugin_failed", message, 0, [])
         return None
     return loaded
+
+
+def grouped(records: Sequence[Any], shape: Callable[[Any], Any]) -> dict[Any, list[int]]:
+    """The positions of the records of each shape."""
+    groups: dict[Any, list[int]] = {}
+    for at, record in enumerate(records):
+        key = shape(record)
+        if key in groups:
+            groups[key].append(at)
+        else:
+            groups[key] = [at]
+    return groups
+
+
+def take(block: Records, places: Sequence[int] | I64, keys: frozenset[str], *, loose: bool = False) -> Records:
+    """The records of a block at some places, which have these keys; loose: and perhaps more (see `Records`)."""
+    if len(places) == len(block):
+        return replace(block, keys=keys, loose=loose or block.loose)
+    rows = np.asarray(places, dtype=np.int64)
+    records, entries = block.records, block.entries
+    return Records(
+        [records[int(at)] for at in places],
+        keys,
+        block.origin.take(rows),
+        block.stamp[rows],
+        loose,
+        entries=None if entries is None else [entries[int(at)] for at in places],
+    )
+
+
+MANY_SHAPES = 64
+"""With more shapes than this in a block, only keys that some format knows tell shapes apart: nobody can make reading
+slow by inventing keys or their order."""
+_CACHE_SIZE = 4096
+
+
+class Recogniser:
+    """Knows all formats: those that a user declared, ours, and those of shipped mappings where nothing else reads."""
+
+    def __init__(self, hints: Hints, notes: DiagnosticCollector) -> None:
+        """notes: takes what plug-ins get wrong."""
+        self._hints = hints
+        self._formats = (*hints.first_formats, *all_formats(notes))
+        self._traits: dict[Format, Traits] = {}  # of those that read something
+        self._by_their_entries = {
+            one: recognises for one in self._formats if (recognises := getattr(one, "recognises_entry", None))
+        }
+        self._format_of: dict[Hashable, Format | None] = {}
+
+    def traits(self, log_format: Format) -> Traits:
+        """What a format says of itself."""
+        if log_format not in self._traits:
+            self._traits[log_format] = Traits.of(log_format)
+        return self._traits[log_format]
+
+    @cached_property
+    def _last_formats(self) -> Sequence[Format]:
+        """Those of shipped mappings: made once a record is of no other."""
+        return self._hints.last_formats
+
+    @cached_property
+    def _known_keys(self) -> frozenset[str]:
+        return frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *SAYS_NOTHING, *WRAPPED}).union(
+            *(one.keys for one in self._formats)
+        )
+
+    def by_shape(self, block: Records) -> Iterable[Records]:
+        """The records in groups, all of a group with the same keys (or at least the same known ones)."""
+        groups = grouped(block.records, tuple)
+        loose = len(groups) > MANY_SHAPES
+        if loose:
+            groups = grouped(block.records, self._known_keys.intersection)
+        return [take(block, places, frozenset(keys), loose=loose) for keys, places in groups.items()]
+
+    def by_format(self, group: Records) -> Iterator[tuple[Format | None, Records]]:
+        """The records of a group by the format that reads them; None: there is none."""
+        for log_format, records in self._by_entry(group) if len(group) else ():
+            if log_format is None:
+                yield from self._by_event_type(records)
+            else:
+                yield log_format, records
+
+    def _by_entry(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
+        """By the format that knows the entry around them; None where there is no such entry."""
+        if group.entries is None or not self._by_their_entries:
+            return [(None, group)]
+        if group.columns is not None:  # the entries of a template differ in time and identity only
+            return [(self._format_of_entry(group.entries[0]), group)]
+        groups = grouped(group.entries, self._format_of_entry)
+        return [(one, take(group, places, group.keys)) for one, places in groups.items()]
+
+    def _format_of_entry(self, entry: Entry) -> Format | None:
+        return next((one for one, recognises in self._by_their_entries.items() if recognises(entry)), None)
+
+    def _by_event_type(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
+        if EVENT_TYPE not in group.keys or group.same(EVENT_TYPE) is not None:
+            return [(self._find_format(group.keys, group.records[0]), group)]
+        types = [one if type(one) is str else None for one in group.column(EVENT_TYPE)]
+        sample = dict(zip(types, group.records, strict=True))
+        format_of = {one: self._find_format(group.keys, record) for one, record in sample.items()}
+        if len(set(format_of.values())) == 1:
+            return [(next(iter(format_of.values())), group)]
+        places: defaultdict[Format | None, list[int]] = defaultdict(list)
+        for at, one in enumerate(types):
+            places[format_of[one]].append(at)
+        return [(one, take(group, at, group.keys)) for one, at in places.items()]
+
+    def _find_format(self, keys: frozenset[str], record: Record) -> Format | None:
+        event_type = record.get(EVENT_TYPE)
+        shape = (keys, event_type if isinstance(event_type, str) else None)
+        if shape in self._format_of:
+            return self._format_of[shape]
+        if len(self._format_of) >= _CACHE_SIZE:
+            self._format_of.clear()
+        found = next((one for one in self._formats if one.recognises(record)), None)
+        if found is None:
+            found = next((one for one in self._last_formats if one.recognises(record)), None)
+        self._format_of[shape] = found
+        return found

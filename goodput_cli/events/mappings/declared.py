@@ -1,19 +1,21 @@
 """What a mapping declares: the tables of its file as types (docs/mappings.md).
 
 A field has the name of its key; what it may hold is said by its type, and in words by its description, which is what a
-person reads who wrote something else. `checked` makes these of a file.
+person reads who wrote something else.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from collections.abc import Mapping as Keys
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from msgspec import Meta, Struct, field
 
 from goodput_cli.errors import UsageError
-from goodput_cli.events.mappings.places import Mistake, Place
 from goodput_cli.events.mappings.times import ClockError, check_format
+from goodput_cli.events.mappings.toml import Mistake, Place, TomlFile, converted
 from goodput_cli.events.text.marks import What
 from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST
 from goodput_cli.vocabulary.text import did_you_mean
@@ -399,3 +401,36 @@ class DeclaredAt(NamedTuple):
 
     declared: Declared
     place: Place
+
+
+def mappings_in(name: str, text: str) -> Iterator[DeclaredAt]:
+    """The mappings in the text of a file: the one that it is, or those in `[mapping.NAME]` of settings, which are in
+    `[tool.goodput]` of a pyproject.toml. Raises UsageError with file, line and column."""
+    file = TomlFile(name, text)
+    above = _settings_above(file.content, name)
+    if above is None:
+        yield _declared(file.content, Place(file))
+        return
+    tables: Any = file.content
+    for key in above:
+        tables = tables.get(key, {}) if isinstance(tables, dict) else {}
+    place = Place(file, above)
+    if not isinstance(tables, dict):
+        raise place.error("`mapping` holds a table for each mapping, such as [mapping.NAME]")
+    if not tables:
+        raise Place(file).error("holds no mapping: neither `[[rule]]` tables nor settings with `[mapping.NAME]`")
+    for own, content in tables.items():
+        if not isinstance(content, dict):
+            raise place.of(own).error(f"`mapping.{own}` is a table")
+        yield _declared({"name": own, **content}, place.of(own))
+
+
+def _settings_above(content: dict[str, Any], name: str) -> tuple[str, ...] | None:
+    """The keys above the mappings in a file of settings; None for a mapping."""
+    if re.split(r"[/\\]", name)[-1] == "pyproject.toml" or ("tool" in content and "rule" not in content):
+        return ("tool", "goodput", "mapping")
+    return ("mapping",) if isinstance(content.get("mapping"), dict) and "rule" not in content else None
+
+
+def _declared(content: Any, place: Place) -> DeclaredAt:
+    return DeclaredAt(converted(Declared, content, place, "a mapping"), place)

@@ -13,7 +13,7 @@ from re import _constants, _parser  # type: ignore[attr-defined]  # what literal
 from typing import Any, NamedTuple
 
 from goodput_cli.events.mappings.declared import AMOUNTS, FIELDS, DeclaredCause, DeclaredRule, Time
-from goodput_cli.events.mappings.places import Mistake
+from goodput_cli.events.mappings.toml import Mistake
 from goodput_cli.events.text.causes import CauseRow, shipped_values
 from goodput_cli.events.text.marks import What, linear
 from goodput_cli.vocabulary.text import did_you_mean

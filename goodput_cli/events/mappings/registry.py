@@ -20,9 +20,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from goodput_cli.errors import UsageError
-from goodput_cli.events.mappings.checked import mappings_in
-from goodput_cli.events.mappings.declared import DeclaredAt, JobOf
-from goodput_cli.events.mappings.patterns import TemplateError, job_pattern
+from goodput_cli.events.mappings.declared import DeclaredAt, JobOf, mappings_in
+from goodput_cli.events.mappings.patterns import TemplateError, job_pattern, linear_pattern
 from goodput_cli.events.mappings.rules import Mapped, MappedRecords, RecordRule, made_of
 from goodput_cli.events.mappings.samples import check_shadows, failed_samples
 from goodput_cli.events.mappings.times import is_searched
@@ -31,7 +30,8 @@ from goodput_cli.events.text.entries import PRINTED_ENTRIES
 from goodput_cli.events.text.lines import Ruleset
 from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
 
-ENDINGS = (".yaml", ".yml")
+PROFILE_ENDINGS = (".yaml", ".yml")
+"""Of files of mappings that are profiles."""
 ANNOTATION = "goodput/steps"
 """Of `metadata.annotations`: `done` or `index`."""
 _EVENTS: dict[str, tuple[str, str]] = {
@@ -57,11 +57,6 @@ _ASSUMED = (
     "the number of a step counts the steps that are done; where it is the index of the last one, write "
     f"`{ANNOTATION}: index` into the profile's metadata.annotations (`done` where it is not)"
 )
-
-
-def is_profile(name: str) -> bool:
-    """Whether a file of mappings is read as YAML."""
-    return name.lower().endswith(ENDINGS)
 
 
 def as_mapping(name: str, text: str) -> str:
@@ -150,8 +145,6 @@ def _units(name: str, kind: str, pattern: dict[str, Any], groups: list[str]) -> 
 
 def _refuse_any_line(name: str, regex: str, known: dict[str, dict[str, Any]]) -> None:
     """Raises UsageError for a start that is found in any line, or in those of another pattern."""
-    from goodput_cli.events.mappings.patterns import TemplateError, linear_pattern
-
     try:
         start = linear_pattern(regex)
     except TemplateError as error:
@@ -310,19 +303,15 @@ def load_mappings(mapping_files: Iterable[MappingFile], *, samples: bool = True)
     samples: whether all have to be read as they say. Raises UsageError with file, line and column, and SampleFailed."""
     named: dict[str, Mapped] = {}
     for file in mapping_files:
-        for mapping in mappings_in(file.name, _as_toml(file)):
+        is_profile = file.name.lower().endswith(PROFILE_ENDINGS)
+        text = as_mapping(file.name, file.text) if is_profile else file.text
+        for mapping in mappings_in(file.name, text):
             name = mapping.declared.name
             if name in RESERVED:
                 raise mapping.place.of("name").error(f"`{name}` is a format that needs no mapping; take another name")
             made = load_mapping(mapping, samples=samples)
             named.setdefault(made.name, made)
     return Mappings(tuple(named.values()))
-
-
-def _as_toml(file: MappingFile) -> str:
-    """The text of a file of mappings; of a profile, the mapping that it is. Raises UsageError."""
-
-    return as_mapping(file.name, file.text) if is_profile(file.name) else file.text
 
 
 def load_mapping(mapping: DeclaredAt, *, samples: bool = True) -> Mapped:

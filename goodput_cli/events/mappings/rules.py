@@ -18,8 +18,8 @@ from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.mappings.declared import Condition, Declared, DeclaredAt, DeclaredRule, Time, Wanted
 from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled
-from goodput_cli.events.mappings.places import Mistake, Place
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
+from goodput_cli.events.mappings.toml import Mistake, Place
 from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart

@@ -12,7 +12,6 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.json_documents import BadLineError, parse
 from goodput_cli.events.mappings.declared import DeclaredRule, DeclaredSample
 from goodput_cli.events.mappings.patterns import examples_of
-from goodput_cli.events.mappings.places import Place
 from goodput_cli.events.mappings.rules import (
     BadFieldError,
     LineRule,
@@ -21,6 +20,7 @@ from goodput_cli.events.mappings.rules import (
     needed_fields,
     record_readings,
 )
+from goodput_cli.events.mappings.toml import Place
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.marks import Reading, Said, What, line_readings
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, stamp_of

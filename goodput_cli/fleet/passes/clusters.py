@@ -16,11 +16,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import resource_tracker
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
 import dask
@@ -42,32 +43,25 @@ _LOOK_SECONDS = 2.0
 _KILLED = "killed its worker (out of memory?)"
 
 
+@dataclass
 class Dask:
     """Tasks on the workers of a client, a few at a time."""
 
-    here = False
-
-    def __init__(
-        self,
-        client: Client,
-        address: str,
-        workers: int,
-        memory: int | None,
-        patience: float | None = None,
-        start_again: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """workers, memory: see `Engine`. patience: seconds without any worker process after which none is to be hoped
-        for, and ten times that where processes start but none gets to work; None: wait for ever. start_again: starts
-        workers that were lost while they started, and says whether any process is on its way."""
-        self._client = client
-        self.address = address
-        self.workers = workers
-        self.memory = memory
-        self._patience = patience
-        self._start_again = start_again
-        self._last_process = self._last_worker = time.monotonic()
-        """When any was seen: a process that starts, or a worker that works."""
-        self._finished: SimpleQueue[Future] = SimpleQueue()
+    client: Client
+    address: str
+    workers: int
+    memory: int | None
+    """Of each; see `Engine`."""
+    patience: float | None = None
+    """Seconds without any worker process after which none is to be hoped for, and ten times that where processes start
+    but none gets to work; None: wait for ever."""
+    start_again: Callable[[], bool] = lambda: False
+    """Starts workers that were lost while they started, and says whether any process is on its way."""
+    here: ClassVar[bool] = False
+    _last_process: float = field(default_factory=time.monotonic)
+    _last_worker: float = field(default_factory=time.monotonic)
+    """When any was seen: a process that starts, or a worker that works."""
+    _finished: SimpleQueue[Future] = field(default_factory=SimpleQueue)
 
     def run(
         self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
@@ -95,10 +89,6 @@ class Dask:
         for item in (item for batch in suspects for item in batch):
             yield [item], self._alone(task, item)
 
-    def close(self) -> None:
-        """Say goodbye; the cluster is closed by who opened it."""
-        self._client.close(timeout=2)
-
     def _alone(self, task: Callable[[Sequence[Item]], Result], item: Item) -> Result | Failed:
         """A task of one item, with nothing else under way: if its worker dies, this item did it."""
         future = self._submit(task, [item])
@@ -108,7 +98,7 @@ class Dask:
         return result
 
     def _submit(self, task: Callable[[Sequence[Item]], Result], batch: list[Item]) -> Future:
-        future = self._client.submit(task, batch, pure=False, key=f"goodput-{uuid4().hex}")
+        future = self.client.submit(task, batch, pure=False, key=f"goodput-{uuid4().hex}")
         future.add_done_callback(self._finished.put)  # `distributed.wait` asks every future again, each time
         return future
 
@@ -120,21 +110,21 @@ class Dask:
                 done.add(self._finished.get())
             return done
         except Empty:
-            if self._client.status != "running":
-                raise self._gone() from None
+            if self.client.status != "running":
+                raise _gone(self.address) from None
             self._look_for_workers()
             return set()
 
     def _look_for_workers(self) -> None:
         """Raises GoodputError where there has been none for too long. A process that starts counts as one for long: on
         a machine that is busy with other things it takes a minute."""
-        starts, now = self._start_again(), time.monotonic()
-        works = self._patience is None or bool(self._client.scheduler_info(n_workers=-1)["workers"])
+        starts, now = self.start_again(), time.monotonic()
+        works = self.patience is None or bool(self.client.scheduler_info(n_workers=-1)["workers"])
         self._last_process = now if starts or works else self._last_process
         self._last_worker = now if works else self._last_worker
-        if self._patience is None:
+        if self.patience is None:
             return
-        if max(now - self._last_process, (now - self._last_worker) / _STARTS_LONGER) > self._patience:
+        if max(now - self._last_process, (now - self._last_worker) / _STARTS_LONGER) > self.patience:
             raise GoodputError("no worker process is left, and none starts again; --workers 1 does without")
 
     def _result(self, future: Future) -> Any:
@@ -144,15 +134,12 @@ class Dask:
         except (KilledWorker, MemoryError):
             return Failed(_KILLED)
         except CancelledError as error:
-            raise self._gone() from error
+            raise _gone(self.address) from error
         finally:
             future.release()
 
-    def _gone(self) -> GoodputError:
-        return is_gone(self.address)
 
-
-def is_gone(address: str) -> GoodputError:
+def _gone(address: str) -> GoodputError:
     """What to say where a scheduler is gone."""
     return GoodputError(f"the scheduler at {address} is gone; run again with --store to go on")
 
@@ -336,7 +323,7 @@ def _somebodys_cluster(workers: Workers, shared: Sequence[Path]) -> Iterator[Das
         limits = [one["memory_limit"] for one in client.scheduler_info(n_workers=-1)["workers"].values()]
         yield Dask(client, address, len(limits), min((one for one in limits if one), default=None))
     except (CommClosedError, ConnectionError) as error:  # any call may be the one that meets the closed connection
-        raise is_gone(address) from error
+        raise _gone(address) from error
     finally:
         client.close(timeout=2)
 

@@ -43,9 +43,6 @@ class Engine(Protocol):
     ) -> Iterator[tuple[list[Item], Result | Failed]]:
         """Each batch with what the task made of it, or why that could not be done."""
 
-    def close(self) -> None:
-        """Let go of what it holds."""
-
 
 class InProcess:
     """One task after the other, in order."""
@@ -59,9 +56,6 @@ class InProcess:
     ) -> Iterator[tuple[list[Item], Result | Failed]]:
         """See `Engine.run`."""
         return ((batch, task(batch)) for batch in batches)
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
 
 
 @contextmanager

@@ -46,25 +46,6 @@ _JOBS_AT_ONCE, _EVENTS_AT_ONCE = 64, 2_000_000
 
 
 @dataclass(frozen=True)
-class Passes:
-    """How the passes go, whatever they read."""
-
-    task: Task
-    engine: Engine
-    local: Local = HERE
-    folder: str | None = None
-    """Where pieces lie, where all workers see them; None for the temporary files of this machine."""
-    apart: Callable[[Document], str] = lambda _: ""
-    """What tells two jobs of one name apart, by document."""
-    stored: Callable[[str, Origin, int], Any] = lambda *_: None
-    """The answer that is there already about a job (its name, documents and last event in ns), or None."""
-    known: Callable[[Sequence[Document]], Mapping[str, DocumentRow]] = lambda _: {}
-    """By URI, what is known of documents that were read before and are the same."""
-    rows_done: Callable[[Sequence[DocumentRow]], None] = lambda _: None
-    """Called with documents that were read, once their jobs are accounted for."""
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What both passes gave."""
 
@@ -72,19 +53,6 @@ class Outcome:
     """A row a document, in the order of the documents."""
     answers: dict[JobKey, Any]
     """By job, in order of keys: the answer, or `Failed`."""
-
-
-def run_passes(plan: Passes, documents: Sequence[Document], known: Mapping[str, DocumentRow] | None = None) -> Outcome:
-    """The answers about all jobs of some documents. known: by URI, those that were read before and are the same."""
-    with ExitStack() as stack:
-        passes = _Passes(plan, stack, dict(known or {}), keeps_own=len(documents) > 1)
-        passes.read([one for one in documents if one.uri not in passes.rows])
-        documents = passes.together(documents)
-        passes.read(passes.lacking(documents))
-        outcome = Outcome([passes.rows[one.uri] for one in documents], passes.finish(documents))
-    if plan.local.progress is not None:
-        plan.local.progress.finish()
-    return outcome
 
 
 def reading_diagnostics(rows: Sequence[DocumentRow], of_listing: Sequence[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
@@ -119,78 +87,102 @@ def _overlap(parts: list[tuple[int, int, str]]) -> bool:
 
 
 @dataclass
-class _Passes:
-    """The passes while they run."""
+class Passes:
+    """The passes, whatever they read: how they go, and what they have found while they run."""
 
-    plan: Passes
-    stack: ExitStack
-    rows: dict[str, DocumentRow]
+    task: Task
+    engine: Engine
+    local: Local = HERE
+    where: str | None = None
+    """The folder in which pieces lie, where all workers see them; None for the temporary files of this machine."""
+    apart: Callable[[Document], str] = lambda _: ""
+    """What tells two jobs of one name apart, by document."""
+    stored: Callable[[str, Origin, int], Any] = lambda *_: None
+    """The answer that is there already about a job (its name, documents and last event in ns), or None."""
+    known: Callable[[Sequence[Document]], Mapping[str, DocumentRow]] = lambda _: {}
+    """By URI, what is known of documents that were read before and are the same."""
+    rows_done: Callable[[Sequence[DocumentRow]], None] = lambda _: None
+    """Called with documents that were read, once their jobs are accounted for."""
+    _rows: dict[str, DocumentRow] = field(default_factory=dict)
     """By URI, the documents that were read."""
-    keeps_own: bool
-    """Whether there are other documents, so that a stream, which nobody reads twice, may share a job with one."""
-    answers: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _answers: dict[tuple[str, str], Any] = field(default_factory=dict)
     """By URI and job, what pass 1 gave."""
-    pieces: dict[str, Pieces] = field(default_factory=dict)
+    _pieces: dict[str, Pieces] = field(default_factory=dict)
     """By URI, the documents that were cut."""
+    _keeps_streams: bool = False
+    """Whether a stream, which nobody reads twice, is cut at once: it may share a job with another document."""
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def run(self, documents: Sequence[Document], known: Mapping[str, DocumentRow] | None = None) -> Outcome:
+        """The answers about all jobs of some documents. known: by URI, those that were read before and are the same."""
+        self._rows.update(known or {})
+        self._keeps_streams = len(documents) > 1
+        with self._stack:
+            self._read([one for one in documents if one.uri not in self._rows])
+            documents = self._together(documents)
+            self._read(self._lacking(documents))
+            outcome = Outcome([self._rows[one.uri] for one in documents], self._finish(documents))
+        if self.local.progress is not None:
+            self.local.progress.finish()
+        return outcome
 
     @cached_property
-    def folder(self) -> str:
+    def _folder(self) -> str:
         """Where pieces lie; it goes away with them."""
-        return self.stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-", dir=self.plan.folder))
+        return self._stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-", dir=self.where))
 
-    def read(self, documents: list[Document]) -> None:
+    def _read(self, documents: list[Document]) -> None:
         """Pass 1 over these documents."""
-        progress = self.plan.local.progress
+        progress = self.local.progress
         if progress is not None and documents and all(one.size is not None for one in documents):
             progress.expect(sum(one.size or 0 for one in documents))
-        own, others = _own(documents)
-        for batch in self._batched(own):
-            self._take(batch, read_batch(self.plan.task, batch, self.plan.local, self._cut))
-        for batch, result in self._results(read_batch, others, self._batched):
+        for batch in self._batched([one for one in documents if not one.apart]):  # that this process alone can read
+            self._take(batch, read_batch(self.task, batch, self.local, self._cut))
+        for batch, result in self._results(read_batch, [one for one in documents if one.apart], self._batched):
             self._take(batch, result)
             self._count(batch)
 
-    def together(self, documents: Sequence[Document]) -> list[Document]:
+    def _together(self, documents: Sequence[Document]) -> list[Document]:
         """The documents, with what means something only together as one."""
-        found = together(documents, self.rows)
+        found = together(documents, self._rows)
         groups = [one for one in found if one.parts]
-        self.rows.update(self.plan.known(groups))
-        self.read([one for one in groups if one.uri not in self.rows])
+        self._rows.update(self.known(groups))
+        self._read([one for one in groups if one.uri not in self._rows])
         return found
 
-    def lacking(self, documents: Sequence[Document]) -> list[Document]:
+    def _lacking(self, documents: Sequence[Document]) -> list[Document]:
         """The documents that were known and are to be read all the same: nothing is known of a job that is in no other
         one."""
         missing: dict[str, Document] = {}
         for (job, _), holders in self._holders(documents).items():
             uri = holders[0].document.uri
-            if len(holders) == 1 and (uri, job) not in self.answers and self._stored(job, holders) is None:
+            if len(holders) == 1 and (uri, job) not in self._answers and self._stored(job, holders) is None:
                 missing[uri] = holders[0].document
         return [one for one in documents if one.uri in missing]
 
-    def finish(self, documents: Sequence[Document]) -> dict[JobKey, Any]:
+    def _finish(self, documents: Sequence[Document]) -> dict[JobKey, Any]:
         """Pass 2, and the answer about every job."""
         whole: dict[JobKey, Any] = {}
         shared: dict[JobKey, list[DocumentRow]] = {}
         for key, holders in self._holders(documents).items():
             place = (holders[0].document.uri, key[0])
-            alone = len(holders) == 1 and place in self.answers
-            whole[key] = self.answers[place] if alone else self._stored(key[0], holders)
+            alone = len(holders) == 1 and place in self._answers
+            whole[key] = self._answers[place] if alone else self._stored(key[0], holders)
             if whole[key] is None:
                 shared[key] = holders
         self._cut_all(shared)
         jobs = [one for key, holders in shared.items() if (one := self._shared_job(key, holders, whole)) is not None]
         for batch, result in self._results(account_batch, jobs, _largest_first):
             for number, job in enumerate(batch):
-                whole[job.job, job.apart] = result if isinstance(result, Failed) else result[number].answer
+                whole[job.job, job.apart] = result if isinstance(result, Failed) else result[number]
         return whole
 
     def _results(
         self, work: Any, items: Sequence[Any], batched: Batched, *arguments: Any, quietly: bool = False
     ) -> Iterator[tuple[list[Any], Any]]:
         """What the engine makes of items, in batches; in this process every byte is counted as it is read."""
-        engine, local = self.plan.engine, self.plan.local
-        task = partial(work, self.plan.task, *arguments)
+        engine, local = self.engine, self.local
+        task = partial(work, self.task, *arguments)
         silent = partial(task, local=replace(local, progress=None))
         here = silent if quietly else partial(task, local=local)
         yield from engine.run(
@@ -204,51 +196,50 @@ class _Passes:
         size = f"takes some {needed(item) / 1e9:.1f} GB"
         if not fits(item, of_this_machine()):
             return Failed(f"too large for --memory: {size}")
-        if self.plan.local.notice is not None:
-            self.plan.local.notice(f"{name_of(item)}: {size}, more than --memory; done by this process alone")
+        if self.local.notice is not None:
+            self.local.notice(f"{name_of(item)}: {size}, more than --memory; done by this process alone")
         try:
             return task([item])
         except MemoryError:
             return Failed(f"too large for this machine: {size}")
 
     def _batched(self, items: Sequence[Any]) -> Iterator[list[Any]]:
-        return batches_of(items, documents_at_once(len(items), self.plan.engine.workers))
+        return batches_of(items, documents_at_once(len(items), self.engine.workers))
 
     def _take(self, batch: list[Document], result: Any) -> None:
         """Keep what pass 1 gave for some documents."""
         if isinstance(result, Failed):
-            self.rows.update({one.uri: DocumentRow(one, problem=f"{one.name}: {result.reason}") for one in batch})
+            self._rows.update({one.uri: DocumentRow(one, problem=f"{one.name}: {result.reason}") for one in batch})
             return
-        rows, accounted = result
-        self.rows.update({row.document.uri: row for row in rows})
-        self.answers.update({(batch[one.document].uri, one.job): one.answer for one in accounted})
-        self.plan.rows_done(rows)
+        rows, answers = result
+        self._rows.update({row.document.uri: row for row in rows})
+        self._answers.update(answers)
+        self.rows_done(rows)
 
     def _count(self, batch: list[Document]) -> None:
         """Tell who waits about documents that were read elsewhere."""
-        progress = self.plan.local.progress
-        if progress is None or self.plan.engine.here:
+        progress = self.local.progress
+        if progress is None or self.engine.here:
             return
-        progress.advance(sum(self.rows[one.uri].bytes for one in batch))
-        progress.add_lines(sum(self.rows[one.uri].lines for one in batch))
+        progress.advance(sum(self._rows[one.uri].bytes for one in batch))
+        progress.add_lines(sum(self._rows[one.uri].lines for one in batch))
 
     def _holders(self, documents: Sequence[Document]) -> dict[JobKey, list[DocumentRow]]:
         """By job, the documents that hold some of it."""
         holders: defaultdict[JobKey, list[DocumentRow]] = defaultdict(list)
-        for row in (self.rows[one.uri] for one in documents):
+        for row in (self._rows[one.uri] for one in documents):
             for part in row.jobs:
-                holders[part.job, self.plan.apart(row.document)].append(row)
+                holders[part.job, self.apart(row.document)].append(row)
         return dict(sorted(holders.items()))
 
     def _stored(self, job: str, holders: Sequence[DocumentRow]) -> Any:
         last = max(part.last_ns for row in holders for part in row.jobs if part.job == job)
-        return self.plan.stored(job, origin_of(job, holders), last)
+        return self.stored(job, origin_of(job, holders), last)
 
     def _cut(self, read: DocumentRead) -> None:
         """Cut a stream into pieces while it is there."""
-        if self.keeps_own and not read.row.document.version:
-            jobs = [job.table.jobs[0] for job in read.jobs]
-            self.pieces[read.row.document.uri] = pieces_of(read, self.folder, jobs)
+        if self._keeps_streams and not read.row.document.version:
+            self._pieces[read.row.document.uri] = pieces_of(read, self._folder, [one.job for one in read.row.jobs])
 
     def _cut_all(self, shared: Mapping[JobKey, Collection[DocumentRow]]) -> None:
         """Cut the documents that hold some of these jobs."""
@@ -258,18 +249,18 @@ class _Passes:
             for row in holders:
                 jobs[row.document.uri].append(job)
                 documents[row.document.uri] = row.document
-        uncut = [one for uri, one in documents.items() if uri not in self.pieces]
+        uncut = [one for uri, one in documents.items() if uri not in self._pieces]
         if not uncut:
             return
         splits = [Split(one, tuple(jobs[one.uri])) for one in uncut]
-        for batch, result in self._results(split_batch, splits, self._batched, self.folder, quietly=True):
+        for batch, result in self._results(split_batch, splits, self._batched, self._folder, quietly=True):
             if isinstance(result, Failed):
                 result = [Pieces(one.document, "", "", {}, result.reason) for one in batch]
-            self.pieces.update({one.document.uri: one for one in result})
+            self._pieces.update({one.document.uri: one for one in result})
 
     def _shared_job(self, key: JobKey, holders: Sequence[DocumentRow], whole: dict[JobKey, Any]) -> SharedJob | None:
         """A job of several documents; None, and an answer that says so, if one of them is gone."""
-        cut = [self.pieces[row.document.uri] for row in holders]
+        cut = [self._pieces[row.document.uri] for row in holders]
         problems = [one.problem for one in cut if one.problem is not None]
         if problems:
             whole[key] = Failed(problems[0])
@@ -280,11 +271,6 @@ class _Passes:
             origin_of(key[0], [replace(row, digest=one.digest) for row, one in zip(holders, cut, strict=True)]),
             sum(part.events for row in holders for part in row.jobs if part.job == key[0]),
         )
-
-
-def _own(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
-    """Documents that this process alone can read, and the others."""
-    return [one for one in documents if not one.apart], [one for one in documents if one.apart]
 
 
 def _largest_first(jobs: Sequence[SharedJob]) -> Iterator[list[SharedJob]]:

@@ -18,7 +18,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
@@ -34,7 +33,7 @@ from goodput_cli.events.read import decode_batches
 from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
 from goodput_cli.events.text.jobs import beside
-from goodput_cli.fleet.passes.work import Accounted, DocumentRow, JobPart, Local, Origin, Task
+from goodput_cli.fleet.passes.work import DocumentRow, JobPart, Local, Origin, Task
 from goodput_cli.sources.base import Document, Progress, ReadContext, read_document
 from goodput_cli.sources.blocks import PACKED_ENDINGS, is_event_file
 from goodput_cli.sources.layouts import home_of
@@ -99,13 +98,13 @@ class DocumentRead:
 
 def read_batch(
     task: Task, batch: Sequence[Document], local: Local = HERE, read_too: Callable[[DocumentRead], None] | None = None
-) -> tuple[list[DocumentRow], list[Accounted]]:
-    """Some documents: what each holds, and the answer about each job in each, as the task's work keeps it. read_too:
-    called with each document before its events are let go."""
+) -> tuple[list[DocumentRow], dict[tuple[str, str], Any]]:
+    """Some documents: what each holds, and by URI and job the answer about each job in each, as the task's work keeps
+    it. read_too: called with each document before its events are let go."""
     rows: list[DocumentRow] = []
-    places: list[tuple[int, str]] = []
+    places: list[tuple[str, str]] = []
     answers = []
-    for place, document in enumerate(batch):
+    for document in batch:
         try:
             read = read_one(task, document, local)
         except SourceError as error:
@@ -117,10 +116,9 @@ def read_batch(
         with garbage_collection_paused():
             for job, part in zip(read.jobs, read.row.jobs, strict=True):
                 answers.append(task.work.account(job, read.row.origin(part)))
-                places.append((place, job.table.jobs[0]))
+                places.append((document.uri, part.job))
                 local.job_done()
-    kept = task.work.keep(answers)
-    return rows, [Accounted(place, job, answer) for (place, job), answer in zip(places, kept, strict=True)]
+    return rows, dict(zip(places, task.work.keep(answers), strict=True))
 
 
 def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRead:
@@ -273,39 +271,39 @@ class SharedJob:
 
 def split_batch(task: Task, folder: str, batch: Sequence[Split], local: Local = HERE) -> list[Pieces]:
     """Read some documents again and write the pieces of the jobs asked for."""
-    return [_split(task, folder, one, local) for one in batch]
-
-
-def _split(task: Task, folder: str, split: Split, local: Local) -> Pieces:
-    try:
-        return pieces_of(read_one(task, split.document, local), folder, split.jobs)
-    except SourceError as error:
-        return Pieces(split.document, "", "", {}, str(error))
+    pieces = []
+    for one in batch:
+        try:
+            pieces.append(pieces_of(read_one(task, one.document, local), folder, frozenset(one.jobs)))
+        except SourceError as error:
+            pieces.append(Pieces(one.document, "", "", {}, str(error)))
+    return pieces
 
 
 def pieces_of(read: DocumentRead, folder: str, jobs: Collection[str]) -> Pieces:
-    """A document that was read, cut into the pieces of these jobs."""
-    path = Path(folder) / f"{uuid4().hex}.arrow"
-    return Pieces(read.row.document, read.row.digest, str(path), write_pieces(path, read.jobs, frozenset(jobs)))
-
-
-def write_pieces(path: Path, jobs: Sequence[EventLog], names: Collection[str]) -> dict[str, int]:
-    """Write a file of pieces; the place of each job in it."""
+    """A document that was read, cut into the pieces of these jobs: a file."""
     import pyarrow as pa  # few fleets have jobs in several documents
 
-    from goodput_cli.fleet import parts as arrow
-
+    path = f"{folder}/{uuid4().hex}.arrow"
     places: dict[str, int] = {}
     schema = pa.schema([(name, pa.from_numpy_dtype(np.dtype(COLUMNS[name]))) for name in _STORED])
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema, options=options) as writer:
-        for job in jobs:
-            if job.table.jobs[0] in names:
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema, options=options) as writer:
+        for job in read.jobs:
+            if job.table.jobs[0] in jobs:
                 places[job.table.jobs[0]] = len(places)
-                columns = [arrow.numbers(getattr(job.table, name), COLUMNS[name]) for name in _STORED]
+                columns = [_numbers(getattr(job.table, name), COLUMNS[name]) for name in _STORED]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
                 writer.write_batch(batch, custom_metadata={_ABOUT: _about(job)})
-    return places
+    return Pieces(read.row.document, read.row.digest, path, places)
+
+
+def _numbers(column: Any, kind: Any) -> Any:
+    """A column for Arrow, whose other ways to it import pandas."""
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(column, dtype=kind)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
 
 
 def _about(job: EventLog) -> bytes:
@@ -315,21 +313,18 @@ def _about(job: EventLog) -> bytes:
     return json.dumps({**values, "formats": formats}).encode("utf-8", "surrogatepass")
 
 
-def account_batch(task: Task, batch: Sequence[SharedJob], local: Local = HERE) -> list[Accounted]:
-    """The answers about some jobs of several documents each."""
+def account_batch(task: Task, batch: Sequence[SharedJob], local: Local = HERE) -> Sequence[Any]:
+    """The answers about some jobs of several documents each, as the task's work keeps them."""
     answers = []
     for shared in batch:
         with garbage_collection_paused():
             answers.append(task.work.account(join_pieces(shared), shared.origin))
         local.job_done()
-    kept = task.work.keep(answers)
-    return [Accounted(place, batch[place].job, answer) for place, answer in enumerate(kept)]
+    return task.work.keep(answers)
 
 
 def join_pieces(shared: SharedJob) -> EventLog:
     """The events of a job, from all its documents."""
-    from goodput_cli.fleet import parts as arrow
-
     interners: dict[str, Interner[Any]] = {name: Interner() for name in _CODED}
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     formats: set[LogFormat] = set()
@@ -337,7 +332,7 @@ def join_pieces(shared: SharedJob) -> EventLog:
         batch, about = _read_piece(path, place)
         formats.update(LogFormat(*one) for one in about["formats"])
         for name in _STORED:
-            columns[name].append(arrow.column(batch.column(name), COLUMNS[name]))
+            columns[name].append(np.from_dlpack(batch.column(name)))
         for name in _CODED:
             codes = interners[name].codes([_hashable(value) for value in about[_plural(name)]])
             columns[name][-1] = np.append(codes, np.int32(NONE))[columns[name][-1]].astype(np.int32)

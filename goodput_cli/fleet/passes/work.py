@@ -103,13 +103,3 @@ class Failed:
     """In the place of an answer that could not be had."""
 
     reason: str
-
-
-@dataclass(frozen=True)
-class Accounted:
-    """The answer about a job, as far as the driver holds it."""
-
-    document: int
-    """Position in the batch: of the document, or of the job in pass 2."""
-    job: str
-    answer: Any

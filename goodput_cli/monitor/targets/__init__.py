@@ -1,1 +1,1 @@
-"""Where a monitor publishes: one module a kind of target."""
+"""Where a monitor publishes: files, metrics over HTTP, TensorBoard, Cloud Monitoring, messages."""

@@ -261,7 +261,7 @@ _KINDS = {
     "prom": _Kind("files:PrometheusFile", "FILE"),
     "json": _Kind("files:JsonLines", "FILE"),
     "http": _Kind("http:Endpoint", "//HOST:PORT"),
-    "otlp": _Kind("otlp:OpenTelemetry", _URL),
+    "otlp": _Kind("http:OpenTelemetry", _URL),
     "webhook": _Kind("webhook:Webhook", _URL),
     "tensorboard": _Kind("tensorboard:TensorBoard", "DIR", dict.fromkeys((*_PARTS, "badput"), _YES_NO)),
     "gcm": _Kind(

@@ -64,38 +64,30 @@ class Workload:
 
 def series_of(snapshot: Snapshot, workload: Workload, end_time: str) -> list[Series]:
     """Every series of an update, each with one point. end_time: RFC 3339."""
-    resource = _resource(snapshot.analysis.job.name, workload)
-    points = {"interval": {"endTime": end_time}}
+    job, kind = snapshot.analysis.job.name, "generic_task"
+    whose = {"location": workload.location, "namespace": job, "job": job, "task_id": workload.replica}
+    if workload.prefix == PREFIX:
+        kind = "compute.googleapis.com/Workload"
+        whose = {"location": workload.location, "workload_id": job, "replica_id": workload.replica}
     return [
         {
-            "metric": {"type": f"{workload.prefix}/{one.name}", "labels": dict(one.labels)},
-            "resource": resource,
+            "metric": {"type": f"{workload.prefix}/{name}", "labels": dict(labels)},
+            "resource": {"type": kind, "labels": whose},
             "metricKind": "GAUGE",
-            "valueType": "INT64" if isinstance(one.value, int) else "DOUBLE",
-            "points": [{**points, "value": _typed(one.value)}],
+            "valueType": "INT64" if isinstance(value, int) else "DOUBLE",
+            "points": [
+                {
+                    "interval": {"endTime": end_time},
+                    "value": {"int64Value": str(value)} if isinstance(value, int) else {"doubleValue": value},
+                }
+            ],
         }
-        for one in _gauges(snapshot, workload)
+        for name, value, labels in _gauges(snapshot, workload)
     ]
 
 
-@dataclass(frozen=True)
-class _Gauge:
-    name: str
-    value: float
-    """An int is sent as INT64."""
-    labels: Mapping[str, str]
-
-
-def _typed(value: float) -> dict[str, Any]:
-    return {"int64Value": str(value)} if isinstance(value, int) else {"doubleValue": value}
-
-
-def _resource(job: str, workload: Workload) -> dict[str, Any]:
-    if workload.prefix == PREFIX:
-        labels = {"location": workload.location, "workload_id": job, "replica_id": workload.replica}
-        return {"type": "compute.googleapis.com/Workload", "labels": labels}
-    labels = {"location": workload.location, "namespace": job, "job": job, "task_id": workload.replica}
-    return {"type": "generic_task", "labels": labels}
+_Gauge = tuple[str, float, Mapping[str, str]]
+"""Name, value (an int is sent as INT64), labels."""
 
 
 def _gauges(snapshot: Snapshot, workload: Workload) -> Iterator[_Gauge]:
@@ -105,7 +97,7 @@ def _gauges(snapshot: Snapshot, workload: Workload) -> Iterator[_Gauge]:
     if workload.totals and snapshot.whole:
         yield from _of_job(snapshot, common)
     if workload.step_deviation and len(snapshot.deviations.seconds):
-        yield _Gauge("step_time_deviation", step_time_deviation(snapshot.deviations.seconds), common)
+        yield "step_time_deviation", step_time_deviation(snapshot.deviations.seconds), common
     if workload.windows:
         for row in () if snapshot.analysis.rolling is None else snapshot.analysis.rolling.rows():
             yield from _of_window(row, snapshot.analysis, common)
@@ -116,24 +108,24 @@ def _gauges(snapshot: Snapshot, workload: Workload) -> Iterator[_Gauge]:
 def _of_job(snapshot: Snapshot, common: Mapping[str, str]) -> Iterator[_Gauge]:
     analysis, cumulative = snapshot.analysis, {**common, "window_type": "cumulative"}
     if not analysis.goodput_unknown:
-        yield _Gauge("goodput_time", analysis.goodput.seconds, {**common, "goodput_source": "TOTAL"})
+        yield "goodput_time", analysis.goodput.seconds, {**common, "goodput_source": "TOTAL"}
     for source, amount in _sources(badput_of(analysis)).items():
-        yield _Gauge("badput_time", amount[0], {**common, "badput_source": source})
-    yield _Gauge("disruptions", analysis.job.disruptions, cumulative)
-    yield _Gauge("max_productive_steps", int(analysis.job.kept_range[1]) if analysis.job.kept_range else 0, common)
-    yield _Gauge("total_elapsed_time", analysis.window.counted_ns / 1e9, cumulative)
+        yield "badput_time", amount[0], {**common, "badput_source": source}
+    yield "disruptions", analysis.job.disruptions, cumulative
+    yield "max_productive_steps", int(analysis.job.kept_range[1]) if analysis.job.kept_range else 0, common
+    yield "total_elapsed_time", analysis.window.counted_ns / 1e9, cumulative
     ideal = snapshot.ideal_step_seconds or analysis.steps.ideal_seconds
     if ideal is not None:
-        yield _Gauge("performance", float(ideal), {})
+        yield "performance", float(ideal), {}
 
 
 def _of_window(row: WindowRow, analysis: Analysis, common: Mapping[str, str]) -> Iterator[_Gauge]:
     if row.percent is None:
         return
     labels = {**common, "rolling_window_size": seconds_text(row.window_ns)}
-    yield _Gauge("interval_goodput", row.percent, {**labels, "goodput_source": "TOTAL"})
+    yield "interval_goodput", row.percent, {**labels, "goodput_source": "TOTAL"}
     for source, amount in _sources(badput_of_window(row, analysis)).items():
-        yield _Gauge("interval_badput", amount[1], {**labels, "badput_source": source})
+        yield "interval_badput", amount[1], {**labels, "badput_source": source}
 
 
 def _of_slices(snapshot: Snapshot, workload: Workload, common: Mapping[str, str]) -> Iterator[_Gauge]:
@@ -142,11 +134,11 @@ def _of_slices(snapshot: Snapshot, workload: Workload, common: Mapping[str, str]
     shares = {"stepping": analysis.elastic.stepping, "available": analysis.elastic.available}
     for name, share in shares.items() if snapshot.whole and workload.totals else ():
         if share is not None:
-            yield _Gauge(f"{name}_slice_efficiency", float(share), whole)
+            yield f"{name}_slice_efficiency", float(share), whole
     for row in analysis.rolling.rows() if analysis.rolling is not None and workload.windows else ():
         if row.stepping is not None:
             size = {"window_type": "INTERVAL", "rolling_window_size": seconds_text(row.window_ns)}
-            yield _Gauge("stepping_slice_efficiency", float(row.stepping), {**common, **size})
+            yield "stepping_slice_efficiency", float(row.stepping), {**common, **size}
 
 
 def _sources(amounts: Sequence[Amount]) -> dict[str, tuple[float, float]]:
@@ -303,19 +295,17 @@ class CloudMonitoring:
         self._sent[snapshot.analysis.job.name] = end
         keep_state(state, {"end_ns": end})  # before it is sent: what was sent is never forgotten
         series = series_of(snapshot, self._workload, iso_of_nine_digits(end))
+        url = f"{self._endpoint or _ENDPOINT}/v3/projects/{self._project}/timeSeries"
         failure: Refused | None = None
         for first in range(0, len(series), MOST_SERIES):
+            body = json.dumps({"timeSeries": series[first : first + MOST_SERIES]}).encode()
+            token = "" if self._endpoint else self._identity.token()
             try:
-                self._post(series[first : first + MOST_SERIES])
+                post(url, body, "application/json", token)
             except Refused as error:  # what the others hold may be fine
                 failure = failure or error
         if failure is not None:
             raise failure
-
-    def _post(self, series: list[Series]) -> None:
-        token = "" if self._endpoint else self._identity.token()
-        url = f"{self._endpoint or _ENDPOINT}/v3/projects/{self._project}/timeSeries"
-        post(url, json.dumps({"timeSeries": series}).encode(), "application/json", token)
 
 
 def _of_machine(what: str) -> str:

@@ -1,26 +1,36 @@
-"""`http://HOST:PORT`: the metrics of the last update for Prometheus, and whether the monitor is well.
+"""Metrics over HTTP: what `goodput monitor` tells beside the metrics of a report (docs/monitoring.md has the list), and
+the two targets that take them.
 
-A scrape never starts an analysis, and one that reads slowly delays no update: each connection has a thread of its own,
-for five seconds at the most.
+`http://HOST:PORT`: the metrics of the last update for Prometheus, and whether the monitor is well. A scrape never
+starts an analysis, and one that reads slowly delays no update: each connection has a thread of its own, for five
+seconds at the most.
 
-What `goodput monitor` tells Prometheus beside the metrics of a report (docs/monitoring.md has the list).
+`otlp:URL`: an update as gauges of OpenTelemetry, a resource a job, to a collector's HTTP receiver (`POST
+URL/v1/metrics`, as JSON), with the same names and labels. A header that the collector wants is taken from the
+environment, as OpenTelemetry's own exporters do: OTEL_EXPORTER_OTLP_HEADERS.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
+from goodput_cli import __version__
 from goodput_cli.analysis.goodput.document import AnalysisDocument
 from goodput_cli.analysis.results import Rolling
 from goodput_cli.analysis.sheet import Family, Labels
 from goodput_cli.monitor.snapshot import Snapshot, Update
-from goodput_cli.monitor.targets.base import Address, Health, MonitorContext, host_and_port
+from goodput_cli.monitor.targets.base import Address, Health, MonitorContext, TargetFailed, host_and_port
+from goodput_cli.record.queues import Unavailable
+from goodput_cli.record.sinks.http import post
 from goodput_cli.report.openmetrics import END, exposition, families
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import exact, safe, seconds_text
@@ -196,3 +206,57 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+
+HEADERS_VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS"
+_PATH = "/v1/metrics"
+
+
+class OpenTelemetry:
+    """Sends each update as it is: gauges, with the moment of the answer as their time."""
+
+    def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
+        parts = address.url
+        path = parts.path.rstrip("/")
+        self._url = parts._replace(path=path if path.endswith(_PATH) else path + _PATH).geturl()
+        self._host = parts.hostname or ""
+
+    def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - each update is a point
+        """See `Target`."""
+        body = json.dumps({"resourceMetrics": [resource_metrics(one) for one in update]}, allow_nan=False).encode()
+        try:
+            post(self._url, body, "application/json", "", headers())
+        except Unavailable as error:
+            raise TargetFailed(f"the collector at {safe(self._host)}: {error}", lasting=error.lasting) from error
+
+    def close(self) -> None:
+        """See `Target`."""
+
+
+def headers() -> dict[str, str]:
+    """`name=value` with commas between, percent-encoded."""
+    pairs = (part.partition("=") for part in os.environ.get(HEADERS_VARIABLE, "").split(","))
+    return {unquote(name.strip()): unquote(value.strip()) for name, equals, value in pairs if equals and name.strip()}
+
+
+def resource_metrics(snapshot: Snapshot) -> dict[str, Any]:
+    """A job's part of an `ExportMetricsServiceRequest` in the JSON of OTLP, where 64-bit integers are texts."""
+    time = str(snapshot.at_ns)
+    job = {"service.name": "goodput", "job_name": snapshot.shown}
+    metrics = list(_metrics(families_of(snapshot), time))
+    scope = {"scope": {"name": "goodput_cli", "version": __version__}, "metrics": metrics}
+    return {"resource": {"attributes": _attributes(job)}, "scopeMetrics": [scope]}
+
+
+def _metrics(families: Iterable[Family], time: str) -> Iterator[dict[str, Any]]:
+    for family in families:
+        points = [
+            {"attributes": _attributes(labels), "timeUnixNano": time, "asDouble": float(value)}
+            for labels, value in family.samples
+        ]
+        if points:
+            yield {"name": family.name, "description": family.meaning, "gauge": {"dataPoints": points}}
+
+
+def _attributes(labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": {"stringValue": value}} for key, value in labels.items()]

@@ -36,7 +36,8 @@ class monitored:  # noqa: N801  # people call it like a function
         self._finished()  # the manager has waited for the one before
         span.__exit__(None, None, None)
         self._unfinished = step
-        if not self._in_progress():
+        goes_on = getattr(self._manager, "is_saving_in_progress", None)  # in the background
+        if not (callable(goes_on) and goes_on()):
             self._finished()
         return saved
 
@@ -71,11 +72,6 @@ class monitored:  # noqa: N801  # people call it like a function
         step, self._unfinished = self._unfinished, None
         if step is not None:
             self._recorder.checkpoint_saved(step)
-
-    def _in_progress(self) -> bool:
-        """Whether the manager goes on saving in the background."""
-        ask = getattr(self._manager, "is_saving_in_progress", None)
-        return bool(ask()) if callable(ask) else False
 
     def _directory(self) -> str:
         return str(getattr(self._manager, "directory", ""))

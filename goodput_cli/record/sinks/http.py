@@ -204,14 +204,11 @@ class Identity:
         try:
             import google.auth
         except ImportError:
-            self._from_metadata()
+            answer = json.loads(metadata("instance/service-accounts/default/token"))
+            self._token = answer["access_token"]
+            self._until = time.monotonic() + max(0, answer.get("expires_in", 0) - 60)
         else:
             self._from_library(google.auth)
-
-    def _from_metadata(self) -> None:
-        answer = json.loads(metadata("instance/service-accounts/default/token"))
-        self._token = answer["access_token"]
-        self._until = time.monotonic() + max(0, answer.get("expires_in", 0) - 60)
 
     def _from_library(self, auth: Any) -> None:
         try:

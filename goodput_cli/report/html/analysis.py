@@ -17,10 +17,10 @@ from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.document import why_it_ended
 from goodput_cli.analysis.picture import pictures_of, tiled_windows
-from goodput_cli.analysis.results import Method, Saves
+from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.rolling import rolling_sheet
-from goodput_cli.analysis.step_sheet import REGIMES, metric_sheet, steps_sheet
-from goodput_cli.analysis.step_statistics import StepReport, falls_of_mfu, measured, step_report
+from goodput_cli.analysis.steps.sheet import REGIMES, metric_sheet, steps_sheet
+from goodput_cli.analysis.steps.statistics import StepReport, falls_of_mfu, measured, step_report
 from goodput_cli.analysis.table import DEFINITIONS
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic, code_texts
@@ -140,23 +140,14 @@ def key_facts(analysis: Analysis, proof: Proof) -> list[Fact]:
         rows.append(Fact("MTBF", duration_of_seconds(reliability.mtbf_seconds), "disruptions"))
     rows.append(Fact("steps kept", facts.kept_text(analysis), proof.ledger.get(Category.PRODUCTIVE.id)))
     if analysis.saves is not None:
-        rows.append(Fact("saves", _saves_text(analysis.saves), proof.ledger.get(Category.SAVE.id)))
+        between = analysis.saves.interval_seconds
+        apart = "" if between is None else f" ({duration_of_seconds(between)} apart)"
+        rows.append(Fact("saves", f"{analysis.saves.count}{apart}", proof.ledger.get(Category.SAVE.id)))
     if analysis.steps.ideal_seconds is not None:
         rows.append(Fact("ideal step time", duration_of_seconds(analysis.steps.ideal_seconds), "step-time"))
     if facts.has_ending(analysis):
         rows.append(Fact("ending", facts.ending_text(job) + facts.last_cause_text(analysis)))
     return rows
-
-
-def _saves_text(saves: Saves) -> str:
-    if saves.interval_seconds is None:
-        return str(saves.count)
-    return f"{saves.count} ({duration_of_seconds(saves.interval_seconds)} apart)"
-
-
-def rolling_windows(analysis: Analysis) -> HtmlTable:
-    """The windows that were asked for, else some that tile the window of the question."""
-    return html_table(rolling_sheet(tiled_windows(analysis)), MOST_ROWS)
 
 
 def find_steps(analysis: Analysis) -> StepReport | str:
@@ -300,39 +291,22 @@ def waterfall(analysis: Analysis, proof: Proof) -> list[Bar]:
     most = max(window.ns, analysis.goodput.ns, 1)
     whole = "" if window.excluded_ns else "100.00 %"
 
-    def bar(name: str, title: str | None, ns: int, share: str, left: int, kind: str) -> Bar:
-        return _bar(name, title, ns, share, (left, most), kind, proof.ledger.get(name))
+    def bar(name: str, title: str, ns: int, share: str, left: int, kind: str) -> Bar:
+        category = BY_NAME.get(name.partition(":")[0])
+        look, scale = None if category is None else category.look, 1000 / most
+        place = max(left, 0) * scale, abs(ns) * scale
+        return Bar(name, title, look, f"{ns / 1e9:.1f}", duration(ns), share, *place, kind, proof.ledger.get(name))
 
-    rows = [bar("wall clock", None, window.ns, whole, 0, "total")]
+    rows = [bar("wall clock", "wall clock", window.ns, whole, 0, "total")]
     left = window.ns
     if window.excluded_ns:
         left -= window.excluded_ns
-        rows.append(bar("excluded", None, window.excluded_ns, "not counted", left, "badput"))
+        rows.append(bar("excluded", "excluded", window.excluded_ns, "not counted", left, "badput"))
     for row in badput:
         left -= row.ns
         rows.append(bar(row.name, row.title, row.ns, row.percent, min(left, left + row.ns), "badput"))
     goodput = next(row for row in facts.category_rows(analysis) if row.is_goodput)
     return [*rows, bar(goodput.name, "goodput", goodput.ns, goodput.percent, 0, "goodput")]
-
-
-def _bar(
-    name: str, title: str | None, ns: int, share: str, place: tuple[int, int], kind: str, proof: str | None
-) -> Bar:
-    """place: where it begins, and how much is the whole width."""
-    category, (left, most) = BY_NAME.get(name.partition(":")[0]), place
-    scale = 1000 / most
-    return Bar(
-        name,
-        title or name,
-        None if category is None else category.look,
-        f"{ns / 1e9:.1f}",
-        duration(ns),
-        share,
-        max(left, 0) * scale,
-        abs(ns) * scale,
-        kind,
-        proof,
-    )
 
 
 MOVING_COLUMNS = 1500
@@ -376,7 +350,7 @@ def render(analysis: Analysis, page: Page) -> str:
         has_steps=len(picture.curve) > 0,
         downsampled=picture.downsampled,
         columns=MOVING_COLUMNS,
-        rolling=rolling_windows(analysis),
+        rolling=html_table(rolling_sheet(tiled_windows(analysis)), MOST_ROWS),
         steps=tables,
         metrics=metric_table(analysis, steps),
         disruptions=rows,

@@ -1,4 +1,7 @@
-"""The figures of a report: the charts of an analysis, drawn for eyes, and each said in a sentence for everybody."""
+"""The figures of a report: the charts of an analysis, drawn for eyes, and each said in a sentence for everybody.
+
+SVG and PNG of an analysis are the first of them alone: step against wall clock, and what the time went to.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ from goodput_cli.analysis.disruptions.rows import AT_LEAST
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.picture import DRAWN, NUMBERED, WORST, Picture, picture_of
-from goodput_cli.analysis.step_statistics import StepReport, measured, shown
-from goodput_cli.analysis.step_times import Regime
+from goodput_cli.analysis.steps.statistics import StepReport, measured, shown
+from goodput_cli.analysis.steps.times import Regime
+from goodput_cli.report.base import Page
 from goodput_cli.report.html.columns import DISRUPTIONS, SAVES, ChartColumns, chart_columns
 from goodput_cli.report.html.drawing import (
     INK,
@@ -23,6 +27,7 @@ from goodput_cli.report.html.drawing import (
     Spec,
     calculated,
     drawing,
+    drawn,
     field,
     finished,
     independent,
@@ -32,6 +37,7 @@ from goodput_cli.report.html.drawing import (
     legend,
     marks,
     only,
+    painted,
     texts,
     title,
 )
@@ -106,13 +112,11 @@ def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple
         scale = {"type": "log", "domain": [least / 1.15, most * 1.15], "nice": False}
         axis = left_axis("step time, s", values=round_numbers(least / 1.15, most * 1.15), format="~r")
     x, y = time_axis(columns), field("low", scale=scale, axis=axis)
-    zero = columns.start_ns / 1e6
-    slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
     spread = {"strokeWidth": 2, "strokeCap": "round", "color": Category.TPU_INITIALIZATION.look.colour, "clip": True}
     level = {"strokeWidth": 1.5, "color": INK, "opacity": 0.75, "clip": True}
     best = {"strokeDash": [6, 4], "strokeWidth": 1.5, "color": KEPT_COLOUR}
     layers = [
-        *shades(columns, slow),
+        *_shades(columns, regimes),
         marks("steps", "rule", spread, x=x, y=y, y2="high"),
         marks("steps", "line", level, x=x, y=field("level")),
         marks([{"ideal": ideal}], "rule", best, y=field("ideal")),
@@ -120,8 +124,10 @@ def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple
     return finished(panel("times", columns, layers, 200), ["times"])
 
 
-def shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[Spec]:
-    """Slow regimes behind the step times, and what they are called."""
+def _shades(columns: ChartColumns, regimes: Sequence[tuple[float, float, str]]) -> list[Spec]:
+    """Slow regimes behind what was measured, and what they are called."""
+    zero = columns.start_ns / 1e6
+    slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
     if not slow:
         return []
     shade = {"color": Category.STALL.look.colour, "opacity": 0.16, "clip": True}
@@ -178,8 +184,7 @@ def _steps_panel(columns: ChartColumns) -> Spec:
 
 def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> Spec:
     """Where there are many, those that cost most: all of them stand in a lane of their own."""
-    opacity = 0.55
-    look = {"strokeWidth": 1, "color": INK, "opacity": opacity, "clip": True}
+    look = {"strokeWidth": 1, "color": INK, "opacity": 0.55, "clip": True}
     which = only("datum.worst == 1") if _are_many(columns) else ()
     return marks("disruptions", "rule", look, which, x=time_axis(columns, labels=labels))
 
@@ -250,20 +255,15 @@ _HEIGHT = 90
 
 def metric_chart(columns: ChartColumns, regimes: Sequence[tuple[float, float, str]]) -> Spec:
     """A panel a metric. regimes: slow ones, as in the chart of step times."""
-    present = set(columns.tables["metrics"]["line"])
-    panels = {f"metric-{line}": line for line in range(len(DRAWN)) if line in present}
-    drawn = [_metric_panel(name, columns, line, regimes) for name, line in panels.items()]
-    return finished({"vconcat": drawn, "spacing": 26, "bounds": "flush"}, list(panels))
-
-
-def _metric_panel(name: str, columns: ChartColumns, line: int, regimes: Sequence[tuple[float, float, str]]) -> Spec:
-    zero = columns.start_ns / 1e6
-    slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
-    axis = left_axis(list(DRAWN.values())[line], tickCount=4, format="~r")
     look = {"strokeWidth": 1.5, "color": Category.TPU_INITIALIZATION.look.colour, "clip": True}
-    y = field("value", axis=axis, scale={"zero": False, "nice": True})
-    values = marks("metrics", "line", look, only(f"datum.line == {line}"), x=time_axis(columns), y=y)
-    return panel(name, columns, [*shades(columns, slow), values], _HEIGHT)
+    panels = {}
+    for line in sorted({*columns.tables["metrics"]["line"]}):
+        axis = left_axis(list(DRAWN.values())[line], tickCount=4, format="~r")
+        y = field("value", axis=axis, scale={"zero": False, "nice": True})
+        values = marks("metrics", "line", look, only(f"datum.line == {line}"), x=time_axis(columns), y=y)
+        name = f"metric-{line}"
+        panels[name] = panel(name, columns, [*_shades(columns, regimes), values], _HEIGHT)
+    return finished({"vconcat": list(panels.values()), "spacing": 26, "bounds": "flush"}, list(panels))
 
 
 STILL_COLUMNS = 600
@@ -299,11 +299,13 @@ def figures(
     where scripts draw alone. progress: `progress_drawing`."""
     made = []
     windows = [as_typed(shares.window_ns) for shares in picture.rolling]
-    made.append(("goodput-over-time", _goodput_words(analysis, picture), goodput_chart(fine, windows)))
+    words = " ".join(_goodput_sentences(analysis, picture))
+    made.append(("goodput-over-time", words, goodput_chart(fine, windows)))
     if steps is not None and steps.statistics.ideal_seconds is not None:
         slow = [_slow(regime, picture) for regime in steps.regimes]
         spec = step_time_chart(fine, steps.statistics.ideal_seconds, slow)
-        made.append(("step-times", _step_words(analysis, steps), spec))
+        count = plural(len(steps.regimes), "slow regime") if steps.regimes else "no slow regime"
+        made.append(("step-times", f"Step times: {facts.step_text(analysis)}; {count}.", spec))
     if picture.metrics:
         slow = [] if steps is None else [_slow(regime, picture) for regime in steps.regimes]
         made.append(("metrics", _metric_words(analysis), metric_chart(fine, slow)))
@@ -314,16 +316,24 @@ def figures(
     return [Figure(_PROGRESS, progress, _progress_words(analysis), main_chart(fine)), *others]
 
 
-def standing_alone(analysis: Analysis) -> tuple[ChartColumns, tuple[str, str]]:
-    """What the main picture shows where it stands alone, with the lines above it."""
+def svg(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
+    """The picture of a job alone, as SVG text that holds no script and loads nothing."""
+    return drawn(*_standing_alone(analysis))
+
+
+def png(analysis: Analysis, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature
+    """The same as PNG, two dots a unit."""
+    return painted(*_standing_alone(analysis))
+
+
+def _standing_alone(analysis: Analysis) -> tuple[Spec, ChartColumns]:
+    """The main picture with its title, and its data."""
     share, amount = facts.headline(analysis)
     name = shorten(safe(analysis.job.name), _LONGEST_TITLE)
+    counts = f"{facts.attempts_text(analysis)}, {plural(analysis.job.disruptions, 'disruption')}"
     columns = chart_columns(picture_of(analysis, STILL_COLUMNS))
-    return columns, (f"{name}: goodput {share}", f"{amount}; {facts.window_text(analysis)}; {_counts(analysis)}")
-
-
-def _counts(analysis: Analysis) -> str:
-    return f"{facts.attempts_text(analysis)}, {plural(analysis.job.disruptions, 'disruption')}"
+    heading = f"{name}: goodput {share}", f"{amount}; {facts.window_text(analysis)}; {counts}"
+    return main_chart(columns, heading), columns
 
 
 def _slow(regime: Regime, picture: Picture) -> tuple[float, float, str]:
@@ -346,10 +356,6 @@ def _progress_words(analysis: Analysis) -> str:
     return " ".join(parts)
 
 
-def _goodput_words(analysis: Analysis, picture: Picture) -> str:
-    return " ".join(_goodput_sentences(analysis, picture))
-
-
 def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
     if analysis.goodput_unknown:
         yield f"Goodput over time cannot be judged: {analysis.why_unknown}."
@@ -361,11 +367,6 @@ def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
         if len(known):
             low, high = percent(float(known.min())), percent(float(known.max()))
             yield f"In windows of {as_typed(shares.window_ns)} between {low} and {high}."
-
-
-def _step_words(analysis: Analysis, steps: StepReport) -> str:
-    slow = plural(len(steps.regimes), "slow regime") if steps.regimes else "no slow regime"
-    return f"Step times: {facts.step_text(analysis)}; {slow}."
 
 
 def _metric_words(analysis: Analysis) -> str:

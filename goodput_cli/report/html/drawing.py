@@ -99,6 +99,7 @@ def whole(chart: Spec, config: Spec, zoomed: Sequence[str] = ()) -> Spec:
     return {"$schema": _SCHEMA, **chart, **({"params": [zoom]} if zoomed else {}), "config": config}
 
 
+_WHITE = "#ffffff"
 LEFT = 148
 """Width of what stands at the left of a plot, in dots."""
 INK = "currentColor"
@@ -208,9 +209,9 @@ def left_to_script(name: str) -> Drawing:
     return Drawing(undrawn, name)
 
 
-def drawn(spec: Spec, columns: ChartColumns | None, background: str) -> str:
-    """A chart that stands alone as SVG text. background: a colour."""
-    return begin_to_draw("svg", _filled(spec, columns, background))().decode()
+def drawn(spec: Spec, columns: ChartColumns | None) -> str:
+    """A chart that stands alone as SVG text, on white."""
+    return begin_to_draw("svg", _filled(spec, columns, _WHITE))().decode() + "\n"
 
 
 def narrowed(spec: Spec) -> Spec:
@@ -231,7 +232,7 @@ def _narrow(name: str, value: Any) -> Any:
 
 def painted(spec: Spec, columns: ChartColumns | None) -> bytes:
     """A chart as PNG, two dots a unit, on white."""
-    return begin_to_draw("png", _filled(spec, columns, "#ffffff"))()
+    return begin_to_draw("png", _filled(spec, columns, _WHITE))()
 
 
 def _filled(spec: Spec, columns: ChartColumns | None, background: str | None = None) -> str:

@@ -16,10 +16,10 @@ from goodput_cli.analysis.disruptions.sheet import by_sheet, disruptions_sheet
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import Insight
-from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.sheet import Audience, Sheet
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.analysis.timeline_rows import CUSTOM_PREFIX, Runs, SegmentRows, find_runs, rows_of_runs
-from goodput_cli.analysis.timeline_sheet import timeline_sheet
+from goodput_cli.analysis.timeline.rows import CUSTOM_PREFIX, SegmentRows, find_runs
+from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.arrays import Rows, alike
 from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
 from goodput_cli.vocabulary.categories import BY_NAME, Category, Look, short_title
@@ -141,7 +141,7 @@ def ledger(analysis: Analysis) -> list[LedgerPart]:
     return [_part(analysis, runs, own.get(one[0], _NO_ROWS), place, *one) for place, one in enumerate(named, 1)]
 
 
-def _part(analysis: Analysis, runs: Runs, own: Rows, place: int, name: str, title: str, ns: int) -> LedgerPart:
+def _part(analysis: Analysis, runs: SegmentRows, own: Rows, place: int, name: str, title: str, ns: int) -> LedgerPart:
     category, (kind, _, label) = BY_NAME[name.partition(":")[0]], name.partition(":")
     length = runs.end[own] - runs.start[own]
     longest = np.sort(np.argsort(-length, kind="stable")[:_MOST_ROWS])
@@ -150,12 +150,12 @@ def _part(analysis: Analysis, runs: Runs, own: Rows, place: int, name: str, titl
     asked = CUSTOM_PREFIX + label if category == Category.CUSTOM else kind
     return LedgerPart(
         f"ledger-{place}", name, title, category.look, f"{duration(ns)} in {plural(len(own), 'row')}",
-        html_table(_sheet(analysis, rows_of_runs(analysis.timeline, runs, own[longest]))) if len(own) else None,
+        html_table(_sheet(analysis, runs.take(own[longest]))) if len(own) else None,
         left if rest else None, command_line(analysis, "timeline", "--category", asked),
     )  # fmt: skip
 
 
-def _runs_by_name(analysis: Analysis, runs: Runs) -> dict[str, Rows]:
+def _runs_by_name(analysis: Analysis, runs: SegmentRows) -> dict[str, Rows]:
     """The runs of each category by its name, those of custom events by their type."""
     found = {Category(code).id: rows for code, rows in alike(runs.category).items()}
     custom = found.pop(Category.CUSTOM.id, _NO_ROWS)
@@ -168,11 +168,11 @@ def _sheet(analysis: Analysis, rows: SegmentRows) -> Sheet:
     """As `goodput timeline` shows them, without what is the same in all rows."""
     window = (analysis.window.start_ns, analysis.window.end_ns)
     sheet = timeline_sheet(analysis, rows, window, None, filtered=False)
-    return replace(sheet, columns=tuple(map(_without_category, sheet.columns)))
-
-
-def _without_category(column: Column) -> Column:
-    return replace(column, audience=column.audience & ~Audience.PEOPLE) if column.name == "category" else column
+    columns = (
+        replace(one, audience=one.audience & ~Audience.PEOPLE) if one.name == "category" else one
+        for one in sheet.columns
+    )
+    return replace(sheet, columns=tuple(columns))
 
 
 MOST_ROWS = 500

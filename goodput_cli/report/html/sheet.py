@@ -17,6 +17,7 @@ from typing import Any
 from goodput_cli.analysis.advice.sheet import IntervalChart
 from goodput_cli.analysis.compare.sheet import ChangeChart
 from goodput_cli.analysis.sheet import Cell, Chart, Column, Sheet
+from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.charts import KEPT_COLOUR, LOST_COLOUR, WIDTH, round_numbers
 from goodput_cli.report.html.drawing import (
@@ -24,6 +25,7 @@ from goodput_cli.report.html.drawing import (
     Drawing,
     Spec,
     drawing,
+    drawn,
     field,
     finished,
     independent,
@@ -33,6 +35,7 @@ from goodput_cli.report.html.drawing import (
     marks,
     narrowed,
     only,
+    painted,
     texts,
     title,
 )
@@ -202,14 +205,24 @@ _SPECIFICATIONS: dict[type[Chart], Callable[[Any], Spec]] = {
 }
 
 
-def inside_a_page(chart: Chart, name: str) -> tuple[Drawing, Drawing]:
-    """A chart as an SVG element of a page, and the same for a phone. name: as in `Drawing`."""
-    spec = specification(chart)
-    return drawing(spec, None, name), drawing(narrowed(spec), None, f"{name}-narrow")
+def svg(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
+    """The chart of an answer alone, as SVG text that holds no script and loads nothing. `UsageError` where it has
+    nothing to show."""
+    return drawn(_standing_alone(sheet), None)
 
 
-def specification(chart: Chart) -> Spec:
-    """What draws it."""
+def png(sheet: Sheet, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature
+    """The same as PNG, two dots a unit."""
+    return painted(_standing_alone(sheet), None)
+
+
+def _standing_alone(sheet: Sheet) -> Spec:
+    if sheet.chart is None:
+        raise UsageError(f"{sheet.title}: there is nothing to draw; the table says why (--format table)")
+    return _specification(sheet.chart)
+
+
+def _specification(chart: Chart) -> Spec:
     return _SPECIFICATIONS[type(chart)](chart)
 
 
@@ -321,9 +334,10 @@ def _width(cell: HtmlCell) -> int:
     return _BAR if cell.share is not None else len(cell.text)
 
 
-def _drawings(chart: Chart) -> tuple[Drawing, ...]:
-
-    return inside_a_page(chart, "chart")
+def _drawings(chart: Chart) -> tuple[Drawing, Drawing]:
+    """A chart as an SVG element of a page, and the same for a phone."""
+    spec = _specification(chart)
+    return drawing(spec, None, "chart"), drawing(narrowed(spec), None, "chart-narrow")
 
 
 def _head(column: Column) -> str:

@@ -10,7 +10,7 @@ from itertools import islice
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import cells
-from goodput_cli.events.mappings.checked import mappings_in
+from goodput_cli.events.mappings.declared import mappings_in
 from goodput_cli.events.mappings.draft.lines import clock_of, entry_of
 from goodput_cli.events.mappings.draft.records import Row, flat, records_draft
 from goodput_cli.events.mappings.draft.text import Draft, Rule, quoted, text_draft

@@ -16,10 +16,10 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.results import StepStatistics
-from goodput_cli.analysis.step_times import Regime, TimedSteps, slow_regimes, step_times, timed_steps
+from goodput_cli.analysis.steps.times import Regime, TimedSteps, slow_regimes, step_times, timed_steps
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.analysis.written import FromOne, written
-from goodput_cli.arrays import F64, I64, blocks, median, percentiles
+from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
@@ -68,7 +68,7 @@ def measured(analysis: Analysis) -> list[Measured]:
             continue
         step, value = metric.step[inside], metric.value[inside]
         named = step != NO_STEP
-        p10, p50, p90 = percentiles(value.copy(), (10, 50, 90))
+        p10, p50, p90 = np.percentile(value, (10, 50, 90)).tolist()
         every = max(1, -(-int(named.sum()) // SERIES))
         series = tuple(zip(step[named][::every].tolist(), value[named][::every].tolist(), strict=True))
         first, last = (int(step[named].min()), int(step[named].max())) if named.any() else (None, None)
@@ -181,32 +181,16 @@ BINS = Table("bin", "a bin; the last one holds its upper end", columns_of(Bin, a
 
 
 def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
-    """Statistics of the step times in [start, end] (ns); all None where there are none.
-
-    There may be as many as lines: medians are found by moving them about where they are, and they are made again for
-    the mean over the ideal ones, which wants them in order.
-    """
+    """Statistics of the step times in [start, end] (ns); all None where there are none."""
     times = step_times(timeline, start, end)
     if len(times) == 0:
         return StepStatistics(0, None, None, None, None, None)
     count, mean = len(times), float(times.mean())
-    p50, p90, p99 = percentiles(times, (50, 90, 99))
-    middle = median(times)
-    np.subtract(times, middle, out=times)
-    np.abs(times, out=times)
-    limit = middle + 3 * median(times)
-    del times
-    return StepStatistics(count, _mean_upto(limit, step_times(timeline, start, end)), mean, p50, p90, p99)
-
-
-def _mean_upto(limit: float, times: F64) -> float:
-    """Mean of the times at most `limit`: the ideal step time, where that is median + 3 x MAD (unscaled)."""
-    size = 0
-    for start, stop in blocks(len(times)):
-        usual = times[start:stop][times[start:stop] <= limit]
-        times[size : size + len(usual)] = usual
-        size += len(usual)
-    return float(times[:size].mean())
+    p50, p90, p99 = np.percentile(times, (50, 90, 99)).tolist()
+    middle = float(np.median(times))
+    away = times - middle
+    limit = middle + 3 * float(np.median(np.abs(away, out=away), overwrite_input=True))
+    return StepStatistics(count, float(times[times <= limit].mean()), mean, p50, p90, p99)
 
 
 def step_report(analysis: Analysis, slowest: int = 10) -> StepReport:

@@ -16,7 +16,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.hangs import find_hangs
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Lazy, Sheet
 from goodput_cli.analysis.table import FilledTable, seen_by
-from goodput_cli.analysis.timeline_rows import (
+from goodput_cli.analysis.timeline.rows import (
     EVENTS,
     KINDS,
     SEGMENTS,
@@ -61,13 +61,8 @@ def timeline_sheet(
         ),
         grouped_rows=tuple(_lines_only(cells) if one_source else cells for cells in shown),
         notes=(*_notes(table, filtered=filtered), *_why(timeline, window)),
-        answer=lambda: _answer(analysis, rows, window, events),
+        answer=lambda: timeline_answer(analysis, rows, window, events),
     )
-
-
-def _answer(analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None) -> object:
-
-    return timeline_answer(analysis, rows, window, events)
 
 
 def _notes(table: EventTable, *, filtered: bool) -> Iterator[str]:

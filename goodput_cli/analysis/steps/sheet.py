@@ -10,7 +10,7 @@ from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_wind
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import step_times_text
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.step_statistics import (
+from goodput_cli.analysis.steps.statistics import (
     BINS,
     METRICS,
     SLOW_STEPS,
@@ -22,7 +22,7 @@ from goodput_cli.analysis.step_statistics import (
     measured,
     shown,
 )
-from goodput_cli.analysis.step_times import SLOW_REGIMES, Regime
+from goodput_cli.analysis.steps.times import SLOW_REGIMES, Regime
 from goodput_cli.analysis.table import attribute, each, table_rows
 from goodput_cli.analysis.written import Amount, FromOne, written
 from goodput_cli.vocabulary.text import clock, duration, duration_of_seconds, period, plural
@@ -46,13 +46,8 @@ def steps_sheet(analysis: Analysis, report: StepReport, *, with_metrics: bool = 
             _histogram_sheet(report),
             *([metric_sheet(metrics, falls_of_mfu(analysis, report.regimes))] if metrics else []),
         ),
-        answer=lambda: _answer(analysis, report),
+        answer=lambda: steps_answer(analysis, report),
     )
-
-
-def _answer(analysis: Analysis, report: StepReport) -> object:
-
-    return steps_answer(analysis, report)
 
 
 def _people_columns(report: StepReport, one_source: bool) -> Iterator[Column]:

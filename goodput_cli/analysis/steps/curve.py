@@ -135,7 +135,7 @@ def thinned(curve: StepCurve, buckets: Buckets) -> StepCurve:
 def _curve_parts(timeline: Timeline) -> _CurveParts:
     """Every training span, those kept in part as two, cut in proportion to their steps."""
     training = timeline.training
-    spans, kept = training.spans, np.minimum(training.kept_steps[:], training.spans.steps)
+    spans, kept = training.spans, np.minimum(training.kept_steps, training.spans.steps)
     end, low, high = np.asarray(spans.end), spans.first.astype(np.float64), np.asarray(spans.stop, dtype=np.float64)
     split = np.flatnonzero((kept > 0) & (kept < spans.steps))
     whole = _CurveParts(spans.start, end, low, high, kept == 0, spans.attempt)

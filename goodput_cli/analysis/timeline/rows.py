@@ -23,8 +23,10 @@ CUSTOM_PREFIX = "custom:"
 
 
 @dataclass(frozen=True)
-class _Spans:
-    """What holds of segments and of runs of them, in time order: columns of length n."""
+class SegmentRows:
+    """Segments or runs of alike ones, in time order, with what they are about and what bounds them: columns of length
+    n. A run is of touching segments of the same category, label and attempt, from the first one's start to the last
+    one's end."""
 
     start: I64
     """ns since 1970 UTC."""
@@ -36,15 +38,6 @@ class _Spans:
     """Code of the custom label; -1 where there is none."""
     attempt: NDArray[np.int32]
     """From 0; -1 outside of all attempts."""
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-
-@dataclass(frozen=True)
-class SegmentRows(_Spans):
-    """Segments, with what they are about and what bounds them."""
-
     first: I64
     """First step that the segment is about, by the numbers of the log; `NO_STEP` where it is about none."""
     stop: I64
@@ -56,85 +49,68 @@ class SegmentRows(_Spans):
     end_row: Rows
     """The event that it ends with; -1 where none does."""
     run: Rows
-    """Which run of alike segments (same category, label and attempt, touching) it is part of; counts up."""
+    """Which run it is part of; counts up."""
+
+    def __len__(self) -> int:
+        return len(self.start)
 
     def take(self, chosen: NDArray[np.bool_] | Rows) -> SegmentRows:
         """The chosen rows."""
         return SegmentRows(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
 
-@dataclass(frozen=True)
-class Runs(_Spans):
-    """Runs of alike segments (same category, label and attempt, touching): what they are about and what bounds them is
-    found for those that are chosen."""
-
-    head: Rows
-    """The first segment."""
-    tail: Rows
-    """The last one."""
-
-
-@dataclass(frozen=True)
-class CategoryFilter:
-    """A category to look for; label: code of the custom label, -1 for all."""
-
-    category: Category
-    label: int = -1
-
-
 def segment_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
     """The segments of [start, end) (ns), cut to it: they touch, do not overlap and cover it."""
-    rows = _inside(timeline, start, end)
-    label, attempt = _labels(timeline, rows), _owners(timeline, rows)
-    run = np.cumsum(_new_runs(timeline, rows, label, attempt)) - 1
-    return _rows_at(timeline, rows, rows, _cut(timeline, rows, rows, (start, end)), label, attempt, run)
+    rows, label, attempt, heads = _alike(timeline, start, end)
+    return _rows_at(timeline, (start, end), rows, rows, label, attempt, np.cumsum(heads) - 1)
 
 
-def find_runs(timeline: Timeline, start: int, end: int) -> Runs:
-    """The runs of [start, end) (ns)."""
-    rows = _inside(timeline, start, end)
-    label, attempt = _labels(timeline, rows), _owners(timeline, rows)
-    head = np.flatnonzero(_new_runs(timeline, rows, label, attempt))
+def find_runs(timeline: Timeline, start: int, end: int) -> SegmentRows:
+    """The runs of alike segments of [start, end) (ns): `folded(segment_rows(...))`, of which nothing is looked up for
+    the segments inside a run."""
+    rows, label, attempt, heads = _alike(timeline, start, end)
+    head = np.flatnonzero(heads)
     tail = np.append(head[1:], len(rows))[: len(head)] - 1
-    begins, ends = _cut(timeline, rows[head], rows[tail], (start, end))
-    return Runs(
-        begins, ends, timeline.segments.category[rows[head]], label[head], attempt[head], rows[head], rows[tail]
-    )
+    run = np.arange(len(head))
+    return _rows_at(timeline, (start, end), rows[head], rows[tail], label[head], attempt[head], run)
 
 
-def rows_of_runs(timeline: Timeline, runs: Runs, chosen: Rows) -> SegmentRows:
-    """One row each of the chosen runs: `folded(segment_rows(...))`, where all are chosen, without what the segments
-    inside a run are about."""
-    label, attempt = runs.label[chosen], runs.attempt[chosen]
-    when = runs.start[chosen], runs.end[chosen]
-    return _rows_at(timeline, runs.head[chosen], runs.tail[chosen], when, label, attempt, chosen)
-
-
-def _inside(timeline: Timeline, start: int, end: int) -> Rows:
+def segments_inside(timeline: Timeline, start: int, end: int) -> slice:
+    """The segments that reach into [start, end) (ns)."""
     segments = timeline.segments
     first = int(np.searchsorted(segments.end, start, side="right"))
-    last = int(np.searchsorted(segments.start, end, side="left"))
-    return np.arange(first, max(first, last))
+    return slice(first, max(first, int(np.searchsorted(segments.start, end, side="left"))))
 
 
-def _new_runs(timeline: Timeline, rows: Rows, label: NDArray[np.int32], attempt: NDArray[np.int32]) -> Mask:
-    """Where a run of alike segments begins."""
-    category = timeline.segments.category[rows]
-    return run_heads(category) | run_heads(label) | run_heads(attempt)
+def labels_of(timeline: Timeline, inside: slice) -> NDArray[np.int32]:
+    """Codes of the custom labels of some segments; -1 where there is none."""
+    category = timeline.segments.category[inside]
+    label = np.full(len(category), -1, dtype=np.int32)
+    custom = np.flatnonzero(category == Category.CUSTOM)
+    label[custom] = timeline.segments.label(inside.start + custom)
+    return label
+
+
+def _alike(timeline: Timeline, start: int, end: int) -> tuple[Rows, NDArray[np.int32], NDArray[np.int32], Mask]:
+    """The segments of [start, end) (ns), their labels and attempts, and where a run of alike ones begins."""
+    inside = segments_inside(timeline, start, end)
+    rows = np.arange(inside.start, inside.stop)
+    label, attempt = labels_of(timeline, inside), _owners(timeline, rows)
+    return rows, label, attempt, run_heads(timeline.segments.category[inside]) | run_heads(label) | run_heads(attempt)
 
 
 def _rows_at(
     timeline: Timeline,
+    window: tuple[int, int],
     head: Rows,
     tail: Rows,
-    when: tuple[I64, I64],
     label: NDArray[np.int32],
     attempt: NDArray[np.int32],
     run: Rows,
 ) -> SegmentRows:
-    """A row from the first segment of each, at head, to its last, at tail. when: their starts and ends (ns)."""
+    """A row from the first segment of each, at head, to its last, at tail, cut to the window (ns)."""
     segments, ledger = timeline.segments, timeline.ledger
-    begins, ends = when
+    begins, ends = np.maximum(segments.start[head], window[0]), np.minimum(segments.end[tail], window[1])
     row, end_row = _evidence(timeline, head)
     return SegmentRows(
         start=begins,
@@ -149,19 +125,6 @@ def _rows_at(
         end_row=end_row if tail is head else _evidence(timeline, tail)[1],
         run=run,
     )
-
-
-def _cut(timeline: Timeline, head: Rows, tail: Rows, window: tuple[int, int]) -> tuple[I64, I64]:
-    """Starts and ends (ns) of what begins with the segment at head and ends with that at tail, inside the window."""
-    segments = timeline.segments
-    return np.maximum(segments.start[head], window[0]), np.minimum(segments.end[tail], window[1])
-
-
-def _labels(timeline: Timeline, rows: Rows) -> NDArray[np.int32]:
-    custom = timeline.segments.category[rows] == Category.CUSTOM
-    label = np.full(len(rows), -1, dtype=np.int32)
-    label[custom] = timeline.segments.label(rows[custom])
-    return label
 
 
 def _named(timeline: Timeline, step: I64) -> I64:
@@ -198,23 +161,6 @@ def evidence(table: EventTable, rows: SegmentRows) -> Iterator[list[str]]:
         yield list(dict.fromkeys(one for one in (place, end_place) if one is not None))
 
 
-def long_enough(rows: SegmentRows, least: int) -> SegmentRows:
-    """Segments of runs that last at least `least` ns: a run of alike steps counts as one."""
-    if least <= 0 or len(rows) == 0:
-        return rows
-    length = np.bincount(rows.run, weights=(rows.end - rows.start).astype(np.float64))
-    return rows.take(length[rows.run] >= least)
-
-
-def of_categories(rows: SegmentRows, wanted: Sequence[CategoryFilter]) -> SegmentRows:
-    """Segments of the wanted categories."""
-    chosen = np.zeros(len(rows), dtype=bool)
-    for one in wanted:
-        of_one = rows.category == one.category
-        chosen |= of_one & (rows.label == one.label) if one.label >= 0 else of_one
-    return rows.take(chosen)
-
-
 def folded(rows: SegmentRows) -> SegmentRows:
     """One row a run of alike segments: from the first one's start to the last one's end."""
     if len(rows) == 0:
@@ -238,11 +184,22 @@ def folded(rows: SegmentRows) -> SegmentRows:
 
 
 def choose_segments(timeline: Timeline, window: tuple[int, int], least: int, names: Sequence[str]) -> SegmentRows:
-    """The segments of [start, end) (ns) whose run lasts at least `least` ns and whose category is among `names` (all if
-    none is named)."""
-    wanted = [category for name in names if (category := wanted_category(timeline.table, name)) is not None]
-    rows = long_enough(segment_rows(timeline, *window), least)
-    return of_categories(rows, wanted) if names else rows
+    """The segments of [start, end) (ns) whose run lasts at least `least` ns and whose category is among `names`, which
+    were checked (all if none is named); a label that the log does not hold has none."""
+    rows, labels = segment_rows(timeline, *window), timeline.table.labels
+    if least > 0 and len(rows):
+        length = np.bincount(rows.run, weights=(rows.end - rows.start).astype(np.float64))
+        rows = rows.take(length[rows.run] >= least)
+    if not names:
+        return rows
+    chosen = np.zeros(len(rows), dtype=bool)
+    for name in names:
+        label = name.removeprefix(CUSTOM_PREFIX)
+        if label == name:
+            chosen |= rows.category == CATEGORIES.index(name)
+        elif label in labels:
+            chosen |= (rows.category == Category.CUSTOM) & (rows.label == labels.index(label))
+    return rows.take(chosen)
 
 
 def check_category(name: str) -> str:
@@ -256,14 +213,6 @@ def check_category(name: str) -> str:
     if category is Category.SLOWDOWN:
         raise UsageError(f"{category.id} is a share of productive segments and has none of its own: see their slowdown")
     return category.id if label is None else CUSTOM_PREFIX + label
-
-
-def wanted_category(table: EventTable, name: str) -> CategoryFilter | None:
-    """What a checked name stands for in this log; None for a label that it does not hold."""
-    if not name.startswith(CUSTOM_PREFIX):
-        return CategoryFilter(Category(CATEGORIES.index(name)))
-    label = name.removeprefix(CUSTOM_PREFIX)
-    return CategoryFilter(Category.CUSTOM, table.labels.index(label)) if label in table.labels else None
 
 
 def event_rows(timeline: Timeline, start: int, end: int) -> Rows:
@@ -303,12 +252,6 @@ class SegmentsPart:
         return list(evidence(self.timeline.table, self.rows))
 
 
-def segment_parts(timeline: Timeline, rows: SegmentRows) -> Iterator[SegmentsPart]:
-    """All segments, some at a time."""
-    for start, stop in blocks(len(rows), _AT_ONCE):
-        yield SegmentsPart(timeline, rows.take(np.arange(start, stop)))
-
-
 @dataclass(frozen=True)
 class Events:
     """Some events of a log: a part of the table."""
@@ -321,19 +264,19 @@ class Events:
         return np.where(self.table.edge[self.rows] == Edge.INTERVAL, self.table.end[self.rows], UNKNOWN)
 
 
-def event_parts(table: EventTable, rows: Rows) -> Iterator[Events]:
-    """All events, some at a time."""
-    return (Events(table, rows[start:stop]) for start, stop in blocks(len(rows), _AT_ONCE))
-
-
 def segment_table(timeline: Timeline, rows: SegmentRows) -> FilledTable:
     """Segments as a table."""
-    return SEGMENTS.of(len(rows), lambda: segment_parts(timeline, rows))
+    return SEGMENTS.of(
+        len(rows),
+        lambda: (
+            SegmentsPart(timeline, rows.take(np.arange(start, stop))) for start, stop in blocks(len(rows), _AT_ONCE)
+        ),
+    )
 
 
 def event_table(table: EventTable, rows: Rows) -> FilledTable:
     """Events as a table."""
-    return EVENTS.of(len(rows), lambda: event_parts(table, rows))
+    return EVENTS.of(len(rows), lambda: (Events(table, rows[at:stop]) for at, stop in blocks(len(rows), _AT_ONCE)))
 
 
 def _attempts(part: SegmentsPart) -> I64:

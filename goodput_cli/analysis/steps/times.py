@@ -34,7 +34,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.training.kept import excluded_within
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.arrays import BLOCK, F64, I64, Rows, blocks, median, percentiles
+from goodput_cli.arrays import BLOCK, F64, I64, Rows, blocks
 
 _LEAST_BLOCK = 4
 _MOST_BLOCKS = 2000
@@ -259,7 +259,7 @@ def _unlike(seconds: F64, bounds: list[int]) -> list[int]:
 
 def _quartiles(seconds: F64) -> F64:
     """As logarithms."""
-    return np.asarray(np.log(np.maximum(percentiles(seconds.copy(), (25, 50, 75)), 1e-9)))
+    return np.asarray(np.log(np.maximum(np.percentile(seconds, (25, 50, 75)), 1e-9)))
 
 
 def _levels(seconds: F64, cuts: NDArray[np.intp]) -> F64:
@@ -330,7 +330,7 @@ def long_run_variance(means: F64, size: int) -> float:
     for width in {min(width, few) for width in widths}:
         whole = len(means) // width
         successive = means[: whole * width].reshape(whole, width).mean(axis=1)
-        scatter = _MAD_TO_SIGMA * median(np.abs(np.diff(successive))) if whole > 1 else 0.0
+        scatter = _MAD_TO_SIGMA * float(np.median(np.abs(np.diff(successive)))) if whole > 1 else 0.0
         variances.append(width * size * scatter**2 / 2)
     return max(variances)
 

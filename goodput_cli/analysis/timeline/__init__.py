@@ -1,0 +1,1 @@
+"""`goodput timeline`: every segment of a window, with the log lines that bound it."""
