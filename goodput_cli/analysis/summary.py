@@ -318,7 +318,7 @@ def summary_of(analysis: AnalysisData) -> Summary:
 
 
 class Answer(Protocol):
-    """What an analysis and what was read back of a saved one (`wire.result_of`) hold in the same form. Rows of badput
+    """What an analysis and what was read back of a saved one (`wire.json_type`) hold in the same form. Rows of badput
     have category, label and ns; what overlaps has ns."""
 
     @property

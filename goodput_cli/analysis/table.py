@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from goodput_cli.analysis.sheet import Audience, Cell, Column, ColumnKind, Lazy
-from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.events.timestamps import isos
 from goodput_cli.vocabulary.text import iso
@@ -105,7 +103,10 @@ class Table:
     def sheet_columns(self, without: Collection[str] = ()) -> tuple[Column, ...]:
         """What a sheet has: columns of people and of CSV and Parquet. without: headings that people are not shown."""
         if not self.people and not self.first:
-            shown = (_hidden(one) if one.heading in without else one for one in self.columns)
+            shown = (
+                replace(one, audience=one.audience & ~Audience.PEOPLE) if one.heading in without else one
+                for one in self.columns
+            )
             return seen_by(Audience.PEOPLE | Audience.TABLES, shown)
         return (*self.people_columns(without), *self.table_columns())
 
@@ -153,7 +154,15 @@ class FilledTable:
 
     def json(self) -> Lazy[JsonRow]:
         """The rows as JSON writes them."""
-        return json_rows(self.table.columns, self.size, self.parts)
+        shown = seen_by(Audience.JSON, self.table.columns)
+        keys = [column.json_key for column in shown]
+
+        def rows() -> Iterator[JsonRow]:
+            for part in self.parts():
+                for row in zip(*(_json_values(column, part) for column in shown), strict=True):
+                    yield dict(zip(keys, row, strict=True))
+
+        return Lazy(self.size, rows)
 
     def to_frame(self) -> pd.DataFrame:
         """A DataFrame with the columns of CSV, as they are declared: instants in UTC, lengths of time in seconds; what
@@ -186,10 +195,6 @@ def _for_people(one: Column) -> Column:
     return replace(one, name=one.heading, title=None, audience=Audience.PEOPLE, values=values)
 
 
-def _hidden(one: Column) -> Column:
-    return replace(one, audience=one.audience & ~Audience.PEOPLE)
-
-
 def attribute(name: str) -> Callable[[Sequence[Any]], list[Any]]:
     """The values of a column whose parts are lists of results: an attribute of each."""
     return each(attrgetter(name))
@@ -207,13 +212,12 @@ def seen_by(audience: Audience, columns: Iterable[Column]) -> tuple[Column, ...]
 
 def table_rows(columns: Sequence[Column], size: int, parts: Parts) -> Lazy[tuple[Cell, ...]]:
     """The rows of a sheet with these columns."""
-    return Lazy(size, lambda: chain.from_iterable(_cells(columns, part) for part in parts()))
 
+    def rows() -> Iterator[tuple[Cell, ...]]:
+        for part in parts():
+            yield from zip(*(_known(_values(column, part)) for column in columns), strict=True)
 
-def json_rows(columns: Iterable[Column], size: int, parts: Parts) -> Lazy[JsonRow]:
-    """The rows as JSON writes them, a key for each column that JSON has."""
-    shown = seen_by(Audience.JSON, columns)
-    return Lazy(size, lambda: chain.from_iterable(_json_objects(shown, part) for part in parts()))
+    return Lazy(size, rows)
 
 
 def row_schema(columns: Iterable[Column], title: str, words: str) -> JsonRow:
@@ -225,16 +229,6 @@ def row_schema(columns: Iterable[Column], title: str, words: str) -> JsonRow:
         "description": words,
         "properties": {column.json_key: _value_schema(column) for column in shown},
     }
-
-
-def _cells(columns: Sequence[Column], part: Any) -> Iterable[tuple[Cell, ...]]:
-    return zip(*(_known(_values(column, part)) for column in columns), strict=True)
-
-
-def _json_objects(columns: Sequence[Column], part: Any) -> Iterator[JsonRow]:
-    keys = [column.json_key for column in columns]
-    values = [_json_values(column, part) for column in columns]
-    return (dict(zip(keys, row, strict=True)) for row in zip(*values, strict=True))
 
 
 def _values(column: Column, part: Any) -> Any:
@@ -258,29 +252,18 @@ def _json_values(column: Column, part: Any) -> Sequence[Any]:
     values = _values(column, part)
     if column.json is not None:
         return _known(values)
+    if column.kind == "instant" and isinstance(values, np.ndarray):
+        texts = np.full(len(values), None, dtype=object)
+        known = values != UNKNOWN
+        texts[known] = isos(values[known])
+        return texts.tolist()
     match column.kind:
         case "duration" | "change":
-            return _seconds(values)
+            return [None if value is None else value / 1e9 for value in _known(values)]
         case "instant":
-            if isinstance(values, np.ndarray):
-                return _instants(values)
             return [None if value is None else iso(value) for value in values]
         case _:
             return _known(values)
-
-
-def _instants(values: I64) -> list[Any]:
-    known = values != UNKNOWN
-    if known.all():
-        return list(isos(values))
-    texts = np.full(len(values), None, dtype=object)
-    texts[known] = isos(values[known])
-    listed: list[Any] = texts.tolist()
-    return listed
-
-
-def _seconds(values: Any) -> list[float | None]:
-    return [None if value is None else value / 1e9 for value in _known(values)]
 
 
 _TYPES = {"text": "string", "count": "integer", "number": "number", "percent": "number", "points": "number"}

@@ -285,14 +285,9 @@ def _object(kind: type) -> JsonType:
         return kind(**values)
 
     entries = [
-        (one.key, one.of.saved) if one.default is MISSING else (one.key, one.of.saved, _default(one.default))
-        for one in keys
+        (one.key, one.of.saved) if one.default is MISSING else (one.key, one.of.saved, one.default) for one in keys
     ]
     return JsonType(defstruct(kind.__name__, entries, kw_only=True, module=__name__), schema, write, back)
-
-
-def _default(value: Any) -> Any:
-    return wire_field(default_factory=value) if isinstance(value, type) else value
 
 
 def _or_object_of_nulls(kind: type, of: JsonType) -> JsonType:
@@ -333,7 +328,7 @@ def _keys(name: str, hint: Any, default: Any, *, nulls: bool) -> Iterator[_Key]:
     json = _json(marks)
     key, of, nullable = json.key or name, json_type(hint), NoneType in get_args(kind)
     if _about(_not_none(kind)).nulls:
-        default = of.saved
+        default = wire_field(default_factory=of.saved)
     if json.missing is not UNSET:
         default = json.missing
     elif nulls:
@@ -350,8 +345,8 @@ def _keys(name: str, hint: Any, default: Any, *, nulls: bool) -> Iterator[_Key]:
 
 
 def _field_strings(kind: type) -> dict[str, str]:
-    """Each field and property of the class with the string that describes it."""
-    found: dict[str, str] = {}
+    """Each field and property of the class with the words that describe it: those of its column, or the string."""
+    found = {one.name: one.metadata["column"][1] for one in fields(kind) if "column" in one.metadata}
     for base in reversed(kind.__mro__):
         if not base.__module__.startswith("goodput_cli."):
             continue

@@ -22,10 +22,10 @@ def test_they_are_in_order() -> None:
 
 def test_what_several_commands_show_has_one_heading() -> None:
     places = headings()
-    assert places["category"] == {"compare", "compat", "fleet", "timeline_sheet"}
+    assert places["category"] == {"compare", "compat", "fleet", "timeline"}
     assert places["ended"] == {"disruptions", "fleet", "jobs"}
     assert places["accelerator h"] == {"advice", "disruptions", "fleet"}
-    assert places["start"] == {"compare", "fleet", "jobs", "step_statistics", "step_times", "timeline_rows"}
+    assert places["start"] == {"compare", "fleet", "jobs", "steps", "timeline"}
 
 
 def test_headings_are_lower_case_but_for_names() -> None:

@@ -14,14 +14,16 @@ from goodput_cli.analysis.steps.statistics import (
     BINS,
     METRICS,
     SLOW_STEPS,
+    Bin,
     Measured,
+    SlowStep,
     StepReport,
     falls_of_mfu,
     measured,
     shown,
 )
 from goodput_cli.analysis.steps.times import SLOW_REGIMES, Regime
-from goodput_cli.analysis.table import FilledTable, attribute, each, table_rows
+from goodput_cli.analysis.table import attribute, each, table_rows
 from goodput_cli.analysis.written import Amount, FromOne, written
 from goodput_cli.vocabulary.text import clock, duration, duration_of_seconds, period, plural
 
@@ -159,31 +161,6 @@ class StepTimes:
     """maximum of |step time - ideal|"""
 
 
-@written("metric_values", "what a program recorded of one metric in the window; it feeds no figure of the ledger")
-@dataclass(frozen=True, kw_only=True)
-class MetricValues:
-    """What a program recorded of one metric."""
-
-    unit: str
-    """as it was written; empty where it was not"""
-    samples: FromOne
-    """values in the window: programs record one step in many"""
-    first_step: int | None
-    """the first step of which there is a value; null if none names one"""
-    last_step: int | None
-    """the last one"""
-    mean: float
-    """mean of the values"""
-    median: float
-    """their median"""
-    p10: float
-    """10th percentile"""
-    p90: float
-    """90th percentile"""
-    series: Sequence[tuple[int, float]]
-    """step and value, in order of time; of more than 1000 every k-th"""
-
-
 @written("steps_answer", "goodput steps --format json: step times of the window", kind="steps")
 @dataclass(frozen=True, kw_only=True)
 class StepsAnswer:
@@ -192,19 +169,13 @@ class StepsAnswer:
     job: NamedJob
     window: MeasuredWindow
     steps: StepTimes
-    slowest: Annotated[FilledTable, SLOW_STEPS]
+    slowest: Annotated[Sequence[SlowStep], SLOW_STEPS]
     """the slowest first"""
-    slow_regimes: Annotated[FilledTable, SLOW_REGIMES]
+    slow_regimes: Annotated[Sequence[Regime], SLOW_REGIMES]
     """where the level of the step time moved up and stayed, in time order"""
-    metrics: dict[str, MetricValues]
+    metrics: dict[str, Measured]
     """by name: mfu, tflops, throughput, latency, and step_time as the program reports it"""
-    histogram: Annotated[FilledTable, BINS]
-
-
-def _values(row: Measured) -> MetricValues:
-    values = asdict(row)
-    del values["name"]
-    return MetricValues(**values)
+    histogram: Annotated[Sequence[Bin], BINS]
 
 
 def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
@@ -217,8 +188,8 @@ def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
             mean_deviation_seconds=report.deviation.mean_seconds,
             max_deviation_seconds=report.deviation.max_seconds,
         ),
-        slowest=SLOW_STEPS.of_rows(report.slowest),
-        slow_regimes=SLOW_REGIMES.of_rows(report.regimes),
-        metrics={row.name: _values(row) for row in measured(analysis)},
-        histogram=BINS.of_rows(report.histogram),
+        slowest=report.slowest,
+        slow_regimes=report.regimes,
+        metrics={row.name: row for row in measured(analysis)},
+        histogram=report.histogram,
     )

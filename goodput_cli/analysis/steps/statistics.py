@@ -18,6 +18,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.steps.times import Regime, TimedSteps, slow_regimes, step_times, timed_steps
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.analysis.written import FromOne, written
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP
@@ -32,13 +33,18 @@ _LEAST_VALUES = 3
 """Fewer values say nothing about a level."""
 
 
+@written(
+    "metric_values",
+    "what a program recorded of one metric in the window; it feeds no figure of the ledger",
+    keys="unit samples first_step last_step mean median p10 p90 series",
+)
 @dataclass(frozen=True)
 class Measured:
     """One metric in the window: its fields are the columns of the table of metrics."""
 
     name: str = column("text", "what was measured; step_time is the one that the program reported", heading="metric")
     unit: str = column("text", "as it was written; empty where it was not", heading="unit")
-    samples: int = column("count", "values in the window", least=1, heading="samples")
+    samples: FromOne = column("count", "values in the window: programs record one step in many", heading="samples")
     first_step: int | None = column("count", "the first step of which there is a value; null if none names one")
     last_step: int | None = column("count", "the last one")
     mean: float = column("number", "mean of the values", heading="mean")
@@ -46,7 +52,7 @@ class Measured:
     p10: float = column("number", "10th percentile", heading="p10")
     p90: float = column("number", "90th percentile", heading="p90")
     series: tuple[tuple[int, float], ...] = field(default=(), metadata={})
-    """(step, value) in order of time, of the values that name a step."""
+    """step and value, in order of time; of more than 1000 every k-th"""  # of the values that name a step
 
 
 METRICS = Table("metric", "one metric in the window", columns_of(Measured, attribute))
