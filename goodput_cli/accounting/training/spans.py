@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts, Beginnings, Strides, find_beginnings
-from goodput_cli.accounting.columns import owner_type, search, without
+from goodput_cli.accounting.columns import owner_type, positions, search, without
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, EventTable
@@ -221,7 +221,7 @@ def usual_step_times_of(
     opening = without(np.flatnonzero(sample & spans.opening), spans.restarted, len(spans))
     first = np.full(attempts, np.nan)
     first[spans.attempt[opening]] = _rates(spans, claimed_time, opening)
-    rows = np.flatnonzero(sample & ~spans.opening)
+    rows = positions(sample & ~spans.opening)
     rate, inside = _rates(spans, claimed_time, rows), np.searchsorted(rows, bounds)
     size = np.diff(inside)
     overall = overall_deviation = float("nan")
@@ -240,10 +240,14 @@ def usual_step_times_of(
 
 
 def _rates(spans: TrainingSpans, claimed_time: ClaimedTime | None, rows: Rows) -> F64:
-    """Time (ns) per step of some spans."""
-    start, end = spans.start[rows], spans.end[rows]
-    ns = end - start if claimed_time is None else claimed_time.net_between(start, end)
-    return np.asarray(ns / (spans.stop[rows] - spans.first[rows]))
+    """Time (ns) per step of some spans. In blocks: whole columns took 200 MB more for 5 x 10^6 spans."""
+    rate = np.empty(len(rows))
+    for first, stop in blocks(len(rows)):
+        some = rows[first:stop]
+        start, end = spans.start[some], spans.end[some]
+        ns = end - start if claimed_time is None else claimed_time.net_between(start, end)
+        rate[first:stop] = ns / (spans.stop[some] - spans.first[some])
+    return rate
 
 
 def _medians_and_deviations(values: F64, starts: NDArray[np.intp], count: int) -> tuple[F64, F64]:

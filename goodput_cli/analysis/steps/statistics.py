@@ -182,8 +182,7 @@ def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
     count, mean = len(times), float(times.mean())
     p50, p90, p99 = np.percentile(times, (50, 90, 99)).tolist()
     middle = float(np.median(times))
-    away = times - middle
-    limit = middle + 3 * float(np.median(np.abs(away, out=away), overwrite_input=True))
+    limit = middle + 3 * float(np.median(abs(times - middle), overwrite_input=True))
     return StepStatistics(count, float(times[times <= limit].mean()), mean, p50, p90, p99)
 
 
