@@ -160,7 +160,7 @@ class _Reader:
     def _read(self, planned: PlannedSide) -> Summary | EventLog:
         from goodput_cli.events.read import decode_batches
         from goodput_cli.sources.base import ReadContext, source_for
-        from goodput_cli.sources.files import single_answer
+        from goodput_cli.sources.blocks import single_answer
 
         diagnostics: list[Diagnostic] = []
         how = replace(self._reading, job_name=planned.job_name)

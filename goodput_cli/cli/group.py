@@ -35,18 +35,18 @@ def explain(name: str) -> str | None:
 def suggestion(name: str, commands: Iterable[str] = ()) -> str:
     """What may have been meant, as a question; empty where nothing is like it. commands: those there are."""
     from goodput_cli.analysis.insights.kinds import BY_CODE
-    from goodput_cli.diagnostics.diagnostic import all_codes
+    from goodput_cli.diagnostics.diagnostic import CODES
     from goodput_cli.vocabulary.categories import NAMES
 
-    return did_you_mean(name, (*commands, FORMATS, *all_codes(), *BY_CODE, *NAMES))
+    return did_you_mean(name, (*commands, FORMATS, *CODES, *BY_CODE, *NAMES))
 
 
 def _paragraphs(name: str) -> Iterator[str]:
     from goodput_cli.analysis.insights.kinds import BY_CODE
-    from goodput_cli.diagnostics.diagnostic import all_codes
+    from goodput_cli.diagnostics.diagnostic import CODES
     from goodput_cli.vocabulary.categories import category_named
 
-    code = all_codes().get(name)
+    code = CODES.get(name)
     if code is not None:
         yield f"{name} ({code.severity}{f', {code.mild} in mild cases' if code.mild else ''}): {code.meaning}"
         yield f"Effect: {code.effect}"

@@ -14,7 +14,7 @@ from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
 from goodput_cli.analysis.written import written
 from goodput_cli.compat.library import NAME
 from goodput_cli.compat.reconcile import Movement, ReconciledRow, Reconciliation
-from goodput_cli.compat.rules import RULES, SURPLUS
+from goodput_cli.compat.rules import OUTSIDE, RULES, SURPLUS
 from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.text import duration, percent, plural
 
@@ -99,7 +99,6 @@ def reconcile_answer(analysis: Analysis, reconciliation: Reconciliation) -> Reco
 
 _ROUNDING_NS = 1_000_000
 """The library computes with floats: differences below a millisecond are theirs, and are shown as 0 to people."""
-_OUTSIDE = "outside"
 _NOBODY = "not counted"
 _ALSO = "+ "
 """Time that stands there under another type already."""
@@ -181,7 +180,7 @@ def _from(one: Movement) -> str:
 
 
 def _place(key: tuple[str, str | None]) -> str:
-    return _NOBODY if key[0] == _OUTSIDE else full_name(*key)
+    return _NOBODY if key == OUTSIDE else full_name(*key)
 
 
 def _summary(analysis: Analysis, reconciliation: Reconciliation) -> Iterator[str]:

@@ -20,14 +20,12 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.written import Json, written
 from goodput_cli.arrays import I64
 from goodput_cli.compat.library import OTHER, PRODUCTIVE, LibraryAccount, LibraryAnswer, library_account
-from goodput_cli.compat.rules import RULES, name_rule, name_surplus
+from goodput_cli.compat.rules import OUTSIDE, RULES, name_rule, name_surplus
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category, CategoryKey
 
 Lane = tuple[CategoryKey, str, int]
 """Category, rule and sign of claims: those of one lane differ only in when they are."""
-OUTSIDE: CategoryKey = ("outside", None)
-"""Not part of the job's time on one of the sides."""
 _MOST_KINDS = 2**62
 
 
@@ -110,7 +108,6 @@ def _alike(columns: I64) -> tuple[I64, I64]:
 Movements = Counter[tuple[str, CategoryKey, CategoryKey, CategoryKey | None]]
 """ns by rule, from, to and beside."""
 SLOWDOWN: CategoryKey = (Category.SLOWDOWN.id, None)
-LOADING = OVERLAPPED
 _PREFERRED = (Category.PRODUCTIVE.id, Category.WASTED.id, Category.RECOVERY.id)
 
 
@@ -326,7 +323,7 @@ def _rows(
     analysis: Analysis, here: Mapping[CategoryKey, int], expected: Mapping[CategoryKey, int], answer: LibraryAnswer
 ) -> tuple[ReconciledRow, ...]:
     total = answer.total_ns
-    keys = {key for key in (*here, *answer.amounts, *expected) if key[0] not in (LOADING, OUTSIDE[0])}
+    keys = {key for key in (*here, *answer.amounts, *expected) if key[0] not in (OVERLAPPED, OUTSIDE[0])}
     rows = []
     for category, label in keys:
         ours, theirs = here.get((category, label), 0), answer.amounts.get((category, label), 0)

@@ -13,6 +13,8 @@ from goodput_cli.vocabulary.when import ACCEPTED_DURATIONS
 
 _DOWN = (Category.RECOVERY.id, Category.UNDETERMINED.id, Category.QUEUED.id)
 _WASTED = Category.WASTED.id
+OUTSIDE: CategoryKey = ("outside", None)
+"""Not part of the job's time on one of the sides."""
 _KEPT = (Category.PRODUCTIVE.id, Category.PROGRAM_STARTUP.id, Category.STALL.id)
 _NAMED = ("phase", "checkpoint", "inside_a_step", "load")
 _OF_EVENTS = {
@@ -234,7 +236,7 @@ _BY_CLAIM = {
 def name_rule(claim: str, here: CategoryKey, there: CategoryKey) -> str:
     """The code of the rule by which the library's claim (`LibraryClaim.rule`) moves time from `here` to `there`."""
     ours, theirs = here[0], there[0]
-    if ours == Category.EXCLUDED.id or theirs == "outside":
+    if ours == Category.EXCLUDED.id or there == OUTSIDE:
         return "excluded" if ours == Category.EXCLUDED.id else "outside_total"
     if theirs in (Category.OTHER.id, Category.PRODUCTIVE.id) and ours in _OF_EVENTS:
         return _OF_EVENTS[ours]

@@ -8,21 +8,20 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar, get_args
 
-import msgspec
-
 from goodput_cli.vocabulary.secrets import without_secrets
+from goodput_cli.vocabulary.toml_rows import TomlRows
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """The gravest first."""
 
 
-class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True)
+class Code:
     """What is known of a diagnostic before it occurs: a table of `codes.toml`. The texts are sentences."""
 
     severity: Severity
@@ -35,7 +34,7 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to do about it."""
     mild: Severity | None = None
     """How grave its mild cases are, where it has some: the meaning says which."""
-    of_formats: dict[str, str] = {}
+    of_formats: Mapping[str, str] = field(default_factory=dict)
     """What to do about it in logs of some formats, by a name or several with spaces between: the first that a job has
     counts."""
 
@@ -51,18 +50,15 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next((advice for names, advice in self.of_formats.items() if has & set(names.split())), self.advice)
 
 
-@cache
-def all_codes() -> Mapping[str, Code]:
-    """Every code, in the order in which docs/diagnostics.md lists them; read when the first is asked for."""
-    return msgspec.toml.decode(Path(__file__).with_name("codes.toml").read_bytes(), type=dict[str, Code])
-
+CODES: Mapping[str, Code] = TomlRows(Path(__file__).with_name("codes.toml"), Code)
+"""Every code, in the order in which docs/diagnostics.md lists them."""
 
 _UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")
 
 
 def severity_of(code: str, mild: bool = False) -> Severity:
     """How grave a diagnostic of ours is. mild: a mild case. Raises ValueError for a code that has no table."""
-    declared = all_codes().get(code)
+    declared = CODES.get(code)
     if declared is None:
         raise ValueError(
             f"no diagnostic is called {code!r}: a new one needs a table in goodput_cli/diagnostics/codes.toml"
@@ -72,7 +68,7 @@ def severity_of(code: str, mild: bool = False) -> Severity:
 
 def code_texts(code: str) -> Code:
     """The texts of a code; a code of a plug-in that is not registered gets neutral ones."""
-    return all_codes().get(code, _UNKNOWN)
+    return CODES.get(code, _UNKNOWN)
 
 
 @dataclass(frozen=True)

@@ -59,18 +59,12 @@ def _records(source: Any) -> Iterable[Mapping[str, Any]]:
     if not is_table(source):
         return source  # type: ignore[no-any-return]
     records = source.to_dicts() if hasattr(source, "to_dicts") else source.to_dict("records")
-    return map(_whole_numbers, records)
+    return ({key: _narrowed(value) for key, value in record.items()} for record in records)
 
 
-def _whole_numbers(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Whole numbers as such: a column with gaps holds them as floats."""
-    return dict(_narrowed(record.items()))
-
-
-def _narrowed(items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    for key, value in items:
-        whole = isinstance(value, float) and math.isfinite(value) and value == int(value)
-        yield key, int(value) if whole else value
+def _narrowed(value: Any) -> Any:
+    """A whole number as such: a column with gaps holds them as floats."""
+    return int(value) if isinstance(value, float) and math.isfinite(value) and value == int(value) else value
 
 
 def _is_missing(value: Any) -> bool:

@@ -9,7 +9,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import Stamp, Zone
-from goodput_cli.events.values import MAX_SECONDS, round_to_us
+from goodput_cli.events.values import MAX_SECONDS, counts_from_0, round_to_us
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.text import safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -169,10 +168,9 @@ def marks_of(events: Sequence[tuple[int, Event]], name: str, tag: str | None, fr
     return _one_evaluation_each(out)
 
 
-def counts_from_0(files: Sequence[Sequence[tuple[int, Event]]], tags: Sequence[str | None]) -> bool:
-    """Whether steps are numbered from 0, so that step n has done n + 1: the lowest is 0, or they stand right before
-    round numbers (9, 19, 29), or a tag of a writer is there that counts so."""
-    lowest: int | None = None
+def steps_count_from_0(files: Sequence[Sequence[tuple[int, Event]]], tags: Sequence[str | None]) -> bool:
+    """Whether steps are numbered from 0, so that step n has done n + 1: their numbers show it, or a tag of a writer is
+    there that counts so."""
     steps: list[int] = []
     for events, tag in zip(files, tags, strict=True):
         for _, event in events:
@@ -181,12 +179,7 @@ def counts_from_0(files: Sequence[Sequence[tuple[int, Event]]], tags: Sequence[s
                 return True
             if tag in names:
                 steps.append(event.step)
-    lowest = min(steps, default=None)
-    ordered = sorted(set(steps))
-    strides = Counter(b - a for a, b in pairwise(ordered))
-    stride = strides.most_common(1)[0][0] if strides else 1
-    before_round = stride > 1 and all(step % stride == stride - 1 for step in ordered)
-    return lowest == 0 or before_round
+    return counts_from_0(steps)
 
 
 def _means(events: Sequence[tuple[int, Event]]) -> dict[int, int]:

@@ -11,8 +11,10 @@ register").
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -128,6 +130,15 @@ def _one_by_one(values: Sequence[Any], convert: Any) -> tuple[I64, Mask]:
     converted = [convert(value) for value in values]
     good = np.array([value is not None for value in converted], dtype=np.bool_)
     return np.array([value or 0 for value in converted], dtype=np.int64), good
+
+
+def counts_from_0(numbers: Iterable[int]) -> bool:
+    """Whether steps are numbered from 0, so that at number n there are n + 1 done: the lowest is 0, or they stand right
+    before round numbers (9, 19, 29)."""
+    ordered = sorted(set(numbers))
+    strides = Counter(after - before for before, after in pairwise(ordered))
+    stride = strides.most_common(1)[0][0] if strides else 1
+    return bool(ordered) and (ordered[0] == 0 or (stride > 1 and all(one % stride == stride - 1 for one in ordered)))
 
 
 def why_no_time(key: str, value: Any) -> str:

@@ -296,9 +296,10 @@ class Fleet:
         weekly = run.weekly()
         whole = run.whole(weekly)
         self._add_to_groups(run, whole, weekly)
-        for number in weekly.keys() & self.recent_weeks:
-            sums, (chip, time) = weekly[number], self.recent[number].get(name, (0, 0))
-            self.recent[number][name] = (chip + sums.lost, time + sums.time_counted - sums.time[PRODUCTIVE])
+        for number, sums in weekly.items():
+            if number >= len(self.calendar.weeks) - RECENT_WEEKS:
+                chip, time = self.recent[number].get(name, (0, 0))
+                self.recent[number][name] = (chip + sums.lost, time + sums.time_counted - sums.time[PRODUCTIVE])
         for code, severity, count in result.findings:
             self.noticed[code, severity].append((name, count))
         for one in run.failed:
@@ -331,12 +332,6 @@ class Fleet:
                 for number, sums in weekly.items():
                     self.total.add(sums)
                     self.by_week[number].add(sums)
-
-    @property
-    def recent_weeks(self) -> range:
-        """The positions of the latest weeks."""
-        count = len(self.calendar.weeks)
-        return range(max(count - RECENT_WEEKS, 0), count)
 
     def capacity_ns(self, cluster: str | None = None, accelerator: str | None = None) -> int | None:
         """K: chip time (ns) that the fleet, or a part of it, had in the window; None where nobody says."""

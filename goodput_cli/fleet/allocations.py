@@ -50,8 +50,11 @@ def read_allocations(tables: Sequence[str], sacct: Sequence[str], zone: tzinfo) 
     by_job: defaultdict[str, list[Allocation]] = defaultdict(list)
     for path in tables:
         for row in read_table(path, ("job", "start", "end", "accelerators")):
-            allocation = _of_table(row, zone)
-            by_job[allocation.job].append(allocation)
+            start, end = _period(row, "start", "end", zone)
+            waiting = row.get("waiting_since", instant(zone))
+            texts = {name: row.cells[name] for name in ("team", "cluster", "user", "accelerator") if name in row.cells}
+            job, count = row.need("job", str), row.need("accelerators", whole)
+            by_job[job].append(Allocation(job, start, end, count, waiting, texts))
     for path in sacct:
         for row in read_parsable(path, ("jobname", "start", "end", "alloctres"), free="jobname"):
             found = _of_sacct(row, zone)
@@ -70,13 +73,6 @@ def read_capacity(paths: Sequence[str], zone: tzinfo) -> list[Capacity]:
         if same and one.start < before.end:
             raise UsageError(f"{row.where}: overlaps another row of the same cluster and accelerator")
     return [one for _, one in rows]
-
-
-def _of_table(row: TableRow, zone: tzinfo) -> Allocation:
-    start, end = _period(row, "start", "end", zone)
-    waiting = row.get("waiting_since", instant(zone))
-    texts = {name: row.cells[name] for name in ("team", "cluster", "user", "accelerator") if name in row.cells}
-    return Allocation(row.need("job", str), start, end, row.need("accelerators", whole), waiting, texts)
 
 
 def _of_sacct(row: TableRow, zone: tzinfo) -> Allocation | None:

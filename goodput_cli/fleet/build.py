@@ -16,7 +16,7 @@ from typing import Any
 
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.fleet.aggregate import RECENT_WEEKS, CauseAmounts, Fleet
+from goodput_cli.fleet.aggregate import RECENT_WEEKS, Fleet
 from goodput_cli.fleet.question import UNKNOWN_SIZE, WEEK, size_classes
 from goodput_cli.fleet.report import Coverage, FleetMpg, FleetReport, FleetWindow
 from goodput_cli.fleet.rows import (
@@ -211,19 +211,21 @@ def cause_rows(fleet: Fleet) -> list[CauseRow]:
     run says why."""
     if not fleet.causes.keys() - {UNKNOWN_CAUSE}:
         return []
-    ordered = sorted(fleet.causes.items(), key=lambda one: (one[0] == UNKNOWN_CAUSE, -one[1].failures, one[0]))
-    return [_cause_row(cause, amounts, fleet.total) for cause, amounts in ordered]
-
-
-def _cause_row(cause: str, amounts: CauseAmounts, total: Sums) -> CauseRow:
-    days = hours(total.chip_up) / 24
+    days = hours(fleet.total.chip_up) / 24
     # of a fleet of which some accelerators are unknown, failures have no exposure to be divided by
-    known = days > 0 and total.known == total.runs
-    low, high = (1000 * bound / days for bound in poisson_interval(amounts.failures)) if known else (None, None)
-    return CauseRow(
-        cause, group_of(cause), amounts.failures, amounts.runs, 1000 * amounts.failures / days if known else None,
-        low, high, amounts.lost, hours(amounts.lost_chip) if known else None,
-    )  # fmt: skip
+    known = days > 0 and fleet.total.known == fleet.total.runs
+    rows = []
+    ordered = sorted(fleet.causes.items(), key=lambda one: (one[0] == UNKNOWN_CAUSE, -one[1].failures, one[0]))
+    for cause, amounts in ordered:
+        count = amounts.failures
+        low, high = (1000 * bound / days for bound in poisson_interval(count)) if known else (None, None)
+        rows.append(
+            CauseRow(
+                cause, group_of(cause), count, amounts.runs, 1000 * count / days if known else None, low, high,
+                amounts.lost, hours(amounts.lost_chip) if known else None,
+            )
+        )  # fmt: skip
+    return rows
 
 
 def week_rows(fleet: Fleet, weeks: Sequence[Sums]) -> list[WeekRow]:

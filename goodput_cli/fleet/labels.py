@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
-from goodput_cli.sources.files import unreadable
+from goodput_cli.sources.layouts import unreadable
 from goodput_cli.vocabulary.option import bounded
 from goodput_cli.vocabulary.when import Anchors, parse_when
 

@@ -159,14 +159,10 @@ def account_runs(
         whole = _account(job, ordered, question, None, documents, (0, 1))
         if whole.reason is None and (runs == "all" or whole.runs == 1):
             return [whole if runs == "all" else structs.replace(whole, run=1)]
-    count = _count_runs(ordered)
+    table = ordered.table
+    count = len(find_runs(table, find_attempts(table, is_step_log(table))))
     chosen = {"each": list(range(1, count + 1)), "last": [count], "all": [0]}[runs]
     return [_account(job, ordered, question, as_of, documents, (run, count)) for run in chosen]
-
-
-def _count_runs(ordered: Ordered) -> int:
-    table = ordered.table
-    return len(find_runs(table, find_attempts(table, is_step_log(table))))
 
 
 def _account(

@@ -403,25 +403,27 @@ def category_rows(sums: Sums) -> list[CategoryRow]:
             key[1] or "",
         ),
     )  # fmt: skip
-    return [_category_row(key, sums) for key in keys if sums.chip[key] or sums.time[key]]
-
-
-def _category_row(key: LabelledCategory, sums: Sums) -> CategoryRow:
-    counts = key[0] != Category.EXCLUDED
-    share = ratio(sums.chip[key], sums.counted) if counts else None
-    time_share = ratio(sums.time[key], sums.time_counted) if counts else None
-    drawn = time_share if share is None else share
-    width = None if drawn is None else max(drawn, Fraction(0))
-    return CategoryRow(
-        category=category_name(key),
-        chip_ns=str(sums.chip[key]),
-        ns=sums.time[key],
-        accelerator_hours=known_hours(sums, sums.chip[key]),
-        share_percent=percent(share),
-        job_hours=hours(sums.time[key]),
-        time_share_percent=percent(time_share),
-        bar=None if width is None else float(width),
-    )
+    rows = []
+    for key in keys:
+        chip, time = sums.chip[key], sums.time[key]
+        if not chip and not time:
+            continue
+        counts = key[0] != Category.EXCLUDED
+        share, time_share = (ratio(chip, sums.counted), ratio(time, sums.time_counted)) if counts else (None, None)
+        drawn = time_share if share is None else share
+        rows.append(
+            CategoryRow(
+                category=category_name(key),
+                chip_ns=str(chip),
+                ns=time,
+                accelerator_hours=known_hours(sums, chip),
+                share_percent=percent(share),
+                job_hours=hours(time),
+                time_share_percent=percent(time_share),
+                bar=None if drawn is None else float(max(drawn, Fraction(0))),
+            )
+        )
+    return rows
 
 
 def known_hours(sums: Sums, chip_ns: int) -> float | None:

@@ -107,7 +107,10 @@ class Store:
                 yield path, part
             else:
                 self.damaged.append(f"{kind}/{path.name}")
-                _put_away(self.folder, path)
+                with suppress(
+                    OSError
+                ):  # a store that may only be read; else said once, and gone with what is left behind
+                    os.replace(path, self.folder / f"{_UNFINISHED}damaged-{path.name}")
 
     def diagnostics(self) -> list[Diagnostic]:
         """What is wrong with the store."""
@@ -254,12 +257,6 @@ def _about(version: int) -> bytes:
 def _hash(part: bytes) -> str:
     """What a part is called."""
     return blake2b(part, digest_size=16).hexdigest()
-
-
-def _put_away(folder: Path, path: Path) -> None:
-    """Out of the way, so that it is said once; it goes with what was left behind."""
-    with suppress(OSError):  # a store that may only be read
-        os.replace(path, folder / f"{_UNFINISHED}damaged-{path.name}")
 
 
 def _write_part(folder: Path, kind: str, part: bytes) -> None:

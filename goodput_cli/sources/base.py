@@ -141,10 +141,10 @@ class ReadContext:
         if self.progress is not None:
             self.progress.add_lines(count)
 
-    def wait(self, what: str) -> None:
-        """Pass on that a server does not answer: which try comes when. May be called by any thread."""
+    def wait(self, wait: str) -> None:
+        """Pass on that a server does not answer; may be called by any thread."""
         if self.progress is not None:
-            self.progress.wait(what)
+            self.progress.wait(wait)
 
     def finish(self) -> None:
         """Pass on that everything has been read."""

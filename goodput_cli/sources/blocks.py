@@ -2,7 +2,7 @@
 
 What is packed is told from the first bytes, never from the name: a log called `.gz` that was unpacked on the way is
 read, and so is a packed one on standard input. Everything before a cut or a damaged place is kept. Also how files are
-named that hold logs.
+named that hold logs, and what goodput itself has written: told from its first block, so that a log is read once.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
+import orjson
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, to_install
-from goodput_cli.sources.base import RawBatch
+from goodput_cli.sources.base import Batch, RawBatch
 
 BLOCK_BYTES = 1 << 22
 """How much is read at once: ten thousands of lines, so that work per block is small beside work per line."""
@@ -299,3 +301,51 @@ def is_log_name(name: str) -> bool:
     if name == MONITOR_STATE:
         return False
     return _LOG_NAME.search(name.lower()) is not None or is_event_file(name)
+
+
+_BEGINS = re.compile(rb'\s*\{\s*"schema_version"\s*:')
+_HAS_VERSION = b'"schema_version"'
+
+
+def single_answer(batches: Iterator[Batch]) -> tuple[dict[str, Any] | None, Iterator[Batch]]:
+    """The one JSON object with the key `schema_version` that a source holds, or None, and its batches as they were.
+
+    Raises SourceError where it looks like one and cannot be read: cut off, too long, or one file among others.
+    """
+    first = next(batches, None)
+    if first is None:
+        return None, iter(())
+    whole = chain([first], batches)
+    if not isinstance(first, RawBatch) or not _may_be_answer(first.data):
+        return None, whole
+    held, total = [first], len(first.data)
+    for batch in batches:
+        if not isinstance(batch, RawBatch) or batch.first_line == 1:
+            raise SourceError(f"{first.source}: is a saved answer among other files; name it alone, as one side")
+        held.append(batch)
+        total += len(batch.data)
+        if total > LONGEST_DOCUMENT:
+            raise SourceError(
+                f"{first.source}: is longer than {LONGEST_DOCUMENT >> 20} MiB, too long for a saved answer"
+            )
+    try:
+        value = orjson.loads(b"".join(batch.data for batch in held))
+    except orjson.JSONDecodeError as error:
+        if _BEGINS.match(first.data):
+            raise SourceError(
+                f"{first.source}: looks like a saved answer and is no whole JSON object ({error}); save it anew"
+            ) from None
+        return None, iter(held)
+    return (value if isinstance(value, dict) else None), iter(held)
+
+
+def _may_be_answer(data: bytes) -> bool:
+    """Whether a document that begins like this can be one object with the key: printed over lines, or all in one."""
+    if not data.lstrip().startswith(b"{") or _HAS_VERSION not in data:
+        return False
+    line, _, rest = data.lstrip().partition(b"\n")
+    try:
+        first = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return True
+    return not rest.strip() and isinstance(first, dict) and "schema_version" in first

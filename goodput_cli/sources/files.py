@@ -1,41 +1,42 @@
 """Files, globs, folders and standard input; packed or not.
 
 Of a folder, files that are plainly no logs are left out: what lies beside the logs of a run, such as the settings of a
-model. A source that is one JSON object of ours and no log is told from its first block, so that a log is read once.
+model.
 """
 
 from __future__ import annotations
 
 import filecmp
-import glob
 import json
 import os
-import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
-
-import orjson
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
-from goodput_cli.sources.base import FILE_SCHEME, Batch, Document, RawBatch, ReadContext, scheme_of
+from goodput_cli.sources.base import FILE_SCHEME, Batch, Document, ReadContext, scheme_of
 from goodput_cli.sources.blocks import (
     BLOCK_BYTES,
-    LOG_ENDINGS,
     MANIFEST_ENDING,
     PARQUET_ENDING,
     head_of,
-    is_log_name,
     is_published,
     line_blocks,
     until_damaged,
 )
-from goodput_cli.sources.layouts import LATEST_RUN, TIMELESS, SortedOut, has_times, is_of_tracker, sorted_out
+from goodput_cli.sources.layouts import (
+    TIMELESS,
+    SortedOut,
+    files_in_folder,
+    find_files,
+    has_times,
+    shown_path,
+    unreadable,
+)
 
 _HEAD_BYTES = 1 << 16
 _TEXT = (".log", ".out", ".err", ".txt")
@@ -151,7 +152,7 @@ def _logs_behind(uri: str, context: ReadContext) -> list[str]:
         files = SortedOut(tuple(find_files(path)), ())
         paths, others = _apart(files.logs, is_of_goodput)
     else:
-        files = _files_in_folder(path)
+        files = files_in_folder(path)
         paths, others = told_apart(files.logs, context.is_log)
     if files.tracked:
         return _beside_trackers(paths, others, files.tracked, context)
@@ -209,84 +210,6 @@ def _document(path: str) -> Document:
     plain = os.path.isfile(path)  # nobody reads a pipe twice
     version = f"{status.st_size}-{status.st_mtime_ns}" if plain else ""
     return Document(path, name, status.st_size if plain else None, version, status.st_mtime_ns, identity, plain)
-
-
-def find_files(path: str) -> list[str]:
-    """The files that a path, a folder or a glob stands for, sorted. Raises SourceError if there are none."""
-    if os.path.isdir(path):
-        return _logs_in_folder(path)
-    if os.path.lexists(path) or not glob.has_magic(path):
-        return [path]
-    paths = sorted(glob.glob(path, recursive=True))
-    if not paths:
-        raise SourceError(f"{shown_path(path)}: the glob matches no file; check the folder and the spelling")
-    files = [name for name in paths if not os.path.isdir(name)]
-    return files or [name for folder in paths for name in _logs_in_folder(folder)]
-
-
-def _logs_in_folder(folder: str) -> list[str]:
-    files = _files_in_folder(folder)
-    return list(files.logs or files.tracked)
-
-
-def _files_in_folder(folder: str) -> SortedOut:
-    """The logs in a folder's tree, and the files of trackers. Raises SourceError if there are neither."""
-    files = sorted_out(sorted(_walk(_own_name(folder), set())))
-    if not files.logs and not files.tracked:
-        timeless = _timeless_in(folder)
-        if timeless:
-            what = f"{shown_path(timeless)} holds no time; `goodput help formats` says what to name instead"
-            raise SourceError(f"{shown_path(folder)}: no log in this folder; {what}")
-        endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
-        raise SourceError(f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst); name the files")
-    return files
-
-
-def _timeless_in(folder: str) -> str:
-    """A file in a folder's tree that a trainer wrote without any time; "": there is none."""
-    found = (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name in TIMELESS)
-    return min(found, default="")
-
-
-def _own_name(folder: str) -> str:
-    """A folder of a tracker's run by its own name, where it was named by the link that it gives the latest one."""
-    if os.path.islink(folder.rstrip("/")) and os.path.basename(folder.rstrip("/")) == LATEST_RUN:
-        return os.path.join(os.path.dirname(folder.rstrip("/")), os.readlink(folder.rstrip("/")))
-    return folder
-
-
-def _walk(folder: str, visited: set[str]) -> Iterator[str]:
-    """Log files in a folder's tree; links to folders are followed, each folder once."""
-    real = os.path.realpath(folder)
-    if real in visited:
-        return
-    visited.add(real)
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        raise unreadable(folder, error) from error
-    for entry in entries:
-        if _is_folder(entry):
-            if not (entry.name == LATEST_RUN and entry.is_symlink()):
-                yield from _walk(entry.path, visited)
-        elif (is_log_name(entry.name) or is_of_tracker(entry.path)) and not _never_ends(entry.path):
-            yield entry.path
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself: what is called like a log is said to be unreadable
-        return False
-
-
-def _never_ends(path: str) -> bool:
-    """Whether this is a pipe, a socket or a device: in a folder, nobody has named it."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def local_path(uri: str) -> str:
@@ -409,18 +332,6 @@ def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes
         yield b"".join(pieces)
 
 
-def unreadable(path: str, error: OSError | ValueError) -> SourceError:
-    shown = shown_path(path)
-    if isinstance(error, FileNotFoundError) and os.path.islink(path):
-        return SourceError(f"{shown}: is a link to {shown_path(os.readlink(path))}, which is gone; mend or remove it")
-    if isinstance(error, FileNotFoundError):
-        return SourceError(f"{shown}: no such file; check the path (relative paths start at the current folder)")
-    if isinstance(error, PermissionError):
-        return SourceError(f"{shown}: permission denied; ask for read access or copy the file")
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return SourceError(f"{shown}: cannot be read: {reason}")
-
-
 def source_behind(path: Path, uris: Sequence[str], stdin: BinaryIO | None = None) -> str | None:
     """Which of these sources reads the file at `path`, whatever it is called there: by another name, as a link, in
     another case, within a folder or a glob, or as standard input; None: none does. A source that is a copy without a
@@ -452,7 +363,7 @@ def _files_of(uri: str) -> list[str]:
     files: list[str] = []
     for path in _named(uri):
         try:
-            found = _files_in_folder(path) if os.path.isdir(path) else SortedOut(tuple(find_files(path)), ())
+            found = files_in_folder(path) if os.path.isdir(path) else SortedOut(tuple(find_files(path)), ())
             files += [*_apart(found.logs, is_of_goodput)[0], *found.tracked]
         except SourceError:
             pass
@@ -483,57 +394,3 @@ def _is_one_file(name: str, path: Path, status: os.stat_result) -> bool:
         return status.st_size > 0 and filecmp.cmp(name, path, shallow=False)
     except OSError:
         return False
-
-
-def shown_path(path: str) -> str:
-    """A path as people see it: bytes of a name that are not UTF-8 are spelled out."""
-    return path.encode("utf-8", "backslashreplace").decode()
-
-
-MAX_BYTES = 1 << 28
-"""An answer that is longer is not read."""
-
-_BEGINS = re.compile(rb'\s*\{\s*"schema_version"\s*:')
-_HAS_VERSION = b'"schema_version"'
-
-
-def single_answer(batches: Iterator[Batch]) -> tuple[dict[str, Any] | None, Iterator[Batch]]:
-    """The one JSON object with the key `schema_version` that a source holds, or None, and its batches as they were.
-
-    Raises SourceError where it looks like one and cannot be read: cut off, too long, or one file among others.
-    """
-    first = next(batches, None)
-    if first is None:
-        return None, iter(())
-    whole = chain([first], batches)
-    if not isinstance(first, RawBatch) or not _may_be_answer(first.data):
-        return None, whole
-    held, total = [first], len(first.data)
-    for batch in batches:
-        if not isinstance(batch, RawBatch) or batch.first_line == 1:
-            raise SourceError(f"{first.source}: is a saved answer among other files; name it alone, as one side")
-        held.append(batch)
-        total += len(batch.data)
-        if total > MAX_BYTES:
-            raise SourceError(f"{first.source}: is longer than {MAX_BYTES >> 20} MiB, too long for a saved answer")
-    try:
-        value = orjson.loads(b"".join(batch.data for batch in held))
-    except orjson.JSONDecodeError as error:
-        if _BEGINS.match(first.data):
-            raise SourceError(
-                f"{first.source}: looks like a saved answer and is no whole JSON object ({error}); save it anew"
-            ) from None
-        return None, iter(held)
-    return (value if isinstance(value, dict) else None), iter(held)
-
-
-def _may_be_answer(data: bytes) -> bool:
-    """Whether a document that begins like this can be one object with the key: printed over lines, or all in one."""
-    if not data.lstrip().startswith(b"{") or _HAS_VERSION not in data:
-        return False
-    line, _, rest = data.lstrip().partition(b"\n")
-    try:
-        first = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return True
-    return not rest.strip() and isinstance(first, dict) and "schema_version" in first

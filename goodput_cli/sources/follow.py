@@ -37,8 +37,8 @@ from goodput_cli.sources.blocks import (
     line_blocks,
     until_damaged,
 )
-from goodput_cli.sources.files import STDIN, find_files, local_path, shown_path, unreadable
-from goodput_cli.sources.layouts import is_of_tracker
+from goodput_cli.sources.files import STDIN, local_path
+from goodput_cli.sources.layouts import find_files, is_of_tracker, shown_path, unreadable
 
 MARK_BYTES = 64
 _NOT_BY_LINES = (GZIP_MAGIC, ZSTD_MAGIC, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

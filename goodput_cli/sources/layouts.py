@@ -1,14 +1,18 @@
-"""What the folders of tools look like: which of their files say something, and which a walk leaves alone."""
+"""Which files of a folder are read: what the folders of tools look like, and the walk through one."""
 
 from __future__ import annotations
 
+import glob
+import os
 import re
+import stat
 from calendar import timegm
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from goodput_cli.sources.blocks import is_event_file
+from goodput_cli.errors import SourceError
+from goodput_cli.sources.blocks import LOG_ENDINGS, is_event_file, is_log_name
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 RUN_FILE_ENDING = ".wandb"
@@ -187,3 +191,98 @@ def home_of(name: str) -> str | None:
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def shown_path(path: str) -> str:
+    """A path as people see it: bytes of a name that are not UTF-8 are spelled out."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def unreadable(path: str, error: OSError | ValueError) -> SourceError:
+    shown = shown_path(path)
+    if isinstance(error, FileNotFoundError) and os.path.islink(path):
+        return SourceError(f"{shown}: is a link to {shown_path(os.readlink(path))}, which is gone; mend or remove it")
+    if isinstance(error, FileNotFoundError):
+        return SourceError(f"{shown}: no such file; check the path (relative paths start at the current folder)")
+    if isinstance(error, PermissionError):
+        return SourceError(f"{shown}: permission denied; ask for read access or copy the file")
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return SourceError(f"{shown}: cannot be read: {reason}")
+
+
+def find_files(path: str) -> list[str]:
+    """The files that a path, a folder or a glob stands for, sorted. Raises SourceError if there are none."""
+    if os.path.isdir(path):
+        return _logs_in_folder(path)
+    if os.path.lexists(path) or not glob.has_magic(path):
+        return [path]
+    paths = sorted(glob.glob(path, recursive=True))
+    if not paths:
+        raise SourceError(f"{shown_path(path)}: the glob matches no file; check the folder and the spelling")
+    files = [name for name in paths if not os.path.isdir(name)]
+    return files or [name for folder in paths for name in _logs_in_folder(folder)]
+
+
+def _logs_in_folder(folder: str) -> list[str]:
+    files = files_in_folder(folder)
+    return list(files.logs or files.tracked)
+
+
+def files_in_folder(folder: str) -> SortedOut:
+    """The logs in a folder's tree, and the files of trackers. Raises SourceError if there are neither."""
+    files = sorted_out(sorted(_walk(_own_name(folder), set())))
+    if not files.logs and not files.tracked:
+        timeless = _timeless_in(folder)
+        if timeless:
+            what = f"{shown_path(timeless)} holds no time; `goodput help formats` says what to name instead"
+            raise SourceError(f"{shown_path(folder)}: no log in this folder; {what}")
+        endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
+        raise SourceError(f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst); name the files")
+    return files
+
+
+def _timeless_in(folder: str) -> str:
+    """A file in a folder's tree that a trainer wrote without any time; "": there is none."""
+    found = (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name in TIMELESS)
+    return min(found, default="")
+
+
+def _own_name(folder: str) -> str:
+    """A folder of a tracker's run by its own name, where it was named by the link that it gives the latest one."""
+    if os.path.islink(folder.rstrip("/")) and os.path.basename(folder.rstrip("/")) == LATEST_RUN:
+        return os.path.join(os.path.dirname(folder.rstrip("/")), os.readlink(folder.rstrip("/")))
+    return folder
+
+
+def _walk(folder: str, visited: set[str]) -> Iterator[str]:
+    """Log files in a folder's tree; links to folders are followed, each folder once."""
+    real = os.path.realpath(folder)
+    if real in visited:
+        return
+    visited.add(real)
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise unreadable(folder, error) from error
+    for entry in entries:
+        if _is_folder(entry):
+            if not (entry.name == LATEST_RUN and entry.is_symlink()):
+                yield from _walk(entry.path, visited)
+        elif (is_log_name(entry.name) or is_of_tracker(entry.path)) and not _never_ends(entry.path):
+            yield entry.path
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself: what is called like a log is said to be unreadable
+        return False
+
+
+def _never_ends(path: str) -> bool:
+    """Whether this is a pipe, a socket or a device: in a folder, nobody has named it."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

@@ -171,14 +171,9 @@ def _beneath(uri: str, path: str, objects: list[StoredObject]) -> list[StoredObj
 
 def _read_of(objects: list[StoredObject]) -> list[StoredObject]:
     """What is read of a folder: logs, and where there are none what experiment trackers wrote."""
-    files = sorted_out(one.name for one in objects if is_log(one.name) or is_of_tracker(one.name, in_bucket=True))
+    files = sorted_out(one.name for one in objects if is_log_name(one.name) or is_of_tracker(one.name, in_bucket=True))
     names = set(files.logs or files.tracked)
     return [one for one in objects if one.name in names]
-
-
-def is_log(name: str) -> bool:
-    """Whether a name ends like a log."""
-    return is_log_name(name)
 
 
 def _glob_pattern(path: str) -> str:

@@ -12,10 +12,9 @@ How the attempt before a disruption ended, as answers and measures name it (docs
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal, get_args
-
-import msgspec
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -28,7 +27,8 @@ CategoryKey = tuple[str, str | None]
 """Name of a category and, of `custom_badput_events`, the label."""
 
 
-class Look(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Look:
     """How a category is shown in every picture, on the terminal and in files.
 
     Colours are after Okabe and Ito: families differ in hue also for people who see fewer colours, members of a family
@@ -43,7 +43,8 @@ class Look(msgspec.Struct, frozen=True):
     """One ASCII character, no two alike."""
 
 
-class CategoryRow(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class CategoryRow:
     """All that is declared of a category."""
 
     name: str

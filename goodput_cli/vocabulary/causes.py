@@ -6,10 +6,11 @@ The order of the groups is the order in which they are believed where nothing el
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-import msgspec
+from goodput_cli.vocabulary.toml_rows import TomlRows
 
 CauseGroup = Literal["hardware", "scheduler", "operator", "memory", "storage", "network", "data", "software", "unknown"]
 GROUPS: tuple[CauseGroup, ...] = get_args(CauseGroup)
@@ -30,7 +31,8 @@ PEER_LOST = "peer_lost"
 """What an echo says of the others; it is no cause."""
 
 
-class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True)
+class Cause:
     """All that is declared of a cause: a table of `causes.toml`, whose name is the cause's in every answer."""
 
     group: CauseGroup
@@ -40,9 +42,7 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to do about it, in a sentence."""
 
 
-CAUSES: Mapping[str, Cause] = msgspec.toml.decode(
-    Path(__file__).with_name("causes.toml").read_bytes(), type=dict[str, Cause]
-)
+CAUSES: Mapping[str, Cause] = TomlRows(Path(__file__).with_name("causes.toml"), Cause)
 """By their names."""
 OUT_OF_MEMORY = ("device_oom", "host_oom")
 """What thresholds call `oom`."""

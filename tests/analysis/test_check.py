@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from goodput_cli.analysis.jobs import check_log
 from goodput_cli.analysis.question import make_question
-from goodput_cli.diagnostics.diagnostic import Diagnostic, all_codes, code_texts
+from goodput_cli.diagnostics.diagnostic import CODES, Diagnostic, code_texts
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.formats.collected import TRACKED
 from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS
@@ -75,11 +75,11 @@ def test_a_log_without_checkpoints_says_so() -> None:
 
 
 def test_advice_fits_the_log_that_was_read() -> None:
-    code = all_codes()["no_checkpoint_events"]
+    code = CODES["no_checkpoint_events"]
     assert code.advice_for(("launcher", "megatron")).startswith("Megatron prints them")
     assert code.advice_for(("a-plug-in",)) == code.advice
     known = {*RESERVED, *SHIPPED, *SHIPPED_OF_RECORDS, *(one.name for one in TRACKED)}
-    assert {name for one in all_codes().values() for names in one.of_formats for name in names.split()} <= known
+    assert {name for one in CODES.values() for names in one.of_formats for name in names.split()} <= known
 
 
 def test_saves_without_their_duration() -> None:
@@ -230,7 +230,7 @@ def test_a_code_without_a_row_is_refused() -> None:
 
 
 def test_every_text_is_a_sentence() -> None:
-    for code, texts in all_codes().items():
+    for code, texts in CODES.items():
         for text in (texts.meaning, texts.effect, texts.advice):
             assert text[0].isupper(), code
             assert text.endswith("."), code

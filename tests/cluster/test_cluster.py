@@ -267,7 +267,7 @@ def test_a_worker_that_starts_slowly_is_waited_for(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", 0.4)  # less than a process of dask needs
     monkeypatch.setattr(clusters, "_STARTS_LONGER", 1000)
     with open_dask(1, Workers(), tmp_path) as engine:
-        until(lambda: any(one.is_alive() for one in list(engine._client.cluster.workers.values())))
+        until(lambda: any(one.is_alive() for one in list(engine.client.cluster.workers.values())))
         engine._last_process = engine._last_worker = time.monotonic()
         assert list(engine.run(sum, iter([[1, 2]]))) == [([1, 2], 3)]
 
@@ -276,6 +276,6 @@ def test_workers_that_are_all_gone_are_not_waited_for(tmp_path: Path, monkeypatc
     monkeypatch.setattr(clusters, "_LOOK_SECONDS", 0.1)
     monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", 0.5)
     with open_dask(1, Workers(), tmp_path) as engine:
-        engine._client.cluster.scale(0)
+        engine.client.cluster.scale(0)
         with pytest.raises(GoodputError, match="no worker process is left"):
             list(engine.run(sum, iter([[1, 2]])))

@@ -17,9 +17,9 @@ import goodput_cli
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.cli.console import INTERRUPTED
-from goodput_cli.diagnostics.diagnostic import all_codes
+from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.errors import GoodputError
-from goodput_cli.events import decode
+from goodput_cli.events.formats import registry
 from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
@@ -105,7 +105,7 @@ def test_the_plug_ins_of_the_architecture_work(tmp_path: Path, monkeypatch: pyte
     for block in blocks(DOCS / "architecture.md", "python"):
         if not block.text.startswith(">>> "):
             exec(block.text, names)
-    monkeypatch.setattr(decode, "all_formats", lambda _: (names["StepLog"](),))
+    monkeypatch.setattr(registry, "all_formats", lambda _: (names["StepLog"](),))
     line = '{"job_name": "x", "trainer_step": %d, "started": %d}\n'
     log = tmp_path / "x.jsonl"
     log.write_text("".join(line % (step, 10 * step) for step in range(4)))
@@ -199,10 +199,10 @@ def test_the_list_of_insights_is_up_to_date() -> None:
 def test_the_code_notices_what_the_table_of_diagnostics_has_and_nothing_else() -> None:
     """A code that is misspelt where it is noticed is one that nothing notices, or one that has no table."""
     modules = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
-    assert [code for code in all_codes() if f'"{code}"' not in modules] == []
+    assert [code for code in CODES if f'"{code}"' not in modules] == []
     noticed = set(re.findall(r'(?:Diagnostic\.of|\breport|diagnostics\.add)\(\s*"(\w+)"', modules))
     assert len(noticed) > 40
-    assert noticed - set(all_codes()) == set()
+    assert noticed - set(CODES) == set()
 
 
 def test_each_kind_of_insight_has_a_finder_and_each_finder_a_kind() -> None:

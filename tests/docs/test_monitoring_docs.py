@@ -81,7 +81,7 @@ def test_the_sidecar_is_started_as_the_command_wants_it() -> None:
 
 
 def test_every_command_line_of_the_document_is_taken() -> None:
-    text = MONITORING.read_text(encoding="utf-8").replace("\\\n", " ")
+    text = MONITORING.read_text(encoding="utf-8").replace("\\\n", " ").replace("$SLACK_URL", "https://example.com/hook")
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("goodput monitor ")]
     assert len(lines) > 3
     for line in lines:

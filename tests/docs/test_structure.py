@@ -15,8 +15,6 @@ from goodput_cli.vocabulary.categories import Category, in_group
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = "goodput_cli"
-CLEAN = ("analysis", "events")
-"""Folders in which no circle goes through an import for types either."""
 
 
 def modules() -> dict[str, Path]:
@@ -25,12 +23,10 @@ def modules() -> dict[str, Path]:
     return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): full for path, full in paths.items()}
 
 
-def imported(node: ast.AST, known: dict[str, Path], package: str = PACKAGE, *, types: bool = False) -> Iterator[str]:
-    """The modules that are imported when this runs, be it in a function; what is for types alone never is, and counts
-    if asked for. package: where it stands, for `from . import`."""
+def imported(node: ast.AST, known: dict[str, Path], package: str = PACKAGE) -> Iterator[str]:
+    """The modules that are imported at the top, in a function, or for types alone. package: where it stands, for
+    `from . import`."""
     for child in ast.iter_child_nodes(node):
-        if not types and isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            continue
         if isinstance(child, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) + 1 - child.level] if child.level else []
             module = ".".join([*above, *filter(None, [child.module])])
@@ -38,13 +34,12 @@ def imported(node: ast.AST, known: dict[str, Path], package: str = PACKAGE, *, t
             yield from (name if name in known else module for name in names)
         elif isinstance(child, ast.Import):
             yield from (alias.name for alias in child.names)
-        yield from imported(child, known, package, types=types)
+        yield from imported(child, known, package)
 
 
-def imports(*, types: bool = False) -> dict[str, set[str]]:
-    """Each module with those of ours that it imports; types: also for types alone. What a package's __init__ offers
-    lazily is no import of its own: `goodput_cli` and `goodput_cli.plugins` are fronts, which nothing inside depends on
-    but for the version."""
+def imports() -> dict[str, set[str]]:
+    """Each module with those of ours that it imports. What a package's __init__ offers lazily is no import of its
+    own: `goodput_cli` and `goodput_cli.plugins` are fronts, which nothing inside depends on but for the version."""
     known = modules()
     graph = {
         name: set(
@@ -52,7 +47,6 @@ def imports(*, types: bool = False) -> dict[str, set[str]]:
                 ast.parse(path.read_text(encoding="utf-8")),
                 known,
                 name if path.name == "__init__.py" else name.rpartition(".")[0],
-                types=types,
             )
         )
         for name, path in known.items()
@@ -71,27 +65,20 @@ def circle_in(graph: dict[str, set[str]]) -> str | None:
 
 
 def test_no_imports_go_in_a_circle() -> None:
-    """Neither at the top of modules nor inside functions: a circle is one module that was cut in the wrong place."""
+    """Neither at the top of modules, nor inside functions, nor for types alone: a module that names the types of one
+    above it is as hard to hold in mind as one that calls it."""
     assert circle_in(imports()) is None
 
 
-def test_none_goes_in_a_circle_for_types_either() -> None:
-    """A module that names the types of one above it is as hard to hold in mind as one that calls it."""
-    every = imports(types=True)
-    clean = {name for name in every if name.split(".")[1:2] and name.split(".")[1] in CLEAN}
-    assert circle_in({name: every[name] & clean for name in clean}) is None
-
-
 def test_a_circle_would_be_seen() -> None:
-    """Also one that hides in a function; what is imported for types alone is none."""
+    """Also one that hides in a function, or among the types."""
     hidden = "def f():\n    from goodput_cli.errors import UsageError\n"
     for_types = "if TYPE_CHECKING:\n    from goodput_cli.errors import UsageError\n"
     assert set(imported(ast.parse(hidden), modules())) == {"goodput_cli.errors"}
     relative = "from ..errors import UsageError\nfrom . import names"
     here = "goodput_cli.record"
     assert set(imported(ast.parse(relative), modules(), here)) == {"goodput_cli.errors", "goodput_cli.record.names"}
-    assert set(imported(ast.parse(for_types), modules())) == set()
-    assert set(imported(ast.parse(for_types), modules(), types=True)) == {"goodput_cli.errors"}
+    assert set(imported(ast.parse(for_types), modules())) == {"goodput_cli.errors"}
     assert circle_in({"one": {"other"}, "other": {"one"}}) is not None
 
 

@@ -7,7 +7,6 @@ import json
 import math
 import random
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ from goodput_cli.events import json_documents as line_reading
 from goodput_cli.events import rows
 from goodput_cli.events.columnar import Block, Columns
 from goodput_cli.events.fast_json import FastJson, learn
-from goodput_cli.events.formats import orbax
-from goodput_cli.events.formats.base import Records
 from goodput_cli.events.read import read_events
 from goodput_cli.events.rows import constant, is_constant
 from goodput_cli.events.schema import COLUMNS, Edge, EventLog, Kind
@@ -51,15 +48,9 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 def one_by_one(monkeypatch: pytest.MonkeyPatch, path: str) -> EventLog:
     """The log as it is read without templates, blocks and columns."""
     with monkeypatch.context() as patch:
-        patch.setattr(orbax, "_all_together", lambda _: None)
-        patch.setattr(orbax, "details_together", details_one_by_one)
         patch.setattr(FastJson, "read", lambda _, block: ([], np.arange(len(block), dtype=np.int64)))
         patch.setattr(line_reading, "_all_at_once", lambda _: None)
         return read_events([path])
-
-
-def details_one_by_one(records: Records, keys: list[str], plain: Callable[[Any], Any]) -> list[Any]:
-    return [tuple(plain(record[key]) for key in keys) for record in records.records]
 
 
 def content(log: EventLog) -> dict[str, Any]:
@@ -247,18 +238,6 @@ def test_records_of_columns_are_parsed_when_asked_for() -> None:
     assert [one["step_start_time"] for one in records] == [T0 + at * 8 + at / 64 for at in (20, 22)]
     assert list(records[1:]) == [records[1]]
     assert io.BytesIO(block.text(np.array([1]))).readline() == lines[1] + b"\n"
-
-
-def test_saves_and_restores_of_an_ordinary_log_are_not_translated_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data, _ = log_bytes(Scenario(lines=5000, save_every=20))
-    path = tmp_path / "run.jsonl"
-    path.write_bytes(data)
-    looked_at: list[Records] = []
-    monkeypatch.setattr(orbax, "_one_by_one", lambda records, _: looked_at.append(records))
-    assert Kind.SAVE in read_events([str(path)]).table.kind
-    assert looked_at == []
 
 
 def test_a_column_of_one_value_takes_no_memory_whatever_lines_there_are(tmp_path: Path) -> None:

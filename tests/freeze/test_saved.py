@@ -7,6 +7,7 @@ made: an answer may say more today, and nothing else.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ def within(before: Any, now: Any) -> bool:
         return isinstance(now, dict) and all(key in now and within(value, now[key]) for key, value in before.items())
     if isinstance(before, list):
         return isinstance(now, list) and len(before) == len(now) and all(map(within, before, now))
+    if isinstance(before, float) and isinstance(now, float):
+        return math.isclose(before, now, rel_tol=1e-8)  # `output_of` rounds
     return bool(before == now)
 
 

@@ -14,7 +14,7 @@ import click
 
 from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
 from goodput_cli.cli.main import goodput
-from goodput_cli.diagnostics.diagnostic import Code, all_codes
+from goodput_cli.diagnostics.diagnostic import CODES, Code
 from goodput_cli.vocabulary.categories import Category
 from tests.support.markdown_docs import ROOT
 
@@ -51,7 +51,7 @@ def code_sections() -> str:
     return "\n".join(
         f"### {name}\n\n{_wrapped(f'**{_severities(code)}** · {code.meaning}')}\n"
         f"{_wrapped(f'- *Effect:* {code.effect}', '  ')}\n{_wrapped('- *Do:* ' + ' '.join(code.advices), '  ')}\n"
-        for name, code in all_codes().items()
+        for name, code in CODES.items()
     )
 
 

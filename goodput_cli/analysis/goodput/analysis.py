@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -245,4 +244,6 @@ def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _text(words: str) -> str:
+    from html import escape  # with a table of all entities, for notebooks alone
+
     return escape(safe(words))

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.written import Amount, Count, Instant, Json, written
+from goodput_cli.vocabulary.toml_rows import TomlRows
 
 
-class InsightKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+@dataclass(frozen=True)
+class InsightKind:
     """All that is declared of a kind of insights: a table of `kinds.toml`."""
 
     title: str
@@ -40,9 +41,7 @@ class InsightKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Measures of which the log must have one, or nobody can tell; none where every log tells."""
 
 
-BY_CODE: Mapping[str, InsightKind] = msgspec.toml.decode(
-    Path(__file__).with_name("kinds.toml").read_bytes(), type=dict[str, InsightKind]
-)
+BY_CODE: Mapping[str, InsightKind] = TomlRows(Path(__file__).with_name("kinds.toml"), InsightKind)
 """Every kind by its code, which is its name in JSON and in thresholds (`insight:CODE`), in the order of the documents.
 Answers are in the order of cost."""
 LEAST_NS = 60 * 10**9

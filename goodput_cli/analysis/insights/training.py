@@ -27,7 +27,7 @@ from goodput_cli.analysis.steps.times import (
 )
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.arrays import I64, Mask, Rows, alike
-from goodput_cli.diagnostics.diagnostic import all_codes
+from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.events.schema import NONE
 from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, number, percent, plural
@@ -260,7 +260,7 @@ def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime]) -> Candi
 
 def _to_date_ends(analysis: AnalysisData) -> str:
     """What to log so that it is known when attempts end, which logs of each format say in their own way."""
-    advice = all_codes()["undetermined_time"].advice_for(analysis.job.formats)
+    advice = CODES["undetermined_time"].advice_for(analysis.job.formats)
     return f"{advice[0].lower()}{advice[1:].rstrip('.')}"
 
 

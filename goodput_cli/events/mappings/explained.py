@@ -20,7 +20,7 @@ from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import Read, read_line, read_record, record_of, shown
 from goodput_cli.events.observations import Sighting
 from goodput_cli.events.text.lines import LONGEST
-from goodput_cli.events.text.marks import asked_of, line_readings
+from goodput_cli.events.text.marks import Said, What, asked_of, line_readings
 from goodput_cli.events.text.observer import Line as Observed
 from goodput_cli.events.text.observer import Observer
 from goodput_cli.events.text.stamps import StampError, bare, stamp_of
@@ -235,8 +235,6 @@ def _fields(one: Sighting) -> Iterator[str]:
 
 def shown_time(stamp: Any) -> str:
     """A stamp as people read it."""
-    from goodput_cli.events.text.marks import Said, What
-
     return str(shown(Said("", What.ALIVE), stamp)["time"] or "none that is known")
 
 

@@ -148,11 +148,10 @@ def _literals(parsed: Any) -> list[str]:
 
 
 def _nests(parsed: Any) -> bool:
-    return any(_repeats_repeats(kind, value) or any(map(_nests, _inside(kind, value))) for kind, value in parsed)
-
-
-def _repeats_repeats(kind: Any, value: Any) -> bool:
-    return _is_endless(kind, value) and _only_endless(value[2])
+    return any(
+        (_is_endless(kind, value) and _only_endless(value[2])) or any(map(_nests, _inside(kind, value)))
+        for kind, value in parsed
+    )
 
 
 def _only_endless(parsed: Any) -> bool:

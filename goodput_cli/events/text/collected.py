@@ -420,7 +420,7 @@ class Texts:
         for codes in folders.values():
             files = [self._sources[code].events for code in codes]
             tags = tensorboard.step_tags(files, hints.tensorboard_tag)
-            from_0 = hints.tensorboard_tag is None and tensorboard.counts_from_0(files, tags)
+            from_0 = hints.tensorboard_tag is None and tensorboard.steps_count_from_0(files, tags)
             for code, events, tag in zip(codes, files, tags, strict=True):
                 marks[code] = tensorboard.marks_of(events, names[code], tag, from_0)
                 if tag is not None:

@@ -104,9 +104,7 @@ class _Recorded:
         the shorter one, and nine in ten of the rows whose step both have lie within one logging distance of it."""
         if len(steps) < 2 or len(self.number) < 2:
             return False
-        begins, ends = zip(*((min(x), max(y)) for x, y in ((self.begin, self.end), (steps.values(),) * 2)), strict=True)
-        shorter = min(end - begin for begin, end in zip(begins, ends, strict=True))
-        if 2 * (min(ends) - max(begins)) <= shorter:
+        if not _overlap((int(self.begin.min()), int(self.end.max())), _window(steps)):
             return False
         distance = max(self.pace, _distance(steps))
         far = [away for number, time in steps.items() if (away := self._away(number, time)) is not None]
@@ -137,13 +135,22 @@ def _are_same(one: Mapping[int, int], other: Mapping[int, int]) -> bool:
     lie within one logging distance. Steps may be counted from 0 in one and from 1 in the other."""
     if len(one) < 2 or len(other) < 2:
         return False
-    begins, ends = zip(*((min(steps.values()), max(steps.values())) for steps in (one, other)), strict=True)
-    shorter = min(end - begin for begin, end in zip(begins, ends, strict=True))
     shared = one.keys() & other.keys()
-    if 2 * (min(ends) - max(begins)) <= shorter or len(shared) < 2:
+    if len(shared) < 2 or not _overlap(_window(one), _window(other)):
         return False
     distance = max(_distance(one), _distance(other))
     return all(abs(one[step] - other[step]) <= distance for step in shared)
+
+
+def _window(steps: Mapping[int, int]) -> tuple[int, int]:
+    """From the first row to the last (ns UTC)."""
+    return min(steps.values()), max(steps.values())
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two windows overlap by over half of the shorter one."""
+    shorter = min(one[1] - one[0], other[1] - other[0])
+    return 2 * (min(one[1], other[1]) - max(one[0], other[0])) > shorter
 
 
 def _distance(steps: Mapping[int, int]) -> int:

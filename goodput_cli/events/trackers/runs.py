@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -15,6 +15,7 @@ from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.place import settled
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.text.to_rows import meaning_of
+from goodput_cli.events.values import counts_from_0
 
 STEP_KEYS = ("train/global_step", "trainer/global_step", "global_step", "iteration", "iter", "step", "_step")
 """Counters of steps, the best first; the last one counts rows."""
@@ -116,14 +117,14 @@ class Run:
 
 def with_marks(run: Run, notes: DiagnosticCollector) -> Run:
     """The run with the marks that its lives become; what was noticed goes into notes."""
-    run.lives = _as_attempts([life for life in run.lives if _says_anything(life)])
+    run.lives = _as_attempts([life for life in run.lives if life.begin or life.rows or life.alive or life.end])
     if not run.lives:
         return run
     numbers = _numbers(run)
     run.step_key = numbers
     if _prints_more(run):
         return _as_printed(run)
-    one_more = _is_index([row.steps[numbers] for row in run.rows if numbers in row.steps]) if numbers else False
+    one_more = counts_from_0(row.steps[numbers] for row in run.rows if numbers in row.steps)
     for life in run.lives:
         run.marks += _marks(run, life, one_more)
     _note_steps(run, notes)
@@ -154,19 +155,14 @@ def _as_printed(run: Run) -> Run:
                 mark.time = mark.end = mark.stamp.ns
                 by_source[code].append(mark)
         for code, marks in by_source.items():
-            kept = [mark for mark in meaning_of(settled(marks)) if said(mark).what in _PRINTED]
-            run.marks += [(code, _of_writer(mark, run, life)) for mark in kept]
+            rank = life.host or run.job  # of the process that logged
+            for mark in meaning_of(settled(marks)):
+                one = said(mark)
+                if one.what in _PRINTED:
+                    own = replace(mark, stream="", said=replace(one, format=run.tool, rank=rank, job=run.job))
+                    run.marks.append((code, own))
     run.printed = True
     return run
-
-
-def _of_writer(mark: Mark, run: Run, life: Life) -> Mark:
-    """A printed line as one of the process that logged."""
-    return replace(mark, stream="", said=replace(said(mark), format=run.tool, rank=life.host or run.job, job=run.job))
-
-
-def _says_anything(life: Life) -> bool:
-    return bool(life.begin or life.rows or life.alive or life.end)
 
 
 def _numbers(run: Run) -> str:
@@ -191,17 +187,6 @@ def _in_bursts(times: Sequence[int]) -> bool:
         return False
     half = len(gaps) // 2
     return gaps[len(gaps) * 17 // 20] > 4 * (gaps[half] + gaps[-half - 1])
-
-
-def _is_index(numbers: Sequence[int]) -> bool:
-    """Whether steps are counted from 0, so that number n is the step n + 1: the lowest is 0, or they stand right before
-    round numbers (9, 19, 29)."""
-    ordered = sorted(set(numbers))
-    if not ordered:
-        return False
-    strides = Counter(after - before for before, after in pairwise(ordered))
-    stride = strides.most_common(1)[0][0] if strides else 1
-    return ordered[0] == 0 or (stride > 1 and all(number % stride == stride - 1 for number in ordered))
 
 
 def _as_attempts(lives: Sequence[Life]) -> list[Life]:

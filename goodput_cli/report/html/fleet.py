@@ -164,7 +164,8 @@ def groups_chart(report: FleetReport) -> Drawings | None:
 def _colour(rows: Sequence[Mapping[str, Any]]) -> Spec:
     """Categories by their colours, named below."""
     names = list(dict.fromkeys(str(row["category"]) for row in rows))
-    scale = {"domain": names, "range": [BY_NAME[_id_of(name)].look.colour for name in names]}
+    colours = {category_title(name): category.look.colour for name, category in BY_NAME.items()}
+    scale = {"domain": names, "range": [colours[name] for name in names]}
     names_below = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 180, "columnPadding": 40}
     return field("category", "N", scale=scale, legend=names_below)
 
@@ -259,10 +260,6 @@ def _amounts(sums: Sums, *, by_time: bool) -> list[tuple[str, float]]:
 def _family(category: str) -> str:
     """A category in a legend: custom events are one."""
     return category_title(category.partition(":")[0])
-
-
-def _id_of(shown: str) -> str:
-    return next(name for name in BY_NAME if category_title(name) == shown)
 
 
 def _room_for(names: Iterable[str]) -> int:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 from goodput_cli.events.formats.base import RUNS as NAME
 from goodput_cli.events.text.entries import STEP_TIME
 from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, pattern
 from goodput_cli.events.text.meaning import said
+from goodput_cli.events.values import counts_from_0
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -126,7 +126,8 @@ def _starts_of_runs(ordered: Sequence[Mark]) -> list[Mark]:
 def _records(ordered: Sequence[Mark]) -> list[Mark]:
     """One record a step: that of its time where it was measured, else the earliest of another metric."""
     timed = {(said(mark).job, said(mark).step) for mark in ordered if said(mark).name == STEP_TIME}
-    from_0 = counts_from_0([said(mark).step for mark in ordered if said(mark).what is What.STEP])
+    steps = [said(mark).step for mark in ordered if said(mark).what is What.STEP]
+    from_0 = counts_from_0(step for step in steps if step is not None)
     out: list[Mark] = []
     last: dict[str, int] = {}
     for mark in ordered:
@@ -145,16 +146,6 @@ def _records(ordered: Sequence[Mark]) -> list[Mark]:
         last[one.job] = one.step
         out.append(replace(mark, said=replace(one, step=one.step + from_0)))
     return out
-
-
-def counts_from_0(steps: Sequence[int | None]) -> bool:
-    """Whether records are numbered from 0, so that record n says that n + 1 steps are done."""
-    ordered = sorted({step for step in steps if step is not None})
-    if not ordered:
-        return False
-    strides = Counter(b - a for a, b in pairwise(ordered))
-    stride = strides.most_common(1)[0][0] if strides else 1
-    return ordered[0] == 0 or (stride > 1 and all(step % stride == stride - 1 for step in ordered))
 
 
 def silent_hosts(marks: Sequence[Mark]) -> list[tuple[str, Mark]]:
