@@ -20,7 +20,6 @@ from goodput_cli.accounting.sweep import ClaimedTime, Claims, cells_inside, edge
 from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome, split_points, startup_of
 from goodput_cli.accounting.training.spans import UsualStepTimes, usual_step_times_of
 from goodput_cli.arrays import I64, Mask, Rows, blocks
-from goodput_cli.events.rows import GrowingColumn
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.vocabulary.categories import Category
 
@@ -145,7 +144,7 @@ class _Cells(Struct, frozen=True):
 
     start: I64
     category: NDArray[np.int8]
-    holder: NDArray[np.intp]
+    holder: Rows
     below: I64
 
     def behind(self, before: _Cells | None) -> _Cells:
@@ -174,8 +173,7 @@ def partition(
     are worked on together: they are in time order and do not overlap, so a log of any length is cut part by part: all
     at once, 5 x 10^6 lines of steps would take 986 MB for 631. Where the parts meet makes no difference.
     """
-    edges, category = GrowingColumn(np.int64), GrowingColumn(np.int8)
-    holder = GrowingColumn(row_type(len(kept_training) + len(claims) + 2))
+    parts: list[_Cells] = []
     done = start
     before: _Cells | None = None
     for first, stop in blocks(max(len(kept_training), 1), at_once):
@@ -185,14 +183,12 @@ def partition(
         cells = _cells(
             claims, claimed_time, kept_training, (first, min(stop, len(kept_training))), dead_time, (done, upto)
         )
-        new = cells.behind(before)
-        for column, values in ((edges, new.start), (category, new.category), (holder, new.holder)):
-            column.append(values)
+        parts.append(cells.behind(before))
         done, before = upto, cells
-    edges.append(np.array([end]))
-    whole = holder.whole()
-    none = np.broadcast_to(np.int64(0), (len(whole),))
-    return _with_slowdown(Segments(edges.whole(), category.whole(), whole, none, claims, kept_training))
+    edges = np.concatenate([*(part.start for part in parts), np.array([end])])
+    category, holder = (np.concatenate([getattr(part, name) for part in parts]) for name in ("category", "holder"))
+    none = np.broadcast_to(np.int64(0), (len(holder),))
+    return _with_slowdown(Segments(edges, category, holder, none, claims, kept_training))
 
 
 def _cells(
@@ -217,7 +213,7 @@ def _cells(
     under[over >= 0] = -1
     claimed, unclaimed = np.flatnonzero(over >= 0), np.flatnonzero(under >= 0)
     claim, on = claimed_time.claim[above][over[claimed]], under[unclaimed]
-    holder = np.full(len(cells), NOBODY, dtype=np.intp)
+    holder = np.full(len(cells), NOBODY, dtype=row_type(len(kept_training) + len(claims) + 2))
     holder[claimed], holder[unclaimed] = _FIRST_CLAIM - claim, below.span[on]
     category = np.full(len(cells), Category.OTHER, dtype=np.int8)
     category[claimed], category[unclaimed] = claims.category[claim], below.category[on]
