@@ -141,10 +141,11 @@ class ReadContext:
         if self.progress is not None:
             self.progress.add_lines(count)
 
-    def wait(self, wait: str) -> None:
-        """Pass on that a server does not answer; may be called by any thread."""
+    def wait(self, wait: object) -> None:
+        """Pass on that a server does not answer; may be called by any thread. wait: which try comes when, as its text
+        has it."""
         if self.progress is not None:
-            self.progress.wait(wait)
+            self.progress.wait(str(wait))
 
     def finish(self) -> None:
         """Pass on that everything has been read."""

@@ -28,7 +28,7 @@ class TomlRows(Mapping[str, Row]):
 
     def __getitem__(self, name: str) -> Row:
         if name not in self._rows:
-            import msgspec  # which nothing else of a command's help needs
+            import msgspec  # six milliseconds that no help needs
 
             table = f"[{name}]{self._tables[name]}"
             self._rows[name] = msgspec.toml.decode(table, type=dict[str, self._kind])[name]  # type: ignore[name-defined]

@@ -10,8 +10,9 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,7 +179,7 @@ def test_a_part_that_is_lost_while_it_is_used_is_one_sentence(
     fleet(str(logs), "--store", "store")
     extents = store_module.Store.extents
 
-    def lost(store: store_module.Store, keys: dict[bytes, object]) -> object:
+    def lost(store: store_module.Store, keys: Mapping[str, Any]) -> object:
         found = extents(store, keys)
         for part in Path("store/results").glob("*.parquet"):
             part.unlink()
