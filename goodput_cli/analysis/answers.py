@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
-from msgspec import Meta
-
 from goodput_cli.analysis.results import AnalysisData, Stretch
 from goodput_cli.analysis.threshold import Threshold, Verdict
-from goodput_cli.analysis.written import Count, Instant, Json, written
+from goodput_cli.analysis.written import Bounds, Count, Instant, Json, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 
 
@@ -37,7 +35,7 @@ class MeasuredWindow(Stretch):
 class DiagnosticEntry:
     """A diagnostic."""
 
-    code: Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
+    code: Annotated[str, Bounds(pattern="^[a-z][a-z0-9_]*$")]
     """what was noticed: see `goodput help CODE`"""
     severity: Severity
     """how grave it is"""

@@ -17,12 +17,12 @@ from textwrap import dedent
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from msgspec import UNSET, Meta, Struct, defstruct, structs
+from msgspec import Meta, Struct, defstruct, structs
 from msgspec import field as wire_field
 
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.analysis.table import FilledTable, Table
-from goodput_cli.analysis.written import Json, Written
+from goodput_cli.analysis.written import Bounds, Json, Written
 from goodput_cli.vocabulary.text import finite, iso
 
 Schema = dict[str, Any]
@@ -127,7 +127,7 @@ def json_type(hint: Any) -> JsonType:
     json = _json(marks)
     found = _UNITS.get(json.unit) or (_unmarked(kind) if json.made is None else _made(json))
     for one in marks:
-        if isinstance(one, Meta):
+        if isinstance(one, Bounds):
             found = _bounded(found, one)
     if nullable and _about(kind).nulls:
         return _or_object_of_nulls(kind, found)
@@ -200,12 +200,12 @@ def _made(json: Json) -> JsonType:
     return JsonType(of.saved, of.schema, lambda value: of.write(made(value)), lambda saved: back(of.back(saved)))
 
 
-def _bounded(of: JsonType, meta: Meta) -> JsonType:
-    bounds = {"minimum": meta.ge, "minItems": meta.min_length, "pattern": meta.pattern}
-    known = {name: value for name, value in bounds.items() if value is not None}
-    return structs.replace(
-        of, saved=Annotated[of.saved, meta], schema=lambda: {**(meta.extra_json_schema or {}), **of.schema(), **known}
-    )
+def _bounded(of: JsonType, bounds: Bounds) -> JsonType:
+    meta = Meta(ge=bounds.ge, min_length=bounds.min_length, pattern=bounds.pattern)
+    words = {"minimum": bounds.ge, "minItems": bounds.min_length, "pattern": bounds.pattern}
+    known = {name: value for name, value in words.items() if value is not None}
+    choices = {"enum": [*bounds.enum]} if bounds.enum else {}
+    return structs.replace(of, saved=Annotated[of.saved, meta], schema=lambda: {**choices, **of.schema(), **known})
 
 
 def _or_null(of: JsonType) -> JsonType:
@@ -329,7 +329,7 @@ def _keys(name: str, hint: Any, default: Any, *, nulls: bool) -> Iterator[_Key]:
     key, of, nullable = json.key or name, json_type(hint), NoneType in get_args(kind)
     if _about(_not_none(kind)).nulls:
         default = wire_field(default_factory=of.saved)
-    if json.missing is not UNSET:
+    if json.missing is not ...:
         default = json.missing
     elif nulls:
         default = None

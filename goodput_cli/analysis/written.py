@@ -1,9 +1,9 @@
 """How JSON writes a result: said once, at its fields, beside what they hold.
 
 A result is a frozen dataclass. Amounts of time are ns in it, and instants ns since 1970 UTC; what JSON has instead, a
-field's annotation says (`Annotated[int, Json("seconds")]`), and bounds are msgspec's (`Meta(ge=0)`). The string under a
-field is what docs/schema.json says of it. `wire.py` reads all this once per class, to write an answer, to read a saved
-one, and for the schema.
+field's annotation says (`Annotated[int, Json("seconds")]`), and what its values are held to (`Bounds(ge=0)`). The
+string under a field is what docs/schema.json says of it. `wire.py` reads all this once per class, to write an answer,
+to read a saved one, and for the schema.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
-
-from msgspec import UNSET, Meta
 
 Class = TypeVar("Class", bound=type)
 Unit = Literal["seconds", "seconds and ns", "percent", "instant", "whole"]
@@ -38,16 +36,30 @@ class Json:
     """The type of that."""
     back: Callable[[Any], Any] | None = None
     """From what was written to the value, for a saved answer; None: that stays what was written."""
-    missing: Any = UNSET
-    """What an object of nulls, or a saved answer without the key, has in its place."""
+    missing: Any = ...
+    """What an object of nulls, or a saved answer without the key, has in its place; `...` for nothing."""
     optional: bool = False
     """Whether JSON leaves the field out where it is None."""
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """What the values of a field are held to, in the words of `msgspec.Meta`, which is loaded for JSON alone."""
+
+    ge: int | None = None
+    """The least."""
+    min_length: int | None = None
+    """So many items at least."""
+    pattern: str | None = None
+    """Text that fits this regular expression."""
+    enum: tuple[str, ...] = ()
+    """One of these; only the schema says it."""
+
+
 Instant = Annotated[int, Json("instant")]
-Count = Annotated[int, Meta(ge=0)]
-FromOne = Annotated[int, Meta(ge=1)]
-Amount = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Bounds(ge=0)]
+FromOne = Annotated[int, Bounds(ge=1)]
+Amount = Annotated[float, Bounds(ge=0)]
 """A number that is not below 0."""
 
 

@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
-
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.sheet import Answered, Audience, Family, Lazy, Published, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.analysis.written import Count, Instant, Json, written
+from goodput_cli.analysis.written import Bounds, Count, Instant, Json, written
 from goodput_cli.fleet.hosts import HostTest
 from goodput_cli.fleet.question import Grouping
 from goodput_cli.fleet.rows import (
@@ -63,7 +61,7 @@ _BY_TIME = ("job h", "share of job time", "goodput by job time")
 """Columns for people of which one half says nothing: where accelerators are known, and where they are not."""
 
 
-ChipTime = Annotated[int, Json(made=str, kind=str), Meta(pattern="^-?[0-9]+$")]
+ChipTime = Annotated[int, Json(made=str, kind=str), Bounds(pattern="^-?[0-9]+$")]
 """Accelerators x ns, which JSON has as decimal text."""
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.goodput.thresholds import UNITS
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES, Measure
 from goodput_cli.analysis.threshold import Expression, Named, Subject, Threshold, judged, read, read_fail_under
 from goodput_cli.errors import UsageError
-from goodput_cli.fleet.rows import GroupTable
-from goodput_cli.fleet.sums import Mpg, Sums
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.when import NS_PER_HOUR, NS_PER_SECOND
+
+if TYPE_CHECKING:  # NumPy comes with them, which no help needs
+    from goodput_cli.fleet.rows import GroupTable
+    from goodput_cli.fleet.sums import Mpg, Sums
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, TypeVar
 
 from goodput_cli.errors import SourceError, to_install
@@ -82,7 +83,8 @@ class AmazonStore:
 
         def request() -> bytes:
             answer = self._client.get_object(Bucket=bucket, Key=wanted.name, IfMatch=wanted.version, **part)
-            return b"".join(within_limits(answer["Body"].iter_chunks(_CHUNK)))
+            with closing(answer["Body"]) as body:
+                return b"".join(within_limits(body.iter_chunks(_CHUNK)))
 
         data = _asked(request)
         if len(data) != end - start:

@@ -9,7 +9,7 @@ import pytest
 
 from goodput_cli.cli.main import COMMANDS, run
 
-_HEAVY = {"numpy", "pandas", "pyarrow", "vl_convert", "jinja2", "google.cloud", "grpc", "boto3", "dask"}
+_HEAVY = {"numpy", "pandas", "pyarrow", "msgspec", "vl_convert", "jinja2", "google.cloud", "grpc", "boto3", "dask"}
 _ALL_HELP = f"""
 import sys
 from goodput_cli.cli.main import COMMANDS, run

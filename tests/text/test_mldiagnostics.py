@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from goodput_cli.analysis.steps.sheet import steps_answer
+from goodput_cli.analysis.steps.sheet import steps_sheet
 from goodput_cli.analysis.steps.statistics import step_report
-from goodput_cli.report.base import Page
+from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.html.analysis import render
 from goodput_cli.sources.cloud_logging_pages import LogQuery
 from tests.support.pages import read_page
@@ -116,10 +115,10 @@ def test_what_was_measured_stands_beside_step_times(tmp_path: Path) -> None:
     folder = written(tmp_path / "mfu", run_jsonl="\n".join([*ONE, *mfu]))
     analysis = analysed(folder)
     report = step_report(analysis, 3)
-    metrics = msgspec.to_builtins(steps_answer(analysis, report).metrics)
+    metrics = json.loads(load_sheet_renderer("json")(steps_sheet(analysis, report), Page()))["metrics"]
     assert metrics["mfu"] == {
         "unit": "%", "samples": 3, "first_step": 19, "last_step": 21, "mean": 42.0, "median": 42.0, "p10": 41.2,
-        "p90": 42.8, "series": ((19, 41.0), (20, 42.0), (21, 43.0)),
+        "p90": 42.8, "series": [[19, 41.0], [20, 42.0], [21, 43.0]],
     }  # fmt: skip
     assert metrics["step_time"]["mean"] == 2.0
 

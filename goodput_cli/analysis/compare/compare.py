@@ -11,8 +11,6 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Annotated
 
-from msgspec import Meta
-
 from goodput_cli.analysis.answers import Diagnostics, ThresholdPart
 from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair, Side, worth_ns
 from goodput_cli.analysis.compare.sheet import compare_sheet
@@ -23,7 +21,7 @@ from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.analysis.threshold import Expression
-from goodput_cli.analysis.written import FromOne, written
+from goodput_cli.analysis.written import Bounds, FromOne, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 from goodput_cli.vocabulary.option import declared
@@ -58,9 +56,9 @@ class ChangeThreshold(ThresholdPart):
 class CompareAnswer:
     """goodput compare --format json: runs side by side, every other side against the baseline"""
 
-    sides: Annotated[Sequence[Side], Meta(min_length=2)]
+    sides: Annotated[Sequence[Side], Bounds(min_length=2)]
     """the baseline, then the others in the order given"""
-    comparisons: Annotated[Sequence[Pair], Meta(min_length=1)]
+    comparisons: Annotated[Sequence[Pair], Bounds(min_length=1)]
     thresholds: Sequence[ChangeThreshold]
     diagnostics: Diagnostics
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from msgspec import Meta
-
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 from goodput_cli.analysis.goodput.analysis import Analysis
@@ -28,10 +26,10 @@ from goodput_cli.analysis.results import (
 from goodput_cli.analysis.rolling import WINDOWS, filled
 from goodput_cli.analysis.summary import Blocks, Size, progress_of, size_of
 from goodput_cli.analysis.table import FilledTable
-from goodput_cli.analysis.written import Count, Json, written
+from goodput_cli.analysis.written import Bounds, Count, Json, written
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, OVERLAPPED, Category
 
-_BADPUT = [category.id for category in Category if category not in NOT_BADPUT]
+_BADPUT = tuple(category.id for category in Category if category not in NOT_BADPUT)
 NO_ROWS: tuple[()] = ()
 
 
@@ -51,7 +49,7 @@ class Goodput:
 class Badput:
     """A row of the ledger."""
 
-    category: Annotated[str, Meta(extra_json_schema={"enum": _BADPUT})]
+    category: Annotated[str, Bounds(enum=_BADPUT)]
     label: str | None = None
     """of custom_badput_events"""
     ns: Annotated[int, Json("seconds and ns")]
@@ -65,7 +63,7 @@ class Badput:
 class Overlapped:
     """Time beside the ledger."""
 
-    category: Annotated[str, Meta(extra_json_schema={"enum": [OVERLAPPED]})]
+    category: Annotated[str, Bounds(enum=(OVERLAPPED,))]
     ns: Annotated[Count, Json("seconds and ns")]
     """time beside the ledger"""
 
@@ -136,7 +134,7 @@ class AnalysisAnswer:
     last_end: LastEnd | None = None
     """why the job's last attempt died, where it crashed; null otherwise"""
     thresholds: Thresholds = ()
-    not_recorded: Sequence[Annotated[str, Meta(extra_json_schema={"enum": [*CATEGORIES, OVERLAPPED]})]]
+    not_recorded: Sequence[Annotated[str, Bounds(enum=(*CATEGORIES, OVERLAPPED))]]
     """categories that the log holds no evidence for: unknown, not zero"""
     diagnostics: Diagnostics = ()
 

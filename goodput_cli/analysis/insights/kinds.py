@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta
-
 from goodput_cli.analysis.question import Price
-from goodput_cli.analysis.written import Amount, Count, Instant, Json, written
+from goodput_cli.analysis.written import Amount, Bounds, Count, Instant, Json, written
 from goodput_cli.vocabulary.toml_rows import TomlRows
 
 
@@ -105,7 +103,7 @@ class Insight:
     """What a person reads. `ns` is what it cost, exact, from the ledger, and no second is in two insights; what is
     measured against a usual step is rounded once."""
 
-    code: Annotated[str, Meta(extra_json_schema={"enum": list(BY_CODE)})]
+    code: Annotated[str, Bounds(enum=tuple(BY_CODE))]
     """which kind it is"""
     text: str
     """what happened"""

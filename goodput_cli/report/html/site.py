@@ -119,7 +119,8 @@ def make_folder(folder: Path) -> None:
     if not folder.parent.is_dir():
         raise UsageError(f"{folder}/: the folder {folder.parent} does not exist; create it first")
     _make(folder)
-    if any(folder.iterdir()) and _made_of(folder) is None:
+    begun = f".{_MADE_OF}."  # by another that writes the first file of the same site now
+    if any(not path.name.startswith(begun) for path in folder.iterdir()) and _made_of(folder) is None:
         raise UsageError(f"{folder}/: holds something else than a site of goodput fleet; name an empty folder")
     if not os.access(folder, os.W_OK):
         raise GoodputError(f"{folder}/: no permission to write there")
@@ -142,7 +143,6 @@ def write_site(
     documents have none is drawn each time. made_by: what else pages depend on, such as options and the code. Raises
     GoodputError where something cannot be written."""
     make_folder(folder)
-    _make(folder / _RUNS)
     with one_at_a_time(folder) as alone:
         return _write(folder, sheet, analyse, versions, made_by, alone=alone)
 
@@ -156,7 +156,8 @@ def _write(
     assert report is not None
     before, now, failed = _made_of(folder) or {}, dict[str, Drawn](), list[str]()
     links, costs, drawn = [], list[tuple[RunLine, str, dict[str, int]]](), 0
-    _note(folder, before)
+    _note(folder, before)  # first: by it another that comes now knows the folder
+    _make(folder / _RUNS)
     for row in runs_by_loss(report):
         name, made_of = _page_name(row), _hash(made_by, *_versions(row, versions))
         stays = name in before and before[name].made_of == made_of and (folder / name).exists()
