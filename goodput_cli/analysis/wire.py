@@ -201,7 +201,8 @@ def _made(json: Json) -> JsonType:
 
 
 def _bounded(of: JsonType, bounds: Bounds) -> JsonType:
-    meta = Meta(ge=bounds.ge, min_length=bounds.min_length, pattern=bounds.pattern)
+    lengths = Meta(min_length=bounds.min_length, pattern=bounds.pattern)
+    meta = lengths if bounds.ge is None else Meta(ge=bounds.ge)
     words = {"minimum": bounds.ge, "minItems": bounds.min_length, "pattern": bounds.pattern}
     known = {name: value for name, value in words.items() if value is not None}
     choices = {"enum": [*bounds.enum]} if bounds.enum else {}

@@ -180,7 +180,7 @@ def test_one_among_the_logs_of_a_folder_is_no_log(folder: Path) -> None:
     (folder / "all" / "a.json").write_text(json.dumps(saved(), indent=2))
     (folder / "all" / "b.jsonl").write_text(LOG)
     among, alone = compare(["all", "run.jsonl"]).sides
-    assert (among.saved, among.goodput_percent) == (False, alone.goodput_percent)
+    assert (among.saved, among.goodput) == (False, alone.goodput)
 
 
 VALUES = st.recursive(
