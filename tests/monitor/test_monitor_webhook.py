@@ -63,9 +63,9 @@ def log(path: Path, steps: int, job: str = "j") -> Path:
     return path
 
 
-def publish(path: Path, chat: Chat) -> int:
-    """One update of a monitor; what it exits with."""
-    asked = ["--publish", f"webhook:{chat.url}", "--fail-if", "goodput<80", "--updates", "1", "--grace", "60"]
+def publish(path: Path, chat: Chat, grace: int = 60) -> int:
+    """One update of a monitor; what it exits with. grace: how long (s) it tries again where it is not taken."""
+    asked = ["--publish", f"webhook:{chat.url}", "--fail-if", "goodput<80", "--updates", "1", "--grace", f"{grace}"]
     return run(["monitor", str(path), *asked, "-q"])
 
 
@@ -119,7 +119,7 @@ def test_nothing_is_said_of_what_is_well(tmp_path: Path, chat: Chat) -> None:
 def test_what_was_not_taken_is_said_again(tmp_path: Path, chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     path = log(tmp_path / "run.jsonl", 10)
     chat.status = 500
-    publish(path, chat)
+    publish(path, chat, grace=3)
     assert chat.texts == []
     error = capsys.readouterr().err
     assert "webhook at 127.0.0.1: the server answers 500" in error
