@@ -93,11 +93,13 @@ class Ledger:
             return upto[len(start) :] - upto[: len(start)]
 
         categories = only if only is None or _SLOWED.isdisjoint(only) else _SLOWED.union(only)
+        keys = [key for key in self.keys if categories is None or key[0] in categories]
         nothing = np.zeros(len(start), dtype=np.int64)
-        known = {key: within(account) for key, account in self._accounts.items()}
-        if self._rest is not None:
+        needed = self._accounts if self._rest in keys else self._accounts.keys() & keys
+        known = {key: within(self._accounts[key]) for key in needed}
+        if self._rest in keys:
             known[self._rest] = time[len(start) :] - time[: len(start)] - sum(known.values(), nothing)
-        amounts = {key: known.get(key, nothing) for key in self.keys if categories is None or key[0] in categories}
+        amounts = {key: known.get(key, nothing) for key in keys}
         if self.has_slowdown and (Category.PRODUCTIVE, -1) in amounts:
             slow = within(self._slowdown)
             amounts[Category.SLOWDOWN, -1] = slow

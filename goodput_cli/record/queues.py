@@ -209,9 +209,13 @@ def pause_after(failures: int, first: float, longest: float) -> float:
     """Seconds to wait after so many failures in a row, of whatever is tried again: twice as long after each, up to the
     longest. At random up to a half is missing, so that a thousand jobs do not come back in the same moment. The
     program's `random` stays untouched."""
-    return min(longest, first * 2.0 ** min(failures - 1, 16)) * (
-        1 - int.from_bytes(os.urandom(2), "big") / (2 * 0xFFFF)
-    )
+    missing = int.from_bytes(os.urandom(2), "big") / (2 * 0xFFFF)
+    return min(longest, first * 2.0 ** min(failures - 1, 16)) * (1 - missing)
+
+
+def pause_of_delivery(failures: int, *, lasting: bool) -> float:
+    """The pause before what was not delivered is sent again. lasting: trying again soon is of no use."""
+    return pause_after(failures, *((HOPELESS_SECONDS, HOPELESS_SECONDS) if lasting else RETRY_SECONDS))
 
 
 class Unavailable(Exception):
@@ -408,7 +412,7 @@ class Worker:
 
     def _failed(self, failure: Unavailable) -> None:
         self._failures += 1
-        self._wait = pause_after(self._failures, *((HOPELESS_SECONDS,) * 2 if failure.lasting else RETRY_SECONDS))
+        self._wait = pause_of_delivery(self._failures, lasting=failure.lasting)
         self._tried_at = self._now()
         self._hopeless = self._stopping and failure.lasting
         if not self._problem:

@@ -121,8 +121,8 @@ class FirstSeen:
         return only.local_rank is not None and one.rank == only.local_rank
 
 
-class Voices:
-    """Rows, asked whether the process of another speaks in them (see `same_process`)."""
+class Processes:
+    """The processes that rows are of (see `same_process`)."""
 
     def __init__(self, rows: Sequence[Observation]) -> None:
         self._pids = {one.pid for one in rows if one.pid is not None}
@@ -130,6 +130,7 @@ class Voices:
         self._without_pid = _ranks_and_streams(one for one in rows if one.pid is None)
 
     def has(self, one: Observation) -> bool:
+        """Whether a row is of one of them."""
         if one.pid is not None and one.pid in self._pids:
             return True
         ranks, streams = self._of_all if one.pid is None else self._without_pid
@@ -221,22 +222,22 @@ def _keys_of_killed(one: Observation) -> Iterator[Hashable]:
 def first_of(rows: Sequence[Observation]) -> list[Observation]:
     """Those that no other precedes (see `precedes`): by lines within the output of one rank, else by time. All,
     where a clock that went back makes each one behind another."""
-    voices = [_voice(at, one) for at, one in enumerate(rows)]
+    processes = [_process(at, one) for at, one in enumerate(rows)]
     lines: dict[Hashable, int] = {}
     ends: dict[Hashable, int] = {}
-    for voice, one in zip(voices, rows, strict=True):
-        lines[voice] = min(one.line, lines.get(voice, one.line))
-        ends[voice] = min(latest(one), ends.get(voice, LATEST))
+    for process, one in zip(processes, rows, strict=True):
+        lines[process] = min(one.line, lines.get(process, one.line))
+        ends[process] = min(latest(one), ends.get(process, LATEST))
     soonest = sorted(ends, key=ends.__getitem__)[:2]
     found: list[Observation] = []
-    for voice, one in zip(voices, rows, strict=True):
-        behind = any(ends[other] + TOLERANCE_NS < earliest(one) for other in soonest if other != voice)
-        if not behind and one.line <= lines[voice]:
+    for process, one in zip(processes, rows, strict=True):
+        behind = any(ends[other] + TOLERANCE_NS < earliest(one) for other in soonest if other != process)
+        if not behind and one.line <= lines[process]:
             found.append(one)
     return found or list(rows)
 
 
-def _voice(at: int, one: Observation) -> Hashable:
+def _process(at: int, one: Observation) -> Hashable:
     """What lines are of one process in one file; of what names no rank each is on its own."""
     return at if one.rank is None else (one.source, one.stream, one.rank)
 

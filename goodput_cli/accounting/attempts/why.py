@@ -15,7 +15,7 @@ from goodput_cli.accounting.attempts.processes import (
     FirstSeen,
     Killed,
     Places,
-    Voices,
+    Processes,
     completed,
     first_of,
     killed_later,
@@ -320,7 +320,7 @@ def _is_the_killed(root: Observation, one: Observation) -> bool:
 def _without_aborts(exits: list[Observation], roots: list[Observation], echoes: list[Observation]) -> list[Observation]:
     """SIGABRT is a way out: of a process behind a root or an echo of its own, or where all others only waited."""
     waits = [one for one in echoes if one.code in ("collective_timeout", PEER_LOST)]
-    said = Voices([*roots, *echoes])
+    said = Processes([*roots, *echoes])
     return [one for one in exits if not (_is_abort(one) and (waits or said.has(one)))]
 
 

@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.monitor.snapshot import Update
-from goodput_cli.record.queues import HOPELESS_SECONDS, RETRY_SECONDS, SAY_AGAIN_SECONDS, pause_after
+from goodput_cli.record.queues import SAY_AGAIN_SECONDS, pause_of_delivery
 from goodput_cli.vocabulary.text import safe
 from goodput_cli.whole_file import replacing
 
@@ -179,8 +179,7 @@ class TargetWorker:
 
     def _failed(self, failure: TargetFailed) -> None:
         self._failures += 1
-        wait = pause_after(self._failures, *((HOPELESS_SECONDS,) * 2 if failure.lasting else RETRY_SECONDS))
-        wait = max(wait, failure.wait or 0.0)
+        wait = max(pause_of_delivery(self._failures, lasting=failure.lasting), failure.wait or 0.0)
         self._retry_at = time.monotonic() + (min(wait, HURRY_SECONDS) if self._final else wait)
         if time.monotonic() >= self._said_at + SAY_AGAIN_SECONDS:
             self._said_at = time.monotonic()
