@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +44,14 @@ def test_an_object_is_read_and_named_in_the_evidence(bucket: Bucket) -> None:
     assert read_steps(log) == [1, 2, 3]
     assert log.table.where(2) == "gs://logs/a/run.jsonl:3"
     assert log.diagnostics == ()
+
+
+def test_nothing_is_asked_but_what_reading_needs(bucket: Bucket) -> None:
+    """Google's client looks up the bucket itself, in a thread that goes on when the command has its answer."""
+    bucket.put("run.jsonl", log_lines(1))
+    assert steps("gs://logs/run.jsonl") == [1]
+    assert not [thread for thread in threading.enumerate() if "fetch" in thread.name]
+    assert not [request for request in bucket.asked() if "/o" not in request]
 
 
 def test_exactly_the_object_where_others_begin_like_it(bucket: Bucket) -> None:
