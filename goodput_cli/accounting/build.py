@@ -33,10 +33,9 @@ from goodput_cli.accounting.intervals import (
     phase_intervals,
     steps_in_flight,
 )
-from goodput_cli.accounting.ledger import Ledger
 from goodput_cli.accounting.order import ENDINGS, Ordered, seen_at
 from goodput_cli.accounting.rules import Rules
-from goodput_cli.accounting.segments import Overlaps, Segments, partition, resolve_overlaps
+from goodput_cli.accounting.segments import Ledger, Overlaps, Segments, partition, resolve_overlaps
 from goodput_cli.accounting.sweep import Claims, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import KeptTraining, Lineage, TrainingOutcome, kept_training_of, with_stalls

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline, build_timeline
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.accounting.ledger import Key, Ledger
+from goodput_cli.accounting.segments import Key, Ledger
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analyse import slice_counts
 from goodput_cli.analysis.goodput.analysis import Analysis

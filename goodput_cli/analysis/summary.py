@@ -15,7 +15,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
-    from goodput_cli.accounting.ledger import Key
+    from goodput_cli.accounting.segments import Key
     from goodput_cli.analysis.disruptions.rows import Disruption
     from goodput_cli.analysis.results import (
         AnalysisData,

@@ -69,7 +69,7 @@ def compare(
     Raises UsageError before anything is read where the sides do not fit together, SourceError, NotEnoughData.
     """
     from goodput_cli.analysis.compare.compare import compare_sides
-    from goodput_cli.analysis.compare.thresholds import parse_change
+    from goodput_cli.analysis.compare.results import parse_change
 
     expressions = [parse_change(one) if isinstance(one, str) else one for one in changes]
     asked, of_all = taken(Sides, options)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.columnar import Columns, Wrapping
 from goodput_cli.events.envelope import (
     INSERT_ID,
     MESSAGE,
@@ -29,6 +28,7 @@ from goodput_cli.events.envelope import (
     numbered_writer,
     numbered_writers,
 )
+from goodput_cli.events.fast_json import Columns, Wrapping
 from goodput_cli.events.formats.base import Entry, Format, Output, Parsed, Records
 from goodput_cli.events.formats.registry import Recogniser, take
 from goodput_cli.events.hints import Hints

@@ -27,9 +27,8 @@ import orjson
 from msgspec import structs
 
 from goodput_cli.arrays import I64
-from goodput_cli.events.columnar import Block
 from goodput_cli.events.envelope import NO_STAMP
-from goodput_cli.events.fast_json import FastJson
+from goodput_cli.events.fast_json import Block, FastJson
 from goodput_cli.events.formats.base import JOB_NAME, NOTHING, Entry, Parsed
 from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare
 from goodput_cli.events.timestamps import TimestampReader

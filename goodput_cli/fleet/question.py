@@ -22,8 +22,7 @@ from goodput_cli.vocabulary.option import bounded, declared, option, read_length
 from goodput_cli.vocabulary.when import NS_PER_DAY, Anchors, When, load_zone
 
 if TYPE_CHECKING:
-    from goodput_cli.fleet.allocations import Allocation, Capacity
-    from goodput_cli.fleet.labels import Labels
+    from goodput_cli.fleet.labels import Allocation, Capacity, Labels
     from goodput_cli.fleet.results import AsOf
 
 LABELS, GROUPS, RUN, WHAT, WHEN = "Labels", "Groups", "How to run", "What", "When"
@@ -317,8 +316,7 @@ class FleetQuestion:
     def inventory(self, tables: Tables) -> Inventory:
         """What labels, allocations and capacity say. Raises UsageError with file and line, or for a dimension of --by
         that nothing names."""
-        from goodput_cli.fleet.allocations import read_allocations, read_capacity
-        from goodput_cli.fleet.labels import Labels
+        from goodput_cli.fleet.labels import Labels, read_allocations, read_capacity
 
         labels = Labels.read(tables.labels, self.zone)
         allocations = read_allocations(tables.allocations, tables.sacct, self.zone)

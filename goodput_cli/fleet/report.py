@@ -14,7 +14,7 @@ from goodput_cli.analysis.sheet import Answered, Audience, Family, Lazy, Publish
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.analysis.written import Bounds, Count, Instant, Json, written
-from goodput_cli.fleet.hosts import HostTest
+from goodput_cli.fleet.aggregate import HostTest
 from goodput_cli.fleet.question import Grouping
 from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,

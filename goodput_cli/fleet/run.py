@@ -172,10 +172,10 @@ class _Fleet:
     def _summed(self, outcome: Outcome, store: Store) -> tuple[Fleet, list[NotAnalysed]]:
         """The results of all runs, added up, and what there are no results of."""
         from goodput_cli.fleet.aggregate import Fleet
-        from goodput_cli.fleet.allocations import JoinedAllocations
+        from goodput_cli.fleet.labels import JoinedAllocations
         from goodput_cli.fleet.passes.work import Failed
-        from goodput_cli.fleet.pieces import Calendar
         from goodput_cli.fleet.rows import NotAnalysed
+        from goodput_cli.fleet.sums import Calendar
 
         asked, inventory, answers = self._asked, self._inventory, outcome.answers.items()
         keys = {key: job for job, key in answers if not isinstance(key, Failed)}

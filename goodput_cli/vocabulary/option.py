@@ -2,7 +2,7 @@
 
 The command line, the settings of a project, the keywords of the library's functions with their `help()`, and the
 reports read the metadata, so that a new option is a new field. Only what editors complete by is written out, in
-`goodput_cli.api.keywords`, and that file is made from the fields too.
+`goodput_cli.api.options`, and that file is made from the fields too.
 
 Numbers and lengths of time as options take them: read in one way, each with its bounds.
 """
@@ -179,7 +179,7 @@ class Keywords:
     """The options that some functions of the library take by keyword."""
 
     name: str
-    """Of the class in `goodput_cli.api.keywords` by which editors and type checkers know them."""
+    """Of the class in `goodput_cli.api.options` by which editors and type checkers know them."""
     doc: str
     base: Keywords | None
     own: tuple[Declared, ...]

@@ -10,9 +10,8 @@ import orjson
 from hypothesis import given
 
 from goodput_cli.analysis.compare.compare import compare_sides
-from goodput_cli.analysis.compare.results import Side
+from goodput_cli.analysis.compare.results import Side, parse_change
 from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
-from goodput_cli.analysis.compare.thresholds import parse_change
 from goodput_cli.analysis.goodput.analyse import evaluate
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.thresholds import parse_threshold

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.analysis.compare.phrases import limit_text, threshold_value
-from goodput_cli.analysis.compare.thresholds import judge, parse_change
+from goodput_cli.analysis.compare.results import judge, parse_change
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.results import Window
 from goodput_cli.analysis.summary import Summary, summary_of

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import goodput_cli
-from goodput_cli.accounting import ledger
+from goodput_cli.accounting import segments
 from goodput_cli.accounting.build import build_timeline
 from goodput_cli.analysis.results import Rolling
 from goodput_cli.analysis.rolling import default_window
@@ -115,13 +115,13 @@ def test_windows_that_tile_the_job_add_up_to_it(lines: list[str], size: int, ref
 
 def test_ten_thousand_windows_are_one_look_up(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    between = ledger.Ledger.between
+    between = segments.Ledger.between
 
-    def counted(self: ledger.Ledger, start: Any, end: Any, only: Any = None) -> Any:
+    def counted(self: segments.Ledger, start: Any, end: Any, only: Any = None) -> Any:
         asked.append(len(start))
         return between(self, start, end, only)
 
-    monkeypatch.setattr(ledger.Ledger, "between", counted)
+    monkeypatch.setattr(segments.Ledger, "between", counted)
     assert len(rolled(log, window="30s", every="100ms")) == 10_600
     assert [count for count in asked if count > 100] == [10_600]
     assert len(asked) < 10

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.steps.statistics import StepReport, histogram, step_report
+from goodput_cli.analysis.steps.sheet import StepReport, histogram, step_report
 from goodput_cli.analysis.steps.times import changes_level, level_changes
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData

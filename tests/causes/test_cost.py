@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.events.read import read_events
-from goodput_cli.events.text import scan, storms
+from goodput_cli.events.text import observing, scan
 from goodput_cli.events.text.observer import Line, Observer
 from tests.causes.wordings import life, wordings
 
@@ -87,7 +87,7 @@ def test_what_a_storm_says_is_what_its_lines_say_one_by_one(tmp_path: Path, monk
     rng.shuffle(said)
     steps = list(life(0, 10))
     (tmp_path / "train.log").write_text("\n".join([*steps, *said[:9000], *life(30, 160), *said[9000:]]) + "\n")
-    monkeypatch.setattr(storms, "_ALIKE", 4)
+    monkeypatch.setattr(observing, "_ALIKE", 4)
     seen = read_events([str(tmp_path)]).table.observed
     monkeypatch.setattr(scan, "BEGINS", 1 << 60)
     assert seen == read_events([str(tmp_path)]).table.observed

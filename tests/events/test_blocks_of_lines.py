@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from goodput_cli.events import columnar as block_reading
 from goodput_cli.events import fast_json
-from goodput_cli.events.columnar import Block, Columns
-from goodput_cli.events.fast_json import FastJson
+from goodput_cli.events import fast_json as block_reading
+from goodput_cli.events.fast_json import Block, Columns, FastJson
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, EventTable
 from goodput_cli.sources import files

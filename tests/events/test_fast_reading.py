@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from goodput_cli.events import json_documents as line_reading
 from goodput_cli.events import rows
-from goodput_cli.events.columnar import Block, Columns
-from goodput_cli.events.fast_json import FastJson, learn
+from goodput_cli.events.fast_json import Block, Columns, FastJson, learn
 from goodput_cli.events.read import read_events
 from goodput_cli.events.rows import constant, is_constant
 from goodput_cli.events.schema import COLUMNS, Edge, EventLog, Kind

@@ -9,7 +9,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.cli.main import run
-from goodput_cli.fleet.allocations import STILL_HELD, read_allocations
+from goodput_cli.fleet.labels import STILL_HELD, read_allocations
 from goodput_cli.vocabulary.when import load_zone
 from tests.support.fleets import HOUR, fleet, put, text_of, training
 from tests.text.support import seconds

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from goodput_cli.analysis.steps.sheet import steps_sheet
-from goodput_cli.analysis.steps.statistics import step_report
+from goodput_cli.analysis.steps.sheet import step_report, steps_sheet
 from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.html.analysis import render
 from goodput_cli.sources.cloud_logging_pages import LogQuery

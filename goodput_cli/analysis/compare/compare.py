@@ -12,9 +12,18 @@ from fractions import Fraction
 from typing import Annotated
 
 from goodput_cli.analysis.answers import Diagnostics, ThresholdPart
-from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair, Side, worth_ns
+from goodput_cli.analysis.compare.results import (
+    Change,
+    ComparisonData,
+    Contribution,
+    Pair,
+    Side,
+    beside_noise,
+    compared_values,
+    judge,
+    worth_ns,
+)
 from goodput_cli.analysis.compare.sheet import compare_sheet
-from goodput_cli.analysis.compare.thresholds import beside_noise, compared_values, judge
 from goodput_cli.analysis.compare.work import WorkTime, work_time
 from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
 from goodput_cli.analysis.results import Method

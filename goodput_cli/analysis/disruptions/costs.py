@@ -18,7 +18,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, clipped, search
-from goodput_cli.accounting.ledger import Key
+from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
 from goodput_cli.analysis.table import FilledTable, Table, column, columns_of
 from goodput_cli.arrays import I64, Mask, Rows

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, rows_of, run_heads
-from goodput_cli.accounting.ledger import Key
+from goodput_cli.accounting.segments import Key
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions, reliability
@@ -34,7 +34,7 @@ from goodput_cli.analysis.goodput.thresholds import CAUSE, INSIGHT, OOM
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import PREFIXES, percent_of, value_of
 from goodput_cli.analysis.results import AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
-from goodput_cli.analysis.steps.statistics import step_statistics
+from goodput_cli.analysis.steps.sheet import step_statistics
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.analysis.threshold import PERCENT, Expression, Threshold, judged
 from goodput_cli.arrays import F64, I64, blocks

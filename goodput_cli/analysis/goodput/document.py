@@ -21,7 +21,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.ledger import Ledger
+from goodput_cli.accounting.segments import Ledger
 from goodput_cli.analysis import document as blocks
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.document import Strip

@@ -3,29 +3,285 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated
 
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import step_times_text
+from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.steps.statistics import (
-    BINS,
-    METRICS,
-    SLOW_STEPS,
-    Bin,
-    Measured,
-    SlowStep,
-    StepReport,
-    falls_of_mfu,
-    measured,
-    shown,
-)
-from goodput_cli.analysis.steps.times import SLOW_REGIMES, Regime
-from goodput_cli.analysis.table import attribute, each, table_rows
+from goodput_cli.analysis.steps.times import SLOW_REGIMES, Regime, TimedSteps, slow_regimes, step_times, timed_steps
+from goodput_cli.analysis.table import Table, attribute, column, columns_of, each, table_rows
 from goodput_cli.analysis.written import Amount, FromOne, written
+from goodput_cli.arrays import F64, I64
+from goodput_cli.errors import NotEnoughData
+from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP
+from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
 from goodput_cli.vocabulary.text import clock, duration, duration_of_seconds, period, plural
+
+SERIES = 1000
+"""A series has at most so many values; of longer ones every k-th is given."""
+
+
+_FALL = 0.05
+_LEAST_VALUES = 3
+"""Fewer values say nothing about a level."""
+
+
+@written(
+    "metric_values",
+    "what a program recorded of one metric in the window; it feeds no figure of the ledger",
+    keys="unit samples first_step last_step mean median p10 p90 series",
+)
+@dataclass(frozen=True)
+class Measured:
+    """One metric in the window: its fields are the columns of the table of metrics."""
+
+    name: str = column("text", "what was measured; step_time is the one that the program reported", heading="metric")
+    unit: str = column("text", "as it was written; empty where it was not", heading="unit")
+    samples: FromOne = column("count", "values in the window: programs record one step in many", heading="samples")
+    first_step: int | None = column("count", "the first step of which there is a value; null if none names one")
+    last_step: int | None = column("count", "the last one")
+    mean: float = column("number", "mean of the values", heading="mean")
+    median: float = column("number", "their median", heading="median")
+    p10: float = column("number", "10th percentile", heading="p10")
+    p90: float = column("number", "90th percentile", heading="p90")
+    series: tuple[tuple[int, float], ...] = field(default=(), metadata={})
+    """step and value, in order of time; of more than 1000 every k-th"""  # of the values that name a step
+
+
+METRICS = Table("metric", "one metric in the window", columns_of(Measured, attribute))
+
+
+def measured(analysis: Analysis) -> list[Measured]:
+    """The metrics of the job in the window, by name."""
+    start, end = analysis.window.start_ns, analysis.window.end_ns
+    rows = []
+    for metric in analysis.table.metrics:
+        inside = (metric.time >= start) & (metric.time <= end)
+        if metric.job != analysis.job.name or not inside.any():
+            continue
+        step, value = metric.step[inside], metric.value[inside]
+        named = step != NO_STEP
+        p10, p50, p90 = np.percentile(value, (10, 50, 90)).tolist()
+        every = max(1, -(-int(named.sum()) // SERIES))
+        series = tuple(zip(step[named][::every].tolist(), value[named][::every].tolist(), strict=True))
+        first, last = (int(step[named].min()), int(step[named].max())) if named.any() else (None, None)
+        rows.append(
+            Measured(metric.name, metric.unit, len(value), first, last, float(value.mean()), p50, p10, p90, series)
+        )
+    return sorted(rows, key=lambda row: row.name)
+
+
+def falls_of_mfu(analysis: Analysis, regimes: Sequence[Regime]) -> list[str]:
+    """A sentence for each slow regime in which the median of the recorded MFU was lower than outside of all of them,
+    by more than 5 % of that."""
+    metric = next((one for one in analysis.table.metrics if (one.job, one.name) == (analysis.job.name, "mfu")), None)
+    if metric is None or not regimes:
+        return []
+    inside = [(metric.time >= one.start_ns) & (metric.time <= one.end_ns) for one in regimes]
+    in_window = (metric.time >= analysis.window.start_ns) & (metric.time <= analysis.window.end_ns)
+    outside = metric.value[in_window & ~np.logical_or.reduce(inside)]
+    usual = float(np.median(outside)) if len(outside) >= _LEAST_VALUES else 0.0
+    found = []
+    for regime, chosen in zip(regimes, inside, strict=True):
+        values = metric.value[chosen]
+        level = float(np.median(values)) if len(values) >= _LEAST_VALUES else usual
+        if usual > 0 and level < (1 - _FALL) * usual:
+            found.append(
+                f"MFU fell from {_four(usual):g} to {_four(level):g} (medians) in the slow regime of steps "
+                f"{regime.first_step} to {regime.last_step}"
+            )
+    return found
+
+
+def shown(rows: Sequence[Measured]) -> Sequence[Measured]:
+    """The same with figures of four digits, as people read them."""
+    return [
+        replace(row, mean=_four(row.mean), median=_four(row.median), p10=_four(row.p10), p90=_four(row.p90))
+        for row in rows
+    ]
+
+
+def _four(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+_TRAINING = (Category.PRODUCTIVE, Category.SLOWDOWN, Category.STALL, Category.WASTED, Category.OTHER)
+_BINS = 12
+_LOG_BINS = 24
+_LOG_SPREAD = 4.0
+"""Step times are shown on a logarithmic scale where the slowest takes more than this many times the fastest."""
+
+
+@dataclass(frozen=True)
+class SlowStep:
+    """One slow step: its fields are the columns of `goodput steps`."""
+
+    step: int = column(
+        "count",
+        "its number",
+    )
+    count: int = column(
+        "count",
+        "above 1 where not every step is logged: the time is their mean",
+        name="steps",
+        least=1,
+    )
+    attempt: int = column("count", "from 1", least=1, heading="attempt", spare=True)
+    time_ns: int = column("instant", "when it began", name="start", heading="start", spare=True)
+    seconds: float = column("number", "per step", least=0)
+    holds: str | None = column(
+        "text",
+        "what most of its time was, where that was no training: a category, or custom_badput_events:LABEL; null: "
+        "nothing that the log names",
+        heading="holds",
+        brief=brief_name,
+    )
+    where: str = column("text", "file:line or insertId of its start", name="evidence")
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """|step time - ideal| in seconds (accounting §8)."""
+
+    mean_seconds: float
+    max_seconds: float
+
+
+@dataclass(frozen=True)
+class Bin:
+    """One bar of the histogram: the step times in [low, high), the last bin's upper end included."""
+
+    low_seconds: float = column("number", "lower end", name="from_seconds", least=0)
+    high_seconds: float = column("number", "upper end", name="to_seconds", least=0)
+    count: int = column("count", "step times in it", least=0)
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What `goodput steps` answers."""
+
+    statistics: StepStatistics
+    deviation: Deviation
+    slowest: tuple[SlowStep, ...]
+    """The slowest first."""
+    regimes: tuple[Regime, ...]
+    """In time order."""
+    histogram: tuple[Bin, ...]
+
+
+SLOW_STEPS = Table("slow_step", "a slow step", columns_of(SlowStep, attribute))
+BINS = Table("bin", "a bin; the last one holds its upper end", columns_of(Bin, attribute))
+
+
+def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
+    """Statistics of the step times in [start, end] (ns); all None where there are none."""
+    times = step_times(timeline, start, end)
+    if len(times) == 0:
+        return StepStatistics(0, None, None, None, None, None)
+    count, mean = len(times), float(times.mean())
+    p50, p90, p99 = np.percentile(times, (50, 90, 99)).tolist()
+    middle = float(np.median(times))
+    limit = middle + 3 * float(np.median(abs(times - middle), overwrite_input=True))
+    return StepStatistics(count, float(times[times <= limit].mean()), mean, p50, p90, p99)
+
+
+def step_report(analysis: Analysis, slowest: int = 10) -> StepReport:
+    """Everything about the step times of the window. `NotEnoughData` where there are none."""
+    timeline, statistics = analysis.timeline, analysis.steps
+    within = (analysis.window.start_ns, analysis.window.end_ns)
+    if statistics.ideal_seconds is None:
+        raise NotEnoughData(_why_none(timeline, *within))
+    steps = timed_steps(timeline, *within)
+    away = np.abs(steps.seconds - statistics.ideal_seconds)
+    return StepReport(
+        statistics=statistics,
+        deviation=Deviation(float(away.mean()), float(away.max())),
+        slowest=_slowest(timeline, steps, slowest),
+        regimes=slow_regimes(timeline, steps),
+        histogram=histogram(steps.seconds),
+    )
+
+
+def histogram(times: F64) -> tuple[Bin, ...]:
+    """Step times (s) in 12 bins of equal width, or in 24 of equal ratio where they spread over more than 4 x.
+
+    Empty bins side by side are one.
+    """
+    low, high = float(times.min()), float(times.max())
+    if low == high:
+        return (Bin(low, high, len(times)),)
+    if low > 0 and high / low > _LOG_SPREAD:
+        edges = np.geomspace(low, high, _LOG_BINS + 1)
+    else:
+        edges = np.linspace(low, high, _BINS + 1)
+    edges[0], edges[-1] = low, high
+    if np.any(np.diff(edges) <= 0):  # times so close that floating point holds nothing between them
+        edges = np.array([low, high])
+    counts, _ = np.histogram(times, edges)
+    new = np.append(True, (counts[1:] > 0) | (counts[:-1] > 0))
+    edges, counts = np.append(edges[:-1][new], high), counts[new]
+    return tuple(
+        Bin(float(left), float(right), int(count))
+        for left, right, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    )
+
+
+def _slowest(timeline: Timeline, steps: TimedSteps, most: int) -> tuple[SlowStep, ...]:
+    """The slowest steps, the slowest first, earlier ones first among equals."""
+    most = min(max(most, 0), len(steps))
+    if most == 0:
+        return ()
+    limit = np.partition(steps.seconds, len(steps) - most)[len(steps) - most]
+    slow = np.flatnonzero(steps.seconds >= limit)
+    order = slow[np.argsort(-steps.seconds[slow], kind="stable")][:most]
+    slowest = steps.take(order)
+    columns = (slowest.number, slowest.count, slowest.attempt + 1, slowest.time)
+    held = _held(timeline, slowest.time, slowest.end)
+    return tuple(
+        SlowStep(step, count, attempt, time_ns, seconds, holds, timeline.table.where(row))
+        for step, count, attempt, time_ns, seconds, holds, row in zip(
+            *(column.tolist() for column in columns), slowest.seconds.tolist(), held, slowest.row.tolist(), strict=True
+        )
+    )
+
+
+def _held(timeline: Timeline, start: I64, end: I64) -> list[str | None]:
+    """By step, the category that has more of it than training has, and is none of training; None without one."""
+    amounts = timeline.ledger.between(start, end)
+    nothing = np.zeros(len(start), dtype=np.int64)
+    trained = sum((ns for (category, _), ns in amounts.items() if category in _TRAINING), nothing)
+    others = {
+        CATEGORIES[category] if label < 0 else f"{CATEGORIES[category]}:{timeline.table.labels[label]}": ns
+        for (category, label), ns in amounts.items()
+        if category not in _TRAINING
+    }
+    names, columns = list(others), np.array([trained, *others.values()])
+    return [None if row == 0 else names[row - 1] for row in columns.argmax(axis=0).tolist()]
+
+
+def _why_none(timeline: Timeline, start: int, end: int) -> str:
+    """Why there are no step times; for checkpoint logs what they can say instead."""
+    if timeline.records is not None:
+        return "no step times: two recorded steps of one attempt are needed inside the window"
+    if not np.any(of_kind(timeline.table.kind, CHECKPOINT_KINDS)):
+        return "no step times: the log records no steps"
+    spans = timeline.training.spans
+    inside = (spans.start >= start) & (spans.end <= end) & ~spans.opening
+    rates = (spans.end - spans.start)[inside] / spans.steps[inside] / 1e9
+    said = "no step times: this is a checkpoint log, which records checkpoints and not each step"
+    if len(rates) == 0:
+        return said
+    middle, slowest = float(np.median(rates)), float(rates.max())
+    between = f"from checkpoint to checkpoint a step took {middle:.6g} s"
+    return f"{said}; {between} (median of {len(rates)}, at most {slowest:.6g} s)"
+
 
 REGIMES = "Slow regimes"
 

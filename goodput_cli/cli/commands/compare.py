@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.analysis.compare.thresholds import parse_change
+from goodput_cli.analysis.compare.results import parse_change
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.api.options import Sides
 from goodput_cli.cli.console import print_safely, waiting

@@ -319,8 +319,7 @@ def steps(line: CommandLine, slowest: int) -> int:
     """
     session = open_sheet_session(line)
     analysis = session.analyze()
-    from goodput_cli.analysis.steps.sheet import steps_sheet
-    from goodput_cli.analysis.steps.statistics import step_report
+    from goodput_cli.analysis.steps.sheet import step_report, steps_sheet
 
     report = step_report(analysis, slowest)
     return session.finish(steps_sheet(analysis, report), analysis.diagnostics)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
-from goodput_cli.events.columnar import Columns
+from goodput_cli.events.fast_json import Columns
 from goodput_cli.events.rows import Details, Interner, Measurements, Origin, RowBuilder, constant
 from goodput_cli.events.text.collector import Collector, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader

@@ -22,10 +22,9 @@ from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.lines import LONGEST, Lines, Ruleset
 from goodput_cli.events.text.marks import ENDS, Mark, Said, What, asked_of, timed
 from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
-from goodput_cli.events.text.observing import DocumentObserver, may_say
+from goodput_cli.events.text.observing import BEGINS, DocumentObserver, Kind, Storms, may_say
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
 from goodput_cli.events.text.stamps import StampError, bare, is_kernel_log, stamp_of
-from goodput_cli.events.text.storms import BEGINS, Kind, Storms
 from goodput_cli.sources.base import RawBatch, Record
 
 _BEGIN_OR_END = ENDS | {What.START, What.RESUME, What.RESTORE}

@@ -19,8 +19,15 @@ from goodput_cli.analysis.goodput.document import why_it_ended
 from goodput_cli.analysis.picture import pictures_of, tiled_windows
 from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.rolling import rolling_sheet
-from goodput_cli.analysis.steps.sheet import REGIMES, metric_sheet, steps_sheet
-from goodput_cli.analysis.steps.statistics import StepReport, falls_of_mfu, measured, step_report
+from goodput_cli.analysis.steps.sheet import (
+    REGIMES,
+    StepReport,
+    falls_of_mfu,
+    measured,
+    metric_sheet,
+    step_report,
+    steps_sheet,
+)
 from goodput_cli.analysis.table import DEFINITIONS
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic, code_texts

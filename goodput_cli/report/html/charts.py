@@ -16,7 +16,7 @@ from goodput_cli.analysis.disruptions.rows import AT_LEAST
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.picture import DRAWN, NUMBERED, WORST, Picture, picture_of
-from goodput_cli.analysis.steps.statistics import StepReport, measured, shown
+from goodput_cli.analysis.steps.sheet import StepReport, measured, shown
 from goodput_cli.analysis.steps.times import Regime
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.columns import DISRUPTIONS, SAVES, ChartColumns, chart_columns
