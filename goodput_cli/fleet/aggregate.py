@@ -26,7 +26,6 @@ from goodput_cli.fleet.labels import (
     Holding,
     JoinedAllocations,
     Labels,
-    accelerators_at,
     holdings,
 )
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
@@ -201,7 +200,7 @@ class RunAmounts:
 
     def accelerators_at(self, instant: int) -> int | None:
         """How many the run has at an instant inside it; None where nobody knows."""
-        return accelerators_at(self._pieces, instant)
+        return next((one.accelerators for one in self._pieces if one.start <= instant < one.end), None)
 
     def weekly(self) -> dict[int, Sums]:
         """The amounts of the run in each week in which it has some."""

@@ -66,15 +66,6 @@ def read_table(path: str, needed: Sequence[str] = ()) -> list[TableRow]:
     return rows
 
 
-def read_parsable(path: str, needed: Sequence[str], free: str) -> list[TableRow]:
-    """The rows of a table as Slurm's commands print it with `--parsable2`: cells behind `|`, nothing quoted. free: the
-    column in which a cell may hold a `|` or the end of a line itself.
-
-    Raises UsageError: the file cannot be read, lacks a column, or ends within a row.
-    """
-    return _listed(path, lambda path: _parsable(path, needed, free))
-
-
 def instant(zone: tzinfo) -> Callable[[str], int]:
     """A reader of instants (ns since 1970 UTC); those without an offset are of the zone."""
 
@@ -139,13 +130,15 @@ def _rows(path: Path) -> Iterator[TableRow]:
     return _named(path, ((reader.line_num, row) for row in reader))
 
 
-def _parsable(path: Path, needed: Sequence[str], free: str) -> Iterator[TableRow]:
+def _rows_of_sacct(path: Path) -> Iterator[TableRow]:
+    """The rows of a table as `sacct --parsable2` prints it: cells behind `|`, nothing quoted. The name of a job may
+    hold a `|` or the end of a line itself. Raises ValueError: it lacks a column, or ends within a row."""
     first, *lines = _text(path).rstrip("\n").split("\n")
     header = [column.strip().lower() for column in first.split("|")]
-    lacking = [column for column in needed if column not in header]
+    lacking = [column for column in ("jobname", "start", "end", "alloctres") if column not in header]
     if lacking:
         raise ValueError(f"its first line has no column {lacking[0]}; print it with --parsable2 and its header")
-    return _named(path, _records(header, header.index(free), lines))
+    return _named(path, _records(header, header.index("jobname"), lines))
 
 
 def _records(header: Sequence[str], free: int, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -173,14 +166,9 @@ def _named(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[TableRow]:
     for number, row in rows:
         if not isinstance(row, dict):
             raise ValueError(f"row {number} is no object")
-        cells = {str(key).strip().lower(): _cell(value) for key, value in row.items() if key is not None}
+        cells = {str(key).strip().lower(): str(value).strip() for key, value in row.items()
+                 if key is not None and value is not None}  # fmt: skip
         yield TableRow(f"{path}:{number}", {key: text for key, text in cells.items() if text.lower() not in MISSING})
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, Fraction):
-        return str(value)
-    return "" if value is None else str(value).strip()
 
 
 JOB, SOURCE, FROM, TO = "job", "source", "from", "to"
@@ -338,7 +326,7 @@ def read_allocations(tables: Sequence[str], sacct: Sequence[str], zone: tzinfo) 
             job, count = row.need("job", str), row.need("accelerators", whole)
             by_job[job].append(Allocation(job, start, end, count, waiting, texts))
     for path in sacct:
-        for row in read_parsable(path, ("jobname", "start", "end", "alloctres"), free="jobname"):
+        for row in _listed(path, _rows_of_sacct):
             found = _of_sacct(row, zone)
             if found is not None:
                 by_job[found.job].append(found)
@@ -347,8 +335,11 @@ def read_allocations(tables: Sequence[str], sacct: Sequence[str], zone: tzinfo) 
 
 def read_capacity(paths: Sequence[str], zone: tzinfo) -> list[Capacity]:
     """What the fleet has. Raises UsageError with file and line, also where two rows say it of one time."""
-    rows = [(row, _capacity(row, zone)) for path in paths
-            for row in read_table(path, ("from", "to", "count"))]  # fmt: skip
+    rows: list[tuple[TableRow, Capacity]] = []
+    for row in (row for path in paths for row in read_table(path, ("from", "to", "count"))):
+        start, end = _period(row, "from", "to", zone)
+        place = row.cells.get("cluster", ""), row.cells.get("accelerator", "")
+        rows.append((row, Capacity(*place, start, end, row.need("count", whole))))
     rows.sort(key=lambda pair: (pair[1].cluster, pair[1].accelerator, pair[1].start))
     for (_, before), (row, one) in pairwise(rows):
         same = (before.cluster, before.accelerator) == (one.cluster, one.accelerator)
@@ -379,13 +370,6 @@ def _accelerators(tres: str) -> tuple[int, str]:
     typed = sum(count for kind, count in counts if kind)
     kinds = {kind for kind, _ in counts if kind}
     return plain or typed, kinds.pop() if len(kinds) == 1 else ""
-
-
-def _capacity(row: TableRow, zone: tzinfo) -> Capacity:
-    start, end = _period(row, "from", "to", zone)
-    return Capacity(
-        row.cells.get("cluster", ""), row.cells.get("accelerator", ""), start, end, row.need("count", whole)
-    )
 
 
 def _period(row: TableRow, first: str, last: str, zone: tzinfo) -> tuple[int, int]:
@@ -425,11 +409,6 @@ def holdings(
         last = count or last
         pieces.append(Holding(begin, stop, last, count > 0))
     return pieces
-
-
-def accelerators_at(pieces: Sequence[Holding], instant: int) -> int | None:
-    """How many the run has at an instant inside it; None where nobody knows."""
-    return next((one.accelerators for one in pieces if one.start <= instant < one.end), None)
 
 
 _Run = tuple[int, str, int]

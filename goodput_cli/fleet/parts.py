@@ -41,10 +41,6 @@ class ReadDocument:
     row: DocumentRow
     """Of no document: the one that is listed now stands in for it."""
 
-    def of(self, document: Document) -> DocumentRow:
-        """What it says of the document, which has not changed."""
-        return replace(self.row, document=document)
-
 
 def has_name(document: Document) -> bool:
     """Whether it can be remembered: names of files are bytes, and not all of them are the UTF-8 that Parquet wants."""

@@ -6,7 +6,7 @@ Each option is declared once.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from fractions import Fraction
@@ -308,11 +308,6 @@ class FleetQuestion:
         when = self._resolved(self.question.as_of)
         return None if when is None else AsOf(when, self.grouping.alive_within)
 
-    @property
-    def of_each_job(self) -> Question:
-        """What is asked of every job: without a window."""
-        return replace(self.question, start=None, end=None, as_of=None)
-
     def inventory(self, tables: Tables) -> Inventory:
         """What labels, allocations and capacity say. Raises UsageError with file and line, or for a dimension of --by
         that nothing names."""
@@ -320,8 +315,12 @@ class FleetQuestion:
 
         labels = Labels.read(tables.labels, self.zone)
         allocations = read_allocations(tables.allocations, tables.sacct, self.zone)
-        said = {name for found in allocations.values() for one in found for name in one.texts}
-        _check_dimensions(self.grouping.by, labels.dimensions | said)
+        texts = {name for found in allocations.values() for one in found for name in one.texts}
+        dimensions = {*DIMENSIONS, *labels.dimensions, *texts}
+        for name in (name for dims in self.grouping.by for name in dims):
+            if name not in dimensions:
+                known = ", ".join(sorted(dimensions))
+                raise UsageError(f"--by {name}: there is no such dimension; there are {known}")
         return Inventory(labels, allocations, read_capacity(tables.capacity, self.zone))
 
     def window(self, extents: Sequence[tuple[str, int, int, int]]) -> tuple[int, int]:
@@ -369,11 +368,3 @@ def _typed(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(map(_typed, value))
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
-
-
-def _check_dimensions(by: Iterable[tuple[str, ...]], columns: Iterable[str]) -> None:
-    """Raises UsageError for a dimension that nothing names."""
-    known = sorted({*DIMENSIONS, *columns})
-    for name in (name for dims in by for name in dims):
-        if name not in known:
-            raise UsageError(f"--by {name}: there is no such dimension; there are {', '.join(known)}")

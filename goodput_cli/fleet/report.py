@@ -272,7 +272,9 @@ def headline(report: FleetReport) -> Iterator[str]:
     goodput = _percent(total.goodput_percent)
     yield f"GOODPUT {goodput}; {lost}{cost}" if by_chips else f"GOODPUT by chip time: {goodput}"
     yield from where_lost(report)
-    yield f"by job time, whatever the size: {_percent(total.time_goodput_percent)}; {_quartiles(total)}"
+    by_time = f"by job time, whatever the size: {_percent(total.time_goodput_percent)}"
+    low, median, high = (total.quartile_low_percent, total.median_goodput_percent, total.quartile_high_percent)
+    yield f"{by_time}; median run {_percent(median)}, half of them {_percent(low)} to {_percent(high)}"
     yield f"MPG {mpg_text(report)}"
     parts = {
         "scheduling": mpg.scheduling, "runtime": mpg.runtime, "program": mpg.program,
@@ -431,11 +433,6 @@ def by_reason(rows: Sequence[NotAnalysed]) -> tuple[list[LeftOut], tuple[str, ..
     ]
     rest = sum(len(some) for _, some in ordered[_MOST_REASONS:])
     return shown, (f"and {rest} for other reasons; JSON lists each",) if rest else ()
-
-
-def _quartiles(total: GroupRow) -> str:
-    low, high = _percent(total.quartile_low_percent), _percent(total.quartile_high_percent)
-    return f"median run {_percent(total.median_goodput_percent)}, half of them {low} to {high}"
 
 
 def _percent(value: float | None) -> str:

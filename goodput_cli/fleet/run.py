@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -133,7 +133,7 @@ class _Fleet:
         from goodput_cli.sources.base import FILE_SCHEME, scheme_of
 
         asked, reading, remembers = self._asked, self._asked.reading, self._folder is not None
-        question = asked.of_each_job
+        question = replace(asked.question, start=None, end=None, as_of=None)  # each job is accounted for whole
         reader = asked.reader(code_version() if remembers else "")
         known = store.documents(documents, reader) if remembers else {}
         size = sum(one.size or 0 for one in documents if one.uri not in known)
@@ -284,6 +284,7 @@ def jobs(
         log = reading.read(sources, question.timezone)
         return list_jobs(log, question, job_name=reading.job_name, sort=sort, limit=limit, jobs_done=jobs_done)
     outcome, of_listing = _both_passes(reading, question, addresses(sources), jobs_done)
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.fleet.passes.plan import reading_diagnostics
     from goodput_cli.fleet.passes.work import Failed
 
@@ -292,7 +293,11 @@ def jobs(
     diagnostics = reading_diagnostics(outcome.rows, of_listing)
     if not outcome.answers:
         raise _nothing(outcome, reading.job_name, diagnostics)
-    diagnostics = (*_without_a_line(outcome.rows), *diagnostics)
+    # a list that is shorter than its logs says why
+    empty = tuple(row.document.name for row in outcome.rows if not (row.lines or row.jobs))
+    if empty:
+        words = "empty logs, so that no job of theirs is listed"
+        diagnostics = (Diagnostic.of("empty_logs", words, len(empty), empty), *diagnostics)
     return job_list(list(outcome.answers.values()), diagnostics, sort, limit)
 
 
@@ -336,20 +341,10 @@ def _both_passes(
     return outcome, of_listing
 
 
-def _without_a_line(rows: Sequence[DocumentRow]) -> Iterator[Diagnostic]:
-    """The documents that have no job because they are empty: a list that is shorter than its logs says why."""
-    from goodput_cli.diagnostics.diagnostic import Diagnostic
-
-    names = tuple(row.document.name for row in rows if row.problem is None and not (row.lines or row.jobs))
-    if names:
-        yield Diagnostic.of("empty_logs", "empty logs, so that no job of theirs is listed", len(names), names)
-
-
 def _raise_first(problems: Iterable[str | None]) -> None:
     """One document that cannot be read is the end of a list of jobs: a line less would not be seen."""
-    for problem in problems:
-        if problem is not None:
-            raise SourceError(problem)
+    for problem in filter(None, problems):
+        raise SourceError(problem)
 
 
 def _nothing(outcome: Outcome, job_name: str | None, diagnostics: Sequence[Diagnostic]) -> Exception:

@@ -20,13 +20,13 @@ import os
 import pickle
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -35,9 +35,6 @@ from goodput_cli.fleet.passes.work import DocumentRow
 from goodput_cli.fleet.results import RunResult
 from goodput_cli.sources.base import Document
 from goodput_cli.vocabulary.text import plural
-
-if TYPE_CHECKING:
-    from goodput_cli.fleet.parts import ReadDocument
 
 FORMAT = 2
 _FORMAT_FILE, _DOCUMENTS, _RESULTS, _UNFINISHED = "format.json", "documents", "results", "tmp-"
@@ -126,8 +123,10 @@ class Store:
         rows: dict[str, DocumentRow] = {}
         for one in (one for _, part in self._whole(_DOCUMENTS) for one in read_documents(part)):
             document = wanted.get(one.uri)
-            if document is not None and one.reader == reader and _same(document, one):
-                rows[document.uri] = one.of(document)
+            if document is None or one.reader != reader or one.version != document.version:
+                continue
+            if document.written_ns is None or one.read_ns - document.written_ns >= _RACY_NS:
+                rows[document.uri] = replace(one.row, document=document)
         return rows
 
     def add_documents(self, rows: Sequence[DocumentRow], reader: str, read_ns: int) -> None:
@@ -204,7 +203,7 @@ class Store:
         if said is None:
             if about.exists():
                 self.damaged.append(_FORMAT_FILE)
-            _replace(self.folder, about, lambda path: path.write_bytes(_about(FORMAT)))
+            _replace(self.folder, about, _about(FORMAT))
         elif said != FORMAT:
             raise GoodputError(f"{about}: this store is of another version of goodput; use another folder")
         for path in self.folder.glob(f"{_UNFINISHED}*"):
@@ -216,8 +215,7 @@ def write_results(folder: Path, rows: Sequence[Row], *, lasting: bool = True) ->
     """Put results into a store. lasting: it is there for more than this one run, and outlives a crash of the machine;
     what is not is written as Python has it, which takes neither Arrow nor time."""
     if not lasting:
-        target = folder / _RESULTS / f"{uuid4().hex}.pickle"
-        _replace(folder, target, lambda path: path.write_bytes(pickle.dumps(rows)), lasting)
+        _replace(folder, folder / _RESULTS / f"{uuid4().hex}.pickle", pickle.dumps(rows), lasting=False)
         return
     from goodput_cli.fleet.parts import part_of
 
@@ -260,14 +258,14 @@ def _hash(part: bytes) -> str:
 
 
 def _write_part(folder: Path, kind: str, part: bytes) -> None:
-    _replace(folder, folder / kind / f"{_hash(part)}.parquet", lambda path: path.write_bytes(part))
+    _replace(folder, folder / kind / f"{_hash(part)}.parquet", part)
 
 
-def _replace(folder: Path, target: Path, write: Callable[[Path], object], lasting: bool = True) -> None:
+def _replace(folder: Path, target: Path, content: bytes, *, lasting: bool = True) -> None:
     """Write a file whole or not at all. lasting: nor half of it after a crash of the machine. Raises GoodputError."""
     temporary = folder / f"{_UNFINISHED}{uuid4().hex}"
     try:
-        write(temporary)
+        temporary.write_bytes(content)
         if lasting:
             with open(temporary, "rb") as stream:
                 os.fsync(stream.fileno())
@@ -277,11 +275,6 @@ def _replace(folder: Path, target: Path, write: Callable[[Path], object], lastin
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-def _same(document: Document, read: ReadDocument) -> bool:
-    settled = document.written_ns is None or read.read_ns - document.written_ns >= _RACY_NS
-    return settled and read.version == document.version
 
 
 def _fingerprint(result: RunResult) -> tuple[int, ...]:

@@ -66,9 +66,11 @@ def reading_diagnostics(rows: Sequence[DocumentRow], of_listing: Sequence[Diagno
 def two_clusters(rows: Sequence[DocumentRow], cluster_of: Callable[[str], str] | None) -> Iterator[Diagnostic]:
     """One name that documents of two clusters hold at the same time. cluster_of: by URI; None where clusters tell jobs
     apart."""
+    if cluster_of is None:
+        return
     parts: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
-    for row in rows if cluster_of is not None else ():
-        cluster = cluster_of(row.document.place) if cluster_of is not None else ""
+    for row in rows:
+        cluster = cluster_of(row.document.place)
         for part in row.jobs if cluster else ():
             parts[part.job].append((part.first_ns, part.last_ns, cluster))
     for job, found in sorted(parts.items()):

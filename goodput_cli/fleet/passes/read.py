@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -49,12 +49,7 @@ _TASKS_EACH = 8
 HERE = Local()
 
 
-class _HasSize(Protocol):
-    @property
-    def size(self) -> int | None: ...
-
-
-Sized = TypeVar("Sized", bound=_HasSize)
+Sized = TypeVar("Sized", bound="Document | Split")
 
 
 @dataclass
@@ -325,11 +320,15 @@ def account_batch(task: Task, batch: Sequence[SharedJob], local: Local = HERE) -
 
 def join_pieces(shared: SharedJob) -> EventLog:
     """The events of a job, from all its documents."""
+    import pyarrow as pa
+
     interners: dict[str, Interner[Any]] = {name: Interner() for name in _CODED}
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     formats: set[LogFormat] = set()
     for path, place in shared.pieces:
-        batch, about = _read_piece(path, place)
+        with pa.memory_map(path) as source:
+            batch, metadata = pa.ipc.open_file(source).get_batch_with_custom_metadata(place)
+        about = json.loads(metadata[_ABOUT].decode("utf-8", "surrogatepass"))
         formats.update(LogFormat(*one) for one in about["formats"])
         for name in _STORED:
             columns[name].append(np.from_dlpack(batch.column(name)))
@@ -341,14 +340,6 @@ def join_pieces(shared: SharedJob) -> EventLog:
     tuples: dict[str, Any] = {_plural(name): interner.values() for name, interner in interners.items()}
     table = EventTable(**whole, jobs=(shared.job,), **tuples)
     return EventLog(table, (tuple(sorted(formats)),))
-
-
-def _read_piece(path: str, place: int) -> tuple[Any, dict[str, Any]]:
-    import pyarrow as pa
-
-    with pa.memory_map(path) as source:
-        batch = pa.ipc.open_file(source).get_batch_with_custom_metadata(place)
-        return batch.batch, json.loads(batch.custom_metadata[_ABOUT].decode("utf-8", "surrogatepass"))
 
 
 def _hashable(value: Any) -> Any:

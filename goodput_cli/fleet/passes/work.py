@@ -51,13 +51,8 @@ class Local:
     stdin: BinaryIO | None = None
     progress: Progress | None = None
     notice: Callable[[str], None] | None = None
-    jobs_done: Callable[[], None] | None = None
+    job_done: Callable[[], None] = lambda: None
     """Called after each job."""
-
-    def job_done(self) -> None:
-        """Pass on that one more job is done."""
-        if self.jobs_done is not None:
-            self.jobs_done()
 
 
 @dataclass(frozen=True)
