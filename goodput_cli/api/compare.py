@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import takewhile
 from typing import TYPE_CHECKING, Unpack
 
 from goodput_cli.analysis.question import BASELINE
 from goodput_cli.api.options import CLOUD_LOGGING, COMPARE, Reading, Sides, Source, addresses, split, taken, takes
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.sources.base import without_password
+from goodput_cli.sources.base import scheme_of, without_password
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison
@@ -143,9 +144,11 @@ class _Reader:
     def sides(self, planned: Sequence[PlannedSide]) -> Iterator[Side]:
         """The sides in their order; names are those of the jobs."""
         read: dict[tuple[str, str | None], Summary | EventLog] = {}
-        last = {_key(side): at for at, side in enumerate(planned)}
-        for at, side in enumerate(planned):
-            key = _key(side)
+        keys = [
+            (side.source, None if scheme_of(side.source) in _GIVE_EVERYTHING else side.job_name) for side in planned
+        ]
+        last = {key: at for at, key in enumerate(keys)}
+        for at, (side, key) in enumerate(zip(planned, keys, strict=True)):
             if key not in read:
                 read[key] = self._read(side)
             try:
@@ -176,10 +179,10 @@ class _Reader:
         """The question with the median step of the baseline, which is the first side, as the reference of all."""
         from goodput_cli.analysis.summary import Summary
 
-        without = _Reader(replace(self._question, reference_step_time=None), self._reading)
-        usual = None if isinstance(read, Summary) else without._side(planned, read).summary.steps.median_seconds
         if isinstance(read, Summary):
             raise UsageError(f"a saved answer stays as it was made; {_BOTH_LOGS}")
+        without = _Reader(replace(self._question, reference_step_time=None), self._reading)
+        usual = without._side(planned, read).summary.steps.median_seconds
         if usual is None:
             raise NotEnoughData("shows no step times to take a reference from; give --reference-step-time in seconds")
         return replace(self._question, reference_step_time=Fraction(repr(usual)))
@@ -202,12 +205,6 @@ class _Reader:
         return Side(analysis.job.name, without_password(planned.source), False, planned.run, summary_of(analysis))
 
 
-def _key(planned: PlannedSide) -> tuple[str, str | None]:
-    from goodput_cli.sources.base import scheme_of
-
-    return planned.source, None if scheme_of(planned.source) in _GIVE_EVERYTHING else planned.job_name
-
-
 def _check_saved(planned: PlannedSide, saved: Summary) -> None:
     """A saved answer is of one job and of the run that it was made of: no other can be had from it."""
     if planned.job_alone and planned.job_name != saved.job:
@@ -220,24 +217,16 @@ def _with_own_names(sides: list[Side]) -> list[Side]:
     """The sides with names that tell them apart: the job's where that does, else where it was read, then the run,
     then which of them it is."""
     names = [side.name for side in sides]
-    places = _without_common_folder([side.source for side in sides])
+    folders = [side.source.rstrip("/").split("/")[:-1] for side in sides]
+    in_all = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))
+    shared = len(list(in_all))  # folders in which all of them lie tell none apart
+    places = ["/".join(side.source.split("/")[shared:]) for side in sides]
     names = _where_alike(names, ["stdin" if place == "-" else place for place in places])
     names = _where_alike(
         names, [f"{name}, run {side.run}" if side.run else name for side, name in zip(sides, names, strict=True)]
     )
     names = _where_alike(names, [f"{name} ({names[: at + 1].count(name)})" for at, name in enumerate(names)])
     return [replace(side, name=name) for side, name in zip(sides, names, strict=True)]
-
-
-def _without_common_folder(places: list[str]) -> list[str]:
-    """The places without the folders in which all of them lie."""
-    folders = [place.rstrip("/").split("/")[:-1] for place in places]
-    shared = 0
-    for parts in zip(*folders, strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared += 1
-    return ["/".join(place.split("/")[shared:]) for place in places]
 
 
 def _where_alike(names: list[str], more: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
@@ -162,15 +162,13 @@ def _wanted(before: Manifest | None, wanted: SourceFilter) -> SourceFilter:
         return wanted
     newest = min(before.newest_ns.values(), default=None)
     known = before.complete and newest is not None
-    return SourceFilter(
-        before.job_name,
-        before.log_name,
-        before.lookback_days,
-        wanted.use_cache,
+    return replace(
+        wanted,
+        job_name=before.job_name,
+        log_name=before.log_name,
+        lookback_days=before.lookback_days,
         since_ns=newest if known else None,
         received_ns=before.fetched_ns if known else None,
-        heartbeats=wanted.heartbeats,
-        longest_line=wanted.longest_line,
     )
 
 
@@ -241,7 +239,8 @@ def _write(
 ) -> Manifest:
     lines, diagnostics, newest = fetched.lines, fetched.diagnostics, _newest_ns(fetched.newest)
     if before is not None:
-        lines = _joined(_old_lines(path), lines)
+        old = source_for(str(path)).read(str(path), ReadContext(lambda _: None))
+        lines = _joined([line for batch in old if isinstance(batch, RawBatch) for line in _as_they_are(batch)], lines)
         earlier = (one for one in before.diagnostics if one.code not in _NOT_COMPARED or wanted.since_ns)
         diagnostics = [*earlier, *diagnostics]
         newest = {name: max(before.newest_ns.get(name, 0), ns) for name, ns in {**before.newest_ns, **newest}.items()}
@@ -268,12 +267,6 @@ def _blocks(name: str, lines: Sequence[bytes]) -> Iterator[Batch]:
     """The lines as reading the snapshot will give them."""
     for first in range(0, len(lines), _AT_ONCE):
         yield RawBatch(name, first + 1, b"\n".join(lines[first : first + _AT_ONCE]) + b"\n")
-
-
-def _old_lines(path: Path) -> list[bytes]:
-    context = ReadContext(lambda _: None)
-    batches = source_for(str(path)).read(str(path), context)
-    return [line for batch in batches if isinstance(batch, RawBatch) for line in _as_they_are(batch)]
 
 
 def _joined(old: list[bytes], new: list[bytes]) -> list[bytes]:

@@ -10,7 +10,7 @@ A log that is still being written: decoded as it grows, everything read once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
@@ -20,11 +20,9 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, SourceError
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, says_something
-from goodput_cli.events.hints import Hints
 from goodput_cli.events.schema import EventLog
-from goodput_cli.sources.base import ReadContext, SourceFilter
+from goodput_cli.sources.base import ReadContext
 from goodput_cli.sources.follow import Follower, follow
-from goodput_cli.vocabulary.when import AUTO
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.analysis import Analysis
@@ -32,33 +30,28 @@ if TYPE_CHECKING:
     from goodput_cli.api.keywords import AnalyzeOptions, WatchOptions
 
 
-class LiveLog:
-    """Follows sources; `look` reads what is new, `log` is everything so far.
+class Watched:
+    """A log that grows and the question that is asked of it: `look` reads what is new, `log` is everything so far,
+    `analysis` accounts for all of it.
 
     once: sources that are read a single time, such as the log of an earlier life of the job; until one could be read it
         is tried again at each look.
-    notice: takes sentences for the person who watches (a file that was truncated, a network that fails).
-    Raises UsageError for sources that cannot be followed and for an unknown time zone.
+    The others, and the errors, are those of `watch`.
     """
 
     def __init__(
-        self,
-        uris: Sequence[str],
-        *,
-        once: Sequence[str] = (),
-        timezone: str = AUTO,
-        wanted: SourceFilter | None = None,
-        notice: Callable[[str], None] | None = None,
-        hints: Hints | None = None,
+        self, sources: Source | Sequence[Source], *, once: Sequence[str] = (), **options: Unpack[AnalyzeOptions]
     ) -> None:
+        reading, self._question = split(options)
+        self._job_name = reading.job_name
+        self._asked = asked(sources, reading, self._question)
         self._notices: dict[tuple[str, str], Diagnostic] = {}
-        wanted = wanted or SourceFilter()
-        hints = (hints or Hints()).about(wanted.job_name)
+        hints = reading.hints.checked().about(reading.job_name)
         self._context = ReadContext(
-            self._report, wanted=wanted, notice=notice, is_log=lambda head: says_something(head, hints)
+            self._report, wanted=reading.wanted, notice=reading.notice, is_log=lambda head: says_something(head, hints)
         )
-        self._decoder = Decoder(timezone, hints)
-        self._followers = follow(uris, self._context)
+        self._decoder = Decoder(self._question.timezone, hints)
+        self._followers = follow(addresses(sources), self._context)
         self._once = [follower for uri in once for follower in follow([uri], self._context)]
         self._documents = Documents(hints)
         self._failing: set[str] = set()  # said already
@@ -115,6 +108,29 @@ class LiveLog:
     def _report(self, diagnostic: Diagnostic) -> None:
         self._notices[diagnostic.code, diagnostic.message] = diagnostic
 
+    def analysis(self, now_ns: int | None, thresholds: Sequence[Expression] = ()) -> Analysis:
+        """The analysis of all that was read, as `account` has it. The job is the same every time, also when another one
+        begins to write there. Raises NotEnoughData."""
+        analysis = self.account(self.log(), self._job_name, now_ns, thresholds)
+        self._job_name = analysis.job.name
+        return analysis
+
+    def account(
+        self, log: EventLog, job: str | None, now_ns: int | None, thresholds: Sequence[Expression] = ()
+    ) -> Analysis:
+        """The analysis of a job of the log (None: of the only one); `as_of="now"` is `now_ns` (since 1970 UTC), but
+        never before the job's last event: a clock that was set back hides nothing. None: as of the last event. Raises
+        NotEnoughData, and UsageError where the question does not fit the job."""
+        from goodput_cli.analysis.account import analyze_log
+
+        if now_ns is None:
+            question = replace(self._question, as_of=None)
+        else:
+            table = log.table
+            ends = table.end[table.job == table.jobs.index(job)] if job in table.jobs else table.end
+            question = replace(self._question, now_ns=max(now_ns, int(ends.max()) if len(ends) else 0))
+        return analyze_log(log, question, job, thresholds, asked=self._asked)
+
 
 @dataclass(frozen=True)
 class Update:
@@ -143,58 +159,10 @@ def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -
         while True:
             started = time.monotonic()
             changed = watched.look()
-            yield _update(watched, changed)
+            try:
+                update = Update(changed, watched.analysis(time.time_ns()))
+            except NotEnoughData as error:
+                update = Update(changed, None, str(error))
+            yield update
             spent = time.monotonic() - started
             time.sleep(max(following.interval - spent, spent, 0.0))  # half of one core at the most
-
-
-def _update(watched: Watched, changed: bool) -> Update:
-    try:
-        return Update(changed, watched.analysis(time.time_ns()))
-    except NotEnoughData as error:
-        return Update(changed, None, str(error))
-
-
-class Watched(LiveLog):
-    """A live log and the question that is asked of it: `look` reads what is new, `analysis` accounts for all of it.
-
-    once: sources that are read a single time. The others, and the errors, are those of `watch`.
-    """
-
-    def __init__(
-        self, sources: Source | Sequence[Source], *, once: Sequence[str] = (), **options: Unpack[AnalyzeOptions]
-    ) -> None:
-        reading, self._question = split(options)
-        self._job_name = reading.job_name
-        self._asked = asked(sources, reading, self._question)
-        super().__init__(
-            addresses(sources),
-            once=once,
-            timezone=self._question.timezone,
-            wanted=reading.wanted,
-            hints=reading.hints.checked(),
-            notice=reading.notice,
-        )
-
-    def analysis(self, now_ns: int | None, thresholds: Sequence[Expression] = ()) -> Analysis:
-        """The analysis of all that was read, as `account` has it. The job is the same every time, also when another one
-        begins to write there. Raises NotEnoughData."""
-        analysis = self.account(self.log(), self._job_name, now_ns, thresholds)
-        self._job_name = analysis.job.name
-        return analysis
-
-    def account(
-        self, log: EventLog, job: str | None, now_ns: int | None, thresholds: Sequence[Expression] = ()
-    ) -> Analysis:
-        """The analysis of a job of the log (None: of the only one); `as_of="now"` is `now_ns` (since 1970 UTC), but
-        never before the job's last event: a clock that was set back hides nothing. None: as of the last event. Raises
-        NotEnoughData, and UsageError where the question does not fit the job."""
-        from goodput_cli.analysis.account import analyze_log
-
-        if now_ns is None:
-            question = replace(self._question, as_of=None)
-        else:
-            table = log.table
-            ends = table.end[table.job == table.jobs.index(job)] if job in table.jobs else table.end
-            question = replace(self._question, now_ns=max(now_ns, int(ends.max()) if len(ends) else 0))
-        return analyze_log(log, question, job, thresholds, asked=self._asked)

@@ -102,11 +102,10 @@ class Declared:
             return not argument
         if self.option.choices and argument not in self.option.choices:
             raise UsageError(f"{self.names[0]} is {' or '.join(self.option.choices)}, not {argument!r}")
-        read = self._read
         if not self.several:
-            return read(argument)
+            return self._read(argument)
         values = argument if isinstance(argument, list | tuple) else [argument]
-        return tuple(dict.fromkeys(map(read, values)))
+        return tuple(dict.fromkeys(map(self._read, values)))
 
     def _read(self, given: Any) -> Any:
         """One value of the field. `UsageError` if what was given is none."""

@@ -118,12 +118,10 @@ class When:
             case "after_start":
                 return anchors.start_ns + self.value
             case "attempt":
-                return self._attempt_start(anchors.attempt_starts)
-
-    def _attempt_start(self, starts: Sequence[int]) -> int:
-        if self.value > len(starts):
-            raise UsageError(f"{self.text}: the job has {len(starts)} attempt{'s' if len(starts) != 1 else ''}")
-        return int(starts[self.value - 1])
+                starts = anchors.attempt_starts
+                if self.value > len(starts):
+                    raise UsageError(f"{self.text}: the job has {len(starts)} attempt{'s' if len(starts) != 1 else ''}")
+                return int(starts[self.value - 1])
 
 
 @dataclass(frozen=True)
@@ -213,18 +211,14 @@ def _parse_calendar(text: str) -> When:
     upper, rest_ns = text.upper(), 0
     if match := _FRACTION.fullmatch(upper):
         upper = match[1] + match[3]
-        rest_ns = _fraction_ns(text, match[2])
+        if len(match[2]) > 9:
+            raise UsageError(f"{text!r}: at most 9 fractional digits (nanoseconds)")
+        rest_ns = int(match[2].ljust(9, "0"))
     try:
         moment = datetime.fromisoformat(upper)
     except ValueError:
         moment, rest_ns = _parse_freely(text), 0
     return _from_datetime(text, moment, rest_ns)
-
-
-def _fraction_ns(text: str, digits: str) -> int:
-    if len(digits) > 9:
-        raise UsageError(f"{text!r}: at most 9 fractional digits (nanoseconds)")
-    return int(digits.ljust(9, "0"))
 
 
 def _parse_freely(text: str) -> datetime:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.api.watch import LiveLog
+from goodput_cli.api.watch import Watched
 from goodput_cli.sources import follow as following
-from goodput_cli.sources.base import SourceFilter
 from tests.support.buckets import read_steps
 from tests.support.logging_server import LoggingServer, entry, steps
 
@@ -23,7 +22,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoggingS
         yield running
 
 
-def look(log: LiveLog) -> list[int]:
+def look(log: Watched) -> list[int]:
     log.look()
     return read_steps(log.log())
 
@@ -35,7 +34,7 @@ def line(step: int, seconds: float) -> dict[str, object]:
 @pytest.mark.parametrize("use_cache", [True, False])
 def test_new_entries_and_late_ones_once_each(server: LoggingServer, use_cache: bool) -> None:
     server.add(*steps(20_000))
-    log = LiveLog(["cloud-logging://"], wanted=SourceFilter(job_name="j", use_cache=use_cache))
+    log = Watched(["cloud-logging://"], job_name="j", use_cache=use_cache)
     assert look(log) == list(range(20_000))
     first = len(server.requests())
     assert look(log) == list(range(20_000))
@@ -51,7 +50,7 @@ def test_new_entries_and_late_ones_once_each(server: LoggingServer, use_cache: b
 def test_a_fault_is_said_and_the_next_look_goes_on(server: LoggingServer) -> None:
     server.add(*steps(10))
     said: list[str] = []
-    log = LiveLog(["cloud-logging://"], wanted=SourceFilter(job_name="j", use_cache=False), notice=said.append)
+    log = Watched(["cloud-logging://"], job_name="j", use_cache=False, notice=said.append)
     assert look(log) == list(range(10))
     server.add(entry(line(10, 11.5), 11.75, "more", received=1e9))
     server.fault("PERMISSION_DENIED")
