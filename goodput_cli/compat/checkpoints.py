@@ -22,6 +22,8 @@ from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.text import duration, exact, number, percent
 
 Unit = Literal["count", "seconds", "percent"]
+_ALIKE = ("checkpoints_loaded", "checkpoints_saved", "min_loaded_step", "max_saved_step", "step_difference")
+"""Rows that are the same on both sides, by their names in the reference."""
 _OWN_EVENT = 1
 """The calculator counts one event of its own: 27 for the documented run of 26 lines."""
 
@@ -103,25 +105,14 @@ def reconcile_checkpoints(analysis: Analysis) -> CheckpointReconciliation:
     reference = analysis.reference
     timeline = analysis.timeline
     starts = int(np.count_nonzero(timeline.table.kind == Kind.START))
-    events = reference.total_events
+    events, started = reference.total_events, reference.job_started_count
     rows = [
         _row("total_events", "count", events, events + _OWN_EVENT, (("own_event", _OWN_EVENT),)),
-        _row(
-            "job_started_count",
-            "count",
-            reference.job_started_count,
-            starts,
-            (("ranks_start_once", starts - reference.job_started_count),),
-        ),
-        _row("checkpoints_loaded", "count", reference.checkpoints_loaded, reference.checkpoints_loaded),
-        _row("checkpoints_saved", "count", reference.checkpoints_saved, reference.checkpoints_saved),
-        _row("min_loaded_step", "count", reference.min_loaded_step, reference.min_loaded_step),
-        _row("max_saved_step", "count", reference.max_saved_step, reference.max_saved_step),
-        _row("step_difference", "count", reference.step_difference, reference.step_difference),
+        _row("job_started_count", "count", started, starts, (("ranks_start_once", starts - started),)),
+        *(_row(name, "count", getattr(reference, name), getattr(reference, name)) for name in _ALIKE),
         *_amounts(analysis),
     ]
-    seconds = reference.step_time_seconds
-    return CheckpointReconciliation(tuple(rows), seconds, reference.origin == "auto")
+    return CheckpointReconciliation(tuple(rows), reference.step_time_seconds, reference.origin == "auto")
 
 
 def _row(

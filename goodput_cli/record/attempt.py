@@ -189,7 +189,7 @@ class Attempt:
         now = self.writer.now_us()
         self.native("heartbeat", now, SPARE, run_id=self.writer.run_id, step=self._last_step, rank=rank)
 
-    # How it ends. `ends` calls signalled, failed, failed_in_thread and left.
+    # How it ends. `ends` calls signalled, end_badly, failed_in_thread and left.
 
     def end(self, at: object) -> None:
         """The program is done, or it leaves because a signal or a notice came."""
@@ -203,7 +203,7 @@ class Attempt:
             us = self.time_us(at)
             self.writer.write(self.writer.lines.fact("job_end_time", us), VITAL, us)
 
-    def end_badly(self, kind: type[BaseException], at: object) -> None:
+    def end_badly(self, kind: type[BaseException], at: object = None) -> None:
         """An exception ends it."""
         if self.ended:
             return
@@ -236,10 +236,6 @@ class Attempt:
             self.left()
             self.close()
 
-    def failed(self, kind: type[BaseException]) -> None:
-        """Nobody caught an exception."""
-        self.end_badly(kind, None)
-
     def failed_in_thread(self, kind: type[BaseException]) -> None:
         """Another thread has died, which ends nothing by itself: it is the reason if the process ends without one."""
         self._thread_failure = kind
@@ -247,7 +243,7 @@ class Attempt:
     def left(self) -> None:
         """The process ends, and nobody said how."""
         if self._thread_failure is not None and self._going_now() is None:
-            self.end_badly(self._thread_failure, None)
+            self.end_badly(self._thread_failure)
         elif not self.ended:
             self.ended = True
             self.event("terminated", None, reason=_cut(self._going_now() or "exit"))

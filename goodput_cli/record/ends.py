@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Watched(Protocol):
-        """A recorder. signalled: a signal came; `last` if the process ends by it. failed: an exception that nobody
+        """A recorder. signalled: a signal came; `last` if the process ends by it. end_badly: an exception that nobody
         caught has ended the main thread. failed_in_thread: one has ended another thread. left: the process exits."""
 
         def signalled(self, name: str, last: bool) -> None: ...
 
-        def failed(self, kind: type[BaseException]) -> None: ...
+        def end_badly(self, kind: type[BaseException]) -> None: ...
 
         def failed_in_thread(self, kind: type[BaseException]) -> None: ...
 
@@ -71,7 +71,7 @@ def unwatch(recorder: Watched) -> None:
 
 
 def _main_failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    _tell(_exceptions, lambda recorder: recorder.failed(kind))
+    _tell(_exceptions, lambda recorder: recorder.end_badly(kind))
     _hooks["main"](kind, error, trace)
 
 

@@ -61,11 +61,6 @@ def process_file(job_name: str, run_id: str, rank: int) -> str:
     return f"{in_path(job_name)}.{run_id}.r{rank}.jsonl"
 
 
-def new_run_id() -> str:
-    """Twelve random hexadecimal digits."""
-    return os.urandom(6).hex()
-
-
 def shown(text: str) -> str:
     """Text from outside, fit for a terminal."""
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -107,7 +107,7 @@ class Queue:
             self.drops.add(kind, us, FULL)
             return False
         while self.lines >= self._most_lines or self.bytes + len(line) > self._most_bytes:
-            if not self._make_room(kind):
+            if not any(self._waiting[less] and self._let_go(less) for less in range(SPARE, kind)):
                 if ends_load and not self._take_back_start():
                     break  # its start has been delivered: it must follow
                 self.drops.add(kind, us, FULL)
@@ -143,13 +143,6 @@ class Queue:
             size += len(taken[-1][3])
         return taken
 
-    def take_drops(self) -> Drops | None:
-        """What went since the last time; None: nothing."""
-        if not self.drops.lines:
-            return None
-        drops, self.drops = self.drops, Drops()
-        return drops
-
     def done(self, items: list[Item]) -> None:
         """These lines wait no longer."""
         self.lines -= len(items)
@@ -170,9 +163,6 @@ class Queue:
                 self.lose([item], FULL)
                 return True
         return False
-
-    def _make_room(self, kind: int) -> bool:
-        return any(self._waiting[less] and self._let_go(less) for less in range(SPARE, kind))
 
     def _let_go(self, kind: int) -> bool:
         waiting = self._waiting[kind]
@@ -422,8 +412,9 @@ class Worker:
     def _recovered(self) -> None:
         """What went meanwhile is said before the next line."""
         self._problem, self._failures = "", 0
-        drops = self._queue.take_drops()
-        if drops is not None:
+        drops = self._queue.drops
+        if drops.lines:
+            self._queue.drops = Drops()
             line = self._say_dropped(drops, self.name)
             self._batch = [self._queue.item(line, VITAL, drops.last), *self._batch]
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from .clock import Clock
 from .lines import MOST_BYTES, VITAL, Lines, stamp
-from .names import new_run_id, shown
+from .names import shown
 from .queues import Worker
 from .sinks.files import FileSink, is_file
 from .sinks.targets import behind_queue, open_target, open_targets, split
@@ -80,7 +80,7 @@ class Writer:
         warn: Callable[[str], None] = print_to_stderr,
     ) -> None:
         self.job_name = job_name
-        self.run_id = run_id or new_run_id()
+        self.run_id = run_id or os.urandom(6).hex()
         self.lines = Lines(job_name)
         self.clock = clock or Clock()
         self.rank = rank
@@ -146,8 +146,10 @@ class Writer:
             sink.hurry()
         for sink in waiting:
             drops = sink.close(deadline)
-            if drops.lines:
-                self._say_left(sink.name, drops, files)
+            if drops.lines and files:
+                files[0].write(self.say_dropped(drops, sink.name), VITAL, drops.last)
+            elif drops.lines:
+                self.warn(f"{sink.name}: {drops.lines} lines were not delivered ({drops.reason})")
         for file in files:
             drops = file.close(deadline)
             if drops.lines:
@@ -182,12 +184,6 @@ class Writer:
         self.lines = Lines(self.job_name, self.run_id)
         fields = {"pid": os.getpid(), "beside": beside}
         return self.lines.native("second_writer", (self.clock() + 500) // 1000, fields)
-
-    def _say_left(self, name: str, drops: Drops, files: list[FileSink]) -> None:
-        if files:
-            files[0].write(self.say_dropped(drops, name), VITAL, drops.last)
-        else:
-            self.warn(f"{name}: {drops.lines} lines were not delivered ({drops.reason})")
 
     def _go_behind_a_queue(self, slow: FileSink) -> None:
         queued = behind_queue(slow, self)
