@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Collection
 
 _WHAT_TO_DO = {
     errno.ENOSPC: "free some space, or name a place on another disk",
@@ -79,3 +80,11 @@ class ProblemsFound(GoodputError):
     """`--strict` or `check` found problems."""
 
     exit_code = 5
+
+
+def code_of_gates(met: Collection[bool | None]) -> int:
+    """What a command ends with for its gates, each met, not met or (None) not to be judged: one that failed comes
+    before one that could not be judged."""
+    if True in met:
+        return ThresholdNotMet.exit_code
+    return NotEnoughData.exit_code if None in met else 0

@@ -32,7 +32,7 @@ def explain(name: str) -> str | None:
     return "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_long_words=False) for line in lines)
 
 
-def suggestion(name: str, commands: Iterable[str] = ()) -> str:
+def suggestion(name: str, commands: Iterable[str]) -> str:
     """What may have been meant, as a question; empty where nothing is like it. commands: those there are."""
     from goodput_cli.analysis.insights.kinds import BY_CODE
     from goodput_cli.diagnostics.diagnostic import CODES

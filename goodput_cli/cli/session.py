@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 import click
 
-from goodput_cli.analysis.goodput.phrases import diagnostic_lines, explaining_line, strict_lines
+from goodput_cli.analysis.goodput.phrases import (
+    diagnostic_lines,
+    explaining_line,
+    strict_lines,
+    threshold_lines,
+)
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.api.options import CLOUD_LOGGING
 from goodput_cli.cli.console import (
@@ -31,10 +36,10 @@ from goodput_cli.cli.console import (
     write_output,
 )
 from goodput_cli.cli.group import FileName
-from goodput_cli.cli.options import CommandLine, Output
+from goodput_cli.cli.options import CommandLine
 from goodput_cli.cli.settings import NAME, SETTINGS, every_mapping
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
-from goodput_cli.errors import GoodputError, NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet, UsageError
+from goodput_cli.errors import GoodputError, ProblemsFound, SourceError, UsageError, code_of_gates
 from goodput_cli.report.base import Offer, Page, draws, format_of, is_binary, load_sheet_renderer
 from goodput_cli.vocabulary.text import safe
 from goodput_cli.whole_file import exists, write_whole
@@ -97,28 +102,6 @@ class FilesRead:
         for option, name in self.others:
             if source_behind(path, [name]) is not None:
                 raise UsageError(f"{path}: is read, as {option} says; choose another file to write")
-
-
-def _planned(
-    output: Output, load: Callable[[str], AnswerRenderer[Answer]], *, charts: bool
-) -> tuple[AnswerRenderer[Answer] | None, tuple[tuple[Path, AnswerRenderer[Answer]], ...]]:
-    """What writes on standard output, and each file with what writes it: standard output gets the format asked for, or
-    the table if nothing else is asked, else nothing.
-
-    load, charts: as in `open_session`; what draws charts is started, if a format shows them.
-    `UsageError`: an ending that names no format, a file that exists (without `force`) or is itself read, a file
-    named twice, bytes for a terminal. `GoodputError`: a folder that does not exist or cannot be written to.
-    """
-    files = [(Path(path), format_of(path)) for path in output.output]
-    if len({writable(path, force=output.replaces).resolve() for path, _ in files}) < len(files):
-        raise UsageError("two --output options name the same file")
-    name = output.format_ or (None if files else DEFAULT_FORMAT)
-    if name and is_binary(name) and is_terminal():
-        raise UsageError(f"{name} is not for a terminal; write a file with -o, or pipe it into one")
-    if charts and any(map(draws, (*(file_format for _, file_format in files), *([name] if name else [])))):
-        start_to_draw()
-    written = tuple((path, load(file_format)) for path, file_format in files)
-    return load(name) if name else None, written
 
 
 def start_to_draw() -> None:
@@ -223,14 +206,14 @@ class Session(Generic[Answer]):
         answer: Answer,
         diagnostics: Sequence[Diagnostic] = (),
         *,
-        thresholds: Iterable[Threshold] = (),
-        threshold_lines: Callable[[bool], Iterable[str]] = lambda _: (),
+        thresholds: Sequence[Threshold] = (),
+        lines_of_thresholds: Callable[[bool], Iterable[str]] | None = None,
         cautions: Iterable[str] = (),
     ) -> int:
         """Write the answer, say what there is to say about it (see `remarks`), and return the exit code.
 
-        A threshold that failed comes before one that could not be judged, and both before what `--strict` finds.
-        Raises `GoodputError` if a file cannot be written, `UsageError` if one appeared meanwhile.
+        lines_of_thresholds: as in `remarks`; None: those of `thresholds`. What thresholds say comes before what
+        `--strict` finds. Raises `GoodputError` if a file cannot be written, `UsageError` if one appeared meanwhile.
         """
         raise_what_was_lost()
         output, strict = self.line.output, self.line.strict
@@ -238,16 +221,11 @@ class Session(Generic[Answer]):
             write_whole(file, render(answer, Page()), force=output.replaces)
         if self.stdout is not None:
             write_output(self.stdout(answer, page_of_terminal()))
-        said = remarks(
-            diagnostics, cautions, threshold_lines, quiet=output.quiet, verbose=output.verbose, strict=strict
-        )
+        lines = lines_of_thresholds or (lambda with_passes: threshold_lines(thresholds, with_passes=with_passes))
+        said = remarks(diagnostics, cautions, lines, quiet=output.quiet, verbose=output.verbose, strict=strict)
         print_messages(said)
-        binding = [threshold.met for threshold in thresholds if threshold.fails]
-        if True in binding:
-            return ThresholdNotMet.exit_code
-        if None in binding:
-            return NotEnoughData.exit_code
-        return ProblemsFound.exit_code if strict and problems(diagnostics) else 0
+        code = code_of_gates([threshold.met for threshold in thresholds if threshold.fails])
+        return code or (ProblemsFound.exit_code if strict and problems(diagnostics) else 0)
 
     @property
     def stdin(self) -> BinaryIO | None:
@@ -266,12 +244,25 @@ def open_session(
     *,
     charts: bool = False,
 ) -> Session[Answer]:
-    """A session from a command line; nothing is read yet, but where to write is checked.
+    """A session from a command line; nothing is read yet, but where to write is checked. Standard output gets the
+    format asked for, or the table if nothing else is asked, else nothing.
 
     load: from a format's name to the function that writes the command's answer in it; `UsageError` if there is none.
-    jobs: those named, in comparisons. charts: whether the answer has one.
+    jobs: those named, in comparisons. charts: whether the answer has one; what draws it is started, if a format shows
+    it. `UsageError` also: an ending that names no format, a file that exists (without `force`) or is itself read, a
+    file named twice, bytes for a terminal. `GoodputError`: a folder that does not exist or cannot be written to.
     """
-    return Session(line, sources_of(line, jobs), *_planned(line.output, load, charts=charts))
+    sources, output = sources_of(line, jobs), line.output
+    files = [(Path(path), format_of(path)) for path in output.output]
+    if len({writable(path, force=output.replaces).resolve() for path, _ in files}) < len(files):
+        raise UsageError("two --output options name the same file")
+    name = output.format_ or (None if files else DEFAULT_FORMAT)
+    if name and is_binary(name) and is_terminal():
+        raise UsageError(f"{name} is not for a terminal; write a file with -o, or pipe it into one")
+    if charts and any(map(draws, (*(file_format for _, file_format in files), *([name] if name else [])))):
+        start_to_draw()
+    written = tuple((path, load(file_format)) for path, file_format in files)
+    return Session(line, sources, load(name) if name else None, written)
 
 
 def is_brief(line: CommandLine, *, full: bool) -> bool:

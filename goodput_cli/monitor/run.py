@@ -21,7 +21,7 @@ from goodput_cli.analysis.rolling import last_windows
 from goodput_cli.api.options import Plan
 from goodput_cli.api.watch import Watched
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.errors import GoodputError, NotEnoughData, SourceError, ThresholdNotMet
+from goodput_cli.errors import GoodputError, NotEnoughData, SourceError, ThresholdNotMet, code_of_gates
 from goodput_cli.events.schema import EventLog
 from goodput_cli.monitor.snapshot import Snapshot, Update, job_labels
 from goodput_cli.monitor.targets.base import Health, TargetWorker, finish_all
@@ -66,7 +66,9 @@ class Stop:
     @property
     def wanted(self) -> bool:
         """Whether to make the last update now."""
-        return self.signalled or self._orphaned()
+        # asked for, and not told by the system (PR_SET_PDEATHSIG): that fires when a thread ends
+        orphaned = self._parent is not None and os.getppid() != self._parent
+        return self.signalled or orphaned
 
     def wait(self, seconds: float) -> None:
         """Wait so long, or until there is a reason to stop."""
@@ -74,10 +76,6 @@ class Stop:
         end = time.monotonic() + seconds
         while not self.wanted and (left := end - time.monotonic()) > 0:
             select.select([self._reader], [], [], left if self._parent is None else min(left, PARENT_SECONDS))
-
-    def _orphaned(self) -> bool:
-        """Asked for, and not told by the system (PR_SET_PDEATHSIG): that fires when a thread ends."""
-        return self._parent is not None and os.getppid() != self._parent
 
     def _terminate(self, _number: int, _frame: FrameType | None) -> None:
         if not self.signalled:
@@ -370,7 +368,4 @@ class Monitor:
 
 def _code(analysis: Analysis) -> int:
     """What a job's thresholds have a monitor end with."""
-    binding = [threshold.met for threshold in analysis.thresholds if threshold.fails]
-    if True in binding:
-        return ThresholdNotMet.exit_code
-    return NotEnoughData.exit_code if None in binding else 0
+    return code_of_gates([threshold.met for threshold in analysis.thresholds if threshold.fails])

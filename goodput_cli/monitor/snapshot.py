@@ -5,7 +5,7 @@ Badput of an update, zero where it was recorded and did not occur: a curve must 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -110,10 +110,6 @@ class Amount:
     """What is 100 %."""
 
     @property
-    def seconds(self) -> float:
-        return self.ns / 1e9
-
-    @property
     def percent(self) -> float:
         return 100 * self.ns / self.counted_ns
 
@@ -121,15 +117,15 @@ class Amount:
 def badput_of(analysis: Analysis) -> list[Amount]:
     """Of the whole window, and what overlaps training."""
     rows = (*analysis.badput, *analysis.overlapped)
-    return list(_amounts(rows, analysis.not_recorded, analysis.window.counted_ns))
+    return _amounts(rows, analysis.not_recorded, analysis.window.counted_ns)
 
 
 def badput_of_window(row: WindowRow, analysis: Analysis) -> list[Amount]:
     """Of a rolling window."""
-    return list(_amounts(row.badput, analysis.not_recorded, row.end_ns - row.start_ns - row.excluded_ns))
+    return _amounts(row.badput, analysis.not_recorded, row.end_ns - row.start_ns - row.excluded_ns)
 
 
-def _amounts(rows: Iterable[CategoryTime], not_recorded: Iterable[str], counted_ns: int) -> Iterator[Amount]:
+def _amounts(rows: Iterable[CategoryTime], not_recorded: Iterable[str], counted_ns: int) -> list[Amount]:
     amounts: dict[tuple[str, str | None], int] = {}
     for row in rows:
         key = row.category, None if row.label is None else safe(row.label)
@@ -138,4 +134,4 @@ def _amounts(rows: Iterable[CategoryTime], not_recorded: Iterable[str], counted_
     for category in Category:
         if category not in NOT_BADPUT and category.id not in (*seen, *not_recorded, Category.CUSTOM.id):
             amounts[category.id, None] = 0
-    yield from (Amount(category, label, ns, counted_ns) for (category, label), ns in amounts.items())
+    return [Amount(category, label, ns, counted_ns) for (category, label), ns in amounts.items()]

@@ -171,7 +171,13 @@ def load_renderer(name: str) -> Renderer:
     asked = _format(name)
     if isinstance(asked, _OwnFormat) and asked.analysis is None:
         write: DocumentRenderer = _load(name, asked.document)
-        return _of_analysis(write)
+
+        def render(analysis: Analysis, page: Page) -> str | bytes:
+            from goodput_cli.analysis.goodput.document import AnalysisDocument  # numpy, which --help does without
+
+            return write(AnalysisDocument(analysis), page)
+
+        return render
     if asked.analysis is None:
         raise UsageError(f"the format {name!r} does not write what analyze answers")
     renderer: Renderer = _load(name, asked.analysis)
@@ -202,17 +208,6 @@ def load_fleet_renderer(name: str) -> SheetRenderer:
 def _of_sheets(asked: OutputFormat) -> Callable[..., str | bytes] | str | None:
     """What writes a sheet: a sheet is a document too."""
     return asked.sheet or (asked.document if isinstance(asked, _OwnFormat) else None)
-
-
-def _of_analysis(write: DocumentRenderer) -> Renderer:
-    """What writes a document as what writes an analysis."""
-
-    def render(analysis: Analysis, page: Page) -> str | bytes:
-        from goodput_cli.analysis.goodput.document import AnalysisDocument  # numpy, which --help does without
-
-        return write(AnalysisDocument(analysis), page)
-
-    return render
 
 
 def _format(name: str) -> OutputFormat:

@@ -44,7 +44,7 @@ def first_screen(analysis: Analysis, page: Page) -> str:
 def _screen(analysis: Analysis, page: Page, room: int) -> str:
     width = max(page.width, NARROWEST)
     head, foot = [*_head(analysis, width)], [*_foot(analysis, width)]
-    losses = _fitting(_losses(analysis), width, page, room - len(head) - len(foot) - 1 - _LEAST_STRIP)
+    losses = _losses(analysis, width, page, room - len(head) - len(foot) - 1 - _LEAST_STRIP)
     strip = _strip(analysis, width, page, room - len(head) - len(foot) - len(losses))
     console = collecting_console(width, page)
     for line in (*head, *losses, *strip, *foot):
@@ -55,7 +55,8 @@ def _screen(analysis: Analysis, page: Page, room: int) -> str:
 def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     """Which job, when, how it ended; how much became progress; how often it died, and why."""
     room = width - 2
-    name, ended = safe(analysis.job.name), _ends(analysis)
+    name = safe(analysis.job.name)
+    ended = _ENDS[analysis.job.ending] if phrases.has_ending(analysis) else "a part of the job"
     rest = f"{_window(analysis)}   {ended}"
     name = shorten(name, max(room - cell_len(rest) - 2, 12), "...")
     if cell_len(f"{name}  {rest}") <= room:
@@ -88,10 +89,6 @@ def _window(analysis: Analysis) -> str:
     return f"{first_day} {first[:5]} - {until} UTC"
 
 
-def _ends(analysis: Analysis) -> str:
-    return _ENDS[analysis.job.ending] if phrases.has_ending(analysis) else "a part of the job"
-
-
 def _deaths(analysis: Analysis) -> str:
     """`5 disruptions: 3 device_oom, 1 preempted; no line says why for 1`, and why the last attempt died."""
     job, rows = analysis.job, analysis.disruptions
@@ -112,12 +109,9 @@ def _deaths(analysis: Analysis) -> str:
     return words + (f", {plural(job.runs, 'run')} of this name" if job.runs > 1 else "")
 
 
-def _losses(analysis: Analysis) -> Losses:
-    return next(block for block in AnalysisDocument(analysis).blocks() if isinstance(block, Losses))
-
-
-def _fitting(losses: Losses, width: int, page: Page, room: int) -> list[Text]:
+def _losses(analysis: Analysis, width: int, page: Page, room: int) -> list[Text]:
     """As many of the largest losses as fit, behind a blank line, with the command that shows more of the first."""
+    losses = next(block for block in AnalysisDocument(analysis).blocks() if isinstance(block, Losses))
     width = min(width, WIDEST_TEXT) - 2
     for most in range(_MOST, 0, -1):
         lines = [Text(), *insight_lines(losses, width, page, most=most, commands=1)]

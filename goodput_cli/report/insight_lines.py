@@ -60,7 +60,7 @@ def _most_lost(losses: Losses, width: int, page: Page) -> Iterator[Text]:
         return
     largest = sorted(losses.badput, key=lambda row: -row.ns)[:_MOST_CATEGORIES]
     named = [f"{safe(brief_name(row.name))} {duration(row.ns)}" for row in largest if row.ns > 0]
-    line, between = _title(losses, ""), ": "
+    line, between = _title(losses), ": "
     for words in named:
         if line.cell_len + len(between) + cell_len(words) >= width:
             yield line.append(between.rstrip())
@@ -87,7 +87,7 @@ def _titles(losses: Losses, remark: str, width: int) -> Iterator[Text]:
     """What was lost; and what was slow though it counts as goodput, or an insight of it would seem to be more than all
     that was lost."""
     slow = max(one.in_goodput_ns for one in losses.insights)  # of two kinds that may be the same time
-    title, words = _title(losses, ""), f"and {duration(slow)} counted as goodput"
+    title, words = _title(losses), f"and {duration(slow)} counted as goodput"
     if slow and title.cell_len + len(", " + words + remark) <= width:
         yield title.append(f", {words}").append(remark, "dim")
         return
@@ -102,12 +102,11 @@ def _what_logs_is(losses: Losses) -> str:
     return f"{_GAP} ({_LOGS}: the source{' and options' * options} named)"
 
 
-def _title(losses: Losses, remark: str) -> Text:
+def _title(losses: Losses) -> Text:
     if not losses.known:
-        return Text.assemble((_LOST, "bold"), ("cannot be judged", "bold red"), (remark, "dim"))
+        return Text.assemble((_LOST, "bold"), ("cannot be judged", "bold red"))
     share = percent(100 * losses.ns / losses.counted_ns)
-    parts = ((_LOST, "bold"), (share, "bold red"), _GAP, amount_text(losses.price, losses.ns), (remark, "dim"))
-    return Text.assemble(*parts)
+    return Text.assemble((_LOST, "bold"), (share, "bold red"), _GAP, amount_text(losses.price, losses.ns))
 
 
 def cost_text(insight: Insight, *, words: bool = True) -> str:

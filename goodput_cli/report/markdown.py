@@ -32,7 +32,16 @@ from goodput_cli.analysis.sheet import Cell, Column, Outcome, Published, Sheet
 from goodput_cli.diagnostics.diagnostic import problems, worst_first
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import cost_text
-from goodput_cli.report.terminal import bar, cell_texts, is_left, shown_columns, shown_rows, sparkline, strip_lines
+from goodput_cli.report.terminal import (
+    bar,
+    cell_texts,
+    full_heading,
+    is_left,
+    shown_columns,
+    shown_rows,
+    sparkline,
+    strip_lines,
+)
 from goodput_cli.vocabulary.categories import BY_NAME
 from goodput_cli.vocabulary.text import duration, percent, plural, safe, seconds_text, shorten
 
@@ -149,14 +158,12 @@ def _losses(block: Losses) -> Iterator[str]:
     shown, rest = _split(block.insights, _MOST_INSIGHTS)
     for insight in shown:
         cost = ", ".join(filter(None, (percent(insight.percent), duration(insight.ns), cost_text(insight))))
-        command = _code_text(insight.command_line(), _LONGEST_MESSAGE)
-        yield f"- **{cost}**: {_name_text(insight.text)}. {escape(_sentence(insight.advice))} {command}"
+        typed = shorten(safe(insight.command_line()), _LONGEST_MESSAGE)
+        command = escape(typed) if "`" in typed else f"`{typed}`"  # it would end the code
+        advice = escape(f"{insight.advice[:1].upper()}{insight.advice[1:]}.")
+        yield f"- **{cost}**: {_name_text(insight.text)}. {advice} {command}"
     if rest:
         yield from ("", f"{plural(len(rest), 'smaller one')}: {_WHOLE}.")
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _picture(block: Picture) -> Iterator[str]:
@@ -252,15 +259,11 @@ def _sheet(sheet: Sheet, gates: Published | None = None, level: int = 1) -> Iter
 def _table(sheet: Sheet, most: int | None = None) -> Iterator[str]:
     """The rows that people are shown as a table, or the first `most` of them."""
     columns = shown_columns(sheet)
-    yield _table_row(*(_head(column) for _, column in columns))
+    yield _table_row(*(escape(full_heading(column)) for _, column in columns))
     yield _table_row(*("---" if is_left(column) else "---:" for _, column in columns))
     rows = list(islice(shown_rows(sheet), most))
     cells = [_cells(column, [row[position] for row in rows]) for position, column in columns]
     yield from (_table_row(*row) for row in zip(*cells, strict=True))
-
-
-def _head(column: Column) -> str:
-    return escape(column.heading) + (" (UTC)" if column.kind == "instant" else "")
 
 
 def _cells(column: Column, values: list[Cell]) -> list[str]:
@@ -279,12 +282,6 @@ def escape(text: str) -> str:
 def _name_text(text: str, longest: int = _LONGEST_NAME) -> str:
     """As `escape`, at most `longest` characters of it."""
     return escape(shorten(safe(text), longest))
-
-
-def _code_text(text: str, longest: int = _LONGEST_NAME) -> str:
-    """Text as code, to be copied: nothing in it is markup, but what would end it, which makes it text."""
-    shown = shorten(safe(text), longest)
-    return escape(shown) if "`" in shown else f"`{shown}`"
 
 
 def _category_text(name: str) -> str:

@@ -210,9 +210,9 @@ def _program_version() -> str:
         return "goodput-cli"
 
 
-def _instants(values: NDArray[np.int64], known: NDArray[np.bool_] | None = None) -> pa.Array:
-    """ns since 1970 UTC as timestamps; null where not `known`."""
-    return pa.array(values, pa.int64(), mask=None if known is None else ~known).cast(_INSTANT)
+def _instants(values: NDArray[np.int64]) -> pa.Array:
+    """ns since 1970 UTC as timestamps."""
+    return pa.array(values, pa.int64()).cast(_INSTANT)
 
 
 def _whole(values: NDArray[np.signedinteger], known: NDArray[np.bool_] | None = None) -> pa.Array:

@@ -113,11 +113,9 @@ class LaidOut:
     def lines(self, head_lines: int) -> list[str]:
         """Heading and cells, all of one width; what is too long loses its middle."""
         head = ("",) * (head_lines - len(self.head)) + self.head
-        return [self._padded(_shortened(cell, self.width)) for cell in (*head, *self.cells)]
-
-    def _padded(self, cell: str) -> str:
-        blanks = " " * (self.width - text_width(cell))
-        return cell + blanks if self.left else blanks + cell
+        cells = [_shortened(cell, self.width) for cell in (*head, *self.cells)]
+        blanks = (" " * (self.width - text_width(cell)) for cell in cells)
+        return [cell + blank if self.left else blank + cell for cell, blank in zip(cells, blanks, strict=True)]
 
 
 def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
@@ -139,7 +137,7 @@ def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
 def _narrowed(columns: list[LaidOut], room: int) -> list[str]:
     """Narrow texts as far as they still say something; else leave out columns, spare ones first."""
     left_out: list[LaidOut] = []
-    while len(columns) > 1 and _needed(columns) - _slack(columns) > room:
+    while len(columns) > 1 and _needed(columns) - sum(column.slack for column in columns) > room:
         spare = [at for at, column in enumerate(columns) if column.spare]
         left_out.append(columns.pop(spare[-1] if spare else -1))
     while (excess := _needed(columns) - room) > 0:
@@ -151,10 +149,6 @@ def _narrowed(columns: list[LaidOut], room: int) -> list[str]:
         others = max([column.width for column in wide if column is not widest], default=0)
         widest.width -= min(excess, max(widest.width - max(others, _LEAST_TEXT), 1))
     return [column.heading for column in sorted(left_out, key=lambda column: column.place)]
-
-
-def _slack(columns: Sequence[LaidOut]) -> int:
-    return sum(column.slack for column in columns)
 
 
 def _needed(columns: Sequence[LaidOut]) -> int:

@@ -100,7 +100,6 @@ _TICKS = (
     *(n * NS_PER_HOUR for n in (1, 2, 3, 6, 12)),
     *(n * NS_PER_DAY for n in (1, 2, 7, 14, 28, 91, 364, 728, 1820, 3640)),
 )
-_NARROWEST = 40
 _ROOM_OF_TICK = 10
 """Columns from one label of the clock to the next, at least."""
 
@@ -109,7 +108,7 @@ def strip_lines(picture: Picture, width: int, page: Page) -> Iterator[Text]:
     """A window in lines of at most `width` columns (40 at least: the legend needs them)."""
     if picture.end_ns <= picture.start_ns:
         return
-    width = max(width, _NARROWEST)
+    width = max(width, NARROWEST)
     strip = picture.strip(width)
     yield _cells(strip, page)
     marks = "".join(_mark(count, page.unicode) for count in strip.disruptions).rstrip()
@@ -221,6 +220,11 @@ def shown_columns(sheet: Sheet) -> list[tuple[int, Column]]:
 def is_left(column: Column) -> bool:
     """Whether a column is aligned at its left: text and bars are, numbers are not."""
     return column.kind in _LEFT
+
+
+def full_heading(column: Column) -> str:
+    """The heading where there is room: it says of which zone instants are."""
+    return column.heading + (" (UTC)" if column.kind == "instant" else "")
 
 
 def cell_text(kind: ColumnKind, value: Cell) -> str:

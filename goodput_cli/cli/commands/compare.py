@@ -89,7 +89,7 @@ def compare(
         comparison.sheet(),
         comparison.diagnostics,
         thresholds=comparison.thresholds,
-        threshold_lines=lambda with_passes: threshold_lines(comparison, with_passes=with_passes),
+        lines_of_thresholds=lambda with_passes: threshold_lines(comparison, with_passes=with_passes),
         cautions=auto_cautions(comparison),
     )
 
@@ -169,5 +169,7 @@ def reconcile(line: CommandLine, asking: Asking) -> int:
     with waiting("the reference library computes", wanted=session.shows_progress):
         both = reconcile_job(analysis, asking.timeout)
     if isinstance(both, Reconciliation):
-        return session.finish(reconcile_sheet(analysis, both), analysis.diagnostics)
-    return session.finish(reconcile_checkpoints_sheet(analysis, both), analysis.diagnostics)
+        sheet = reconcile_sheet(analysis, both)
+    else:
+        sheet = reconcile_checkpoints_sheet(analysis, both)
+    return session.finish(sheet, analysis.diagnostics)

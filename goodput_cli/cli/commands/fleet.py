@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from goodput_cli.analysis.goodput.phrases import threshold_lines
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.console import print_messages, waiting, write_output
 from goodput_cli.cli.group import FILE
@@ -91,12 +90,7 @@ def fleet(
     sheet = fleet_sheet(report, judged)
     for site in sites:
         _write_site(Path(site), sheet, session, grouping)
-    code = session.finish(
-        sheet,
-        report.diagnostics,
-        thresholds=judged,
-        threshold_lines=lambda with_passes: threshold_lines(judged, with_passes=with_passes),
-    )
+    code = session.finish(sheet, report.diagnostics, thresholds=judged)
     return code or (ProblemsFound.exit_code if line.strict and not report.complete else 0)
 
 
@@ -140,6 +134,6 @@ def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], groupi
         versions[name] = versions.get(name, "") + one.version
     made_by = f"{code_version()} {price} {sorted((name, str(value)) for name, value in of_runs.items())}"
     with waiting("pages of runs are drawn", wanted=session.shows_progress):
-        written = write_site(folder, sheet, analysis_of, versions, made_by)
+        done, *failed = write_site(folder, sheet, analysis_of, versions, made_by)
     if not session.line.output.quiet:
-        print_messages([f"{folder}/: {written}", *written.failed])
+        print_messages([f"{folder}/: {done}", *failed])

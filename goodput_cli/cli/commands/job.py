@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from goodput_cli.analysis.advice.thresholds import parse_advice
-from goodput_cli.analysis.goodput.phrases import reference_caution, threshold_lines
+from goodput_cli.analysis.goodput.phrases import reference_caution
 from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
 from goodput_cli.analysis.question import AdviceQuestion
 from goodput_cli.analysis.threshold import Expression
@@ -75,7 +75,6 @@ def analyze(
         analysis,
         [one for one in analysis.diagnostics if one.severity == "error" or not brief],
         thresholds=analysis.thresholds,
-        threshold_lines=lambda with_passes: threshold_lines(analysis.thresholds, with_passes=with_passes),
         cautions=reference_caution(analysis),
     )
 
@@ -129,7 +128,6 @@ def advise(
         advice_sheet(analysis, advice),
         (*analysis.diagnostics, *advice.diagnostics),
         thresholds=advice.thresholds,
-        threshold_lines=lambda with_passes: threshold_lines(advice.thresholds, with_passes=with_passes),
     )
 
 
@@ -272,17 +270,13 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["attemp
     """
     session = open_sheet_session(line)
     analysis = session.analyze()
-    if by == "attempt":
-        from goodput_cli.analysis.disruptions.sheet import attempts_sheet
+    from goodput_cli.analysis.disruptions.sheet import attempts_sheet, by_sheet, disruptions_sheet
 
-        return session.finish(attempts_sheet(analysis), analysis.diagnostics)
-    if by is not None:
-        from goodput_cli.analysis.disruptions.sheet import by_sheet
-
-        return session.finish(by_sheet(analysis, by), analysis.diagnostics)
-    from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
-
-    return session.finish(disruptions_sheet(analysis, price), analysis.diagnostics)
+    if by is None:
+        sheet = disruptions_sheet(analysis, price)
+    else:
+        sheet = attempts_sheet(analysis) if by == "attempt" else by_sheet(analysis, by)
+    return session.finish(sheet, analysis.diagnostics)
 
 
 @click.command(

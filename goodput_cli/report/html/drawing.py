@@ -91,14 +91,6 @@ def _escaped(char: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def whole(chart: Spec, config: Spec, zoomed: Sequence[str] = ()) -> Spec:
-    """A chart as a specification. config: its style. zoomed: views whose time axis moves: by drags, by a wheel with
-    Ctrl (alone it scrolls the page), and by scripts, with the signal `zoom_t`."""
-    select = {"type": "interval", "encodings": ["x"], "clear": False, "zoom": "wheel![event.ctrlKey||event.metaKey]"}
-    zoom = {"name": "zoom", "select": select, "bind": "scales", "views": list(zoomed)}
-    return {"$schema": _SCHEMA, **chart, **({"params": [zoom]} if zoomed else {}), "config": config}
-
-
 _WHITE = "#ffffff"
 LEFT = 148
 """Width of what stands at the left of a plot, in dots."""
@@ -133,8 +125,11 @@ _CONFIG: Spec = {
 
 
 def finished(chart: Spec, zoomed: Sequence[str] = ()) -> Spec:
-    """The specification of a chart in our style. zoomed: as in `whole`."""
-    return whole(chart, _CONFIG, zoomed)
+    """The specification of a chart in our style. zoomed: views whose time axis moves: by drags, by a wheel with Ctrl
+    (alone it scrolls the page), and by scripts, with the signal `zoom_t`."""
+    select = {"type": "interval", "encodings": ["x"], "clear": False, "zoom": "wheel![event.ctrlKey||event.metaKey]"}
+    zoom = {"name": "zoom", "select": select, "bind": "scales", "views": list(zoomed)}
+    return {"$schema": _SCHEMA, **chart, **({"params": [zoom]} if zoomed else {}), "config": _CONFIG}
 
 
 @dataclass(frozen=True)
@@ -259,8 +254,8 @@ def left_axis(title: str | None = None, **changes: Any) -> Spec:
     return {"title": title, "minExtent": LEFT, "maxExtent": LEFT, **place, **changes}
 
 
-def legend(offset: int = 8) -> Spec:
-    """Names above the chart. offset: dots between them."""
+def legend() -> Spec:
+    """Names above the chart."""
     return {
         "title": None,
         "orient": "top",
@@ -268,5 +263,5 @@ def legend(offset: int = 8) -> Spec:
         "symbolType": "stroke",
         "symbolSize": 500,
         "columnPadding": 24,
-        "offset": offset,
+        "offset": 8,
     }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -108,22 +109,17 @@ def _of_above(share: Fraction | None) -> str:
 def weeks_chart(report: FleetReport) -> Drawings:
     """Accelerator hours a week by category, and goodput over them."""
     by_time = not report.sums.known_time
+    weeks = [week.week + ("~" if week.partial else "") for week in report.weeks]  # those without a run too
     rows = [
-        {
-            "week": week.week + ("~" if week.partial else ""),
-            "category": _family(key_name),
-            "hours": amount,
-            "order": order,
-        }
-        for week, sums in zip(report.weeks, report.week_sums, strict=True)
+        {"week": name, "category": _family(key_name), "hours": amount, "order": order}
+        for name, sums in zip(weeks, report.week_sums, strict=True)
         for order, (key_name, amount) in enumerate(_amounts(sums, by_time=by_time))
     ]
     line = [
-        {"week": week.week + ("~" if week.partial else ""), "goodput": value}
-        for week in report.weeks
+        {"week": name, "goodput": value}
+        for name, week in zip(weeks, report.weeks, strict=True)
         if (value := week.time_goodput_percent if by_time else week.goodput_percent) is not None
     ]
-    weeks = [week.week + ("~" if week.partial else "") for week in report.weeks]  # those without a run too
     axis = {"title": None, "labelAngle": -40, "labelOverlap": True}
     x = field("week", "O", axis=axis, scale={"domain": weeks})
     hours_axis = {"title": "job hours" if by_time else "accelerator hours", "minExtent": _room_for(["0.00k"]), **_SHORT}
@@ -271,15 +267,11 @@ def _drawn(chart: Spec, name: str) -> Drawings:
     """The chart, and the same for a phone. Each mark says what it is where the mouse rests on it: its label is its
     title; a phone has no mouse."""
     spec, name = finished(chart), f"fleet-{name}"
-    return drawing(spec, None, name, _titled), drawing(narrowed(spec), None, f"{name}-narrow", _unlabelled)
-
-
-def _titled(svg: str) -> str:
-    return _LABELLED.sub(r"<path\2><title>\1</title></path>", svg)
-
-
-def _unlabelled(svg: str) -> str:
-    return _LABELLED.sub(r"<path\2/>", svg)
+    titled, unlabelled = (
+        partial(_LABELLED.sub, r"<path\2><title>\1</title></path>"),
+        partial(_LABELLED.sub, r"<path\2/>"),
+    )
+    return drawing(spec, None, name, titled), drawing(narrowed(spec), None, f"{name}-narrow", unlabelled)
 
 
 _MOST_ROWS = 200
@@ -322,20 +314,18 @@ def fleet_page(
     lost_to: as in `where_lost`. pages: of runs, which tables that name one lead to."""
     report = sheet.report
     assert report is not None
-    total = report.total
     return document(
         template,
         **more,
         title=title(report),
-        coverage=list(summary(report))[:2] if report.coverage.known_runs < report.coverage.runs else
-        list(summary(report))[:1],
+        coverage=list(summary(report))[: 1 + (report.coverage.known_runs < report.coverage.runs)],
         goodput=_goodput(report),
         tiles=_tiles(report),
         lost=[*where_lost(report, lost_to), *hosts_that_repeat(report)],
         parts=list(_parts(report, sheet, pages, every_run=every_run)),
         method=[("time zone", report.window.timezone), *report.method.items()],
-        findings=tuple(diagnostic_lines(report.diagnostics)) if total else (),
-    )  # fmt: skip
+        findings=tuple(diagnostic_lines(report.diagnostics)),
+    )
 
 
 def _goodput(report: FleetReport) -> tuple[str, str]:
@@ -375,10 +365,10 @@ def _parts(report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], 
     known = bool(report.sums.known_time)
     if known:
         words = "Capacity, allocated, kept and ideal accelerator hours; what is outlined is not recorded."
-        yield _Part("From capacity to progress", _figures(("factors", factors_chart(report), words)))
+        yield _Part("From capacity to progress", _figures("factors", factors_chart(report), words))
     weeks = "Hours of each week by category, goodput as a line. Weeks marked ~ lie in the window in part."
     details = html_table(_categories_of_weeks(report))
-    yield _Part("Weeks", _figures(("weeks", weeks_chart(report), weeks)), _table(sections[WEEKS]), details)
+    yield _Part("Weeks", _figures("weeks", weeks_chart(report), weeks), _table(sections[WEEKS]), details)
     if report.change is not None:
         changed = [pages.get(row.name) if row.what == "run" else None for row in report.change.rows]
         yield _Part(CHANGES, (), with_links(_table(sections[CHANGES]), "name", changed))
@@ -388,21 +378,21 @@ def _parts(report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], 
         heading = f"By {', '.join(report.groups[number].dims)}"
         drawing = groups_chart(report) if number == 0 else None
         words = "Hours without progress by group and category."
-        yield _Part(heading, _figures(("groups", drawing, words)), _table(replace(part, title=heading, notes=())))
+        yield _Part(heading, _figures("groups", drawing, words), _table(replace(part, title=heading, notes=())))
     failures = "Mean job time to a failure with its 95 % interval; an arrow where no failure was seen."
-    sizes = _figures(("failures", failures_chart(report), failures))
+    sizes = _figures("failures", failures_chart(report), failures)
     yield _Part("Sizes and failures", sizes, _table(sections[SIZES]))
     causes = "What failures lost by cause, and how often it was; unknown: no line says why."
     for name in (CAUSES, HOSTS, DISRUPTIONS, LEFT_OUT):
         if name in sections:
-            figures = _figures(("causes", causes_chart(report), causes)) if name == CAUSES else ()
+            figures = _figures("causes", causes_chart(report), causes) if name == CAUSES else ()
             table = _table(sections[name])
             if name == DISRUPTIONS:
                 table = with_links(table, "job", [pages.get((row.job, row.run)) for row in report.disruptions])
             yield _Part(name, figures, table)
     scatter = f"Goodput of each run against its hours: at most {_MOST_RUNS} runs, those that lost most."
     runs = None if every_run else html_table(hide_unknown(runs_sheet(report, _MOST_ROWS), known=known))
-    yield _Part("Runs", _figures(("runs", runs_chart(report), scatter)), runs)
+    yield _Part("Runs", _figures("runs", runs_chart(report), scatter), runs)
 
 
 def _categories_of_weeks(report: FleetReport) -> Sheet:
@@ -426,5 +416,5 @@ def _table(sheet: Sheet) -> HtmlTable:
     return replace(html_table(sheet, _MOST_ROWS), more=())
 
 
-def _figures(*drawn: tuple[str, Drawings | None, str]) -> tuple[_Figure, ...]:
-    return tuple(_Figure(name, drawings, words) for name, drawings, words in drawn if drawings is not None)
+def _figures(name: str, drawings: Drawings | None, words: str) -> tuple[_Figure, ...]:
+    return () if drawings is None else (_Figure(name, drawings, words),)

@@ -9,7 +9,7 @@ between two runs: which side a bar is on and its sign say what its colour says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -40,7 +40,7 @@ from goodput_cli.report.html.drawing import (
     title,
 )
 from goodput_cli.report.html.page import document
-from goodput_cli.report.terminal import cell_texts, is_left, shown_columns, shown_rows
+from goodput_cli.report.terminal import cell_texts, full_heading, is_left, shown_columns, shown_rows
 from goodput_cli.vocabulary.text import finite, points, safe, shorten
 
 _HEIGHT = 320
@@ -56,20 +56,29 @@ _MARKS = {
 
 def interval_spec(chart: IntervalChart) -> Spec:
     """The picture, with its data."""
-    layers = [make(chart) for make in (_band, _formulas, _luck, _plateau, _average, _replays, _marks)]
+    rows = [
+        {"n": one.every_steps, "p": one.goodput_percent, "low": one.ci95_percent[0], "high": one.ci95_percent[1],
+         "again": one.replayed_percent}
+        for one in chart.points
+    ]  # fmt: skip
+    x = _x(chart)
+    band = {"opacity": 0.16, "color": KEPT_COLOUR, "clip": True}
+    average = {"strokeWidth": 2.5, "color": KEPT_COLOUR, "clip": True}
+    again = {"size": 14, "color": INK, "opacity": 0.5, "clip": True}
+    layers = [
+        marks(rows, "area", band, x=x, y=_y(chart, "low"), y2="high"),
+        _formulas(chart),
+        _luck(chart),
+        _plateau(chart),
+        marks(rows, "line", average, x=x, y=_y(chart)),
+        marks(rows, "circle", again, only("isValid(datum.again)"), x=x, y=_y(chart, "again")),
+        _marks(chart),
+    ]
     name, advice = (shorten(safe(text), _LONGEST_TITLE) for text in chart.title)
     shown = [layer for layer in layers if layer is not None]
     apart = independent("shape", "fill", "stroke")
     above = title(name, advice, _KEY, offset=22)
     return finished(layered(*shown, **above, **apart, width=WIDTH, height=_HEIGHT))
-
-
-def _rows(chart: IntervalChart) -> list[Spec]:
-    return [
-        {"n": one.every_steps, "p": one.goodput_percent, "low": one.ci95_percent[0], "high": one.ci95_percent[1],
-         "again": one.replayed_percent}
-        for one in chart.points
-    ]  # fmt: skip
 
 
 def _x(chart: IntervalChart) -> Spec:
@@ -93,21 +102,6 @@ def _y(chart: IntervalChart, name: str = "p") -> Spec:
     high = max(*shown, *(one.ci95_percent[1] for one in chart.points))
     scale = {"domain": [max(low, 0), high], "nice": False, "zero": False}
     return field(name, axis=left_axis("goodput, %", tickCount=6), scale=scale)
-
-
-def _band(chart: IntervalChart) -> Spec:
-    look = {"opacity": 0.16, "color": KEPT_COLOUR, "clip": True}
-    return marks(_rows(chart), "area", look, x=_x(chart), y=_y(chart, "low"), y2="high")
-
-
-def _average(chart: IntervalChart) -> Spec:
-    look = {"strokeWidth": 2.5, "color": KEPT_COLOUR, "clip": True}
-    return marks(_rows(chart), "line", look, x=_x(chart), y=_y(chart))
-
-
-def _replays(chart: IntervalChart) -> Spec:
-    look = {"size": 14, "color": INK, "opacity": 0.5, "clip": True}
-    return marks(_rows(chart), "circle", look, only("isValid(datum.again)"), x=_x(chart), y=_y(chart, "again"))
 
 
 def _plateau(chart: IntervalChart) -> Spec | None:
@@ -279,7 +273,8 @@ class HtmlTable:
     def wide(self) -> bool:
         """Whether its columns are too wide for a phone."""
         columns = zip(self.heads, *self.rows, strict=True)
-        return sum(max(_width(cell) for cell in column) + 2 for column in columns) > _NARROW
+        widths = [max(len(cell.text) if cell.share is None else _BAR for cell in column) for column in columns]
+        return sum(widths) + 2 * len(widths) > _NARROW
 
 
 def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
@@ -298,7 +293,7 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
     return HtmlTable(
         title=sheet.title,
         summary=sheet.summary,
-        heads=tuple(HtmlCell(_head(column), None, is_left(column)) for _, column in columns),
+        heads=tuple(HtmlCell(full_heading(column), None, is_left(column)) for _, column in columns),
         rows=tuple(zip(*cells, strict=True)),
         left_out=max(len(every) - most, 0),
         notes=sheet.notes,
@@ -310,7 +305,12 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
 
 def with_ids(table: HtmlTable, prefix: str) -> HtmlTable:
     """The table with an id for each row: the prefix, and the number in its first column, or the first of a range."""
-    return replace(table, ids=tuple(_ids(table.rows, prefix)))
+    ids: list[str | None] = []
+    seen: set[str] = set()
+    for number in (row[0].text.partition("-")[0] for row in table.rows):
+        ids.append(f"{prefix}-{number}" if number.isdigit() and number not in seen else None)
+        seen.add(number)
+    return replace(table, ids=tuple(ids))
 
 
 def with_links(table: HtmlTable, head: str, pages: Iterable[str | None]) -> HtmlTable:
@@ -323,25 +323,10 @@ def with_links(table: HtmlTable, head: str, pages: Iterable[str | None]) -> Html
     return replace(table, rows=tuple(rows))
 
 
-def _ids(rows: Sequence[Sequence[HtmlCell]], prefix: str) -> Iterator[str | None]:
-    seen: set[str] = set()
-    for number in (row[0].text.partition("-")[0] for row in rows):
-        yield f"{prefix}-{number}" if number.isdigit() and number not in seen else None
-        seen.add(number)
-
-
-def _width(cell: HtmlCell) -> int:
-    return _BAR if cell.share is not None else len(cell.text)
-
-
 def _drawings(chart: Chart) -> tuple[Drawing, Drawing]:
     """A chart as an SVG element of a page, and the same for a phone."""
     spec = _specification(chart)
     return drawing(spec, None, "chart"), drawing(narrowed(spec), None, "chart-narrow")
-
-
-def _head(column: Column) -> str:
-    return column.heading + (" (UTC)" if column.kind == "instant" else "")
 
 
 def _cells(column: Column, values: list[Cell], *, judged: bool) -> list[HtmlCell]:

@@ -98,21 +98,6 @@ class CostRow:
     """What to do, as the kind has it."""
 
 
-@dataclass(frozen=True)
-class Written:
-    """What was done."""
-
-    pages: int
-    drawn: int
-    gone: int
-    failed: tuple[str, ...]
-    """Sentences: which runs have no page, and why."""
-
-    def __str__(self) -> str:
-        gone = f", {plural(self.gone, 'page')} of runs that left taken away" if self.gone else ""
-        return f"{INDEX} and {plural(self.pages, 'page')} of runs, {self.drawn} drawn anew{gone}"
-
-
 def make_folder(folder: Path) -> None:
     """Make it; `UsageError` unless it is a site of ours, or is empty: nothing else is ever written over. `GoodputError`
     where nothing can be written."""
@@ -138,10 +123,13 @@ def _make(folder: Path) -> None:
 
 def write_site(
     folder: Path, sheet: FleetSheet, analyse: Callable[[RunLine], Analysis], versions: Mapping[str, str], made_by: str
-) -> Written:
-    """Write the site. analyse: the analysis of a run. versions: by URI, what changes with a document; a run whose
-    documents have none is drawn each time. made_by: what else pages depend on, such as options and the code. Raises
-    GoodputError where something cannot be written."""
+) -> list[str]:
+    """Write the site. Sentences: what was done, then which runs have no page, and why.
+
+    analyse: the analysis of a run. versions: by URI, what changes with a document; a run whose documents have none is
+    drawn each time. made_by: what else pages depend on, such as options and the code. Raises GoodputError where
+    something cannot be written.
+    """
     make_folder(folder)
     with one_at_a_time(folder) as alone:
         return _write(folder, sheet, analyse, versions, made_by, alone=alone)
@@ -150,7 +138,7 @@ def write_site(
 def _write(
     folder: Path, sheet: FleetSheet, analyse: Callable[[RunLine], Analysis], versions: Mapping[str, str], made_by: str,
     *, alone: bool,
-) -> Written:  # fmt: skip
+) -> list[str]:  # fmt: skip
     """The same in a folder that is there. alone: no other process writes this site now."""
     report = sheet.report
     assert report is not None
@@ -159,7 +147,7 @@ def _write(
     _note(folder, before)  # first: by it another that comes now knows the folder
     _make(folder / _RUNS)
     for row in runs_by_loss(report):
-        name, made_of = _page_name(row), _hash(made_by, *_versions(row, versions))
+        name, made_of = _page_name(row), _hash(made_by, str(row.accelerators), *_versions(row, versions))
         stays = name in before and before[name].made_of == made_of and (folder / name).exists()
         if stays and all(versions.get(one) for one in row.documents):
             now[name] = before[name]
@@ -182,7 +170,8 @@ def _write(
     gone = [name for name in {**before, **dict.fromkeys(filter(_PAGE.fullmatch, there))} if name not in now]
     for name in gone:  # those that a run drew which was interrupted are among them
         (folder / name).unlink(missing_ok=True)
-    return Written(len(now), drawn, len(gone), tuple(failed))
+    left = f", {plural(len(gone), 'page')} of runs that left taken away" if gone else ""
+    return [f"{INDEX} and {plural(len(now), 'page')} of runs, {drawn} drawn anew{left}", *failed]
 
 
 def _index(sheet: FleetSheet, links: Sequence[RunLink], costs: Sequence[tuple[RunLine, str, Mapping[str, int]]]) -> str:
@@ -292,9 +281,7 @@ def _page_name(row: RunLine) -> str:
 
 
 def _versions(row: RunLine, versions: Mapping[str, str]) -> Iterator[str]:
-    yield f"{row.accelerators}"
-    for document in row.documents:
-        yield f"{document}\0{versions.get(document, '')}"
+    return (f"{document}\0{versions.get(document, '')}" for document in row.documents)
 
 
 def _hash(*parts: str) -> str:
