@@ -14,7 +14,7 @@ from goodput_cli.analysis.question import AdviceQuestion, Question, make_questio
 from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT, Hints
 from goodput_cli.sources.base import without_password
-from goodput_cli.vocabulary.option import DAY, Keywords, argument, bounded, declared, option, read_length
+from goodput_cli.vocabulary.option import DAY, Keywords, argument, bounded, declared, option, read_ns
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Expression
@@ -169,10 +169,6 @@ MONITOR = "Monitor"
 """The heading in `--help`."""
 
 
-def _read_window(value: str | int) -> int:
-    return value if isinstance(value, int) else read_length(value)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """What a monitor does and when: how often to publish, and when to end. Times in s."""
@@ -182,7 +178,7 @@ class Plan:
     )
     """Between two updates."""
     windows: tuple[int, ...] = option(
-        (), MONITOR, "Also of the last W, such as 1d; repeatable.", names=("--window",), metavar="W", read=_read_window
+        (), MONITOR, "Also of the last W, such as 1d; repeatable.", names=("--window",), metavar="W", read=read_ns
     )
     """Lengths of rolling windows, ns."""
     settle: float = option(

@@ -79,11 +79,6 @@ def write_output(content: str | bytes) -> bool:
     return _write(sys.stdout, content, "standard output")
 
 
-def is_terminal() -> bool:
-    """Whether standard output is one."""
-    return sys.stdout.isatty()
-
-
 def page_of_terminal() -> Page:
     """How the table may look on standard output: as wide as the terminal (COLUMNS wins; 80 where there is none),
     coloured on a terminal unless NO_COLOR is set, ASCII where the encoding cannot draw bars."""
@@ -91,9 +86,9 @@ def page_of_terminal() -> Page:
     width = _FALLBACK_WIDTH
     if columns.isascii() and columns.isdigit() and 0 < len(columns) < 6:
         width = int(columns) or _FALLBACK_WIDTH
-    elif is_terminal():
+    elif sys.stdout.isatty():
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
-    colour = is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Page(min(width, _WIDEST), colour, _can_draw(sys.stdout), _depth())
 
 

@@ -26,7 +26,6 @@ from goodput_cli.analysis.goodput.phrases import (
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.api.options import CLOUD_LOGGING
 from goodput_cli.cli.console import (
-    is_terminal,
     page_of_terminal,
     print_message,
     print_messages,
@@ -257,7 +256,7 @@ def open_session(
     if len({writable(path, force=output.replaces).resolve() for path, _ in files}) < len(files):
         raise UsageError("two --output options name the same file")
     name = output.format_ or (None if files else DEFAULT_FORMAT)
-    if name and is_binary(name) and is_terminal():
+    if name and is_binary(name) and sys.stdout.isatty():
         raise UsageError(f"{name} is not for a terminal; write a file with -o, or pipe it into one")
     if charts and any(map(draws, (*(file_format for _, file_format in files), *([name] if name else [])))):
         start_to_draw()
@@ -268,7 +267,7 @@ def open_session(
 def is_brief(line: CommandLine, *, full: bool) -> bool:
     """Whether an answer goes to a terminal alone, as the table, and nobody asked for all of it."""
     output = line.output
-    return is_terminal() and output.format_ in (None, "table") and not (output.output or output.verbose or full)
+    return sys.stdout.isatty() and output.format_ in (None, "table") and not (output.output or output.verbose or full)
 
 
 def open_sheet_session(line: CommandLine, jobs: Sequence[str] = (), *, offers: Sequence[Offer] = ()) -> Session[Sheet]:

@@ -205,15 +205,13 @@ def reconcile_checkpoints_sheet(analysis: Analysis, reconciliation: CheckpointRe
             Column("difference", "number"),
             Column("not_explained", "number", Audience.TABLES),
         ),
-        rows=tuple(_cells(row) for row in reconciliation.rows),
+        rows=tuple(
+            (row.name, row.unit, row.here, row.there, row.difference, row.not_explained) for row in reconciliation.rows
+        ),
         grouped_rows=tuple(_shown(row) for row in reconciliation.rows),
         notes=tuple(_notes(reconciliation)),
         answer=lambda: _answer(analysis, reconciliation),
     )
-
-
-def _cells(row: CheckpointRow) -> tuple[Cell, ...]:
-    return (row.name, row.unit, row.here, row.there, row.difference, row.not_explained)
 
 
 def _shown(row: CheckpointRow) -> tuple[Cell, ...]:

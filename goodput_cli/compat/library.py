@@ -433,7 +433,9 @@ class _Reader:
             elif before == first_step:
                 first = self._net(start, end)
             else:
-                others.append(self._productive(self._net(start, end)))
+                net = self._net(start, end)
+                self.claims += [LibraryClaim(*one, PRODUCTIVE, "between_steps") for one in net]
+                others.append(sum(high - low for low, high in net))
         self._first_step(first, others)
 
     def _first_step(self, net: list[Interval], others: list[int]) -> None:
@@ -445,10 +447,6 @@ class _Reader:
             extra -= cut - start
             self.claims.append(LibraryClaim(start, cut, STARTUP, "above_the_mean"))
             self.claims.append(LibraryClaim(cut, end, PRODUCTIVE, "first_step"))
-
-    def _productive(self, net: list[Interval]) -> int:
-        self.claims += [LibraryClaim(start, end, PRODUCTIVE, "between_steps") for start, end in net]
-        return sum(end - start for start, end in net)
 
     def _net(self, start: int, end: int) -> list[Interval]:
         """The time between two steps without the custom events that lie wholly inside, which it counts. Where these

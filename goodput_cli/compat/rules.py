@@ -16,7 +16,7 @@ _WASTED = Category.WASTED.id
 OUTSIDE: CategoryKey = ("outside", None)
 """Not part of the job's time on one of the sides."""
 _KEPT = (Category.PRODUCTIVE.id, Category.PROGRAM_STARTUP.id, Category.STALL.id)
-_NAMED = ("phase", "checkpoint", "inside_a_step", "load")
+_NAMED = {"phase": "phase", "checkpoint": "checkpoint_mean", "inside_a_step": "phase", "load": "load_counted"}
 _OF_EVENTS = {
     Category.CUSTOM.id: "custom_outside_step",
     Category.DATA_LOADING_SYNC.id: "load_not_counted",
@@ -246,8 +246,8 @@ def name_rule(claim: str, here: CategoryKey, there: CategoryKey) -> str:
         return _BETWEEN_STEPS.get(ours, "between_steps_productive")
     if claim == "recorded_again":
         return "kept_wasted" if ours in _KEPT else "redone_with_gaps"
-    if claim in _NAMED:
-        return _named(claim, ours)
+    if claim in _NAMED:  # an event that has a type of its own there, and here stands under something else
+        return "named_in_lost" if ours == _WASTED else _NAMED[claim]
     return _BY_CLAIM.get(claim, "other_reason")
 
 
@@ -257,13 +257,6 @@ def name_surplus(claim: str, here: CategoryKey, inside: bool) -> str:
     if not inside:
         return "counted_outside"
     return "load_counted" if claim == "load" and here[0] in _KEPT else "counted_twice"
-
-
-def _named(claim: str, ours: str) -> str:
-    """An event that has a type of its own there, and here stands under something else."""
-    if ours == _WASTED:
-        return "named_in_lost"
-    return {"load": "load_counted", "checkpoint": "checkpoint_mean"}.get(claim, "phase")
 
 
 CALCULATOR = "resiliency calculator"

@@ -197,7 +197,10 @@ class DiagnosticCollector:
         """Everything noticed, in order of code and message, places in order of source and line."""
         diagnostics = []
         for (code, message), same in sorted(self._collected.items(), key=itemgetter(0)):
-            places = _places(_first(same.places, _limit(code)), sources, entries)
+            places = [
+                entries[entry][2] if line <= 0 and entry >= 0 else f"{sources[source]}:{line}"
+                for source, line, entry in _first(same.places, _limit(code))
+            ]
             diagnostics.append(Diagnostic.of(code, message, same.count, tuple(places)))
         return tuple(diagnostics)
 
@@ -209,10 +212,3 @@ def _limit(code: str) -> int:
 def _first(flat: array[int], limit: int) -> list[tuple[int, int, int]]:
     """The first places in order of source and line, in whatever order the parts of a block were decoded."""
     return sorted(zip(flat[0::_WIDTH], flat[1::_WIDTH], flat[2::_WIDTH], strict=True))[:limit]
-
-
-def _places(
-    places: Sequence[tuple[int, int, int]], sources: Sequence[str], entries: Sequence[tuple[str, str, str]]
-) -> Iterable[str]:
-    for source, line, entry in places:
-        yield entries[entry][2] if line <= 0 and entry >= 0 else f"{sources[source]}:{line}"

@@ -18,7 +18,7 @@ from goodput_cli.analysis.question import Question
 from goodput_cli.api.options import Reading
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.categories import ENDED
-from goodput_cli.vocabulary.option import bounded, declared, option, read_length
+from goodput_cli.vocabulary.option import bounded, declared, option, read_ns
 from goodput_cli.vocabulary.when import NS_PER_DAY, Anchors, When, load_zone
 
 if TYPE_CHECKING:
@@ -31,11 +31,6 @@ DIMENSIONS = ("team", "cluster", "accelerator", SIZE, WEEK)
 """Dimensions that always exist; every other column of labels is one too."""
 FAILURES = ("crashed", "terminated", "silent", "slice_down")
 """How attempts end that failed."""
-
-
-def _read_ns(value: Any) -> int:
-    """A length of time from text; in ns where it was read before."""
-    return value if isinstance(value, int) else read_length(value)
 
 
 def _read_names(text: str) -> tuple[str, ...]:
@@ -99,7 +94,7 @@ class Grouping:
         "The last DURATION before --to, or before the latest event.",
         accepts="str | int | None",
         metavar="DURATION",
-        read=_read_ns,
+        read=read_ns,
     )
     """ns."""
     alive_within: int = option(
@@ -108,7 +103,7 @@ class Grouping:
         "--as-of counts for runs heard of so shortly before.  [default: 1d]",
         accepts="str | int",
         metavar="DURATION",
-        read=_read_ns,
+        read=read_ns,
     )
     """ns."""
     accelerators: int | None = option(None, LABELS, "For runs without a number of their own.", metavar="N", read=_COUNT)

@@ -46,10 +46,6 @@ def _mttf(totals: Totals) -> Fraction | None:
     return None if ns is None else ns / NS_PER_SECOND
 
 
-def _lost_hours(totals: Totals) -> Fraction | None:
-    return Fraction(totals.sums.lost, NS_PER_HOUR) if totals.sums.known else None
-
-
 def _money(totals: Totals) -> Fraction | None:
     """None where there are no prices, or prices of several currencies."""
     sums = totals.sums
@@ -68,7 +64,8 @@ MEASURES: Mapping[str, Measure[Totals]] = {
         _measure("ettr", "Productive share of the job time.", lambda one: one.sums.time_goodput),
         Measure("mttf", "time", "Mean job time to a failure.", _mttf),
         Measure(
-            "lost_hours", "count", "Accelerator hours without progress.", _lost_hours,
+            "lost_hours", "count", "Accelerator hours without progress.",
+            lambda one: Fraction(one.sums.lost, NS_PER_HOUR) if one.sums.known else None,
             metric="goodput_fleet_lost_hours",
         ),
         Measure("lost_money", "count", "What held time without progress cost.", _money),

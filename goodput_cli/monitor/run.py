@@ -175,7 +175,10 @@ class Monitor:
             return self._until_next(), []
         if self._stop.wanted or self._published + 1 == self._plan.updates or self._all_ended():
             return 0.0, analyses
-        self._publish(analyses)
+        update = self.snapshots(analyses)
+        for worker in self._workers:
+            worker.offer(update)
+        self._published += 1
         return self._until_next(), []
 
     def close(self) -> None:
@@ -265,19 +268,15 @@ class Monitor:
     def _analysis(self, log: EventLog, name: str, job: _Followed) -> Analysis:
         """A job as it is known now, or as of its last event once it has ended. Raises NotEnoughData."""
         assert self._watched is not None
-        analysis = self._watched.account(log, name, time.time_ns(), self._plan.thresholds)
-        job.ended = self._has_ended(job, analysis)
-        if job.ended and not self._stop.wanted:
-            analysis = self._watched.account(log, name, None, self._plan.thresholds)
-        if not self._plan.windows:
-            return analysis
-        return replace(analysis, rolling=last_windows(analysis.timeline, analysis.window.end_ns, self._plan.windows))
-
-    def _has_ended(self, job: _Followed, analysis: Analysis) -> bool:
         plan = self._plan
-        if plan.idle_end is not None and job.quiet >= plan.idle_end:
-            return True
-        return analysis.job.ending == "clean" and job.quiet >= plan.settle
+        analysis = self._watched.account(log, name, time.time_ns(), plan.thresholds)
+        is_idle = plan.idle_end is not None and job.quiet >= plan.idle_end
+        job.ended = is_idle or (analysis.job.ending == "clean" and job.quiet >= plan.settle)
+        if job.ended and not self._stop.wanted:
+            analysis = self._watched.account(log, name, None, plan.thresholds)
+        if not plan.windows:
+            return analysis
+        return replace(analysis, rolling=last_windows(analysis.timeline, analysis.window.end_ns, plan.windows))
 
     def _forget(self, waiting: bool) -> bool:
         """Let go of jobs that ended long ago, unless there are no others; whether there are such. waiting: others wait
@@ -323,12 +322,6 @@ class Monitor:
             if job.analysis is not None and job.analysis.job.ending == "clean" and not job.ended:
                 ends.append(plan.settle - job.quiet)
         return max(min(ends), 0.05)
-
-    def _publish(self, analyses: Sequence[Analysis]) -> None:
-        update = self.snapshots(analyses)
-        for worker in self._workers:
-            worker.offer(update)
-        self._published += 1
 
     def _finish(self, analyses: Sequence[Analysis]) -> tuple[int, Sequence[Analysis]]:
         """Publish the last update, and judge it."""

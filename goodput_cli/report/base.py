@@ -63,12 +63,6 @@ class SheetRenderer(Protocol):
     def __call__(self, sheet: Sheet, page: Page) -> str | bytes: ...
 
 
-class DocumentRenderer(Protocol):
-    """What any answer offers, as text or bytes; otherwise as `Renderer`."""
-
-    def __call__(self, document: Document, page: Page) -> str | bytes: ...
-
-
 @dataclass(frozen=True)
 class OutputFormat:
     """What a format can write. A function may be given as `package.module:function`, which is imported when the format
@@ -170,7 +164,7 @@ def load_renderer(name: str) -> Renderer:
     answers, or its plug-in cannot be loaded."""
     asked = _format(name)
     if isinstance(asked, _OwnFormat) and asked.analysis is None:
-        write: DocumentRenderer = _load(name, asked.document)
+        write: Callable[[Document, Page], str | bytes] = _load(name, asked.document)
 
         def render(analysis: Analysis, page: Page) -> str | bytes:
             from goodput_cli.analysis.goodput.document import AnalysisDocument  # numpy, which --help does without

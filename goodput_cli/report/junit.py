@@ -8,7 +8,6 @@ be wrong with the log is in `system-err`: a gate that passes on half a log shoul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
@@ -42,7 +41,9 @@ def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer'
         _outcome(_case(suite, classname, name), threshold, answer)
     if not answer.thresholds:
         _case(suite, classname, safe(answer.headline))
-    SubElement(suite, "system-out").text = "".join(f"{safe(line)}\n" for line in _said(answer))
+    judged = (f"threshold {phrases.threshold_line(threshold)}" for threshold in answer.thresholds)
+    said = (f"{answer.job}: {answer.headline}", *answer.said, *judged)
+    SubElement(suite, "system-out").text = "".join(f"{safe(line)}\n" for line in said)
     wrong = diagnostic_lines(problems(answer.diagnostics))
     SubElement(suite, "system-err").text = "".join(f"{line}\n" for line in wrong)
     ElementTree.indent(root)
@@ -85,10 +86,3 @@ def _outcome(case: Element, threshold: Threshold, answer: Published) -> None:
         outcome = SubElement(case, kind, message=reason, type=threshold.verdict)
         why = (answer.verdict or answer.said) if kind == "failure" else ()
         outcome.text = "\n".join(map(safe, (phrases.threshold_line(threshold), *why)))
-
-
-def _said(answer: Published) -> Iterator[str]:
-    """What the command says of the gate."""
-    yield f"{answer.job}: {answer.headline}"
-    yield from answer.said
-    yield from (f"threshold {phrases.threshold_line(threshold)}" for threshold in answer.thresholds)

@@ -267,3 +267,8 @@ read_length = bounded(
     unit=1,
 )
 """A length of time in ns, from text; a plain number is of seconds."""
+
+
+def read_ns(value: str | int) -> int:
+    """The same where it may be in ns already."""
+    return value if isinstance(value, int) else read_length(value)

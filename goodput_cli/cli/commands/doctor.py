@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from typing import Literal
 import click
 
 from goodput_cli import __version__
-from goodput_cli.cli.console import is_terminal, page_of_terminal, write_output
+from goodput_cli.cli.console import page_of_terminal, write_output
 from goodput_cli.cli.settings import find_settings
 from goodput_cli.errors import GoodputError, SourceError, to_install
 from goodput_cli.sources.google_credentials import within
@@ -236,7 +237,7 @@ def doctor(online: bool) -> int:
     """
     findings = list(examine(online=online))
     width = max(len(one.what) for one in findings)
-    room = page_of_terminal().width - 1 if is_terminal() else None
+    room = page_of_terminal().width - 1 if sys.stdout.isatty() else None
     write_output("".join(f"{line}\n" for one in findings for line in _lines(one, width, room)))
     return GoodputError.exit_code if any(one.state == "broken" for one in findings) else 0
 

@@ -9,8 +9,10 @@ What stands in each section of a report, in words: made from the analysis for te
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from goodput_cli import __version__
 from goodput_cli.analysis.goodput import phrases as facts
@@ -41,7 +43,6 @@ from goodput_cli.report.html.proof import (
     MOST_ROWS,
     Disruptions,
     LedgerPart,
-    Link,
     Proof,
     command_line,
     disruptions,
@@ -61,73 +62,27 @@ _LOOKS_OF_VERDICTS = {"failed": "bad", "passed": "good"}
 _MARKS_OF_VERDICTS = {"failed": "\N{BALLOT X}", "passed": "\N{CHECK MARK}", "warning": "!"}
 
 
-@dataclass(frozen=True)
-class Fact:
-    """A fact beside the headline. target: the id of what shows it."""
-
-    name: str
-    text: str
-    target: str | None = None
+TemplateRow = dict[str, Any]
+"""What the template lays out in one place, by the names that it has there."""
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """A threshold in words. look: a class of the style sheet. mark: says without a colour what it says. target: the id
-    of what shows the value."""
-
-    expression: str
-    look: str
-    mark: str
-    verdict: str
-    value: str
-    limit: str
-    target: str | None
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A diagnostic with the registry's words about it."""
-
-    diagnostic: Diagnostic
-    places: list[str]
-    more: int
-    effect: str
-    advice: str
-
-
-@dataclass(frozen=True)
-class InsightText:
-    """An insight in words. id: in the page, of the first one of its kind. links: to the rows that show it; more: how
-    many the page does not link."""
-
-    id: str
-    time: str
-    share: str
-    cost: str
-    text: str
-    advice: str
-    command: str
-    links: list[Link]
-    more: int
-    evidence: tuple[str, ...]
-
-
-def insights(analysis: Analysis, proof: Proof) -> list[InsightText]:
-    """All insights, the most costly first."""
-    return [
-        InsightText(
-            f"insight-{one.code}",
-            duration(one.ns),
-            percent(one.percent),
-            cost_text(one),
-            one.text,
-            f"{one.advice[:1].upper()}{one.advice[1:]}.",
-            one.command_line(),
-            *insight_links(one, proof),
-            one.evidence,
-        )
-        for one in analysis.insights
-    ]
+def insights(analysis: Analysis, proof: Proof) -> Iterator[TemplateRow]:
+    """All insights in words, the most costly first. id: in the page, of the first one of its kind. links: to the rows
+    that show it; more: how many the page does not link."""
+    for one in analysis.insights:
+        links, more = insight_links(one, proof)
+        yield {
+            "id": f"insight-{one.code}",
+            "time": duration(one.ns),
+            "share": percent(one.percent),
+            "cost": cost_text(one),
+            "text": one.text,
+            "advice": f"{one.advice[:1].upper()}{one.advice[1:]}.",
+            "command": one.command_line(),
+            "links": links,
+            "more": more,
+            "evidence": one.evidence,
+        }
 
 
 def lost(analysis: Analysis) -> tuple[str, str] | None:
@@ -138,22 +93,22 @@ def lost(analysis: Analysis) -> tuple[str, str] | None:
     return percent(100 * ns / analysis.window.counted_ns), amount_text(analysis.price, ns)
 
 
-def key_facts(analysis: Analysis, proof: Proof) -> list[Fact]:
-    """What stands beside the headline: a few short facts."""
+def key_facts(analysis: Analysis, proof: Proof) -> list[tuple[str, str, str | None]]:
+    """What stands beside the headline, a few short facts: name, words, and the id of what shows it."""
     job, reliability = analysis.job, analysis.reliability
     attempts = "attempts in the whole job" if facts.is_part(analysis) else "attempts"
-    rows = [Fact(attempts, str(job.attempts)), Fact("disruptions", str(job.disruptions), "disruptions")]
+    rows = [(attempts, str(job.attempts), None), ("disruptions", str(job.disruptions), "disruptions")]
     if reliability is not None and reliability.mtbf_seconds is not None:
-        rows.append(Fact("MTBF", duration_of_seconds(reliability.mtbf_seconds), "disruptions"))
-    rows.append(Fact("steps kept", facts.kept_text(analysis), proof.ledger.get(Category.PRODUCTIVE.id)))
+        rows.append(("MTBF", duration_of_seconds(reliability.mtbf_seconds), "disruptions"))
+    rows.append(("steps kept", facts.kept_text(analysis), proof.ledger.get(Category.PRODUCTIVE.id)))
     if analysis.saves is not None:
         between = analysis.saves.interval_seconds
         apart = "" if between is None else f" ({duration_of_seconds(between)} apart)"
-        rows.append(Fact("saves", f"{analysis.saves.count}{apart}", proof.ledger.get(Category.SAVE.id)))
+        rows.append(("saves", f"{analysis.saves.count}{apart}", proof.ledger.get(Category.SAVE.id)))
     if analysis.steps.ideal_seconds is not None:
-        rows.append(Fact("ideal step time", duration_of_seconds(analysis.steps.ideal_seconds), "step-time"))
+        rows.append(("ideal step time", duration_of_seconds(analysis.steps.ideal_seconds), "step-time"))
     if facts.has_ending(analysis):
-        rows.append(Fact("ending", facts.ending_text(job) + facts.last_cause_text(analysis)))
+        rows.append(("ending", facts.ending_text(job) + facts.last_cause_text(analysis), None))
     return rows
 
 
@@ -181,32 +136,31 @@ def metric_table(analysis: Analysis, report: StepReport | str) -> HtmlTable | No
     return html_table(metric_sheet(metrics, falls_of_mfu(analysis, regimes))) if metrics else None
 
 
-def thresholds(analysis: Analysis, proof: Proof) -> list[Judgement]:
-    """The thresholds as they were asked and judged."""
+def thresholds(analysis: Analysis, proof: Proof) -> list[TemplateRow]:
+    """The thresholds as they were asked and judged. look: a class of the style sheet. mark: says without a colour what
+    it says. target: the id of what shows the value."""
     codes = frozenset(one.code for one in analysis.insights) if analysis.thresholds else frozenset()
     return [
-        Judgement(
-            threshold.expression,
-            _LOOKS_OF_VERDICTS.get(threshold.verdict, "warn"),
-            _MARKS_OF_VERDICTS.get(threshold.verdict, "?"),
-            facts.threshold_verdict(threshold),
-            facts.threshold_value(threshold),
-            facts.threshold_limit(threshold),
-            threshold_target(threshold, proof, codes),
-        )
+        {
+            "expression": threshold.expression,
+            "look": _LOOKS_OF_VERDICTS.get(threshold.verdict, "warn"),
+            "mark": _MARKS_OF_VERDICTS.get(threshold.verdict, "?"),
+            "verdict": facts.threshold_verdict(threshold),
+            "value": facts.threshold_value(threshold),
+            "limit": facts.threshold_limit(threshold),
+            "target": threshold_target(threshold, proof, codes),
+        }
         for threshold in analysis.thresholds
     ]
 
 
-def diagnostics(analysis: Analysis) -> list[Finding]:
-    """What was found, with what it does to the numbers."""
-    findings = []
+def diagnostics(analysis: Analysis) -> Iterator[tuple[Diagnostic, list[str], int, str, str]]:
+    """What was found: some of its places and how many more there are, what it does to the numbers, what to do."""
     for one in analysis.diagnostics:
         code = code_texts(one.code)
         places = list(islice(one.where, _MOST_PLACES))
         more = max(one.count, len(one.where)) - len(places)
-        findings.append(Finding(one, places, more if places else 0, code.effect, code.advice_for(analysis.job.formats)))
-    return findings
+        yield one, places, more if places else 0, code.effect, code.advice_for(analysis.job.formats)
 
 
 def definitions() -> list[tuple[str, Look | None, str]]:
@@ -241,68 +195,57 @@ _LEAST_PERCENT = 1.0
 _OTHERS = "#6b7075"
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A row of the waterfall. left, width: of 1000, where the bar stands. kind: `total`, `badput` or `goodput`. proof:
-    the id of the rows behind it."""
-
-    name: str
-    title: str
-    look: Look | None
-    seconds: str
-    time: str
-    share: str
-    left: float
-    width: float
-    kind: str
-    proof: str | None
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A piece of the bar below the headline. left, width: of 1000. target: the id of the rows behind it."""
-
-    title: str
-    share: str
-    colour: str
-    left: float
-    width: float
-    target: str | None
-
-
-def pieces(analysis: Analysis, proof: Proof) -> list[Piece]:
-    """Goodput and the largest categories; what is small is one piece."""
+def pieces(analysis: Analysis, proof: Proof) -> Iterator[TemplateRow]:
+    """The bar below the headline: goodput and the largest categories; what is small is one piece. left, width: of 1000.
+    target: the id of the rows behind it."""
     rows = [row for row in facts.category_rows(analysis) if row.ns > 0]
     rows.sort(key=lambda row: not row.is_goodput)
     whole = sum(row.ns for row in rows) or 1
     least = _LEAST_PERCENT * whole / 100
     shown = [row for place, row in enumerate(rows[:_MOST_PIECES]) if place == 0 or row.ns >= least]
-    made: list[Piece] = []
     left = 0.0
     for row in shown:
         width = 1000 * row.ns / whole
         title = "goodput" if row.is_goodput else short_title(row.category, row.name.partition(":")[2] or None)
         colour = BY_NAME[row.category].look.colour
-        made.append(Piece(title, row.percent, colour, left, width, proof.ledger.get(row.name)))
+        yield {
+            "title": title,
+            "share": row.percent,
+            "colour": colour,
+            "left": left,
+            "width": width,
+            "target": proof.ledger.get(row.name),
+        }
         left += width
     rest = sum(row.ns for row in rows[len(shown) :])
     if rest:
         share = percent(100 * rest / analysis.window.counted_ns)
-        made.append(Piece(f"{len(rows) - len(shown)} more", share, _OTHERS, left, 1000 - left, "where"))
-    return made
+        title = f"{len(rows) - len(shown)} more"
+        place = {"left": left, "width": 1000 - left, "target": "where"}
+        yield {"title": title, "share": share, "colour": _OTHERS, **place}
 
 
-def waterfall(analysis: Analysis, proof: Proof) -> list[Bar]:
-    """From the wall clock down to goodput: every badput takes its part from what is left."""
+def waterfall(analysis: Analysis, proof: Proof) -> list[TemplateRow]:
+    """From the wall clock down to goodput: every badput takes its part from what is left. left, width: of 1000, where
+    the bar stands. kind: `total`, `badput` or `goodput`. proof: the id of the rows behind it."""
     window, badput = analysis.window, [row for row in facts.category_rows(analysis) if not row.is_goodput]
-    most = max(window.ns, analysis.goodput.ns, 1)
+    scale = 1000 / max(window.ns, analysis.goodput.ns, 1)
     whole = "" if window.excluded_ns else "100.00 %"
 
-    def bar(name: str, title: str, ns: int, share: str, left: int, kind: str) -> Bar:
+    def bar(name: str, title: str, ns: int, share: str, left: int, kind: str) -> TemplateRow:
         category = BY_NAME.get(name.partition(":")[0])
-        look, scale = None if category is None else category.look, 1000 / most
-        place = max(left, 0) * scale, abs(ns) * scale
-        return Bar(name, title, look, f"{ns / 1e9:.1f}", duration(ns), share, *place, kind, proof.ledger.get(name))
+        return {
+            "name": name,
+            "title": title,
+            "look": None if category is None else category.look,
+            "seconds": f"{ns / 1e9:.1f}",
+            "time": duration(ns),
+            "share": share,
+            "left": max(left, 0) * scale,
+            "width": abs(ns) * scale,
+            "kind": kind,
+            "proof": proof.ledger.get(name),
+        }
 
     rows = [bar("wall clock", "wall clock", window.ns, whole, 0, "total")]
     left = window.ns
@@ -346,8 +289,8 @@ def render(analysis: Analysis, page: Page) -> str:
         window=facts.window_text(analysis),
         whole=facts.outside_window_text(analysis),
         facts=key_facts(analysis, proof),
-        pieces=pieces(analysis, proof),
-        insights=insights(analysis, proof),
+        pieces=list(pieces(analysis, proof)),
+        insights=list(insights(analysis, proof)),
         lost=lost(analysis),
         waterfall=waterfall(analysis, proof),
         ledger=parts,
@@ -363,7 +306,7 @@ def render(analysis: Analysis, page: Page) -> str:
         disruptions=rows,
         commands=_commands(analysis, rows),
         thresholds=thresholds(analysis, proof),
-        diagnostics=diagnostics(analysis),
+        diagnostics=list(diagnostics(analysis)),
         definitions=definitions(),
         reference=facts.reference_rows(analysis),
         reference_title=facts.reference_text(analysis),

@@ -279,11 +279,8 @@ RunKey = tuple[str, int] | str
 """A run by its job and number, or by the name that tells it apart."""
 
 
-@dataclass(frozen=True)
-class _Figure:
-    name: str
-    drawings: Drawings
-    words: str
+_Figure = tuple[str, Drawings, str]
+"""Its name, the chart, and what it shows in words."""
 
 
 @dataclass(frozen=True)
@@ -417,4 +414,4 @@ def _table(sheet: Sheet) -> HtmlTable:
 
 
 def _figures(name: str, drawings: Drawings | None, words: str) -> tuple[_Figure, ...]:
-    return () if drawings is None else (_Figure(name, drawings, words),)
+    return () if drawings is None else ((name, drawings, words),)

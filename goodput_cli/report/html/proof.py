@@ -31,14 +31,9 @@ _SECTIONS = {"steps": "step-time", "saves": "where", "elastic": "where", "rollin
 _OF_DISRUPTIONS = ("disruptions", "mtbf", "mean_", "longest_", "attempts")
 
 
-@dataclass(frozen=True)
-class Link:
-    """text: its words. target: the id of what it leads to. short: what is left of the words behind a link of the same
-    kind; empty where there is none."""
-
-    text: str
-    target: str
-    short: str = ""
+Link = tuple[str, str, str]
+"""Words, the id of what they lead to, and what is left of the words behind a link of the same kind; empty where that is
+nothing."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ def insight_links(insight: Insight, proof: Proof) -> tuple[list[Link], int]:
     """Links to the rows of an insight, and how many rows more it is about."""
     rows = [(words, target) for words, target in _rows_of(insight, proof) if target is not None]
     shown = rows[:_MOST_LINKS]
-    links = [Link(words, target, _short(words) if place else "") for place, (words, target) in enumerate(shown)]
+    links = [(words, target, _short(words) if place else "") for place, (words, target) in enumerate(shown)]
     return links, max(insight.count, len(rows)) - len(shown) if insight.about.disruptions else 0
 
 

@@ -213,11 +213,7 @@ def png(sheet: Sheet, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signa
 def _standing_alone(sheet: Sheet) -> Spec:
     if sheet.chart is None:
         raise UsageError(f"{sheet.title}: there is nothing to draw; the table says why (--format table)")
-    return _specification(sheet.chart)
-
-
-def _specification(chart: Chart) -> Spec:
-    return _SPECIFICATIONS[type(chart)](chart)
+    return _SPECIFICATIONS[type(sheet.chart)](sheet.chart)
 
 
 MOST_ROWS = 5000
@@ -289,6 +285,7 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
     every, columns = shown_rows(sheet), shown_columns(sheet)
     rows = list(islice(every, most))
     judged = any(column.name in _TONES for _, column in columns)
+    spec = None if sheet.chart is None else _standing_alone(sheet)
     cells = [_cells(column, [row[position] for row in rows], judged=judged) for position, column in columns]
     return HtmlTable(
         title=sheet.title,
@@ -298,7 +295,7 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
         left_out=max(len(every) - most, 0),
         notes=sheet.notes,
         more=tuple(html_table(part, most) for part in sheet.sections),
-        drawings=() if sheet.chart is None else _drawings(sheet.chart),
+        drawings=() if spec is None else (drawing(spec, None, "chart"), drawing(narrowed(spec), None, "chart-narrow")),
         words="" if sheet.chart is None else sheet.chart.words,
     )
 
@@ -321,12 +318,6 @@ def with_links(table: HtmlTable, head: str, pages: Iterable[str | None]) -> Html
         for row, page in zip(table.rows, pages, strict=False)
     ]
     return replace(table, rows=tuple(rows))
-
-
-def _drawings(chart: Chart) -> tuple[Drawing, Drawing]:
-    """A chart as an SVG element of a page, and the same for a phone."""
-    spec = _specification(chart)
-    return drawing(spec, None, "chart"), drawing(narrowed(spec), None, "chart-narrow")
 
 
 def _cells(column: Column, values: list[Cell], *, judged: bool) -> list[HtmlCell]:

@@ -12,9 +12,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -62,13 +63,8 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class RunLink:
-    """A row of the table of runs."""
-
-    href: str | None
-    """Where the run's own page is; None where it could not be drawn."""
-    cells: tuple[str, ...]
+RunLink = tuple[str | None, list[str]]
+"""A row of the table of runs: where the run's own page is, None where it could not be drawn; and the cells."""
 
 
 @dataclass(frozen=True)
@@ -78,24 +74,6 @@ class Drawn:
     made_of: str
     costs: dict[str, int]
     """By kind of insight, what it cost the run: ns."""
-
-
-@dataclass(frozen=True)
-class CostRow:
-    """A kind of insight over all runs."""
-
-    title: str
-    """Of the kind."""
-    amount: str
-    """What it cost in all runs together, whole hours of accelerators or of jobs."""
-    runs: int
-    job: str
-    """The run that it cost most, and its page."""
-    href: str
-    share: str
-    """That run's part of the whole."""
-    advice: str
-    """What to do, as the kind has it."""
 
 
 def make_folder(folder: Path) -> None:
@@ -143,7 +121,7 @@ def _write(
     report = sheet.report
     assert report is not None
     before, now, failed = _made_of(folder) or {}, dict[str, Drawn](), list[str]()
-    links, costs, drawn = [], list[tuple[RunLine, str, dict[str, int]]](), 0
+    links, costs, drawn = list[RunLink](), list[tuple[RunLine, str, dict[str, int]]](), 0
     _note(folder, before)  # first: by it another that comes now knows the folder
     _make(folder / _RUNS)
     for row in runs_by_loss(report):
@@ -157,13 +135,13 @@ def _write(
                 text, cost = render_run(analysis, Page(back=_BACK)), costs_of(analysis)
             except GoodputError as error:
                 failed.append(f"{safe(row.job)}: {error}")
-                links.append(RunLink(None, _cells(row)))
+                links.append((None, _cells(row)))
                 continue
             write_whole(folder / name, text, force=True)
             now[name] = Drawn(made_of, cost)
             drawn += 1
         costs.append((row, name, now[name].costs))
-        links.append(RunLink(name, _cells(row)))
+        links.append((name, _cells(row)))
     write_whole(folder / INDEX, _index(sheet, links, costs), force=True)
     _note(folder, now)
     there = {f"{_RUNS}/{path.name}" for path in (folder / _RUNS).iterdir()} if alone else set()
@@ -179,7 +157,7 @@ def _index(sheet: FleetSheet, links: Sequence[RunLink], costs: Sequence[tuple[Ru
     assert sheet.report is not None
     by_time = not sheet.report.sums.known_time
     dearest = cost_rows(costs, by_time=by_time)
-    kept = [place for place in range(len(COLUMNS)) if any(link.cells[place] for link in links)]
+    kept = [place for place in range(len(COLUMNS)) if any(cells[place] for _, cells in links)]
     return fleet_page(
         sheet,
         "site.html",
@@ -187,10 +165,12 @@ def _index(sheet: FleetSheet, links: Sequence[RunLink], costs: Sequence[tuple[Ru
         more_style=resource("site.css") + _columns_style([COLUMNS[place] for place in kept]),
         every_run=True,
         pages=dict(_pages((row, name) for row, name, _ in costs)),
-        lost_to=f"to {dearest[0].title} ({dearest[0].amount} h in {plural(dearest[0].runs, 'run')})" if dearest else "",
+        lost_to="".join(
+            f"to {row['title']} ({row['amount']} h in {plural(row['runs'], 'run')})" for row in dearest[:1]
+        ),
         costs=dearest,
         costs_of="job" if by_time else "accelerator",
-        runs=[replace(link, cells=tuple(link.cells[place] for place in kept)) for link in links],
+        runs=[(href, [cells[place] for place in kept]) for href, cells in links],
         heads=[COLUMNS[place] for place in kept],
     )
 
@@ -224,10 +204,14 @@ def costs_of(analysis: Analysis) -> dict[str, int]:
     return dict(costs)
 
 
-def cost_rows(costs: Iterable[tuple[RunLine, str, Mapping[str, int]]], *, by_time: bool) -> list[CostRow]:
-    """What cost most over all runs, the dearest kind first: no second is in two insights, so kinds do not overlap.
+def cost_rows(costs: Iterable[tuple[RunLine, str, Mapping[str, int]]], *, by_time: bool) -> list[dict[str, Any]]:
+    """What cost most over all runs, the dearest kind of insight first: no second is in two insights, so kinds do not
+    overlap. amount: in whole hours of accelerators or of jobs. job, href: the run that it cost most, and its page;
+    share: that run's part of the whole.
+
     costs: a run, its page and `costs_of` it. by_time: every run counts by its time alone; else a run of which nobody
-    knows the accelerators is left out."""
+    knows the accelerators is left out.
+    """
     parts: dict[str, list[tuple[int, RunLine, str]]] = {}
     for row, href, of_run in costs:
         weight = 1 if by_time else row.accelerators or 0
@@ -238,8 +222,17 @@ def cost_rows(costs: Iterable[tuple[RunLine, str, Mapping[str, int]]], *, by_tim
     for code, of_kind in sorted(parts.items(), key=lambda one: -sum(amount for amount, *_ in one[1])):
         whole, (most, row, href) = sum(amount for amount, *_ in of_kind), max(of_kind, key=lambda one: one[0])
         kind = BY_CODE[code]
-        share = percent(100 * most / whole)
-        rows.append(CostRow(kind.title, f"{hours(whole):,.1f}", len(of_kind), row.job, href, share, kind.advice))
+        rows.append(
+            {
+                "title": kind.title,
+                "amount": f"{hours(whole):,.1f}",
+                "runs": len(of_kind),
+                "job": row.job,
+                "href": href,
+                "share": percent(100 * most / whole),
+                "advice": kind.advice,
+            }
+        )
     return rows[:_MOST_COSTS]
 
 
@@ -288,8 +281,8 @@ def _hash(*parts: str) -> str:
     return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _cells(row: RunLine) -> tuple[str, ...]:
-    return tuple(column.text(row) for column in COLUMNS)
+def _cells(row: RunLine) -> list[str]:
+    return [column.text(row) for column in COLUMNS]
 
 
 def _known(value: float | None, form: str, unit: str = "") -> str:
