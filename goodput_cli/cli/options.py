@@ -319,16 +319,12 @@ def window_options(command: Decorated) -> Decorated:
 def options_of(kind: type, argument: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """The options that a frozen dataclass declares; the command gets them as one of it, under the name `argument`."""
 
-    def decorate(command: Callable[..., int]) -> Callable[..., int]:
-        @wraps(command)
-        def with_options(*args: Any, **values: Any) -> int:
-            made: Any
-            made, others = taken(kind, values)
-            return command(*args, **others, **{argument: made})
+    def change(values: dict[str, Any]) -> dict[str, Any]:
+        made: Any
+        made, others = taken(kind, values)
+        return {**others, argument: made}
 
-        return _apply(with_options, *map(declared_option, declare.in_order(declare.declared(kind))))
-
-    return decorate
+    return _changed_by(change, *map(declared_option, declare.in_order(declare.declared(kind))))
 
 
 def threshold_options(
@@ -349,14 +345,25 @@ def threshold_options(
         shape: dict[str, Any] = {"metavar": "PCT", "type": Checked("percent", under), "gate": True}
         options.insert(0, option("Out", "--fail-under", help="Exit with 3 if goodput is below.", **shape))
 
+    def change(values: dict[str, Any]) -> dict[str, Any]:
+        below = values.pop("fail_under", None)
+        typed = (*(() if below is None else (below,)), *values.pop("fail_if"), *values.pop("warn_if"))
+        return {**values, "thresholds": typed}
+
+    return _changed_by(change, *options)
+
+
+def _changed_by(
+    change: Callable[[dict[str, Any]], dict[str, Any]], *options: Decorator[Any]
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """These options, of whose values the command gets what is made of them. change: from all values that were typed."""
+
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @wraps(command)
-        def with_thresholds(*args: Any, **values: Any) -> int:
-            below = values.pop("fail_under", None)
-            typed = (*(() if below is None else (below,)), *values.pop("fail_if"), *values.pop("warn_if"))
-            return command(*args, **values, thresholds=typed)
+        def changed(*args: Any, **values: Any) -> int:
+            return command(*args, **change(values))
 
-        return _apply(with_thresholds, *options)
+        return _apply(changed, *options)
 
     return decorate
 
@@ -374,14 +381,13 @@ AMOUNT = Checked("number", bounded(float, "is not an amount; write a number abov
 def cost_options(command: Callable[..., int]) -> Callable[..., int]:
     """The two options; the command is given `price`, None where no accelerators are named."""
 
-    @wraps(command)
-    def priced(*args: Any, **values: Any) -> int:
+    def change(values: dict[str, Any]) -> dict[str, Any]:
         price = price_of(values.pop("accelerators"), values.pop("price_per_hour"))
-        return command(*args, **values, price=price)
+        return {**values, "price": price}
 
     per_hour = "Price of one accelerator for an hour; needs --accelerators."
-    return _apply(
-        priced,
+    return _changed_by(
+        change,
         option("Cost", "--accelerators", metavar="N", type=AMOUNT, help="Accelerators the job holds."),
         option("Cost", "--price-per-hour", metavar="P", type=AMOUNT, help=per_hour),
-    )
+    )(command)

@@ -6,7 +6,7 @@ It is given canonical events as the entries that its recorder writes.
 Beside it, its rules once more, as claims on time: which stretch of time it puts where, and by which rule. Its amounts
 are sums of such stretches, so that laying them over our own segments explains every difference, second by second.
 Written from the source of ml-goodput-measurement 0.2.3 (`goodput.py`, `goodput_elastic.py`,
-`checkpoint_badput_calculator.py`). Like the library this goes through the events one by one. `Phases` pairs start and
+`checkpoint_badput_calculator.py`). Like the library this goes through the events one by one. `phases` pairs start and
 end lines as the library does.
 """
 
@@ -204,32 +204,17 @@ def events_of(table: EventTable) -> list[Event]:
     return [Event(*row) for row in zip(*columns, strict=True)]
 
 
-@dataclass
-class Phases:
-    """Start lines and end lines of `events` as intervals: a start line replaces an open one, an end line without a
-    start line is passed over, what is left open counts nothing."""
-
-    events: list[Event]
-
-    def of(self, kind: Kind) -> list[Interval]:
-        """The intervals of a phase; elastic waits are paired by their type."""
-        return [(start, end) for start, end, _ in self._paired(kind)]
-
-    def custom(self) -> list[tuple[int, int, str]]:
-        """Custom intervals with their types, by start."""
-        return sorted(
-            (start, end, label or "UNKNOWN") for start, end, label in self._paired(Kind.CUSTOM) if start < end
-        )
-
-    def _paired(self, kind: Kind) -> Iterator[tuple[int, int, str | None]]:
-        opened: dict[str | None, int] = {}
-        for event in self.events:
-            if event.kind != kind:
-                continue
-            if event.edge == Edge.BEGIN:
-                opened[event.label] = event.time
-            elif event.edge == Edge.END and event.label in opened:
-                yield opened.pop(event.label), event.time, event.label
+def phases(events: Iterable[Event], kind: Kind) -> Iterator[tuple[int, int, str | None]]:
+    """Start lines and end lines of a kind as intervals with their types, by which they are paired: a start line
+    replaces an open one, an end line without a start line is passed over, what is left open counts nothing."""
+    opened: dict[str | None, int] = {}
+    for event in events:
+        if event.kind != kind:
+            continue
+        if event.edge == Edge.BEGIN:
+            opened[event.label] = event.time
+        elif event.edge == Edge.END and event.label in opened:
+            yield opened.pop(event.label), event.time, event.label
 
 
 @dataclass
@@ -316,7 +301,8 @@ class LibraryAccount:
 def library_account(table: EventTable, asked_at_ns: int) -> LibraryAccount:
     """What the library's rules make of the events of one job, which are in order of time."""
     events = events_of(table)
-    reader = _Reader(Phases(events).custom())
+    custom = ((start, end, label or "UNKNOWN") for start, end, label in phases(events, Kind.CUSTOM) if start < end)
+    reader = _Reader(sorted(custom))
     for event in events:
         reader.read(event)
     reader.finish(asked_at_ns)
@@ -337,18 +323,24 @@ def library_account(table: EventTable, asked_at_ns: int) -> LibraryAccount:
     return LibraryAccount(some, total, loading, reader.disruptions)
 
 
+_OF_PHASES = {
+    Kind.ELASTIC_REINIT: Category.ELASTIC_REINIT,
+    Kind.ELASTIC_DOWN: Category.ELASTIC_DOWN,
+    Kind.ELASTIC_UP: Category.ELASTIC_UP,
+    Kind.TPU_INIT: Category.TPU_INITIALIZATION,
+    Kind.PREP: Category.TRAINING_PREP,
+}
+
+
 def _phase_claims(events: list[Event]) -> list[LibraryClaim]:
     """Device initialisation, preparation, elastic waits; what lies in an elastic re-initialisation is taken out."""
-    phases = Phases(events)
-    reinits = phases.of(Kind.ELASTIC_REINIT)
-    claims = [LibraryClaim(*one, (Category.ELASTIC_REINIT.id, None), "phase") for one in reinits]
-    claims += [LibraryClaim(*one, (Category.ELASTIC_DOWN.id, None), "phase") for one in phases.of(Kind.ELASTIC_DOWN)]
-    claims += [LibraryClaim(*one, (Category.ELASTIC_UP.id, None), "phase") for one in phases.of(Kind.ELASTIC_UP)]
-    for kind, name in ((Kind.TPU_INIT, Category.TPU_INITIALIZATION.id), (Kind.PREP, Category.TRAINING_PREP.id)):
-        for start, end in phases.of(kind):
-            claims.append(LibraryClaim(start, end, (name, None), "phase"))
-            for low, high in reinits:
-                claims.append(LibraryClaim(max(start, low), min(end, high), (name, None), "in_reinit", -1))
+    reinits = [(start, end) for start, end, _ in phases(events, Kind.ELASTIC_REINIT)]
+    claims = []
+    for kind, category in _OF_PHASES.items():
+        for start, end, _ in phases(events, kind):
+            claims.append(LibraryClaim(start, end, (category.id, None), "phase"))
+            for low, high in reinits if kind in (Kind.TPU_INIT, Kind.PREP) else ():
+                claims.append(LibraryClaim(max(start, low), min(end, high), (category.id, None), "in_reinit", -1))
     return claims
 
 

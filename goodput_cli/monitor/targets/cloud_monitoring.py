@@ -271,10 +271,7 @@ class CloudMonitoring:
             replica=given.get("replica", "0"),
             cluster=given.get("cluster", ""),
             prefix=parameters.get("prefix", PREFIX).rstrip("/"),
-            totals=self._address.switch("totals"),
-            windows=self._address.switch("windows"),
-            step_deviation=self._address.switch("step_deviation"),
-            slices=self._address.switch("slices"),
+            **{name: self._address.switch(name) for name in ("totals", "windows", "step_deviation", "slices")},
         )
 
     def _in_time(self, last_end: int, final: bool) -> bool:
