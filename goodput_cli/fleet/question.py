@@ -262,15 +262,6 @@ class Workers:
 
 
 @dataclass(frozen=True)
-class Inventory:
-    """What these files say."""
-
-    labels: Labels
-    allocations: Mapping[str, Sequence[Allocation]]
-    capacity: Sequence[Capacity]
-
-
-@dataclass(frozen=True)
 class FleetQuestion:
     """A question about a fleet. Raises UsageError where it does not fit one."""
 
@@ -303,9 +294,9 @@ class FleetQuestion:
         when = self._resolved(self.question.as_of)
         return None if when is None else AsOf(when, self.grouping.alive_within)
 
-    def inventory(self, tables: Tables) -> Inventory:
-        """What labels, allocations and capacity say. Raises UsageError with file and line, or for a dimension of --by
-        that nothing names."""
+    def inventory(self, tables: Tables) -> tuple[Labels, Mapping[str, Sequence[Allocation]], Sequence[Capacity]]:
+        """What labels, allocations (by job) and capacity say. Raises UsageError with file and line, or for a dimension
+        of --by that nothing names."""
         from goodput_cli.fleet.labels import Labels, read_allocations, read_capacity
 
         labels = Labels.read(tables.labels, self.zone)
@@ -316,7 +307,7 @@ class FleetQuestion:
             if name not in dimensions:
                 known = ", ".join(sorted(dimensions))
                 raise UsageError(f"--by {name}: there is no such dimension; there are {known}")
-        return Inventory(labels, allocations, read_capacity(tables.capacity, self.zone))
+        return labels, allocations, read_capacity(tables.capacity, self.zone)
 
     def window(self, extents: Sequence[tuple[str, int, int, int]]) -> tuple[int, int]:
         """[start, end) (ns): as asked, else from the first run's beginning to the last one's end. extents: job, number,

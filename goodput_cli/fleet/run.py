@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from goodput_cli.api.options import JOB, SHARED, Reading, Source, addresses, readable, split, taken, takes
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError
 from goodput_cli.fleet.passes.engine import expected_seconds, worker_count
-from goodput_cli.fleet.question import FleetQuestion, Grouping, Inventory, Tables, Workers
+from goodput_cli.fleet.question import FleetQuestion, Grouping, Tables, Workers
 from goodput_cli.vocabulary.option import Keywords, declared
 from goodput_cli.vocabulary.text import plural, rough_duration
 
@@ -85,7 +85,7 @@ def report_on(
     question: FleetQuestion, sources: Sequence[str], tables: Tables, workers: Workers, store: Path | None
 ) -> FleetReport:
     """The same, of arguments that were checked."""
-    return _Fleet(question, question.inventory(tables), workers, store).report(sources)
+    return _Fleet(question, tables, workers, store).report(sources)
 
 
 def fleet_plan(sources: Source | Sequence[Source], workers: Workers) -> list[str]:
@@ -108,8 +108,9 @@ def fleet_plan(sources: Source | Sequence[Source], workers: Workers) -> list[str
 class _Fleet:
     """The way from documents to the report."""
 
-    def __init__(self, asked: FleetQuestion, inventory: Inventory, workers: Workers, store: Path | None) -> None:
-        self._asked, self._inventory, self._workers, self._folder = asked, inventory, workers, store
+    def __init__(self, asked: FleetQuestion, tables: Tables, workers: Workers, store: Path | None) -> None:
+        self._asked, self._workers, self._folder = asked, workers, store
+        self._labels, self._allocations, self._capacity = asked.inventory(tables)
 
     def report(self, uris: Sequence[str]) -> FleetReport:
         """Both passes, and the sums."""
@@ -163,7 +164,7 @@ class _Fleet:
         """What tells two jobs of one name apart, by document."""
         match self._asked.grouping.distinct_by:
             case "cluster":
-                return self._inventory.labels.cluster_of(document.place)
+                return self._labels.cluster_of(document.place)
             case "source-folder":
                 return document.place.rpartition("/")[0]
             case _:
@@ -177,17 +178,17 @@ class _Fleet:
         from goodput_cli.fleet.rows import NotAnalysed
         from goodput_cli.fleet.sums import Calendar
 
-        asked, inventory, answers = self._asked, self._inventory, outcome.answers.items()
+        asked, answers = self._asked, outcome.answers.items()
         keys = {key: job for job, key in answers if not isinstance(key, Failed)}
         lost = [NotAnalysed.of("job", name, key.reason) for (name, _), key in answers if isinstance(key, Failed)]
         extents = store.extents(keys)
         if not extents:
             raise self._nothing(outcome, store, keys)
-        allocations = JoinedAllocations(inventory.allocations, until=max(extent[3] for extent in extents))
+        allocations = JoinedAllocations(self._allocations, until=max(extent[3] for extent in extents))
         for extent in extents:
             allocations.expect(*extent)
         calendar = Calendar(*asked.window(extents), asked.zone)
-        fleet = Fleet(asked.grouping, inventory.labels, allocations, calendar, inventory.capacity)
+        fleet = Fleet(asked.grouping, self._labels, allocations, calendar, self._capacity)
         as_of = asked.as_of
         for _, result in store.results(keys):
             fleet.add(result)
@@ -220,7 +221,7 @@ class _Fleet:
         from goodput_cli.fleet.passes.plan import reading_diagnostics, two_clusters
         from goodput_cli.fleet.rows import NotAnalysed
 
-        asked, labels = self._asked, self._inventory.labels
+        asked, labels = self._asked, self._labels
         unread = [NotAnalysed.of("document", row.document.name, row.problem) for row in outcome.rows if row.problem]
         empty = [
             NotAnalysed("document", row.document.name, _why_empty(row))

@@ -23,16 +23,6 @@ from goodput_cli.vocabulary.text import safe, shorten
 
 
 @dataclass(frozen=True)
-class StepDeviations:
-    """How far each step time is from the ideal one, in the order of the log."""
-
-    step: I64
-    """Number of the step."""
-    seconds: F64
-    """|step time - ideal|, s."""
-
-
-@dataclass(frozen=True)
 class Snapshot:
     """An analysis, and what it was known by. Every value is made from the log anew: nothing is counted up."""
 
@@ -69,14 +59,15 @@ class Snapshot:
         return int(times.max()) if len(times) else None
 
     @cached_property
-    def deviations(self) -> StepDeviations:
-        """Of every step time in the window (accounting §8)."""
+    def deviations(self) -> tuple[I64, F64]:
+        """How far each step time in the window is from the ideal one, in the order of the log: numbers of steps, and
+        |step time - ideal| in s (accounting §8)."""
         window = self.analysis.window
         steps: TimedSteps = timed_steps(self.analysis.timeline, window.start_ns, window.end_ns)
         ideal = self.ideal_step_seconds or self.analysis.steps.ideal_seconds
         if ideal is None:
-            return StepDeviations(steps.number[:0], steps.seconds[:0])
-        return StepDeviations(steps.number, np.abs(steps.seconds - ideal))
+            return steps.number[:0], steps.seconds[:0]
+        return steps.number, np.abs(steps.seconds - ideal)
 
 
 Update: TypeAlias = tuple[Snapshot, ...]

@@ -223,7 +223,8 @@ class Unavailable(Exception):
 
 
 class Worker:
-    """A sink behind a queue. warn: takes sentences for the person who runs the program."""
+    """A sink behind a queue. delivery: a file, where it is one that may block. warn: takes sentences for the person who
+    runs the program."""
 
     def __init__(
         self,
@@ -236,7 +237,7 @@ class Worker:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = delivery.name
-        self._delivery = delivery
+        self.delivery = delivery
         self._queue = Queue(queue_lines, queue_bytes)
         self._most = (min(delivery.most_lines, max(1, queue_lines // 2)), min(delivery.most_bytes, queue_bytes // 2))
         """Of one batch: what is being sent makes no room for lines that matter more."""
@@ -261,11 +262,6 @@ class Worker:
         self._tried_at = 0.0
         self._wait = 0.0
         self._said_full = float("-inf")
-
-    @property
-    def file(self) -> object:
-        """What delivers: a file, where it is one that may block."""
-        return self._delivery
 
     def write(self, line: bytes, kind: int, us: int) -> None:
         """Put a line into the queue: never waits."""
@@ -349,14 +345,14 @@ class Worker:
                 self._wake.acquire(timeout=wait)
             else:
                 self._deliver()
-        self._delivery.close()
+        self.delivery.close()
 
     def _drain(self, deadline: float) -> None:
         """What the thread does, in the thread that closes."""
         while self._queue.lines and not self._hopeless and self._now() < deadline:
             time.sleep(max(0.0, min(self._patience(), deadline - self._now())))
             self._deliver()
-        self._delivery.close()
+        self.delivery.close()
 
     def _patience(self) -> float:
         """Seconds until the next delivery."""
@@ -368,7 +364,7 @@ class Worker:
             return self._tried_at + wait - self._now()
         if hurry or self._batch or self._queue.lines >= self._enough:
             return 0.0
-        return self._waits_since + self._delivery.latency() - self._now()
+        return self._waits_since + self.delivery.latency() - self._now()
 
     def _deliver(self) -> None:
         with self._lock:
@@ -394,7 +390,7 @@ class Worker:
     def _send(self, batch: list[Item]) -> tuple[int, Sequence[Item], Unavailable | None]:
         """How many are done with, which of them were refused, and what went wrong."""
         try:
-            return len(batch), self._delivery.send(batch), None
+            return len(batch), self.delivery.send(batch), None
         except Unavailable as error:
             return error.done, (), error
         except BaseException as error:  # a sink's SystemExit must not end the program

@@ -108,7 +108,7 @@ class Writer:
     @property
     def path(self) -> str | None:
         """Of the first file that is written; None without one."""
-        files = [sink.file if isinstance(sink, Worker) else sink for sink in self._sinks]
+        files = [sink.delivery if isinstance(sink, Worker) else sink for sink in self._sinks]
         return next((sink.path for sink in files if isinstance(sink, FileSink) and sink.has_path), None)
 
     def now_us(self) -> int:

@@ -42,7 +42,7 @@ from goodput_cli.report.terminal import (
     sparkline,
     strip_lines,
 )
-from goodput_cli.vocabulary.categories import BY_NAME
+from goodput_cli.vocabulary.categories import BY_NAME, name_parts
 from goodput_cli.vocabulary.text import duration, percent, plural, safe, seconds_text, shorten
 
 _SPARKS = 40
@@ -286,8 +286,7 @@ def _name_text(text: str, longest: int = _LONGEST_NAME) -> str:
 
 def _category_text(name: str) -> str:
     """The full name of a category, as code; its label, and a sign before it, are text."""
-    sign = name[:2] if name[1:2] == " " else ""
-    category, _, label = name.removeprefix(sign).partition(":")
+    sign, category, label = name_parts(name)
     if category not in BY_NAME:
         return _name_text(name)
     return f"{escape(sign)}`{category}`" + (f" {_name_text(label)}" if label else "")

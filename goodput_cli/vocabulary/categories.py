@@ -322,10 +322,16 @@ def short_title(name: str, label: str | None) -> str:
     return title(name) if label is None else f"{_CUSTOM_TITLE}:{label}"
 
 
-def brief_name(name: str) -> str:
-    """A full name as its short title; a sign and a blank before it stay."""
+def name_parts(name: str) -> tuple[str, str, str]:
+    """Of a full name: a sign and a blank before it, the category, and the label; empty where there is none."""
     sign = name[:2] if name[1:2] == " " else ""
     category, _, label = name.removeprefix(sign).partition(":")
+    return sign, category, label
+
+
+def brief_name(name: str) -> str:
+    """A full name as its short title; a sign before it stays."""
+    sign, category, label = name_parts(name)
     return sign + short_title(category, label or None)
 
 

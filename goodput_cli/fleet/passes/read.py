@@ -216,12 +216,9 @@ def _one_of(parts: Sequence[Document], folder: str) -> Document:
     )
 
 
-def _plural(name: str) -> str:
-    return "entries" if name == "entry" else f"{name}s"
-
-
-_CODED = tuple(name for name in COLUMNS if name != "job" and _plural(name) in EventTable.__dataclass_fields__)
-"""Columns that hold positions in a tuple of the table."""
+_PLURALS = {name: "entries" if name == "entry" else f"{name}s" for name in COLUMNS if name != "job"}
+_CODED = {name: texts for name, texts in _PLURALS.items() if texts in EventTable.__dataclass_fields__}
+"""Columns that hold positions in a tuple of the table, and what that is called."""
 _STORED = tuple(name for name in COLUMNS if name != "job")
 _ABOUT = b"about"
 
@@ -304,7 +301,7 @@ def _numbers(column: Any, kind: Any) -> Any:
 def _about(job: EventLog) -> bytes:
     table = job.table
     formats = [[one.name, one.restores_are_inferred, one.other_system] for one in job.formats[0]]
-    values = {_plural(name): tuple(getattr(table, _plural(name))) for name in _CODED}
+    values = {texts: tuple(getattr(table, texts)) for texts in _CODED.values()}
     return json.dumps({**values, "formats": formats}).encode("utf-8", "surrogatepass")
 
 
@@ -332,12 +329,12 @@ def join_pieces(shared: SharedJob) -> EventLog:
         formats.update(LogFormat(*one) for one in about["formats"])
         for name in _STORED:
             columns[name].append(np.from_dlpack(batch.column(name)))
-        for name in _CODED:
-            codes = interners[name].codes([_hashable(value) for value in about[_plural(name)]])
+        for name, texts in _CODED.items():
+            codes = interners[name].codes([_hashable(value) for value in about[texts]])
             columns[name][-1] = np.append(codes, np.int32(NONE))[columns[name][-1]].astype(np.int32)
         columns["job"].append(np.zeros(batch.num_rows, dtype=np.int32))
     whole: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
-    tuples: dict[str, Any] = {_plural(name): interner.values() for name, interner in interners.items()}
+    tuples: dict[str, Any] = {_CODED[name]: interner.values() for name, interner in interners.items()}
     table = EventTable(**whole, jobs=(shared.job,), **tuples)
     return EventLog(table, (tuple(sorted(formats)),))
 

@@ -96,8 +96,8 @@ def _gauges(snapshot: Snapshot, workload: Workload) -> Iterator[_Gauge]:
         common["cluster_name"] = workload.cluster
     if workload.totals and snapshot.whole:
         yield from _of_job(snapshot, common)
-    if workload.step_deviation and len(snapshot.deviations.seconds):
-        yield "step_time_deviation", step_time_deviation(snapshot.deviations.seconds), common
+    if workload.step_deviation and len(away := snapshot.deviations[1]):
+        yield "step_time_deviation", step_time_deviation(away), common
     if workload.windows:
         for row in () if snapshot.analysis.rolling is None else snapshot.analysis.rolling.rows():
             yield from _of_window(row, snapshot.analysis, common)

@@ -17,7 +17,7 @@ class PrometheusFile:
     """`prom:FILE`, for a node exporter's textfile collector, which must never see half of it."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:
-        self._file = _File(address, place)
+        self._path, self._check = _path_of(address, place), place.check
         self._health = place.health
 
     def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - every update replaces the last one
@@ -25,10 +25,10 @@ class PrometheusFile:
         from goodput_cli.whole_file import write_whole
 
         text = update_text(update) + health_text(self._health, only_job(update))
-        if self._file.path.exists() and not is_of_goodput(str(self._file.path)):
-            self._file.check()
+        if self._path.exists() and not is_of_goodput(str(self._path)):
+            self._check(self._path)
         try:
-            write_whole(self._file.path, text, force=True)
+            write_whole(self._path, text, force=True)
         except GoodputError as error:
             raise TargetFailed(str(error)) from error
 
@@ -41,7 +41,7 @@ class JsonLines:
     length."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:
-        self._file = _File(address, place)
+        self._path, self._check = _path_of(address, place), place.check
 
     def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - every update is added
         """See `Target`."""
@@ -52,15 +52,15 @@ class JsonLines:
         render = load_renderer("json")
         lines = b"".join(orjson.dumps(orjson.loads(render(one.analysis, Page()))) + b"\n" for one in update)
         try:
-            descriptor = os.open(self._file.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             try:
                 if os.fstat(descriptor).st_size and not is_published(head_of(descriptor)):
-                    self._file.check()
+                    self._check(self._path)
                 _append(descriptor, lines)
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise TargetFailed(f"{self._file.path}: {error.strerror or error}") from error
+            raise TargetFailed(f"{self._path}: {error.strerror or error}") from error
 
     def close(self) -> None:
         """See `Target`."""
@@ -75,18 +75,13 @@ def _append(descriptor: int, lines: bytes) -> None:
         raise OSError("the line was cut: is the disk full?")
 
 
-class _File:
-    """The file of a target: none that the monitor reads, now or later. What we wrote ourselves needs no look again."""
-
-    def __init__(self, address: Address, place: MonitorContext) -> None:
-        self.path = Path(address.place)
-        self._check = place.check
-        if self.path.is_dir():
-            raise UsageError(f"{address.text}: is a folder; name a file in it")
-        if not self.path.parent.is_dir():
-            raise UsageError(f"{address.text}: the folder {self.path.parent} does not exist; create it first")
-        self.check()
-
-    def check(self) -> None:
-        """Before something is written over that we did not write: UsageError where it is read."""
-        self._check(self.path)
+def _path_of(address: Address, place: MonitorContext) -> Path:
+    """The file of a target: none that the monitor reads, now or later. What we wrote ourselves needs no look again;
+    before something else is written over, it is checked once more."""
+    path = Path(address.place)
+    if path.is_dir():
+        raise UsageError(f"{address.text}: is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise UsageError(f"{address.text}: the folder {path.parent} does not exist; create it first")
+    place.check(path)
+    return path

@@ -120,11 +120,11 @@ class TensorBoard:
 
     def _deviations(self, snapshot: Snapshot) -> Iterator[Scalar]:
         """Of the steps after the last one that was published, each once."""
-        deviations = snapshot.deviations
-        new = np.flatnonzero(deviations.step > self._last_step)
-        numbers, first = np.unique(deviations.step[new], return_index=True)
-        for number, away in zip(numbers.tolist(), deviations.seconds[new[first]].tolist(), strict=True):
-            yield _STEP_DEVIATION, away, number, ""
+        steps, away = snapshot.deviations
+        new = np.flatnonzero(steps > self._last_step)
+        numbers, first = np.unique(steps[new], return_index=True)
+        for number, seconds in zip(numbers.tolist(), away[new[first]].tolist(), strict=True):
+            yield _STEP_DEVIATION, seconds, number, ""
 
 
 def _badput(prefix: str, amount: Amount, step: int) -> Scalar:

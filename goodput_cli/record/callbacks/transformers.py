@@ -53,11 +53,14 @@ class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # t
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """An evaluation or a save may come."""
-        self._expect(args, state, control)
+        self._will_save = control.should_save
+        if control.should_evaluate:
+            self._eval = self._recorder.phase("eval")
+            self._eval.__enter__()
+        elif control.should_save:
+            self._begin_save(args, state)
 
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """An evaluation or a save may come."""
-        self._expect(args, state, control)
+    on_epoch_end = on_step_end
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """An evaluation is over; a save may be next."""
@@ -91,14 +94,6 @@ class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # t
             self._recorder.assume_rank(args.process_index, args.world_size)
             self._run = self._recorder.run()
             self._run.__enter__()
-
-    def _expect(self, args: Any, state: Any, control: Any) -> None:
-        self._will_save = control.should_save
-        if control.should_evaluate:
-            self._eval = self._recorder.phase("eval")
-            self._eval.__enter__()
-        elif control.should_save:
-            self._begin_save(args, state)
 
     def _begin_save(self, args: Any, state: Any) -> None:
         self._will_save = False

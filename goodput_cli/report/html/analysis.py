@@ -328,7 +328,7 @@ def _proof(rows: Disruptions, steps: HtmlTable | str, parts: list[LedgerPart]) -
     """What the page holds."""
     tables = [rows.table, *(() if isinstance(steps, str) else (steps, *steps.more))]
     ids = {identity for table in tables for identity in table.ids if identity is not None}
-    ids |= {f"disruption-{one.number}" for one in rows.details}
+    ids |= {f"disruption-{number}" for number, *_ in rows.details}
     return Proof(frozenset(ids), {part.name: part.id for part in parts})
 
 

@@ -187,14 +187,8 @@ _EVIDENCE = {
 }
 
 
-@dataclass(frozen=True)
-class Details:
-    """One disruption with everything that is known of it, and the lines that show it."""
-
-    number: int
-    title: str
-    facts: list[tuple[str, str]]
-    evidence: list[tuple[str, str]]
+Details = tuple[int, str, list[tuple[str, str]], list[tuple[str, str]]]
+"""One disruption: its number and title, everything that is known of it, and the lines that show it."""
 
 
 @dataclass(frozen=True)
@@ -225,12 +219,9 @@ def disruptions(analysis: Analysis) -> Disruptions:
 def _details(row: Disruption) -> Details:
     places = asdict(row.evidence)
     down_since = " ".join(clock(row.last_sign_of_life_ns))
-    return Details(
-        number=row.number,
-        title=f"Disruption {row.number}: attempt {row.attempt}, {row.ended}, {down_since}",
-        facts=list(_disruption_facts(row)),
-        evidence=[(words, places[name]) for name, words in _EVIDENCE.items() if places[name] is not None],
-    )
+    title = f"Disruption {row.number}: attempt {row.attempt}, {row.ended}, {down_since}"
+    evidence = [(words, places[name]) for name, words in _EVIDENCE.items() if places[name] is not None]
+    return row.number, title, list(_disruption_facts(row)), evidence
 
 
 def _disruption_facts(row: Disruption) -> Iterator[tuple[str, str]]:
