@@ -275,24 +275,17 @@ class _ReadingLine:
             )  # fmt: skip
 
     def _open(self) -> tuple[Bar, TaskID]:
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            SpinnerColumn,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
+        from rich import progress
 
         bar = self._stack.enter_context(
             _bar(
-                SpinnerColumn(),
-                TextColumn("{task.description}"),
-                BarColumn(_BAR_WIDTH),
-                DownloadColumn(),
-                TextColumn("{task.fields[lines]}"),
-                TransferSpeedColumn(),
-                TimeRemainingColumn(compact=True),
+                progress.SpinnerColumn(),
+                progress.TextColumn("{task.description}"),
+                progress.BarColumn(_BAR_WIDTH),
+                progress.DownloadColumn(),
+                progress.TextColumn("{task.fields[lines]}"),
+                progress.TransferSpeedColumn(),
+                progress.TimeRemainingColumn(compact=True),
             )
         )
         return bar, bar.add_task(_READING, total=None, lines="")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -209,10 +209,10 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
     jobs, mappings = tables.pop(JOBS, {}), tables.pop(NAME, {})
     reader.check_names(tables)
     analyze = _analyze_command(context)
-    shared = _sharing(command, analyze)
+    shared = _sharing(command)
     defaults = reader.read(top, "", analyze, shared)
     own = tables.get(command.name or "", {})
-    defaults |= reader.read(own, f"{command.name}.", command, lambda _: True)
+    defaults |= reader.read(own, f"{command.name}.", command, {option.name for option in _options(command)})
     defaults |= reader.read(_of_job(jobs, job, command, settings), f"{JOBS}.{job}.", analyze, shared)
     if mappings and any(option.name == NAME for option in _options(command)):
         named = defaults.get(NAME, [])
@@ -240,9 +240,9 @@ class _Reader:
                 raise self._wrong(f"[{name}]", f"there is no such command{_did_you_mean(name, [*known, JOBS])}{hint}")
 
     def read(
-        self, table: Mapping[str, Any], prefix: str, owner: click.Command, counts: Callable[[click.Option], bool]
+        self, table: Mapping[str, Any], prefix: str, owner: click.Command, names: Collection[str | None]
     ) -> dict[str, Any]:
-        """The options of `owner` that a table sets: all are checked, those that count are given."""
+        """The options of `owner` that a table sets: all are checked, those of these names are given."""
         options = {name: option for option in _options(owner) for name in _long_names(option)}
         values = {}
         for key, value in table.items():
@@ -252,7 +252,7 @@ class _Reader:
             if option.name in ONLY_TYPED or isinstance(option.type, FileName):
                 raise self._wrong(prefix + key, "what is read and written is said on the command line, not in a file")
             checked = self._value(option, value, prefix + key)
-            if option.name is not None and counts(option):
+            if option.name is not None and option.name in names:
                 values[option.name] = checked
         return values
 
@@ -355,13 +355,11 @@ def _of_job(jobs: Any, job: str | None, command: click.Command, settings: Settin
     return settings_of_job
 
 
-def _sharing(command: click.Command, analyze: click.Command) -> Callable[[click.Option], bool]:
-    """Whether a setting of `analyze` counts for a command: its own all, of others how to account."""
-    if command.name == analyze.name:
-        return lambda _: True
+def _sharing(command: click.Command) -> set[str | None]:
+    """The settings of `analyze` that count for a command, by name: its own all, of others how to account."""
     groups = [group for group in _SHARED_GROUPS if command.name != _FLEET or group != _WHEN]
-    names = {option.name for option in _options(command) if getattr(option, "group", "") in groups}
-    return lambda option: option.name in names
+    shared = [one for one in _options(command) if command.name == _ANALYZE or getattr(one, "group", "") in groups]
+    return {option.name for option in shared}
 
 
 def _analyze_command(context: click.Context) -> click.Command:

@@ -104,7 +104,7 @@ class GoodputMonitor:
             print_to_stderr(f"the monitor of {self._job_name} sends {part} already")
             return
         self._sends.add(part)
-        _quietly(lambda: self._run(), "no monitor is started")
+        _quietly(self._run, "no monitor is started")
 
     def _run(self, *more: str) -> None:
         if self._process is not None:
