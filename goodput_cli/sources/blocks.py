@@ -115,12 +115,7 @@ def _line_ends(data: bytes) -> int:
 
 
 def _as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    stream = iter(chunks)
-    head = b""
-    for chunk in stream:
-        head += chunk
-        if len(head) >= len(codecs.BOM_UTF8):
-            break
+    head, stream = _with_head(chunks, len(codecs.BOM_UTF8))
     if head.startswith(_UTF16_MARKS):
         text = codecs.iterdecode(_chain(head, stream), "utf-16", errors="replace")
         return (part.encode() for part in text)
@@ -145,12 +140,7 @@ def unpack(source: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
     Raises DamagedStreamError where the stream is cut or damaged, SourceError if zstd is needed and not installed.
     """
-    stream = iter(chunks)
-    head = b""
-    for chunk in stream:
-        head += chunk
-        if len(head) >= len(ZSTD_MAGIC):
-            break
+    head, stream = _with_head(chunks, len(ZSTD_MAGIC))
     packed = _chain(head, stream)
     if head.startswith(GZIP_MAGIC):
         return _inflate(packed, _gzip_pieces, lambda: zlib.decompressobj(wbits=31), GZIP_MAGIC)
@@ -166,6 +156,17 @@ def until_damaged(source: str, chunks: Iterable[bytes], report: Callable[[Diagno
     except DamagedStreamError as damage:
         message = f"{source}: {damage}; everything before that place counts, what came after is lost"
         report(Diagnostic.of("truncated_file", message, 1, (source,)))
+
+
+def _with_head(chunks: Iterable[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
+    """The beginning of a stream, of so many bytes if it has them, and its rest."""
+    stream = iter(chunks)
+    head = b""
+    for chunk in stream:
+        head += chunk
+        if len(head) >= size:
+            break
+    return head, stream
 
 
 def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

@@ -114,15 +114,10 @@ def ns_of(timestamp: str) -> int:
 def log_ids(job_name: str | None, log_id: str, log_name: str | None) -> tuple[str, ...]:
     """The logs to look in: the one that is named, or both that the libraries write a job to by convention."""
     named = log_name or log_id
-    if named:
-        return (_identifier(named),)
-    return (f"{job_name}-goodput", f"goodput_{job_name}")
-
-
-def _identifier(name: str) -> str:
-    """The log's identifier, also where the whole `projects/P/logs/ID` was given."""
-    _, separator, identifier = name.partition("/logs/")
-    return unquote(identifier) if separator else name
+    if not named:
+        return (f"{job_name}-goodput", f"goodput_{job_name}")
+    _, separator, identifier = named.partition("/logs/")  # also where the whole `projects/P/logs/ID` was given
+    return (unquote(identifier) if separator else named,)
 
 
 class Fault(Enum):
@@ -140,13 +135,9 @@ class RefusedError(SourceError):
 
 _BY_CODE = {
     "RESOURCE_EXHAUSTED": Fault.QUOTA,
-    "UNAVAILABLE": Fault.PASSING,
-    "DEADLINE_EXCEEDED": Fault.PASSING,
-    "INTERNAL": Fault.PASSING,
-    "ABORTED": Fault.PASSING,
-    "UNKNOWN": Fault.PASSING,
-    "DATA_LOSS": Fault.PASSING,
-    "CANCELLED": Fault.PASSING,
+    **dict.fromkeys(
+        ("UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL", "ABORTED", "UNKNOWN", "DATA_LOSS", "CANCELLED"), Fault.PASSING
+    ),
 }
 _API_OFF = ("SERVICE_DISABLED", "has not been used", "is disabled")
 
@@ -189,7 +180,10 @@ def records_of(entries: Sequence[Any]) -> list[Record]:
     """The records of google.logging.v2.LogEntry messages: `insertId`, `logName`, `timestamp` (nine digits, UTC),
     `resource` and the payload."""
     resources: dict[bytes, Record] = {}  # mostly one, which all of them share
-    return [_record(*pair, resources) for pair in zip(entries, _timestamps(entries), strict=True)]
+    times = [entry.timestamp for entry in entries]
+    seconds = np.datetime_as_string(np.array([time.seconds for time in times], dtype="datetime64[s]")).tolist()
+    stamps = [f"{text}.{time.nanos:09d}Z" for text, time in zip(seconds, times, strict=True)]
+    return [_record(*pair, resources) for pair in zip(entries, stamps, strict=True)]
 
 
 def _record(entry: Any, timestamp: str, resources: dict[bytes, Record]) -> Record:
@@ -203,13 +197,6 @@ def _record(entry: Any, timestamp: str, resources: dict[bytes, Record]) -> Recor
     else:
         record["textPayload"] = entry.text_payload  # the reader reports that it cannot use it
     return record
-
-
-def _timestamps(entries: Sequence[Any]) -> list[str]:
-    times = [entry.timestamp for entry in entries]
-    seconds = np.array([time.seconds for time in times], dtype="datetime64[s]")
-    texts = np.datetime_as_string(seconds).tolist()
-    return [f"{text}.{time.nanos:09d}Z" for text, time in zip(texts, times, strict=True)]
 
 
 def _object(struct: Any) -> Record:

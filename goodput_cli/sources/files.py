@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
-from goodput_cli.sources.base import FILE_SCHEME, Batch, Document, ReadContext, scheme_of
+from goodput_cli.sources.base import FILE_SCHEME, Batch, Document, ReadContext, is_new, scheme_of
 from goodput_cli.sources.blocks import (
     BLOCK_BYTES,
     MANIFEST_ENDING,
@@ -74,13 +74,6 @@ def is_of_goodput(path: str) -> bool:
         return False
 
 
-def said_of(names: Sequence[str]) -> Diagnostic:
-    """What is said of files that were left out."""
-    return Diagnostic.of(
-        "not_a_log", "files of a folder that are plainly no logs; not read", len(names), tuple(sorted(names))
-    )
-
-
 def _is_plainly_none(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
     """One JSON value over several lines that names no job, or text in which no line says anything. A file of lines of
     JSON, long text, a packed file and one that cannot be read are for the reader to judge."""
@@ -95,10 +88,11 @@ def _is_plainly_none(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
         return False
     if not any(line.lstrip().startswith((b"{", b"[")) for line in head.splitlines()):
         return is_log is None or (len(head) < _HEAD_BYTES and not is_log(head))
-    return len(head) < _HEAD_BYTES and b"\n" in head.strip() and _is_one_value(head)
+    return len(head) < _HEAD_BYTES and b"\n" in head.strip() and is_json_value(head)
 
 
-def _is_one_value(text: bytes) -> bool:
+def is_json_value(text: bytes) -> bool:
+    """Whether a text is one value of JSON."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -135,9 +129,8 @@ class FileSource:
         return _read_path(document.uri, context)
 
     def _read_stdin(self, context: ReadContext) -> Iterator[Batch]:
-        if STDIN in context.seen:
+        if not is_new(STDIN, context):
             return iter(())
-        context.seen.add(STDIN)
         stream = context.stdin or getattr(sys.stdin, "buffer", None)
         if stream is None:
             raise SourceError("-: there is no standard input to read; name a file instead")
@@ -155,9 +148,11 @@ def _logs_behind(uri: str, context: ReadContext) -> list[str]:
         files = files_in_folder(path)
         paths, others = told_apart(files.logs, context.is_log)
     if files.tracked:
-        return _beside_trackers(paths, others, files.tracked, context)
+        return _beside_trackers(paths, files.tracked, context)
     if others:
-        context.report(said_of([shown_path(path) for path in others]))
+        shown = tuple(sorted(map(shown_path, others)))
+        message = "files of a folder that are plainly no logs; not read"
+        context.report(Diagnostic.of("not_a_log", message, len(shown), shown))
     return paths
 
 
@@ -181,19 +176,16 @@ def _names_in(folder: str) -> list[str]:
         return []
 
 
-def _beside_trackers(
-    paths: Sequence[str], others: Sequence[str], tracked: Sequence[str], context: ReadContext
-) -> list[str]:
+def _beside_trackers(paths: list[str], tracked: Sequence[str], context: ReadContext) -> list[str]:
     """What is read of a folder that holds files of trackers: these, unless another log gives steps, and that log then.
-    paths: what may be a log; others: what is plainly none."""
-    logs = [path for path in paths if path not in set(others)]
-    if any(context.gives_steps(_read_path(path, ReadContext(lambda _: None))) for path in logs):
+    paths: what may be a log."""
+    if any(context.gives_steps(_read_path(path, ReadContext(lambda _: None))) for path in paths):
         shown = tuple(sorted({shown_path(path) for path in tracked}))
         message = (
             "files of experiment trackers lie beside logs that give steps; not read: name their folder to read them"
         )
         context.report(Diagnostic.of("tracker_beside", message, len(shown), shown))
-        return list(paths)
+        return paths
     return sorted(tracked)
 
 
@@ -223,26 +215,20 @@ def local_path(uri: str) -> str:
 
 
 def _first_time(path: str, context: ReadContext) -> bool:
+    """Whether a file was not read before. Raises SourceError for one that cannot be read, or is a device."""
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
-    identity = (status.st_dev, status.st_ino)
-    if identity in context.seen:
+    if not is_new((status.st_dev, status.st_ino), context):
         return False
-    context.seen.add(identity)
     if not os.access(path, os.R_OK):
         raise unreadable(path, PermissionError())
-    _check_device(path, status)
-    return True
-
-
-def _check_device(path: str, status: os.stat_result) -> None:
-    """SourceError for a device: it has no end. A terminal has one, by Ctrl-D, and so has the one that holds nothing."""
-    if stat.S_ISBLK(status.st_mode) or (
+    if stat.S_ISBLK(status.st_mode) or (  # a terminal ends by Ctrl-D, and the one that holds nothing at once
         stat.S_ISCHR(status.st_mode) and not os.path.samefile(path, os.devnull) and not _is_terminal(path)
     ):
         raise SourceError(f"{shown_path(path)}: is a device, which has no end; name a log")
+    return True
 
 
 def _is_terminal(path: str) -> bool:

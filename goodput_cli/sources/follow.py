@@ -9,7 +9,6 @@ One growing file: what is new in it since the last look, whole lines only, and w
 from __future__ import annotations
 
 import codecs
-import json
 import os
 import stat
 import time
@@ -37,7 +36,7 @@ from goodput_cli.sources.blocks import (
     line_blocks,
     until_damaged,
 )
-from goodput_cli.sources.files import STDIN, local_path
+from goodput_cli.sources.files import STDIN, is_json_value, local_path
 from goodput_cli.sources.layouts import find_files, is_of_tracker, shown_path, unreadable
 
 MARK_BYTES = 64
@@ -72,23 +71,18 @@ class Tail:
             yield from self._unfinished()
             return
         self.size, self.changed, self.idle = status.st_size, status.st_mtime_ns, 0
-        if self._began_anew(descriptor):
+        begin = self.offset - len(self.mark)
+        if self.offset and not self.whole and os.pread(descriptor, len(self.mark), begin) != self.mark:
             context.say(f"{self.name}: was written anew; reading it from its beginning, what was read before counts")
-            self._restart()
+            self.offset, self.line, self.mark = 0, 1, b""
+            self.rest.clear()
         if self.offset == 0:
             self.whole = os.pread(descriptor, 4, 0).startswith(_NOT_BY_LINES)
-        yield from self._read_whole(descriptor, context) if self.whole else self._read_on(descriptor, context)
-
-    def _began_anew(self, descriptor: int) -> bool:
-        if self.whole or not self.offset:
-            return False
-        return os.pread(descriptor, len(self.mark), self.offset - len(self.mark)) != self.mark
-
-    def _restart(self) -> None:
-        self.offset, self.line, self.mark, self.whole = 0, 1, b"", False
-        self.rest.clear()
-
-    def _read_on(self, descriptor: int, context: ReadContext) -> Iterator[RawBatch]:
+        if self.whole:
+            self.offset = self.size
+            plain = until_damaged(self.name, _chunks(descriptor, context), context.report)
+            yield from line_blocks(self.name, plain, longest_mib=context.wanted.longest_line, report=context.report)
+            return
         while chunk := os.pread(descriptor, BLOCK_BYTES, self.offset):
             context.advance(len(chunk))
             self.mark = (self.mark + chunk[-MARK_BYTES:])[-MARK_BYTES:]
@@ -108,16 +102,9 @@ class Tail:
     def _unfinished(self) -> Iterator[RawBatch]:
         """The last line, if its writer left out the line end; a writer that stopped inside of it may go on."""
         rest = b"".join(self.rest)
-        if not rest or not _is_json(rest):
-            return
-        self.rest.clear()
-        yield RawBatch(self.name, self.line, rest)
-
-    def _read_whole(self, descriptor: int, context: ReadContext) -> Iterator[RawBatch]:
-        self.offset = self.size
-        chunks = _chunks(descriptor, context)
-        plain = until_damaged(self.name, chunks, context.report)
-        yield from line_blocks(self.name, plain, longest_mib=context.wanted.longest_line, report=context.report)
+        if rest.rstrip().endswith((b"}", b"]")) and is_json_value(rest):
+            self.rest.clear()
+            yield RawBatch(self.name, self.line, rest)
 
 
 def _chunks(descriptor: int, context: ReadContext) -> Iterator[bytes]:
@@ -126,16 +113,6 @@ def _chunks(descriptor: int, context: ReadContext) -> Iterator[bytes]:
         context.advance(len(chunk))
         at += len(chunk)
         yield chunk
-
-
-def _is_json(text: bytes) -> bool:
-    if not text.rstrip().endswith((b"}", b"]")):
-        return False
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 HELD_FILES = 200

@@ -50,9 +50,14 @@ class GoogleStore:
         else:
             credentials, _project = find_credentials("gs://", _SCOPES)
             self._client = Client(project="-", credentials=credentials)  # reading needs no project
-        _widen(self._client)
-        _only_what_is_asked(self._client)
-        self._client._http.hooks["response"].append(_judged)
+        session: Any = self._client._http
+        for scheme in ("https://", "http://"):  # a connection per thread: the usual ten are thrown away and made again
+            adapter = type(session.get_adapter(scheme))
+            session.mount(scheme, adapter(pool_connections=2, pool_maxsize=CONNECTIONS))
+        # Nothing is asked on its own: since 3.13 threads of the client look up each bucket's project and place for
+        # traces, try that again for two minutes where nobody answers, and need a permission that reading does not.
+        self._client._bucket_metadata_cache = None
+        session.hooks["response"].append(_judged)
 
     def list_page(self, bucket: str, prefix: str, token: str | None) -> ListPage:
         """See `ObjectStore.list_page`."""
@@ -87,20 +92,6 @@ class GoogleStore:
 
 def _stored(blob: Any) -> StoredObject:
     return StoredObject(blob.name, int(blob.size or 0), str(blob.generation))
-
-
-def _widen(client: Any) -> None:
-    """Room for a connection per thread: the usual ten are thrown away and made again by more threads than that."""
-    session = client._http
-    for scheme in ("https://", "http://"):
-        adapter = type(session.get_adapter(scheme))
-        session.mount(scheme, adapter(pool_connections=2, pool_maxsize=CONNECTIONS))
-
-
-def _only_what_is_asked(client: Any) -> None:
-    """The client asks for nothing on its own: since 3.13 threads of it look up each bucket's project and place for
-    traces, try that again for two minutes where nobody answers, and need a permission that reading does not."""
-    client._bucket_metadata_cache = None
 
 
 def _judged(response: Any, **_: Any) -> Any:

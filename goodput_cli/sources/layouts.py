@@ -232,7 +232,10 @@ def files_in_folder(folder: str) -> SortedOut:
     """The logs in a folder's tree, and the files of trackers. Raises SourceError if there are neither."""
     files = sorted_out(sorted(_walk(_own_name(folder), set())))
     if not files.logs and not files.tracked:
-        timeless = _timeless_in(folder)
+        timeless = min(
+            (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name in TIMELESS),
+            default="",
+        )
         if timeless:
             what = f"{shown_path(timeless)} holds no time; `goodput help formats` says what to name instead"
             raise SourceError(f"{shown_path(folder)}: no log in this folder; {what}")
@@ -241,16 +244,11 @@ def files_in_folder(folder: str) -> SortedOut:
     return files
 
 
-def _timeless_in(folder: str) -> str:
-    """A file in a folder's tree that a trainer wrote without any time; "": there is none."""
-    found = (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name in TIMELESS)
-    return min(found, default="")
-
-
 def _own_name(folder: str) -> str:
     """A folder of a tracker's run by its own name, where it was named by the link that it gives the latest one."""
-    if os.path.islink(folder.rstrip("/")) and os.path.basename(folder.rstrip("/")) == LATEST_RUN:
-        return os.path.join(os.path.dirname(folder.rstrip("/")), os.readlink(folder.rstrip("/")))
+    link = folder.rstrip("/")
+    if os.path.islink(link) and os.path.basename(link) == LATEST_RUN:
+        return os.path.join(os.path.dirname(link), os.readlink(link))
     return folder
 
 
