@@ -64,9 +64,9 @@ def identities_of(log_name: str, stamps: I64, times: Characters, ids: Characters
 def named_writer(entry: Mapping[str, Any]) -> Writer | None:
     """Who wrote an entry, as its labels and those of its resource name it: the instance and pod, and the logger, of
     which every recorder of a process has one of its own."""
-    resource = _labels(entry.get(_RESOURCE))
+    resource = labels_in(entry.get(_RESOURCE))
     node = [str(resource.get(key) or "") for key in _NODE]
-    logger = str(_labels(entry).get(_LOGGER) or "")
+    logger = str(labels_in(entry).get(_LOGGER) or "")
     return ("/".join(node) if any(node) else "", logger) if logger or any(node) else None
 
 
@@ -88,7 +88,7 @@ def numbered_writers(ids: Characters) -> tuple[list[Writer | None], NDArray[np.i
     return [("", text) if text else None for text in texts], np.cumsum(heads) - 1
 
 
-def _labels(holder: object) -> Mapping[str, Any]:
+def labels_in(holder: object) -> Mapping[str, Any]:
     """The labels of an entry or a resource; empty where they are none."""
     labels = holder.get(_LABELS) if isinstance(holder, dict) else None
     return labels if isinstance(labels, dict) else {}

@@ -38,7 +38,7 @@ class BrokenFrameError(ValueError):
 
 def begins(data: bytes) -> bool:
     """Whether bytes begin with the head of a frame."""
-    return len(data) >= HEAD and _is_sum(data[: _LENGTH.size], data[_LENGTH.size : HEAD])
+    return len(data) >= HEAD and _sum(data[: _LENGTH.size]) == data[_LENGTH.size : HEAD]
 
 
 def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
@@ -46,7 +46,7 @@ def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
     at = 0
     while len(data) - at >= HEAD:
         length = data[at : at + _LENGTH.size]
-        if not _is_sum(length, data[at + _LENGTH.size : at + HEAD]):
+        if _sum(length) != data[at + _LENGTH.size : at + HEAD]:
             raise BrokenFrameError
         (size,) = _LENGTH.unpack(length)
         if size > MAX_BYTES:
@@ -55,7 +55,7 @@ def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
         if end > len(data):
             return
         body = data[at + HEAD : at + HEAD + size]
-        yield Frame(body if _is_sum(body, data[end - _SUM.size : end]) else None), end
+        yield Frame(body if _sum(body) == data[end - _SUM.size : end] else None), end
         at = end
 
 
@@ -63,10 +63,6 @@ def framed(data: bytes) -> bytes:
     """A record as it stands in a file."""
     length = _LENGTH.pack(len(data))
     return length + _sum(length) + data + _sum(data)
-
-
-def _is_sum(data: bytes, checksum: bytes) -> bool:
-    return _sum(data) == checksum
 
 
 def _sum(data: bytes) -> bytes:

@@ -82,7 +82,7 @@ def ranks(records: Records, key: str, output: Output) -> NDArray[np.int32]:
     return np.where(fits, rank, NONE).astype(np.int32)
 
 
-_TIMESTAMP, _STEP_resiliency, _RANK = "timestamp", "step", "node_rank"
+_TIMESTAMP, _RANK = "timestamp", "node_rank"
 
 
 class Resiliency:
@@ -90,7 +90,7 @@ class Resiliency:
 
     name = "resiliency"
     restores_are_inferred = True
-    keys = frozenset({JOB_NAME, EVENT_TYPE, _TIMESTAMP, _STEP_resiliency, _RANK})
+    keys = frozenset({JOB_NAME, EVENT_TYPE, _TIMESTAMP, _STEP, _RANK})
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
         """A record with one of the event types, or with any event type, a job name and a timestamp."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
+from goodput_cli.events.formats.collected import Collected
 from goodput_cli.events.mappings.declared import Condition, Declared, DeclaredAt, DeclaredRule, Time, Wanted
 from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
@@ -255,7 +256,7 @@ def _line_rule(row: int, declared: Declared, rule: DeclaredRule) -> LineRule:
     return LineRule(declared.name, anchor, pattern, read, rule.text, rule.also, split, row)
 
 
-class MappedRecords:
+class MappedRecords(Collected):
     """Reads the JSON objects, and the rows of tables, that a mapping declares."""
 
     restores_are_inferred = False
@@ -268,14 +269,6 @@ class MappedRecords:
     def recognises(self, record: Mapping[str, Any]) -> bool:
         """Whether some rule finds its keys; whether the values are as `where` says is asked when they are read."""
         return any(rule.has_keys(record) for rule in self._rules)
-
-    def any_key(self, _records: Records) -> bool:
-        """Records of other programs hold much else."""
-        return True
-
-    def job_of(self, _records: Records) -> str:
-        """Jobs are told by files, as those of text are."""
-        return self.name
 
     def translate(self, records: Records, output: Output) -> Mask:
         """A mark for each rule that reads a record."""

@@ -75,7 +75,7 @@ def collect(
             alive[stream] = (min(first, silent, key=_time), max(last, silent, key=_time))
     marks = sorted([*marks, *(mark for seen in alive.values() for mark in seen)], key=lambda mark: mark.line)
     seen = _observed(records.origin.source, printed, rules, output)
-    output.texts.add(records.origin.source, TextPart(marks if used.any() else (), seen=seen))
+    output.texts.add(records.origin.source, TextPart(marks if used.any() else [], seen=seen))
     return used
 
 

@@ -16,7 +16,7 @@ from operator import itemgetter
 import numpy as np
 
 from goodput_cli.arrays import I64
-from goodput_cli.events.formats.base import Parsed
+from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.json_documents import json_in
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.lines import LONGEST, Lines, Ruleset
@@ -115,7 +115,7 @@ class TextLines:
         seen = self._observed.finish()
         part = TextPart(seen=seen, left_out=self._observed.dropped)
         self._observer = None
-        return Parsed((), np.empty(0, dtype=np.int64), text=part)
+        return without_records(part)
 
     def _follow(self, text: str, mark: Mark, losses: dict[int, float]) -> None:
         """Keep the loss of a line of a step, if no rank or node stands in front of it, and follow who prints steps."""

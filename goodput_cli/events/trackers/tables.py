@@ -58,7 +58,7 @@ def collect_rows(tool: str, records: Records, output: Output) -> Mask:
     """Collect rows; bool[n]: those that have a time."""
     read = _history_row if tool == WANDB else _trial_row
     used = np.zeros(len(records), dtype=np.bool_)
-    rows: list[HistoryRow | TrialRow] = []
+    rows: list[object] = []
     for at, record in enumerate(records.records):
         row = read(int(records.origin.line[at]), record)
         if row is not None:
@@ -66,7 +66,7 @@ def collect_rows(tool: str, records: Records, output: Output) -> Mask:
             rows.append(row)
     output.report("bad_value", "a row of a tracker without a time, or with one that is none; dropped", records, ~used)
     output.texts.add(records.origin.source, TextPart(tracked=rows))
-    return np.ones(len(records), dtype=np.bool_)
+    return records.every()
 
 
 def _history_row(line: int, record: Mapping[str, Any]) -> HistoryRow | None:

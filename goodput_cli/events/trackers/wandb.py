@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import orjson
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.formats.base import Parsed
+from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.observations import Sighting
 from goodput_cli.events.text.collector import CollectedSource, TextPart
 from goodput_cli.events.text.entries import said_of_line
@@ -107,14 +106,14 @@ class RunFileReader:
                 continue
             if said is not None:
                 self._take(said)
-        return _parsed()
+        return without_records(TextPart())
 
     def finish(self) -> Parsed:
         """All that the file says."""
         self._file.torn = self._frames.cut
         self._file.printed += self._printed.finish(self._file.torn)
         self._file.seen = self._printed.seen()
-        return _parsed(self._file)
+        return without_records(TextPart(tracked=[self._file]))
 
     def _take(self, said: Said) -> None:
         file, number, values = self._file, self._number, said.values
@@ -225,11 +224,11 @@ class SideLogReader:
             if time is not None:
                 self._log.first = self._log.first or (number, time)
                 self._log.last = (number, time)
-        return _parsed()
+        return without_records(TextPart())
 
     def finish(self) -> Parsed:
         """What the log says."""
-        return _parsed(self._log)
+        return without_records(TextPart(tracked=[self._log]))
 
 
 def _time_of_json(line: bytes) -> int | None:
@@ -249,11 +248,6 @@ def _time_of_text(line: bytes) -> int | None:
     except StampError:
         return None
     return stamp.ns if stamp is not None and stamp.zone is Zone.NAIVE else None
-
-
-def _parsed(said: RunFile | SideLog | None = None) -> Parsed:
-    part = TextPart(tracked=() if said is None else (said,))
-    return Parsed((), np.empty(0, dtype=np.int64), text=part)
 
 
 @dataclass
