@@ -100,7 +100,11 @@ class Decoder:
         for columns in parsed.columns:
             self._decode_columns(code, columns)
         if parsed.records:
-            self._decode_records(code, parsed)
+            size = len(parsed.records)
+            order = parsed.lines if parsed.columns else np.arange(size, dtype=np.int64)
+            origin = Origin(code, order, parsed.lines, constant(size, NONE), constant(size, NONE))
+            records = without_nulls(parsed.records, parsed.nulls)
+            self._decode_block(Records(records, frozenset(), origin, constant(size, NO_STAMP, np.int64)), parsed.nulls)
         self._rows.end_block()
 
     def _decode_columns(self, source: int, columns: Columns) -> None:
@@ -126,15 +130,6 @@ class Decoder:
 
     def _writer(self, writer: Writer | None) -> int:
         return NONE if writer is None else self._output.writers.code(writer)
-
-    def _decode_records(self, source: int, parsed: Parsed) -> None:
-        size = len(parsed.records)
-        order = parsed.lines if parsed.columns else np.arange(size, dtype=np.int64)
-        none = constant(size, NONE)
-        origin = Origin(source, order, parsed.lines, none, none)
-        stamp = constant(size, NO_STAMP, np.int64)
-        records = without_nulls(parsed.records, parsed.nulls)
-        self._decode_block(Records(records, frozenset(), origin, stamp), parsed.nulls)
 
     def _decode_block(self, block: Records, nulls: bool) -> None:
         wrapped = [group for group in self._recogniser.by_shape(block) if not self._decode_bare(group)]
@@ -163,13 +158,12 @@ class Decoder:
             entries=entries,
             writers=output.writers.values(),
         )
-        table = replace(table, metrics=metrics, observed=observed) if output.texts else table
+        metrics = (*metrics, *output.measured.metrics(self._jobs.values()))
+        table = replace(table, metrics=metrics, observed=observed) if metrics or output.texts else table
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if self._zones is not None:
             table, diagnostics = self._zones.applied(table, diagnostics)
-        measured = (*table.metrics, *output.measured.metrics(self._jobs.values()))
-        table = replace(table, metrics=measured) if measured else table
         return EventLog(table, formats, diagnostics, output.texts.of_files, self._earlier)
 
     def _of_text(

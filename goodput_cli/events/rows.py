@@ -224,7 +224,8 @@ class RowBuilder:
         """Put the rows of a block, several per record in the order in which they were added, in order of arrival."""
         if not self._order:
             return
-        arrival, sizes = _arrival(self._order), [len(order) for order in self._order]
+        order, sizes = np.concatenate(self._order), [len(order) for order in self._order]
+        arrival = None if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
         self._order.clear()
         if any(end is not None for end in self._block["end"]):
             self._append_ends(sizes, arrival)
@@ -257,16 +258,9 @@ class RowBuilder:
         return {name: whole[name] for name in COLUMNS}
 
 
-def _arrival(orders: list[I64]) -> NDArray[np.intp] | None:
-    """How to put rows in order; None if they are."""
-    order = orders[0] if len(orders) == 1 else np.concatenate(orders)
-    if bool((order[1:] >= order[:-1]).all()):
-        return None
-    return np.argsort(order, kind="stable")
-
-
 def _joined(name: str, pieces: Sequence[_Added], sizes: list[int], arrival: NDArray[np.intp] | None) -> NDArray[Any]:
-    """One column of a block, a constant one if all rows hold the same value. sizes: of the pieces."""
+    """One column of a block, a constant one if all rows hold the same value. sizes: of the pieces. arrival: how to put
+    the rows in order; None if they are."""
     first = pieces[0]
     if isinstance(first, int) and all(isinstance(piece, int) and piece == first for piece in pieces):
         return constant(sum(sizes), first, COLUMNS[name])

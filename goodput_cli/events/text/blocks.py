@@ -131,10 +131,6 @@ class Traceback:
         """Whether it says nothing any more."""
         return self.seen >= LONGEST_TRACEBACK
 
-    def meaning(self, kind: str, what: str) -> Raised | None:
-        """What an exception of these frames means; None: nothing."""
-        return raised(kind, what, self.frames)
-
 
 _QUIET = ("[Previous line repeated", "~", "^", "*** ")
 

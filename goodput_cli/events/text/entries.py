@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.formats.base import (
     CONFIGS,
     HOST,
@@ -33,7 +34,7 @@ from goodput_cli.events.text.lines import LONGEST, Ruleset
 from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, What, pattern, timed
 from goodput_cli.events.text.observer import Line
 from goodput_cli.events.text.observing import EntryObserver, may_say
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_of
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_or_none
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
@@ -88,28 +89,27 @@ def _line(raw: str, number: int, stream: str, collected: Stamp, entry: int, job:
 def _observed(source: int, printed: list[tuple[Line, list[Said]]], rules: Ruleset, output: Output) -> list[Sighting]:
     """What is seen of deaths in lines, which entries hold in any order."""
     causes = rules.causes
-    worth = [bool(causes.rows) and causes.expression.search(one.raw.encode(errors="replace")) for one, _ in printed]
+    worth = [causes.may_read(one.raw.encode(errors="replace")) for one, _ in printed]
     observer = output.texts.observers.get(source)
     if observer is None:
         if not any(worth):
             return []
         observer = output.texts.observers[source] = EntryObserver(causes)
-    order = sorted(range(len(printed)), key=lambda at: (_when(printed[at][0]), printed[at][0].number, at))
-    for at in order:
+
+    def order(at: int) -> tuple[int, int, int]:
+        line = printed[at][0]
+        return -1 if line.collected is None else line.collected.ns, line.number, at
+
+    for at in sorted(range(len(printed)), key=order):
         line, said = printed[at]
-        observer.take(line, worth[at] is not None and bool(worth[at]) and may_say(said, bool(said)), said)
+        observer.take(line, worth[at] and may_say(said, bool(said)), said)
     return observer.fresh()
-
-
-def _when(line: Line) -> int:
-    return -1 if line.collected is None else line.collected.ns
 
 
 def _host(entry: Entry) -> str:
     """The machine or node that an entry names."""
-    labels = entry.get("labels")
-    named = [labels.get(key) for key in _HOST_LABELS] if isinstance(labels, Mapping) else []
-    return next((str(one) for one in named if one), "")
+    labels = labels_in(entry)
+    return next((str(labels[key]) for key in _HOST_LABELS if labels.get(key)), "")
 
 
 def _time(mark: Mark) -> int:
@@ -122,24 +122,17 @@ def said_of_line(line: str, rules: Ruleset) -> list[tuple[Stamp | None, Said]]:
         return []
     text = bare(line).text
     found, _, _ = rules.read(text)
-    try:
-        own = stamp_of(text) if found else None
-    except StampError:
-        own = None
+    own = stamp_or_none(text) if found else None
     return [(own, said) for said in found if said.what is not What.IGNORE]
 
 
 def _job(entry: Entry) -> str:
-    labels = entry.get("labels")
-    named = [labels[key] for key in _JOB_LABELS if isinstance(labels, dict) and isinstance(labels.get(key), str)]
-    return named[0] if named else ""
+    labels = labels_in(entry)
+    return next((labels[key] for key in _JOB_LABELS if isinstance(labels.get(key), str)), "")
 
 
 def _stream(entry: Entry) -> str:
-    resource = entry.get("resource")
-    labels: Any = resource.get("labels") if isinstance(resource, dict) else None
-    if not isinstance(labels, Mapping):
-        return ""
+    labels = labels_in(entry.get("resource"))
     return next((str(labels[key]) for key in _STREAM_LABELS if labels.get(key)), "")
 
 
@@ -188,7 +181,11 @@ def _said(
     if metric in SYSTEM_METRICS or STEP not in record:
         if metric in MEASURED:
             return Said(RUNS, What.ALIVE, job=run, name=metric, metrics={metric: value}), ""
-        return _sign_of_life(run, rank or host, stamp, alive), ""
+        last = alive.get((run, rank or host))
+        if last is not None and last <= stamp < last + _EVERY_NS:
+            return None, ""
+        alive[run, rank or host] = stamp
+        return Said(RUNS, What.ALIVE, job=run, rank=rank or host), ""
     if metric == "step":
         return None, ""
     step = whole_number(record[STEP])
@@ -198,14 +195,6 @@ def _said(
     unit = record.get(UNIT)
     detail = (("unit", unit),) if isinstance(unit, str) and shown else ()
     return Said(RUNS, What.STEP, step, job=run, name=metric, metrics=shown, detail=detail), ""
-
-
-def _sign_of_life(run: str, host: str, stamp: int, alive: dict[tuple[str, str], int]) -> Said | None:
-    last = alive.get((run, host))
-    if last is not None and last <= stamp < last + _EVERY_NS:
-        return None
-    alive[run, host] = stamp
-    return Said(RUNS, What.ALIVE, job=run, rank=host)
 
 
 def _value(values: Any) -> float | None:
@@ -306,12 +295,12 @@ def collect_allocations(records: Records, output: Output) -> None:
     for at, record in enumerate(records.records):
         if "." in str(record["JobID"]):
             continue
+        line = int(records.origin.line[at])
         try:
-            marks += _marks(record, int(records.origin.line[at]))
-            hosts = nodes_of_allocation(record, int(records.origin.line[at]), _time_allocations(record, "Start"))
-            seen += [hosts] if hosts is not None else []
-            why = of_allocation(record, int(records.origin.line[at]), _time_allocations(record, "End"))
-            seen += [why] if why is not None else []
+            marks += _marks(record, line)
+            hosts = nodes_of_allocation(record, line, _time_allocations(record, "Start"))
+            why = of_allocation(record, line, _time_allocations(record, "End"))
+            seen += [one for one in (hosts, why) if one is not None]
         except StampError as error:
             output.report("bad_value", f"{output.notes.bounded('bad_value', str(error))}; dropped", records, [at])
     output.texts.add(records.origin.source, TextPart(marks, seen=seen))

@@ -181,7 +181,9 @@ class DocumentObserver:
         self._open: list[Sighting] = []  # no stamp was seen behind them so far
         self._watches: list[_Watch] = []
         self._shared = not self._observer.of_one_process
-        self._needles: dict[int, bytes] = {}  # by line number, of those that were looked at in this block
+        self._needles: dict[int, bytes] = {}
+        """By line number, of those that were looked at in this block, what lines of the same process begin with; empty
+        where nothing tells."""
 
     @property
     def dropped(self) -> int:
@@ -258,7 +260,8 @@ class DocumentObserver:
         seen, part = self._observer.take(line, lambda count: [block.text(row) for row in range(max(0, at - count), at)])
         if part:
             consumed.add(at)
-            self._needles[line.number] = _needle(raw)
+            names: list[str] = _NEEDLE.findall(raw[:256])
+            self._needles[line.number] = names[-1].encode() if names else b""
         return seen
 
     def _watch(self, block: Lines, first_line: int, consumed: set[int], begins: Sequence[int], stamps: _Stamps) -> None:
@@ -340,12 +343,6 @@ def _same_process(watch: _Watch, block: Lines, first_line: int, rows: range, con
             return
 
 
-def _needle(raw: str) -> bytes:
-    """What lines of the process that wrote a line begin with; empty where nothing tells."""
-    names: list[str] = _NEEDLE.findall(raw[:256])
-    return names[-1].encode() if names else b""
-
-
 class _Stamps:
     """The stamps of the lines of a block, read when they are asked for."""
 
@@ -367,9 +364,7 @@ class _Stamps:
         """The last one of the ordinary lines among [begin, stop)."""
         if (begin, stop) not in self._latest:
             low, high = np.searchsorted(self._rows, (begin, stop)).tolist()
-            some = [at for at in self._rows[low:high].tolist() if at not in consumed] if high - low < 4096 else [
-                at for at in self._rows[max(low, high - 4096) : high].tolist() if at not in consumed
-            ]  # fmt: skip
+            some = [at for at in self._rows[max(low, high - 4096) : high].tolist() if at not in consumed]
             self._latest[begin, stop] = None
             for at in some[: -_TRIES - 1 : -1]:
                 line = Line.of(self._block.text(at), 0)

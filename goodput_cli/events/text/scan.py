@@ -24,7 +24,7 @@ from goodput_cli.events.text.marks import ENDS, Mark, Said, What, asked_of, time
 from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
 from goodput_cli.events.text.observing import BEGINS, DocumentObserver, Kind, Storms, may_say
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
-from goodput_cli.events.text.stamps import StampError, bare, is_kernel_log, stamp_of
+from goodput_cli.events.text.stamps import StampError, bare, is_kernel_log, stamp_of, stamp_or_none
 from goodput_cli.sources.base import RawBatch, Record
 
 _BEGIN_OR_END = ENDS | {What.START, What.RESUME, What.RESTORE}
@@ -61,6 +61,7 @@ class TextLines:
     _groups: dict[str, str] = field(default_factory=dict)
     """The first stream of those whose names differ in numbers only."""
     _interleaved: Interleaved | None = None
+    """Where several runs seemed to print, of streams that are followed no more."""
 
     def feed(self, batch: RawBatch) -> Parsed:
         """What the next lines say."""
@@ -88,7 +89,8 @@ class TextLines:
             said[at] = [mark.said for mark in more if mark.said is not None]
             if more:
                 self._follow(text, more[0], losses)
-            if may_say(said[at], bool(more or reason)) and self._may_tell(block, at):
+            causes = self.rules.causes
+            if may_say(said[at], bool(more or reason)) and causes.may_read(block.bytes_of(at, LONGEST)):
                 worth.append(at)
                 self._worth += 1
                 if kind is not None:
@@ -106,8 +108,10 @@ class TextLines:
         seen = self._observed.feed(block, batch.first_line, worth, said, stamped[0], kinds)
         if batch.first_line == 1:
             self._by_host = is_kernel_log(data[:SNIFFED].decode(errors="replace"))
+        found = (turns.found() for turns in self._turns.values())
+        interleaved = self._interleaved or next((one for one in found if one is not None), None)
         part = TextPart(marks, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses,
-                        interleaved=self._in_turns())  # fmt: skip
+                        interleaved=interleaved)  # fmt: skip
         return Parsed(records, np.array(lines, dtype=np.int64), text=part)
 
     def finish(self) -> Parsed:
@@ -142,11 +146,6 @@ class TextLines:
             if self._groups.setdefault(group, mark.stream) == mark.stream:
                 self._turn((said.format, bar)).take(mark.line, step, f"{group} {text}", bar is not None)
 
-    def _in_turns(self) -> Interleaved | None:
-        """Where several runs seem to print so far."""
-        found = (turns.found() for turns in self._turns.values())
-        return self._interleaved or next((one for one in found if one is not None), None)
-
     def _turn(self, key: tuple[object, ...]) -> InTurns:
         turns = self._turns.get(key)
         if turns is None:
@@ -155,10 +154,6 @@ class TextLines:
                 self._interleaved = self._interleaved or oldest.found()
             turns = self._turns[key] = InTurns()
         return turns
-
-    def _may_tell(self, block: Lines, at: int) -> bool:
-        causes = self.rules.causes
-        return bool(causes.rows) and causes.expression.search(block.bytes_of(at, LONGEST)) is not None
 
     @cached_property
     def _storms(self) -> Storms:
@@ -200,10 +195,12 @@ class TextLines:
         _, first = np.unique(keys, return_index=True)
         _, last = np.unique(keys[::-1], return_index=True)
         for at in np.union1d(first, len(keys) - 1 - last).tolist():
-            line = int(lines[at])
-            mark = self._clock(block, line, first_line + int(block.number[line]), names[int(streams[at])])
-            if mark is not None:
-                yield line, mark
+            row = int(lines[at])
+            line = bare(block.text(row))
+            clock = Mark(first_line + int(block.number[row]), names[int(streams[at])], stamp_or_none(line.text))
+            mark = timed(clock, line.collected)
+            if mark.stamp is not None:
+                yield row, mark
 
     def _streams_of(self, block: Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
         """The stream of each line, as a number int64[n] and the names of the numbers. What stands before the stamps of
@@ -221,15 +218,6 @@ class TextLines:
             codes[at] = names.setdefault(name, len(names))
         found: I64 = codes[kind] if len(prefixes) else codes
         return found, list(names)
-
-    def _clock(self, block: Lines, at: int, number: int, stream: str) -> Mark | None:
-        line = bare(block.text(at))
-        try:
-            own = stamp_of(line.text)
-        except StampError:
-            own = None
-        mark = timed(Mark(number, stream, own), line.collected)
-        return None if mark.stamp is None else mark
 
     def _stream(self, block: Lines, at: int, column: int) -> str:
         """The stream of a line whose date begins at a column."""

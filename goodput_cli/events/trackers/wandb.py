@@ -23,7 +23,7 @@ from goodput_cli.events.text.lines import LONGEST, Ruleset
 from goodput_cli.events.text.marks import Mark, What, timed
 from goodput_cli.events.text.observer import Line
 from goodput_cli.events.text.observing import EntryObserver, may_say
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated, stamp_of
+from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none, stamp_or_none
 from goodput_cli.events.trackers.runs import STEP_KEYS, Life, Place, Row, Run
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, Said, WireError, parse
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
@@ -164,10 +164,9 @@ class _Printed:
     def _marks(self) -> Iterator[Mark]:
         line = self._text.rpartition("\r")[2] or self._text
         read, stamp = said_of_line(line, self._rules), Stamp(self._time, Zone.EXACT, False)
-        causes, said = self._rules.causes, [one for _, one in read]
-        worth = bool(causes.rows) and causes.expression.search(line.encode(errors="replace")) is not None
-        inner = Line.of(line, self._number)
-        self._observer.take(replace(inner, collected=stamp), worth and may_say(said, bool(said)), said)
+        said = [one for _, one in read]
+        worth = self._rules.causes.may_read(line.encode(errors="replace")) and may_say(said, bool(said))
+        self._observer.take(replace(Line.of(line, self._number), collected=stamp), worth, said)
         for own, one in read:
             yield timed(Mark(self._number, "", own, one), stamp)
 
@@ -234,19 +233,14 @@ class SideLogReader:
 def _time_of_json(line: bytes) -> int | None:
     try:
         written = orjson.loads(line).get("time")
-        stamp = read_dated(written) if isinstance(written, str) else None
-    except (orjson.JSONDecodeError, AttributeError, StampError):
+    except (orjson.JSONDecodeError, AttributeError):
         return None
+    stamp = read_or_none(written) if isinstance(written, str) else None
     return stamp.ns if stamp is not None and stamp.zone is Zone.EXACT else None
 
 
 def _time_of_text(line: bytes) -> int | None:
-    if not line[:4].isdigit():
-        return None
-    try:
-        stamp = stamp_of(line[:64].decode(errors="replace"))
-    except StampError:
-        return None
+    stamp = stamp_or_none(line[:64].decode(errors="replace")) if line[:4].isdigit() else None
     return stamp.ns if stamp is not None and stamp.zone is Zone.NAIVE else None
 
 
