@@ -145,7 +145,7 @@ def choose(uri: str, path: str, listed: Iterable[StoredObject]) -> list[StoredOb
 
 
 def _matches(uri: str, path: str, objects: list[StoredObject]) -> list[StoredObject]:
-    pattern = f"(?s:{_GLOB_SIGN.sub(_expression, path.rstrip('/'))})"
+    pattern = _glob_pattern(path.rstrip("/"))
     whole, inside = re.compile(pattern), re.compile(pattern + "/.*")
     if not path.endswith("/"):
         chosen = [one for one in objects if whole.fullmatch(one.name) and not one.name.endswith("/")]
@@ -176,20 +176,39 @@ def _read_of(objects: list[StoredObject]) -> list[StoredObject]:
     return [one for one in objects if one.name in names]
 
 
-_GLOB_SIGN = re.compile(
-    r"""
-    (?P<folders> (?:^|(?<=/)) \*\*/ ) | (?P<all> (?:^|(?<=/)) \*\*\Z ) | (?P<name> \*+ ) | (?P<character> \? )
-    | \[ (?P<negated> !?+ ) (?P<set> .[^\]]*+ ) \]   # a bracket that comes first stands for itself
-    | (?P<plain> . )
-    """,
-    re.DOTALL | re.VERBOSE,
-)
-_OF_SIGN = {"folders": "(?:[^/]+/)*", "all": ".*", "name": "[^/]*", "character": "[^/]"}
+def _glob_pattern(path: str) -> str:
+    pattern = ""
+    at = 0
+    while at < len(path):
+        piece, at = _next_piece(path, at)
+        pattern += piece
+    return f"(?s:{pattern})"
 
 
-def _expression(sign: re.Match[str]) -> str:
-    """The regular expression for a sign of a glob."""
-    if sign["set"] is not None:
-        content = re.sub(r"([\\\]\[&~|^])", r"\\\1", sign["set"])
-        return f"(?!/)[{'^' if sign['negated'] else ''}{content}]"
-    return _OF_SIGN.get(str(sign.lastgroup)) or re.escape(sign[0])
+def _next_piece(path: str, at: int) -> tuple[str, int]:
+    """The expression for the next sign of a glob, and where the one after it begins."""
+    begins_part = at == 0 or path[at - 1] == "/"
+    if begins_part and path.startswith("**/", at):
+        return "(?:[^/]+/)*", at + 3
+    if begins_part and path[at:] == "**":
+        return ".*", at + 2
+    if path[at] == "*":
+        end = at + 1
+        while path.startswith("*", end):
+            end += 1
+        return "[^/]*", end
+    if path[at] == "?":
+        return "[^/]", at + 1
+    if path[at] == "[":
+        return _character_set(path, at)
+    return re.escape(path[at]), at + 1
+
+
+def _character_set(path: str, at: int) -> tuple[str, int]:
+    negated = path.startswith("!", at + 1)
+    first = at + 1 + negated
+    end = path.find("]", first + 1)  # a bracket that comes first stands for itself
+    if end < 0:
+        return re.escape("["), at + 1
+    content = re.sub(r"([\\\]\[&~|^])", r"\\\1", path[first:end])
+    return f"(?!/)[{'^' if negated else ''}{content}]", end + 1

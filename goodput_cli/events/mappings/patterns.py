@@ -51,6 +51,7 @@ def as_pattern(template: str) -> str:
     parts: list[str] = []
     names: set[str] = set()
     depth = 0
+    part: re.Match[str] | None = None
     for part in _PART.finditer(template):
         if part["name"]:
             parts.append(_field(part["name"], part["type"], names))
@@ -68,14 +69,9 @@ def as_pattern(template: str) -> str:
             parts.append(re.escape(part["text"]))
     if depth:
         raise TemplateError("`[?` is not closed by `?]`")
-    return "".join(parts) + (r"(?:\s|$)" if _ends_in_a_word(template) else "")
-
-
-def _ends_in_a_word(template: str) -> bool:
-    """Whether a field that takes as little as it can is the last of a template: it takes the whole word."""
-    parts = list(_PART.finditer(template))
-    last = parts[-1] if parts else None
-    return last is not None and bool(last["name"]) and last["name"] != "_" and last["type"] in (None, "word")
+    # a field that takes as little as it can takes the whole word where it is the last
+    ends_in_a_word = part is not None and part["name"] not in (None, "_") and part["type"] in (None, "word")
+    return "".join(parts) + (r"(?:\s|$)" if ends_in_a_word else "")
 
 
 def _field(name: str, kind: str | None, names: set[str]) -> str:
@@ -272,22 +268,13 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
         )
 
 
+@cache
 def job_pattern(path: str) -> Any:
     """Finds the name of a job in the path of a source, by its group `job`. Raises TemplateError."""
-    made = _kept(path)
+    made = linear_pattern(path)
     if "job" not in made.groupindex:
         raise TemplateError("the path of a job needs a group `job`, such as 'runs/(?P<job>[^/]+)/'")
     return made
-
-
-@cache
-def _kept(pattern: str) -> Any:
-    return linear_pattern(pattern)
-
-
-def _reason(error: Exception) -> str:
-    reason = error.args[0] if error.args else error
-    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
 def linear_pattern(pattern: str) -> Any:
@@ -298,4 +285,6 @@ def linear_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except Exception as error:  # of a module that is loaded when needed
-        raise TemplateError(f"no regular expression that takes linear time (RE2): {_reason(error)}") from None
+        reason = error.args[0] if error.args else error
+        words = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
+        raise TemplateError(f"no regular expression that takes linear time (RE2): {words}") from None

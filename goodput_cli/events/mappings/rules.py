@@ -124,11 +124,9 @@ class RecordRule:
 
     def _match(self, record: Record) -> Any:
         text = next((value for path in self.paths["text"] if isinstance(value := value_at(record, path), str)), "")
-        return (
-            self.pattern.search(bare(text[:_LONGEST]).text)
-            if self.pattern is not None and self.anchor in text
-            else None
-        )
+        if self.pattern is None or self.anchor not in text:
+            return None
+        return self.pattern.search(bare(text[:_LONGEST]).text)
 
     def _values(self, record: Record) -> Sequence[tuple[str, Any]]:
         paths = {**self.paths}

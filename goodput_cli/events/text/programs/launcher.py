@@ -30,14 +30,12 @@ def _plain(what: What, name: str) -> Any:
     return lambda _: Said(NAME, what, name=name)
 
 
-def _died(found: Any) -> Said:
-    return Said(NAME, What.CRASHED, name="died", detail=(("exitcode", found["code"]), ("local_rank", found["rank"])))
-
-
 def _cycle(found: Any) -> Said | None:
     at = read_dated(f"{found['time']} UTC")
-    node = _node(found["node"])
-    event = found["event"]
+    event, node = found["event"], found["node"]
+    head, _, number = node.rpartition("_")  # `node-07_1234_0`: process and number stand behind it
+    host, _, process = head.rpartition("_")
+    node = host if host and number.isdigit() and process.isdigit() else node
     if event == "failure_detected":
         return Said(NAME, What.CRASHED, name="died", at=at, rank=node)
     if event in ("rendezvous_started", "rendezvous_completed"):
@@ -48,27 +46,11 @@ def _cycle(found: Any) -> Said | None:
     return Said(NAME, What.ALIVE, name="cycle", at=at, rank=node)
 
 
-def _node(name: str) -> str:
-    """The node of a name such as `node-07_1234_0` (process and number behind it)."""
-    head, _, number = name.rpartition("_")
-    host, _, process = head.rpartition("_")
-    return host if host and number.isdigit() and process.isdigit() else name
-
-
 def _cancelled(found: Any) -> Said:
     why = (found["why"] or "").strip()
-    what = What.TERMINATED
-    if "NODE FAIL" in why:
-        what = What.CRASHED
-    elif "PREEMPT" in why:
-        what = What.PREEMPTED
-    return Said(
-        NAME,
-        what,
-        name=f"{_CANCELLED}{found['id'].partition('.')[0]}",
-        at=read_dated(found["time"]),
-        detail=(("why", why),) if why else (),
-    )
+    what = What.CRASHED if "NODE FAIL" in why else What.PREEMPTED if "PREEMPT" in why else What.TERMINATED
+    name, at = f"{_CANCELLED}{found['id'].partition('.')[0]}", read_dated(found["time"])
+    return Said(NAME, what, name=name, at=at, detail=(("why", why),) if why else ())
 
 
 def next_jobs(marks: list[Mark]) -> list[Mark]:
@@ -133,10 +115,6 @@ def _exited(found: Any) -> Said | None:
     return Said(NAME, What.CRASHED, name="died", detail=(("exitcode", found["code"]),))
 
 
-def _of_node(found: Any) -> Said:
-    return Said(NAME, What.START, name="agent", rank=found["rank"])
-
-
 RULES = (
     Rule(NAME, "starting workers for entrypoint",
          pattern(r"\[(?P<role>[^\s\[\]]+)\] starting workers for entrypoint: "),
@@ -150,7 +128,8 @@ RULES = (
          pattern(r"\[[^\s\[\]]+\] Detected \d+ new nodes from group_rank=.{0,1000}will restart worker group"),
          _plain(What.TERMINATED, "membership"), "new nodes"),
     Rule(NAME, "(exitcode: ", pattern(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: \d+\)"),
-         _died, "worker failed"),
+         lambda found: Said(NAME, What.CRASHED, name="died", detail=(
+             ("exitcode", found["code"]), ("local_rank", found["rank"]))), "worker failed"),
     Rule(NAME, "closing signal SIG", pattern(r"Sending process \d+ closing signal SIG\w+"),
          _plain(What.ALIVE, "closing"), "closing signal"),
     Rule(NAME, "worker group successfully finished", pattern(r"\[[^\s\[\]]+\] worker group successfully finished"),
@@ -188,7 +167,7 @@ RULES = (
     Rule(NAME, "SignalException: Process ", pattern(r"SignalException: Process \d+ got signal: (?P<why>\d+)"),
          _because(What.TERMINATED, "signal"), "signal exception"),
     Rule(NAME, "num_local_procs=", pattern(r"nnodes=\d+, num_local_procs=\d+, node_rank=(?P<rank>\d+)"),
-         _of_node, "deepspeed launcher"),
+         lambda found: Said(NAME, What.START, name="agent", rank=found["rank"]), "deepspeed launcher"),
     Rule(NAME, "exits with return code = ", pattern(r"exits with return code = (?P<code>-?\d+)"),
          _exited, "deepspeed exit"),
     Rule(NAME, " exits successfully", pattern(r"Process \d+ exits successfully"),
