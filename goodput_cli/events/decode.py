@@ -20,13 +20,15 @@ from goodput_cli.events.envelope import (
     PAYLOAD,
     SAYS_NOTHING,
     TEXT_PAYLOAD,
-    EnvelopeReader,
     Identity,
     Writer,
+    identities,
     identities_of,
     named_writer,
     numbered_writer,
     numbered_writers,
+    stamps_in,
+    stamps_of,
 )
 from goodput_cli.events.fast_json import Columns, Wrapping
 from goodput_cli.events.formats.base import Entry, Format, Output, Parsed, Records
@@ -82,7 +84,6 @@ class Decoder:
         self._zones = EntryZones() if timezone == AUTO else None
         clock = TimestampReader(load_zone(timezone))
         self._output = Output(self._rows, self.notes, Interner(), Details(), clock, zones=self._zones)
-        self._envelopes = EnvelopeReader()
         self._recogniser = Recogniser(self._hints, self.notes)
         self._stray = _STRAY
         self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
@@ -113,7 +114,7 @@ class Decoder:
         size = len(lines)
         entry, stamp = constant(size, NONE), constant(size, NO_STAMP, np.int64)
         if wrapping is not None:
-            stamp = self._envelopes.stamps_of(wrapping.stamps)
+            stamp = stamps_of(wrapping.stamps)
             entry = self._entries.codes(identities_of(wrapping.log_name, stamp, wrapping.stamps, wrapping.ids))
         writer = None if wrapping is None or entries is None else self._writers_of(wrapping, entries[0])
         origin = Origin(source, lines, lines, entry, constant(size, NONE), writer)
@@ -215,7 +216,7 @@ class Decoder:
         if self._observe(group):
             return True
         if TEXT_PAYLOAD in group.keys:
-            stamps = self._envelopes.stamps(group.records)
+            stamps = stamps_in(group.records)
             codes = self._codes_of_entries(group.records, stamps)
             read = self._decode_lines(group, group.records, TEXT_PAYLOAD, stamps, codes)
             self._unrecognised(group, np.flatnonzero(~read))
@@ -239,7 +240,7 @@ class Decoder:
         is_object = np.array([isinstance(entry[PAYLOAD], dict) for entry in group.records], dtype=np.bool_)
         self._unrecognised(group, np.flatnonzero(~is_object))
         group = take(group, np.flatnonzero(is_object), group.keys)
-        stamps = self._envelopes.stamps(group.records)
+        stamps = stamps_in(group.records)
         codes = self._codes_of_entries(group.records, stamps)
         writers = [named_writer(entry) or numbered_writer(entry.get(INSERT_ID)) for entry in group.records]
         writer = np.array([self._writer(one) for one in writers], dtype=np.int32)
@@ -248,7 +249,7 @@ class Decoder:
         return Records(payloads, frozenset(), origin, stamps, entries=group.records)
 
     def _codes_of_entries(self, entries: Sequence[Record], stamps: I64) -> NDArray[np.int32]:
-        names = self._envelopes.identities(entries, stamps)
+        names = identities(entries, stamps)
         return np.array([NONE if name is None else self._entries.code(name) for name in names], dtype=np.int32)
 
     def _decode_lines(

@@ -343,11 +343,8 @@ def as_entries(records: Sequence[Record]) -> list[Entry]:
 
 
 def _pod(record: Record) -> str:
-    for holder, key in _PODS:
-        about = record.get(holder)
-        if isinstance(about, dict) and isinstance(about.get(key), str):
-            return str(about[key])
-    return ""
+    about = ((record.get(holder), key) for holder, key in _PODS)
+    return next((one[key] for one, key in about if isinstance(one, dict) and isinstance(one.get(key), str)), "")
 
 
 def json_in(text: object) -> Record | None:

@@ -28,7 +28,7 @@ from goodput_cli.sources.object_store import (
     fixed_part,
     has_magic,
 )
-from goodput_cli.sources.remote import GaveUpError, Patience, read_ahead, try_again
+from goodput_cli.sources.remote import GaveUpError, Patience, TransientError, read_ahead, try_again
 
 Result = TypeVar("Result")
 
@@ -158,8 +158,15 @@ class _Place:
     def _get(self, part: Part) -> bytes:
         """The bytes of a part. Raises SourceError, or MissingError where the version is gone."""
         uri = self.uri(part.wanted.name)
+
+        def work() -> bytes:
+            data = self.store.get(self.bucket, *part)
+            if len(data) != part.end - part.start:
+                raise TransientError(f"{len(data)} bytes came instead of {part.end - part.start}")
+            return data
+
         try:
-            return self._persist(uri, lambda: self.store.get(self.bucket, *part))
+            return self._persist(uri, work)
         except DeniedError as error:
             raise SourceError(f"{uri}: {_forbidden(error, self.store.get_permission)}") from error
 

@@ -14,6 +14,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from goodput_cli.errors import SourceError, UsageError
@@ -166,15 +167,12 @@ def _refuse_tracker(path: str) -> None:
 
 
 def _remote(uri: str, context: ReadContext) -> Follower:
-    kinds: dict[str, Callable[[str, ReadContext], Follower]] = {
-        "gs": BucketFollower,
-        "s3": BucketFollower,
-        "cloud-logging": EntryFollower,
-    }
-    if scheme_of(uri) not in kinds:
-        source_for(uri)  # says so if there is no such scheme
-        raise UsageError(f"{without_password(uri)}: cannot be followed; files, gs://, s3:// and cloud-logging:// can")
-    return _Seldom(kinds[scheme_of(uri)](uri, context))
+    source = source_for(uri)
+    if scheme_of(uri) in ("gs", "s3"):  # objects that are new, and new versions: `seen` in the context holds the others
+        return _Seldom(partial(source.read, uri, context))
+    if scheme_of(uri) == "cloud-logging":
+        return _Seldom(EntryFollower(uri, context).look)
+    raise UsageError(f"{without_password(uri)}: cannot be followed; files, gs://, s3:// and cloud-logging:// can")
 
 
 @dataclass
@@ -295,22 +293,6 @@ def _no_file(path: str) -> str:
     return f"{shown_path(path)}: is no file, and cannot be followed; name the file that the log is written to"
 
 
-class BucketFollower:
-    """Follows a bucket: objects that are new, or new versions of old ones. An object is read as a whole."""
-
-    def __init__(self, uri: str, context: ReadContext) -> None:
-        self._uri = uri
-        self._context = context
-        self._source = source_for(uri)
-
-    def look(self) -> Iterator[Batch]:
-        """See `Follower.look`: `seen` in the context holds the versions that were read."""
-        return self._source.read(self._uri, self._context)
-
-    def close(self) -> None:
-        """See `Follower.close`: nothing is held."""
-
-
 class EntryFollower:
     """Follows a log of Cloud Logging: what is newer, what came late, and nothing twice."""
 
@@ -334,9 +316,6 @@ class EntryFollower:
                 yield fresh
         self._looked_ns = now
 
-    def close(self) -> None:
-        """See `Follower.close`: nothing is held."""
-
     def _fresh(self, batch: RecordBatch) -> RecordBatch | None:
         from goodput_cli.sources.cloud_logging_pages import ns_of
 
@@ -354,10 +333,11 @@ class EntryFollower:
 
 
 class _Seldom:
-    """Looks only when `REMOTE_SECONDS` have passed since the last time; until then a failed look goes on failing."""
+    """A `Follower` that looks only when `REMOTE_SECONDS` have passed since the last time; until then a failed look goes
+    on failing. look: gives what is new since the last time."""
 
-    def __init__(self, follower: Follower) -> None:
-        self._follower = follower
+    def __init__(self, look: Callable[[], Iterator[Batch]]) -> None:
+        self._look = look
         self._last = float("-inf")
         self._error: SourceError | None = None
 
@@ -368,10 +348,10 @@ class _Seldom:
             return
         self._last, self._error = time.monotonic(), None
         try:
-            yield from self._follower.look()
+            yield from self._look()
         except SourceError as error:
             self._error = error
             raise
 
     def close(self) -> None:
-        self._follower.close()
+        """See `Follower.close`: nothing is held."""

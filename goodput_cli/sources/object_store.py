@@ -112,7 +112,7 @@ class ObjectStore(Protocol):
     def get(self, bucket: str, wanted: StoredObject, start: int, end: int, /) -> bytes:
         """Bytes `start` up to `end` (exclusive) of exactly that version, as stored: nothing is unpacked on the way.
 
-        Raises MissingError if the version is gone.
+        Raises MissingError if the version is gone. An answer of another length is asked for again by whoever calls.
         """
 
 

@@ -326,13 +326,7 @@ class Declared(_Table, frozen=True):
             description="a mapping needs a `name` of small letters, digits, `-`, `_` and `.`",
         ),
     ]
-    rule: Annotated[
-        tuple[DeclaredRule, ...],
-        Meta(
-            max_length=_MOST_RULES,
-            description=_NEEDS_RULES,
-        ),
-    ] = ()
+    rule: Annotated[tuple[DeclaredRule, ...], Meta(max_length=_MOST_RULES, description=_NEEDS_RULES)] = ()
     cause: Annotated[
         tuple[DeclaredCause, ...], Meta(description="rows of evidence are written as `[[cause]]` tables")
     ] = ()

@@ -175,20 +175,9 @@ def _quoted(text: str) -> str:
 
 
 SHIPPED = (
-    "paddlenlp",
-    "torchtitan",
-    "nemo2",
-    "maxtext",
-    "deepspeed",
-    "dlrover",
-    "modded-nanogpt",
-    "nanotron",
-    "verl",
-    "nanogpt",
-    "mmengine-text",
-    "detectron2-text",
-    "tf-estimator",
-)
+    "paddlenlp", "torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover", "modded-nanogpt", "nanotron", "verl",
+    "nanogpt", "mmengine-text", "detectron2-text", "tf-estimator",
+)  # fmt: skip
 """Mappings of lines of text."""
 SHIPPED_OF_RECORDS = ("one-logger", "llama-factory", "ultralytics", "mmengine", "detectron2")
 """Mappings of JSON objects and rows of tables."""

@@ -385,17 +385,12 @@ class _Stamps:
 _MOST_WATCHED_ENTRIES = 64
 
 
-@dataclass
 class EntryObserver:
     """Observes lines that come one by one, each with the time when a collector took it."""
 
-    rows: CauseRows
-    source: str = ""
-    _observer: Observer = field(init=False)
-    _watched: list[tuple[Sighting, str]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._observer = Observer(self.rows, self.source)
+    def __init__(self, rows: CauseRows) -> None:
+        self._observer = Observer(rows)
+        self._watched: list[tuple[Sighting, str]] = []
 
     def take(self, line: Line, worth: bool, said: Sequence[Said]) -> bool:
         """Look at a line. worth: whether it may say something. said: what the rules read in it. Returns whether it is

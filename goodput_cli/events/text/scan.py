@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
@@ -43,31 +41,27 @@ _PREFIXED = 128
 """Prefixes are in so many characters."""
 
 
-@dataclass
 class TextLines:
     """Reads a document of text (see `DocumentReader`)."""
 
-    rules: Ruleset
-    source: str = ""
-    by_line: bool = True
-    _observer: DocumentObserver | None = None
-    _worth: int = 0
-    """How many lines were worth a look so far."""
-    _by_host: bool = False
-    _lost: int = 0
-    """How many lines of steps were looked at for their loss."""
-    _turns: dict[tuple[object, ...], InTurns] = field(default_factory=dict)
-    """Who prints steps, by format, stream and bar."""
-    _groups: dict[str, str] = field(default_factory=dict)
-    """The first stream of those whose names differ in numbers only."""
-    _interleaved: Interleaved | None = None
-    """Where several runs seemed to print, of streams that are followed no more."""
+    by_line = True
+
+    def __init__(self, rules: Ruleset, source: str = "") -> None:
+        self._rules = rules
+        self._observer = DocumentObserver(rules.causes, source)
+        self._storms = Storms(rules)
+        self._worth = 0  # how many lines were worth a look so far
+        self._by_host = False
+        self._lost = 0  # how many lines of steps were looked at for their loss
+        self._turns: dict[tuple[object, ...], InTurns] = {}  # who prints steps, by format, stream and bar
+        self._groups: dict[str, str] = {}  # the first stream of those whose names differ in numbers only
+        self._interleaved: Interleaved | None = None  # where several seemed to print, of streams followed no more
 
     def feed(self, batch: RawBatch) -> Parsed:
         """What the next lines say."""
         data = batch.data.replace(b"\r\n", b"\n") if b"\r" in batch.data else batch.data
         block = Lines(data)
-        hits = block.short() if self.rules.reads_all else block.found(self.rules.anchors)
+        hits = block.short() if self._rules.reads_all else block.found(self._rules.anchors)
         bad: list[tuple[int, str]] = []
         meant: list[int] = []
         placed: list[tuple[int, Mark]] = []
@@ -89,12 +83,12 @@ class TextLines:
             said[at] = [mark.said for mark in more if mark.said is not None]
             if more:
                 self._follow(text, more[0], losses)
-            causes = self.rules.causes
+            causes = self._rules.causes
             if may_say(said[at], bool(more or reason)) and causes.may_read(block.bytes_of(at, LONGEST)):
                 worth.append(at)
                 self._worth += 1
                 if kind is not None:
-                    kind.quiet = not (more or reason) and not any(asked_of(self.rules.rules, block.text(at)))
+                    kind.quiet = not (more or reason) and not any(asked_of(self._rules.rules, block.text(at)))
             if reason:
                 bad.append((number, reason))
             if more or reason:
@@ -105,7 +99,7 @@ class TextLines:
         marks = [mark for _, mark in thinned(sorted(placed, key=itemgetter(0)))]
         records, lines = _objects(block, batch.first_line)
         noise = block.count - len(np.unique(block.number[meant])) - len(records)
-        seen = self._observed.feed(block, batch.first_line, worth, said, stamped[0], kinds)
+        seen = self._observer.feed(block, batch.first_line, worth, said, stamped[0], kinds)
         if batch.first_line == 1:
             self._by_host = is_kernel_log(data[:SNIFFED].decode(errors="replace"))
         found = (turns.found() for turns in self._turns.values())
@@ -116,10 +110,7 @@ class TextLines:
 
     def finish(self) -> Parsed:
         """The end of the document: what was seen at its end is left over."""
-        seen = self._observed.finish()
-        part = TextPart(seen=seen, left_out=self._observed.dropped)
-        self._observer = None
-        return without_records(part)
+        return without_records(TextPart(seen=self._observer.finish(), left_out=self._observer.dropped))
 
     def _follow(self, text: str, mark: Mark, losses: dict[int, float]) -> None:
         """Keep the loss of a line of a step, if no rank or node stands in front of it, and follow who prints steps."""
@@ -155,21 +146,11 @@ class TextLines:
             turns = self._turns[key] = InTurns()
         return turns
 
-    @cached_property
-    def _storms(self) -> Storms:
-        return Storms(self.rules)
-
-    @property
-    def _observed(self) -> DocumentObserver:
-        if self._observer is None:
-            self._observer = DocumentObserver(self.rules.causes, self.source)
-        return self._observer
-
     def _read(self, block: Lines, at: int, number: int) -> tuple[list[Mark], str, str]:
         """What a line says, why it is wrong, and itself, without prefixes."""
         line = bare(block.text(at))
         overwritten = bool(block.overwritten[at])
-        said, known, reason = self.rules.read(line.text, overwritten)
+        said, known, reason = self._rules.read(line.text, overwritten)
         if not known:
             return [], "", ""
         first = int(block.first[at])

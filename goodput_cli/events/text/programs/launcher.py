@@ -81,9 +81,10 @@ def next_jobs(marks: list[Mark]) -> list[Mark]:
 
 def _number(mark: Mark) -> str:
     """The number of the job of Slurm of which a line says that it ended."""
-    said_ = mark.said
-    is_end = said_ is not None and said_.format == NAME and said_.name.startswith(_CANCELLED)
-    return said_.name.removeprefix(_CANCELLED) if is_end and said_ is not None else ""
+    one = mark.said
+    if one is None or one.format != NAME or not one.name.startswith(_CANCELLED):
+        return ""
+    return one.name.removeprefix(_CANCELLED)
 
 
 def _is_first_time(mark: Mark) -> bool:
@@ -178,36 +179,36 @@ RULES = (
 def began_before(parts: Sequence[list[Mark]]) -> None:
     """Where a launcher alone writes, and its log begins with the end of workers: they had been started. So that the
     time until they are started again is seen, they begin right before the log does. parts: as of `outlive`."""
-    every = [(mark.time, mark.line, mark, part) for part in parts for mark in part if mark.said is not None]
-    if not every or any(mark.said.format != NAME for _, _, mark, _ in every if mark.said is not None):
+    every = _in_order(parts)
+    if any(said(mark).format != NAME for mark, _ in every):
         return
-    ordered = sorted(every, key=lambda one: one[:2])
-    marks = [mark for _, _, mark, _ in ordered]
-    lives = [mark.said.what for mark in marks if mark.said is not None and mark.said.what in (What.START, *ENDS)]
+    lives = [said(mark).what for mark, _ in every if said(mark).what in (What.START, *ENDS)]
     if What.START in lives and lives[0] is not What.START:
-        first, part = ordered[0][2], ordered[0][3]
-        rank = first.said.rank if first.said is not None else ""
-        begin = first.time - 1
-        part.append(
-            Mark(first.line, first.stream, None, Said(NAME, What.START, name="before", rank=rank), begin, begin)
-        )
+        first, part = every[0]
+        start = Said(NAME, What.START, name="before", rank=said(first).rank)
+        part.append(Mark(first.line, first.stream, None, start, first.time - 1, first.time - 1))
+
+
+def _in_order(parts: Sequence[list[Mark]]) -> list[tuple[Mark, list[Mark]]]:
+    """The marks that say something, in order of time, each with its part."""
+    every = [(mark, part) for part in parts for mark in part if mark.said is not None]
+    return sorted(every, key=lambda one: (one[0].time, one[0].line))
 
 
 def started_by_launcher(parts: Sequence[list[Mark]], late: Container[str]) -> None:
     """Of a start of a launcher and one that a program prints once it is under way, the launcher's counts. late: formats
     of such programs. parts: as of `outlive`."""
-    every = sorted(((mark.time, mark.line, mark) for part in parts for mark in part), key=lambda one: one[:2])
     launched = False
     drop: set[int] = set()
-    for _, _, mark in every:
-        said = mark.said
-        if said is None or said.what not in (What.START, What.STEP, *ENDS):
+    for mark, _ in _in_order(parts):
+        one = said(mark)
+        if one.what not in (What.START, What.STEP, *ENDS):
             continue
-        if said.format == NAME:
-            launched = said.what is What.START
-        elif said.what is not What.START:
+        if one.format == NAME:
+            launched = one.what is What.START
+        elif one.what is not What.START:
             launched = False
-        elif launched and said.format in late:
+        elif launched and one.format in late:
             drop.add(id(mark))
     for part in parts:
         part[:] = [mark for mark in part if id(mark) not in drop]
@@ -216,20 +217,19 @@ def started_by_launcher(parts: Sequence[list[Mark]], late: Container[str]) -> No
 def outlive(parts: Sequence[list[Mark]]) -> None:
     """Add signs of life of launchers, whose workers write on: a start of a trainer behind that of its launcher is the
     same start. parts: the marks of one job by source, in any order."""
-    every = [(mark, part) for part in parts for mark in part if mark.said is not None]
     launched: tuple[Mark, list[Mark]] | None = None
     joined = False
-    for mark, part in sorted(every, key=lambda one: (one[0].time, one[0].line)):
-        said = mark.said
-        if said is None or (said.what is What.ALIVE and said.format == NAME):
+    for mark, part in _in_order(parts):
+        one = said(mark)
+        if one.what is What.ALIVE and one.format == NAME:
             continue
-        if said.format == NAME:
-            launched, joined = ((mark, part), False) if said.what is What.START else (None, False)
-        elif launched is not None and said.what is What.START:
+        if one.format == NAME:
+            launched, joined = ((mark, part), False) if one.what is What.START else (None, False)
+        elif launched is not None and one.what is What.START:
             joined = True
         elif launched is not None and joined and mark.time > launched[0].time:
             start, of = launched
-            beat = Said(NAME, What.ALIVE, name=OUTLIVED, rank=start.said.rank if start.said else "")
+            beat = Said(NAME, What.ALIVE, name=OUTLIVED, rank=said(start).rank)
             of.append(Mark(start.line, start.stream, None, beat, mark.end, mark.end))
             launched = None
 
@@ -240,10 +240,10 @@ def translate(marks: Sequence[Mark]) -> list[Mark]:
     kept: list[Mark] = []
     last: dict[str, str] = {}
     for mark in marks:
-        assert mark.said is not None
-        again = mark.said.name == "workers" and last.get(mark.stream) == "agent"
-        if mark.said.name not in ("rendezvous", "cycle"):
-            last[mark.stream] = mark.said.name
+        name = said(mark).name
+        again = name == "workers" and last.get(mark.stream) == "agent"
+        if name not in ("rendezvous", "cycle"):
+            last[mark.stream] = name
         if not again:
             kept.append(mark)
     return kept
