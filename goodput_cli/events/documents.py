@@ -117,10 +117,11 @@ def document_reader(batch: RawBatch, fast: FastJson | None = None, hints: Hints 
 
 def _of_tracker(batch: RawBatch, hints: Hints | None) -> DocumentReader | None:
     """What reads a file of an experiment tracker; None for any other."""
-    if store_file(batch.source) is not None:
+    stored = store_file(batch.source)
+    if stored is not None:
         from goodput_cli.events.trackers.mlflow import reader_of
 
-        return reader_of(batch.source)
+        return reader_of(*stored)
     side = side_log(batch.source)
     if not (batch.data.startswith(b":W&B") or side is not None or batch.source.endswith(RUN_FILE_ENDING)):
         return None

@@ -146,9 +146,8 @@ class _Place:
     def _pages(self, uri: str, prefix: str) -> Iterator[StoredObject]:
         token: str | None = None
         while True:
-            page = self._persist(uri, partial(self.store.list_page, self.bucket, prefix, token))
-            yield from page.objects
-            token = page.next_token
+            objects, token = self._persist(uri, partial(self.store.list_page, self.bucket, prefix, token))
+            yield from objects
             if not token:
                 return
 

@@ -19,7 +19,6 @@ from goodput_cli.sources.object_store import (
     READ_SECONDS,
     TRANSIENT_STATUS,
     DeniedError,
-    ListPage,
     MissingError,
     RefusedError,
     StoredObject,
@@ -59,16 +58,15 @@ class GoogleStore:
         self._client._bucket_metadata_cache = None
         session.hooks["response"].append(_judged)
 
-    def list_page(self, bucket: str, prefix: str, token: str | None) -> ListPage:
+    def list_page(self, bucket: str, prefix: str, token: str | None) -> tuple[list[StoredObject], str | None]:
         """See `ObjectStore.list_page`."""
 
-        def request() -> ListPage:
+        def request() -> tuple[list[StoredObject], str | None]:
             listing = self._client.list_blobs(
                 bucket, prefix=prefix, page_token=token, fields=_LIST_FIELDS, timeout=TIMEOUT, retry=None
             )
-            page = next(listing.pages, ())
-            objects = tuple(_stored(blob) for blob in page)
-            return ListPage(objects, listing.next_page_token)
+            objects = [_stored(blob) for blob in next(listing.pages, ())]
+            return objects, listing.next_page_token
 
         return _asked(request)
 

@@ -10,7 +10,7 @@ import re
 import warnings
 from functools import cache
 from re import _constants, _parser  # type: ignore[attr-defined]  # what literals a pattern needs is asked nowhere else
-from typing import Any, NamedTuple
+from typing import Any
 
 from goodput_cli.events.mappings.declared import AMOUNTS, FIELDS, DeclaredCause, DeclaredRule, Time
 from goodput_cli.events.mappings.toml import Mistake
@@ -178,16 +178,9 @@ LARGEST = 2000
 """Instructions of a compiled pattern: some 1 ms for a line of 1,000 characters at the worst."""
 
 
-class Compiled(NamedTuple):
-    """A compiled pattern of a rule."""
-
-    pattern: Any
-    anchor: str
-    """A text that is in every line that it reads; "" where it is tried on every line."""
-
-
-def compiled(rule: DeclaredRule, time: Time) -> Compiled:
-    """The pattern of a rule that has a `line` or `regex`. time: how its times are written. Raises Mistake."""
+def compiled(rule: DeclaredRule, time: Time) -> tuple[Any, str]:
+    """The pattern of a rule that has a `line` or `regex`, and a text that is in every line that it reads; "" where it
+    is tried on every line. time: how its times are written. Raises Mistake."""
     way = "regex" if rule.line is None else "line"
     _, made, anchor = _checked(rule.text, way, anywhere=rule.slow or rule.of_records)
     named = frozenset(made.groupindex)
@@ -196,7 +189,7 @@ def compiled(rule: DeclaredRule, time: Time) -> Compiled:
         hint = f" ({close})" if close else ", such as {step:int}" if way == "line" else r", such as (?P<step>\d+)"
         raise Mistake(f"a `{rule.event}` rule needs a field `step`{hint}", way)
     check_rule(rule, time, named | rule.keys.keys())
-    return Compiled(made, anchor)
+    return made, anchor
 
 
 def cause_row(name: str, cause: DeclaredCause) -> CauseRow:

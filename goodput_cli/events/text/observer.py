@@ -190,7 +190,7 @@ class Observer:
         if agent is not None and self._in_agent(agent, line):
             return None, True
         if AGENT in line.text or ROOT_CAUSE in line.text:
-            self._agents[line.stream] = AgentBlock(first=ROOT_CAUSE in line.text)
+            self._agents[line.stream] = AgentBlock(line.stream, first=ROOT_CAUSE in line.text)
             return None, True
         self._chain(line)
         found = self._rows.read(line.text)
@@ -263,7 +263,7 @@ class Observer:
             return self._beside(block, line)
         del self._tracebacks[line.stream]
         if exception[0].endswith(AGENT):
-            self._agents[line.stream] = AgentBlock()
+            self._agents[line.stream] = AgentBlock(line.stream)
             return None, True
         self._raised[line.stream] = (line.number, False)
         self._following[line.stream] = _Following(_NOBODY, self._is_chain(line.stream, line.number), line.number)
@@ -377,14 +377,10 @@ class Observer:
         return belongs
 
     def _close(self, stream: str) -> None:
-        for entry in self._agents.pop(stream).failures:
-            said = None if entry.exit is None else by_exit(entry.exit)
+        for one in self._agents.pop(stream).failures:
+            said = None if one.exit is None else by_exit(one.exit)
             if said is not None:
-                one = Sighting(*said, entry.text, "agent block", "launcher", entry.line, stream)
-                one.last_line, one.own_life, one.first = entry.line, self._life, entry.first
-                one.rank, one.local_rank, one.host = entry.rank, entry.local_rank, entry.host
-                one.exit, one.pid = entry.exit, entry.pid
-                one.stamp = read_or_none(entry.time)
+                (one.code, one.role), one.own_life = said, self._life
                 self._keep(one)
 
     def _keep(self, one: Sighting) -> Sighting:

@@ -21,7 +21,7 @@ from goodput_cli.events.trackers.runs import Life, Place, Row, Run
 from goodput_cli.events.trackers.wandb import EARLIEST, whole_of
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.sources.layouts import RUN_KEY, store_file
+from goodput_cli.sources.layouts import RUN_KEY
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _LINE = re.compile(rb"(\d{10,16}) \S+ (\d{1,18})\r?")
@@ -110,11 +110,9 @@ class MetricReader:
         return without_records(TextPart())
 
 
-def reader_of(name: str) -> MetaReader | MetricReader:
-    """What reads a file of a store. name: one that `store_file` knows."""
-    file = store_file(name)
-    assert file is not None
-    return MetaReader() if file.inside == "meta.yaml" else MetricReader(file.run_id, file.inside.partition("/")[2])
+def reader_of(run_id: str, inside: str) -> MetaReader | MetricReader:
+    """What reads a file of a store, of which `store_file` tells so much."""
+    return MetaReader() if inside == "meta.yaml" else MetricReader(run_id, inside.partition("/")[2])
 
 
 def _ns(value: Any) -> int | None:

@@ -113,6 +113,10 @@ class Run:
         """Somewhere in it."""
         return next(place for life in self.lives for place in life.places)
 
+    def note(self, code: str, message: str, notes: DiagnosticCollector) -> None:
+        """Say something of it. code: of a diagnostic."""
+        notes.add(code, message, self.place.source, [max(self.place.line, 1)])
+
 
 def with_marks(run: Run, notes: DiagnosticCollector) -> Run:
     """The run with the marks that its lives become; what was noticed goes into notes."""
@@ -307,19 +311,18 @@ def _mark(
 
 
 def _note_steps(run: Run, notes: DiagnosticCollector) -> None:
-    source, line = run.place.source, [max(run.place.line, 1)]
     job = notes.bounded("job", run.job)
     if not run.step_key:
         if any(row.steps.get(ROWS) for row in run.rows):
             message = f"rows of {job} name no step and come in bursts, several calls at once: steps are unknown"
-            notes.add("rows_not_steps", message, source, line)
+            run.note("rows_not_steps", message, notes)
         elif any(True for _ in run.rows):
-            notes.add("tracker_without_steps", f"no row of {job} has a step above 0: steps are unknown", source, line)
+            run.note("tracker_without_steps", f"no row of {job} has a step above 0: steps are unknown", notes)
         return
     if run.step_key == ROWS:
         message = f"rows of {job} name no step: calls that logged are counted instead, which need not be steps"
-        notes.add("rows_not_steps", message, source, line)
+        run.note("rows_not_steps", message, notes)
     highest = max(row.steps.get(run.step_key, 0) for row in run.rows)
     if highest > _NOT_STEPS:
         key = notes.bounded("key", run.step_key)
-        notes.add("steps_too_high", f"{key} of {job} goes up to {highest}: it hardly counts steps", source, line)
+        run.note("steps_too_high", f"{key} of {job} goes up to {highest}: it hardly counts steps", notes)

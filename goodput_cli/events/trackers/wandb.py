@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from goodput_cli.events.text.observer import Line
 from goodput_cli.events.text.observing import EntryObserver, may_say
 from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none, stamp_or_none
 from goodput_cli.events.trackers.runs import STEP_KEYS, Life, Place, Row, Run
-from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, Said, WireError, parse
+from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, WireError, parse
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import RunFolder, is_output, wandb_folder
@@ -100,12 +101,8 @@ class RunFileReader:
         """Nothing yet: what a file means is known at its end."""
         for record in self._frames.feed(batch.data):
             self._number += 1
-            try:
-                said = parse(record, _KEYS)
-            except (WireError, RecursionError):
-                continue
-            if said is not None:
-                self._take(said)
+            with suppress(WireError, RecursionError):
+                self._take(*parse(record, _KEYS))
         return without_records(TextPart())
 
     def finish(self) -> Parsed:
@@ -115,21 +112,20 @@ class RunFileReader:
         self._file.seen = self._printed.seen()
         return without_records(TextPart(tracked=[self._file]))
 
-    def _take(self, said: Said) -> None:
-        file, number, values = self._file, self._number, said.values
-        time = values.get("time")
-        if said.kind == RUN:
+    def _take(self, kind: int, values: dict[str, Any]) -> None:
+        file, number, time = self._file, self._number, values.get("time")
+        if kind == RUN:
             if not file.about and _is_time(values.get("start", 0)):
                 file.about, file.about_line = values, number
-        elif said.kind == EXIT:
+        elif kind == EXIT:
             file.exit, file.exit_line = values, number
-        elif said.kind == HISTORY:
+        elif kind == HISTORY:
             row = row_of(values)
             if row is not None:
                 file.rows.append((number, *row[:1], *row[2:]))
         elif time is not None and _is_time(time):
             file.alive.append((number, time))
-            if said.kind == OUTPUT:
+            if kind == OUTPUT:
                 file.printed += self._printed.feed(number, time, values.get("text", ""))
 
 

@@ -10,7 +10,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -136,24 +136,17 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-class Said(NamedTuple):
-    """What a record says that counts here."""
-
-    kind: int
-    """The number of its kind: `HISTORY`, `RUN` and so on."""
-    values: dict[str, Any]
-
-
-def parse(data: bytes, keys: frozenset[str]) -> Said | None:
-    """What a record says; None for kinds that say nothing about time. keys: of a history row, those whose values are
-    wanted; the others are there with None. Raises WireError."""
+def parse(data: bytes, keys: frozenset[str]) -> tuple[int, dict[str, Any]]:
+    """The number of a record's kind (`HISTORY`, `RUN` and so on) and what it says that counts here; 0 for kinds that
+    say nothing about time. keys: of a history row, those whose values are wanted; the others are there with None.
+    Raises WireError."""
     for number, value in fields(data):
         read = _READERS.get(number)
         if read is not None and isinstance(value, bytes):
-            return Said(number, read(value))
+            return number, read(value)
         if number == HISTORY and isinstance(value, bytes):
-            return Said(number, _history(value, keys))
-    return None
+            return number, _history(value, keys)
+    return 0, {}
 
 
 def _history(data: bytes, keys: frozenset[str]) -> dict[str, Any]:
