@@ -190,13 +190,10 @@ def _one_evaluation_each(marks: list[Mark]) -> list[Mark]:
     """Of the scalars of one evaluation, that with its duration, else the last."""
     out: list[Mark] = []
     for mark in marks:
-        before = out[-1] if out else None
-        same = before is not None and said(before).what is What.EVAL and said(mark).what is What.EVAL
-        if same and before is not None:
-            if said(mark).took is not None or said(before).took is None:
-                out[-1] = mark
-            continue
-        out.append(mark)
+        if not out or not said(out[-1]).what is said(mark).what is What.EVAL:
+            out.append(mark)
+        elif said(mark).took is not None or said(out[-1]).took is None:
+            out[-1] = mark
     return out
 
 

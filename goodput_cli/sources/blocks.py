@@ -14,7 +14,6 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -55,9 +54,15 @@ def line_blocks(
     longest_mib: what a line has beyond so many MiB is left out, and `report` is told. A byte order mark at the start
     is dropped; a stream that a mark says to be UTF-16 is turned into UTF-8.
     """
+
+    def too_long(most: int) -> None:
+        if report is not None:
+            message = f"{source}: a line of more than {most >> 20} MiB; the rest of it is left out"
+            report(Diagnostic.of("line_too_long", message, 1, (source,)))
+
     first_line = 1
     waiting: list[bytes] = []
-    for chunk in _bounded(_as_utf8(chunks), longest_mib << 20, partial(_say_too_long, source, report)):
+    for chunk in _bounded(_as_utf8(chunks), longest_mib << 20, too_long):
         end = chunk.rfind(b"\n") + 1
         if not end:
             waiting.append(chunk)
@@ -100,12 +105,6 @@ def _bounded(chunks: Iterable[bytes], longest: int, too_long: Callable[[int], No
                 chunk, leaving_out = chunk[: len(chunk) - (open_bytes - most)], True
                 too_long(most)
         yield chunk
-
-
-def _say_too_long(source: str, report: Callable[[Diagnostic], None] | None, most: int) -> None:
-    if report is not None:
-        message = f"{source}: a line of more than {most >> 20} MiB; the rest of it is left out"
-        report(Diagnostic.of("line_too_long", message, 1, (source,)))
 
 
 def _line_ends(data: bytes) -> int:

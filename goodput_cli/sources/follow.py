@@ -46,15 +46,20 @@ _NOT_BY_LINES = (GZIP_MAGIC, ZSTD_MAGIC, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_B
 
 @dataclass
 class Tail:
-    """Where reading of a file stands.
+    """A file that is followed, and where reading of it stands.
 
+    path: where it is. name: what people call it. stream: its descriptor, None where too many are open. published: it
+    is no log, but what goodput wrote about one.
     offset: bytes read. line: number of the line that comes next. rest: the beginning of a line that has no end yet.
     mark: the last bytes before `offset`; if they are others the next time, the file was written anew.
     size, changed: of the file at the last look; changed in ns. whole: it is packed, and only read as a whole.
     idle: looks without anything new, in a row.
     """
 
+    path: str
     name: str
+    stream: int | None = None
+    published: bool = False
     offset: int = 0
     line: int = 1
     rest: list[bytes] = field(default_factory=list)
@@ -175,24 +180,13 @@ def _remote(uri: str, context: ReadContext) -> Follower:
     raise UsageError(f"{without_password(uri)}: cannot be followed; files, gs://, s3:// and cloud-logging:// can")
 
 
-@dataclass
-class _Open:
-    """A file that is followed; stream: its descriptor, None where too many are open. published: it is no log, but what
-    goodput wrote about one."""
-
-    tail: Tail
-    path: str
-    stream: int | None
-    published: bool = False
-
-
 class FileFollower:
     """Follows files, folders and globs: new files, growth, truncation, renaming and replacement."""
 
     def __init__(self, paths: Sequence[str], context: ReadContext) -> None:
         self._paths = paths
         self._context = context
-        self._files: dict[Identity, _Open] = {}
+        self._files: dict[Identity, Tail] = {}
         self._found: set[str] = set()  # those of `paths` at which there was something
 
     def look(self) -> Iterator[Batch]:
@@ -231,20 +225,20 @@ class FileFollower:
                 failures += [] if path in self._found else [str(error)]
         return present, failures
 
-    def _leftover(self, identity: Identity, file: _Open) -> Iterator[RawBatch]:
+    def _leftover(self, identity: Identity, file: Tail) -> Iterator[RawBatch]:
         """The last lines of a file that has lost its name."""
-        if file.stream is None or file.tail.idle > MAX_IDLE:
+        if file.stream is None or file.idle > MAX_IDLE:
             if file.stream is not None:
                 os.close(file.stream)
             del self._files[identity]
             return
-        file.tail.name = f"{shown_path(file.path)} (rotated)"
-        yield from file.tail.read_new(file.stream, self._context)
+        file.name = f"{shown_path(file.path)} (rotated)"
+        yield from file.read_new(file.stream, self._context)
 
     def _grown(self, identity: Identity, path: str) -> Iterator[RawBatch]:
-        file = self._files.setdefault(identity, _Open(Tail(shown_path(path)), path, None))
+        file = self._files.setdefault(identity, Tail(path, shown_path(path)))
         if file.path != path:
-            file.path, file.tail.name = path, shown_path(path)
+            file.path, file.name = path, shown_path(path)
         if file.stream is not None:
             yield from self._new(file, file.stream)
             return
@@ -258,12 +252,12 @@ class FileFollower:
             if file.stream != descriptor:
                 os.close(descriptor)
 
-    def _new(self, file: _Open, descriptor: int) -> Iterator[RawBatch]:
+    def _new(self, file: Tail, descriptor: int) -> Iterator[RawBatch]:
         """What is new in a file, unless nobody named it and it was published, such as what this process writes."""
-        if file.tail.offset == 0 and file.path not in self._paths:
+        if file.offset == 0 and file.path not in self._paths:
             file.published = is_published(head_of(descriptor))
         if not file.published:
-            yield from file.tail.read_new(descriptor, self._context)
+            yield from file.read_new(descriptor, self._context)
 
 
 def _identity(path: str) -> Identity:

@@ -5,7 +5,6 @@ The lines of sources one by one, as text and as rows of tables: what helps to wr
 
 from __future__ import annotations
 
-import csv
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -345,7 +344,4 @@ def _delimiter(data: bytes, tables: list[Mapped]) -> str | None:
         of_it = [rule for one in tables if one.declared.delimiter == delimiter for rule in one.records]
         return any(rule.has_keys(row) for rule in of_it)
 
-    try:
-        return delimiter_of(data, is_header, dict.fromkeys(one.declared.delimiter for one in tables))
-    except csv.Error:
-        return None
+    return delimiter_of(data, is_header, dict.fromkeys(one.declared.delimiter for one in tables))
