@@ -71,29 +71,21 @@ _NOT_OF_CLUSTER = frozenset({"job_name", "event", "kind"})
 _OBJECTS = ("Pod", "Job", "JobSet", "Workload")
 _KINDS = ("Event", "EventList", "List", *_OBJECTS, *(f"{kind}List" for kind in _OBJECTS))
 _PARTS = frozenset({"items", "involvedObject", "regarding", "status"})
+_OF_CAUSE = {
+    "evicted": (
+        "Evicted", "EvictedDueToPodsReadyTimeout", "TerminationByKubelet", "DeletionByTaintManager",
+        "EvictionByEvictionAPI",
+    ),
+    "preempted": ("Preempted", "EvictedDueToPreempted", "WorkloadEvictedDueToPreempted", "PreemptionByScheduler"),
+    "node_failure": ("EvictedDueToNodeFailures", "NodeNotReady", "NodeLost", "NodeShutdown", "DeletionByPodGC"),
+    "host_oom": ("OOMKilling", "OOMKilled"),
+    "time_limit": ("DeadlineExceeded",),
+    "environment": (
+        "FailedMount", "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "UnexpectedAdmissionError",
+    ),
+}  # fmt: skip
 _REASONS: Mapping[str, tuple[str, Role]] = {
-    "Evicted": ("evicted", "root"),
-    "Preempted": ("preempted", "root"),
-    "EvictedDueToPreempted": ("preempted", "root"),
-    "WorkloadEvictedDueToPreempted": ("preempted", "root"),
-    "EvictedDueToPodsReadyTimeout": ("evicted", "root"),
-    "EvictedDueToNodeFailures": ("node_failure", "root"),
-    "NodeNotReady": ("node_failure", "root"),
-    "NodeLost": ("node_failure", "root"),
-    "NodeShutdown": ("node_failure", "root"),
-    "OOMKilling": ("host_oom", "root"),
-    "OOMKilled": ("host_oom", "root"),
-    "DeadlineExceeded": ("time_limit", "root"),
-    "FailedMount": ("environment", "root"),
-    "ErrImagePull": ("environment", "root"),
-    "ImagePullBackOff": ("environment", "root"),
-    "CreateContainerConfigError": ("environment", "root"),
-    "UnexpectedAdmissionError": ("environment", "root"),
-    "PreemptionByScheduler": ("preempted", "root"),
-    "TerminationByKubelet": ("evicted", "root"),
-    "DeletionByTaintManager": ("evicted", "root"),
-    "EvictionByEvictionAPI": ("evicted", "root"),
-    "DeletionByPodGC": ("node_failure", "root"),
+    reason: (cause, "root") for cause, reasons in _OF_CAUSE.items() for reason in reasons
 }
 """Reasons of events, of pods, of containers and of their conditions."""
 _ON_NODE = re.compile(r"on node (?P<host>[\w.-]+)")

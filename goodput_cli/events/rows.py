@@ -355,14 +355,10 @@ class Measurements:
 
     def metrics(self, jobs: Sequence[str]) -> tuple[Metric, ...]:
         """All of them, each in order of time. jobs: the names by their codes."""
-        return tuple(
-            _metric(jobs[job], name, sorted(rows))
-            for job, names in self._found.items()
-            for name, rows in sorted(names.items())
-        )
-
-
-def _metric(job: str, name: str, rows: Sequence[tuple[int, int, float]]) -> Metric:
-    time, step, value = zip(*rows, strict=True)
-    columns = np.array(time, dtype=np.int64), np.array(step, dtype=np.int64), np.array(value, dtype=np.float64)
-    return Metric(job, name, "", *columns)
+        found: list[Metric] = []
+        for job, names in self._found.items():
+            for name, rows in sorted(names.items()):
+                time, step, value = zip(*sorted(rows), strict=True)
+                ints = np.array(time, dtype=np.int64), np.array(step, dtype=np.int64)
+                found.append(Metric(jobs[job], name, "", *ints, np.array(value, dtype=np.float64)))
+        return tuple(found)

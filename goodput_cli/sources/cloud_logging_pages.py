@@ -139,6 +139,13 @@ _BY_CODE = {
         ("UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL", "ABORTED", "UNKNOWN", "DATA_LOSS", "CANCELLED"), Fault.PASSING
     ),
 }
+_SENTENCES = {
+    "PERMISSION_DENIED": "no permission to read log entries; ask for the role roles/logging.viewer",
+    "UNAUTHENTICATED": "the credentials are not accepted; run `gcloud auth application-default login`",
+    "NOT_FOUND": "there is no such project or log; check cloud-logging://PROJECT/LOG_ID",
+    "RESOURCE_EXHAUSTED": "the read quota stays used up (60 reads a minute); "
+    "try again later, or read the log's sink in a bucket (gs://…)",
+}
 _API_OFF = ("SERVICE_DISABLED", "has not been used", "is disabled")
 
 
@@ -157,18 +164,10 @@ def sentence(error: Any, query: LogQuery) -> GoodputError:
     if code == "PERMISSION_DENIED" and any(mark in details for mark in _API_OFF):
         command = f"gcloud services enable logging.googleapis.com --project {query.project}"
         return SourceError(f"{where}: the Cloud Logging API is off; switch it on with `{command}`")
-    if code == "PERMISSION_DENIED":
-        return SourceError(f"{where}: no permission to read log entries; ask for the role roles/logging.viewer")
-    if code == "UNAUTHENTICATED":
-        hint = "run `gcloud auth application-default login`"
-        return SourceError(f"{where}: the credentials are not accepted; {hint}")
-    if code == "NOT_FOUND":
-        return SourceError(f"{where}: there is no such project or log; check cloud-logging://PROJECT/LOG_ID")
+    if code in _SENTENCES:
+        return SourceError(f"{where}: {_SENTENCES[code]}")
     if code == "INVALID_ARGUMENT":
         return RefusedError(f"{where}: the project or log name is not accepted: {_short(details)}")
-    if code == "RESOURCE_EXHAUSTED":
-        hint = "try again later, or read the log's sink in a bucket (gs://…)"
-        return SourceError(f"{where}: the read quota stays used up (60 reads a minute); {hint}")
     return SourceError(f"{where}: gave up after several tries: {code}: {_short(details)}; what was read is kept")
 
 

@@ -211,15 +211,21 @@ def _value(values: Any) -> float | None:
 
 
 ALLOCATION = "sacct"
-_STATES: Mapping[str, str] = {
-    "TIMEOUT": "time_limit",
-    "DEADLINE": "time_limit",
-    "PREEMPTED": "preempted",
-    "NODE_FAIL": "node_failure",
-    "BOOT_FAIL": "node_failure",
-    "OUT_OF_MEMORY": "host_oom",
-    "CANCELLED": "cancelled",
+_STATES: Mapping[str, tuple[What, str]] = {
+    "COMPLETED": (What.FINISHED, ""),
+    "CANCELLED": (What.STOPPED, "cancelled"),
+    "PREEMPTED": (What.PREEMPTED, "preempted"),
+    "TIMEOUT": (What.TERMINATED, "time_limit"),
+    "REQUEUED": (What.TERMINATED, ""),
+    "DEADLINE": (What.TERMINATED, "time_limit"),
+    "REVOKED": (What.TERMINATED, ""),
+    "SUSPENDED": (What.TERMINATED, ""),
+    "FAILED": (What.CRASHED, ""),
+    "NODE_FAIL": (What.CRASHED, "node_failure"),
+    "OUT_OF_MEMORY": (What.CRASHED, "host_oom"),
+    "BOOT_FAIL": (What.CRASHED, "node_failure"),
 }
+"""By state of an allocation that has ended: how it ended, and the cause that the state names; "": none."""
 _LIST = re.compile(r"([\w.-]++)(?:\[([\d,-]+)\]([\w.-]*))?(?:,|$)")
 _MOST_NODES = 65_536
 
@@ -254,11 +260,16 @@ def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Stamp | N
     return one
 
 
+def _state_of(record: Mapping[str, Any]) -> str:
+    """`CANCELLED` of `CANCELLED by 1000` and `CANCELLED+`."""
+    return str(record.get("State", "")).upper().split(" ", 1)[0].rstrip("+")
+
+
 def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> Sighting | None:
     """Why an allocation of Slurm ended: its state, else the signal of its exit code."""
     state = str(record.get("State", "")).upper()
-    code = _STATES.get(state.split(" ", 1)[0].rstrip("+"))
-    if code is not None:
+    _, code = _STATES.get(_state_of(record), (None, ""))
+    if code:
         one = Sighting(code, "root", quoted(state), ALLOCATION, "scheduler", line, "", ended)
     else:
         signal = str(record.get("ExitCode", "")).partition(":")[2]
@@ -272,20 +283,6 @@ def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> 
 
 
 _NO_TIME = ("Unknown", "None", "N/A", "")
-_ENDS = {
-    "COMPLETED": What.FINISHED,
-    "CANCELLED": What.STOPPED,
-    "PREEMPTED": What.PREEMPTED,
-    "TIMEOUT": What.TERMINATED,
-    "REQUEUED": What.TERMINATED,
-    "DEADLINE": What.TERMINATED,
-    "REVOKED": What.TERMINATED,
-    "SUSPENDED": What.TERMINATED,
-    "FAILED": What.CRASHED,
-    "NODE_FAIL": What.CRASHED,
-    "OUT_OF_MEMORY": What.CRASHED,
-    "BOOT_FAIL": What.CRASHED,
-}
 
 
 def collect_allocations(records: Records, output: Output) -> None:
@@ -309,11 +306,10 @@ def collect_allocations(records: Records, output: Output) -> None:
 def _marks(record: Mapping[str, Any], line: int) -> list[Mark]:
     submitted = _time_allocations(record, "Eligible") or _time_allocations(record, "Submit")
     started, ended = _time_allocations(record, "Start"), _time_allocations(record, "End")
-    state = str(record.get("State", "")).split(" ", 1)[0].rstrip("+").upper()
-    what = _ENDS.get(state)
+    state = _state_of(record)
     found = [(What.SCHEDULED, submitted), (What.START, started)]
-    if what is not None and started is not None:
-        found.append((what, ended))
+    if state in _STATES and started is not None:
+        found.append((_STATES[state][0], ended))
     return [
         Mark(line, "", stamp, Said(SACCT, what, name=str(record["JobID"]), job=str(record.get("JobName", "")), detail=(
             ("state", state),)))

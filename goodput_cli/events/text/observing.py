@@ -144,7 +144,6 @@ _LOOKED_AT = frozenset({*ENDS, What.ALIVE, What.START, What.REINIT, What.IGNORE,
 _BEGINS = frozenset({What.START, What.INIT, What.SCHEDULED})
 _PROGRESS = frozenset({What.STEP, What.START, What.STEP_START})
 _MOST_WATCHED = 256
-_NO_ROWS = np.zeros(0, dtype=np.intp)
 _NEXT_LINES = 64
 _OF_PROCESS = 256
 _TRIES = 20
@@ -266,8 +265,12 @@ class DocumentObserver:
 
     def _watch(self, block: Lines, first_line: int, consumed: set[int], begins: Sequence[int], stamps: _Stamps) -> None:
         """Find what stands behind the roots, up to the next start."""
+        if not self._watches:
+            return
         going: list[_Watch] = []
-        free = _others(consumed, len(block)) if self._watches else _NO_ROWS
+        left = np.ones(len(block), dtype=bool)
+        left[np.fromiter(consumed, dtype=np.intp)] = False
+        free = np.flatnonzero(left)
         for watch in self._watches[-_MOST_WATCHED:]:
             if watch.of.count != watch.count:
                 self._said_again(watch, block, first_line, consumed, stamps)
@@ -318,13 +321,6 @@ class DocumentObserver:
 
     def _remember(self, block: Lines, stamped: I64) -> None:
         self._last_stamp = _Stamps(block, stamped).before(len(block)) or self._last_stamp
-
-
-def _others(rows: set[int], size: int) -> Rows:
-    """The rows of a block that are none of some."""
-    left = np.ones(size, dtype=bool)
-    left[np.fromiter(rows, dtype=np.intp)] = False
-    return np.flatnonzero(left)
 
 
 def _same_process(watch: _Watch, block: Lines, first_line: int, rows: range, consumed: set[int]) -> None:

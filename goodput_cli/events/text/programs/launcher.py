@@ -271,14 +271,14 @@ def allocations(marks: Sequence[Mark]) -> list[list[Mark]]:
 def started_by_scheduler(parts: Sequence[list[Mark]]) -> None:
     """Of a start that the scheduler shows and those that the text of its allocation shows, the scheduler's counts: the
     others become signs of life, so that what lies between is the start-up of the first step."""
-    starts = [mark for part in parts for mark in part if said(mark).format == SACCT and said(mark).what is What.START]
-    if not starts:
+    scheduled = [mark for part in parts for mark in part if said(mark).format == SACCT]
+    if not scheduled:
         return
-    ends = {said(mark).name: mark.time for part in parts for mark in part if _is_end(mark)}
+    ends = {said(mark).name: mark.time for mark in scheduled if said(mark).what not in (What.START, What.SCHEDULED)}
     downs = sorted(
         mark.end for part in parts for mark in part if said(mark).what in _DOWN and said(mark).format != SACCT
     )
-    for start in starts:
+    for start in [mark for mark in scheduled if said(mark).what is What.START]:
         until = min([ends.get(said(start).name, 1 << 62), *[time for time in downs if time > start.time][:1]])
         for part in parts:
             part[:] = [_alive(mark) if _is_start(mark, start.time, until) else mark for mark in part]
@@ -300,10 +300,6 @@ def ends_in_their_second(parts: Sequence[list[Mark]]) -> None:
 def _in_whole_seconds(mark: Mark) -> bool:
     stamp = said(mark).at or mark.stamp
     return stamp is not None and stamp.whole
-
-
-def _is_end(mark: Mark) -> bool:
-    return said(mark).format == SACCT and said(mark).what not in (What.START, What.SCHEDULED)
 
 
 def _is_start(mark: Mark, begin: int, end: int) -> bool:
