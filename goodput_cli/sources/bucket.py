@@ -58,18 +58,10 @@ class _ReplacedError(Exception):
     """The version that was listed is gone, another is there; args: the newer one, how many bytes came before."""
 
 
-def open_store(scheme: str) -> ObjectStore:
-    """The store for a scheme; its client is imported only here."""
-    module, name = _STORES[scheme].split(":")
-    store: ObjectStore = getattr(importlib.import_module(module), name)()
-    return store
-
-
 class BucketSource:
     """Reads `gs://bucket/object`, `gs://bucket/folder`, `gs://bucket/prefix` and `gs://bucket/glob*`; s3:// alike."""
 
-    def __init__(self, open_store: Callable[[str], ObjectStore] = open_store) -> None:
-        self._open_store = open_store
+    def __init__(self) -> None:
         self._stores: dict[str, ObjectStore] = {}  # signing in once does for all reads
 
     def read(self, uri: str, context: ReadContext) -> Iterator[Batch]:
@@ -106,7 +98,8 @@ class BucketSource:
         if has_magic(bucket):
             raise UsageError(f"{uri}: a bucket's name is no glob; only what follows it may be one")
         if scheme not in self._stores:
-            self._stores[scheme] = self._open_store(scheme)
+            module, name = _STORES[scheme].split(":")  # its client is imported only here
+            self._stores[scheme] = getattr(importlib.import_module(module), name)()
         return _Place(self._stores[scheme], scheme, bucket, Event(), context), path
 
 

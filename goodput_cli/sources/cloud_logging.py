@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -203,7 +203,11 @@ class _CachedReading:
     def _again(self, held: Held, writer: CacheWriter, now: int) -> Iterator[list[Record]]:
         known = held.coverage
         held_query = replace(self._query, since_ns=known.start_ns)
-        late = chain(_late(self._reader, held_query, known), self._older(known))
+        since = self._query.since_ns
+        older: Iterable[list[Record]] = ()  # what was not asked for so far
+        if known.start_ns is not None and (since is None or since < known.start_ns):
+            older = self._reader.read(replace(self._query, before_ns=known.start_ns))
+        late = chain(_late(self._reader, held_query, known), older)
         unknown = {identity(record): record for records in late for record in records}
         again = rfc3339(_overlap_start(known))
         overlap: set[Identity] = set()
@@ -215,16 +219,10 @@ class _CachedReading:
         missing = list(unknown.values())
         writer.add(missing)
         yield from self._asked_for(missing)
-        starts = (known.start_ns, self._query.since_ns)
+        starts = (known.start_ns, since)
         start = None if None in starts else min(start for start in starts if start is not None)
         coverage = replace(known, start_ns=start, fetched_ns=now)
         yield from self._stream(_newer(held_query, known), writer, coverage, overlap)
-
-    def _older(self, known: CacheCoverage) -> Iterator[list[Record]]:
-        """What was not asked for so far."""
-        since = self._query.since_ns
-        if known.start_ns is not None and (since is None or since < known.start_ns):
-            yield from self._reader.read(replace(self._query, before_ns=known.start_ns))
 
     def _stream(
         self, query: LogQuery, writer: CacheWriter, coverage: CacheCoverage, known: set[Identity]

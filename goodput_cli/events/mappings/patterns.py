@@ -107,17 +107,6 @@ def _example(part: re.Match[str], number: int) -> str:
     return " " if part["blank"] else part["text"]
 
 
-def literal_of(pattern: str) -> str:
-    """The longest text that is in every line that the pattern matches; "" if there is none. Raises TemplateError."""
-    parsed = _parsed(pattern)
-    return "" if parsed.state.flags & re.IGNORECASE else max(_literals(parsed), key=len, default="")
-
-
-def endless_in_endless(pattern: str) -> bool:
-    """Whether a repeat without a bound repeats nothing but repeats without a bound: `(a+)+`. Raises TemplateError."""
-    return _nests(_parsed(pattern))
-
-
 def _parsed(pattern: str) -> Any:
     try:
         with warnings.catch_warnings():  # that [[a-z]] may mean something else one day
@@ -128,6 +117,7 @@ def _parsed(pattern: str) -> Any:
 
 
 def _literals(parsed: Any) -> list[str]:
+    """Texts that are in every line that a pattern matches."""
     found: list[str] = []
     run = ""
     for kind, value in parsed:
@@ -144,6 +134,7 @@ def _literals(parsed: Any) -> list[str]:
 
 
 def _nests(parsed: Any) -> bool:
+    """Whether a repeat without a bound repeats nothing but repeats without a bound: `(a+)+`."""
     return any(
         (_is_endless(kind, value) and _only_endless(value[2])) or any(map(_nests, _inside(kind, value)))
         for kind, value in parsed
@@ -220,8 +211,9 @@ def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, Any, str]:
         pattern = as_pattern(text) if way == "line" else text
         if len(pattern) > LONGEST:
             raise TemplateError(f"a pattern of {len(pattern)} characters; at most {LONGEST} are tried on lines")
-        anchor = literal_of(pattern)
-        if way == "regex" and endless_in_endless(pattern):
+        parsed = _parsed(pattern)
+        anchor = "" if parsed.state.flags & re.IGNORECASE else max(_literals(parsed), key=len, default="")
+        if way == "regex" and _nests(parsed):
             raise TemplateError("a repeat of a repeat, such as (a+)+: write it with one")
         if len(anchor) < LITERAL and not anywhere:
             raise TemplateError(
