@@ -2,7 +2,8 @@
 
 A frame is length, checksum, data, checksum; little-endian, CRC-32C, masked. `framed` writes one.
 
-The parts of TensorBoard's protocol buffers that say something about time are declared here, and parsed by protobuf.
+The parts of TensorBoard's protocol buffers that say something about time are declared here, and parsed by protobuf;
+`message_class` makes of any such declaration what protobuf reads.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -73,7 +74,9 @@ def _sum(data: bytes) -> bytes:
 _FLOAT, _DOUBLE, _INT32, _INT64 = 1, 2, 3, 9
 """`DataType` of tensors."""
 _TYPES = {"double": 1, "float": 2, "int64": 3, "int32": 5, "string": 9, "message": 11, "bytes": 12}
-_MESSAGES: dict[str, tuple[tuple[str, int, str, bool], ...]] = {
+Messages = Mapping[str, tuple[tuple[str, int, str, bool], ...]]
+"""By name of a message, its fields: name, number, type or the name of a message, and whether it is repeated."""
+_MESSAGES: Messages = {
     "Tensor": (
         ("dtype", 1, "int32", False),
         ("tensor_content", 4, "bytes", False),
@@ -176,14 +179,19 @@ def _number(value: Any) -> float | None:
 
 @cache
 def _event_class() -> Any:
+    return message_class("Event", _MESSAGES)
+
+
+def message_class(root: str, messages: Messages) -> Any:
+    """What reads and writes a message of a declaration."""
     file = descriptor_pb2.FileDescriptorProto(name="event_file.proto", package="event_file", syntax="proto2")
-    for name, fields in _MESSAGES.items():
+    for name, fields in messages.items():
         message = file.message_type.add(name=name)
         for field, number, kind, repeated in fields:
             added = message.field.add(name=field, number=number, label=3 if repeated else 1)
             added.type = _TYPES.get(kind, _TYPES["message"])  # type: ignore[assignment]
-            if kind in _MESSAGES:
+            if kind in messages:
                 added.type_name = f".event_file.{kind}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("event_file.Event"))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"event_file.{root}"))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
+from google.protobuf.message import DecodeError
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import Parsed, without_records
@@ -26,7 +27,7 @@ from goodput_cli.events.text.observer import Line
 from goodput_cli.events.text.observing import EntryObserver, may_say
 from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none, stamp_or_none
 from goodput_cli.events.trackers.runs import STEP_KEYS, Life, Place, Row, Run
-from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, WireError, parse
+from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, parse
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import RunFolder, is_output, wandb_folder
@@ -101,7 +102,7 @@ class RunFileReader:
         """Nothing yet: what a file means is known at its end."""
         for record in self._frames.feed(batch.data):
             self._number += 1
-            with suppress(WireError, RecursionError):
+            with suppress(DecodeError):
                 self._take(*parse(record, _KEYS))
         return without_records(TextPart())
 
