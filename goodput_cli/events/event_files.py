@@ -71,8 +71,6 @@ def _sum(data: bytes) -> bytes:
     return _SUM.pack((((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
-_FLOAT, _DOUBLE, _INT32, _INT64 = 1, 2, 3, 9
-"""`DataType` of tensors."""
 _TYPES = {"double": 1, "float": 2, "int64": 3, "int32": 5, "string": 9, "message": 11, "bytes": 12}
 Messages = Mapping[str, tuple[tuple[str, int, str, bool], ...]]
 """By name of a message, its fields: name, number, type or the name of a message, and whether it is repeated."""
@@ -102,7 +100,8 @@ _MESSAGES: Messages = {
         ("summary", 5, "Summary", False),
     ),
 }
-_UNPACKED = {_FLOAT: "<f", _DOUBLE: "<d", _INT32: "<i", _INT64: "<q"}
+_UNPACKED = {1: "<f", 2: "<d", 3: "<i", 9: "<q"}
+"""By `DataType` of tensors (float, double, int32, int64), how their content is unpacked."""
 
 
 class Scalar(NamedTuple):

@@ -246,26 +246,21 @@ def _read_path(path: str, context: ReadContext) -> Iterator[Batch]:
     place = os.path.join(context.folder, path)
     if os.path.exists(place + MANIFEST_ENDING):
         _report_again(place, context)
+    batches: Iterator[Batch] | None = None
     if path.lower().endswith(PARQUET_ENDING):
         from goodput_cli.sources.snapshot import read_parquet
 
-        yield from read_parquet(shown_path(path), place)
-        _count(place, path, context)
-        return
-    if path.lower().endswith(DATABASE_ENDINGS):
+        batches = read_parquet(shown_path(path), place)
+    elif path.lower().endswith(DATABASE_ENDINGS):
         from goodput_cli.sources.databases import is_sqlite, read_sqlite
 
-        if is_sqlite(place):
-            yield from read_sqlite(shown_path(path), place)
-            _count(place, path, context)
-            return
-    with _opened(place, path) as stream:
-        yield from _read_stream(shown_path(path), stream, context, os.fstat(stream.fileno()).st_mtime_ns)
-
-
-def _count(place: str, path: str, context: ReadContext) -> None:
-    """Count the bytes of a file that was read in another way."""
-    with _opened(place, path) as stream:
+        batches = read_sqlite(shown_path(path), place) if is_sqlite(place) else None
+    if batches is None:
+        with _opened(place, path) as stream:
+            yield from _read_stream(shown_path(path), stream, context, os.fstat(stream.fileno()).st_mtime_ns)
+        return
+    yield from batches
+    with _opened(place, path) as stream:  # its bytes were read in another way, and count too
         while block := stream.read(BLOCK_BYTES):
             context.took(block)
 

@@ -169,8 +169,8 @@ def as_records(marks: Sequence[Mark], trainer: bool) -> list[Mark]:
     for mark in marks:
         streams[mark.stream].append(mark)
     counted = {name: None if others else _counted(own, trainer) for name, own in streams.items()}
-    said = {name: any(_is(mark, What.EVAL) for mark in own) for name, own in streams.items()}
-    stories = {name: _Story(evaluations_are_said=said[name]) for name in streams}
+    stories = {name: _Story(evaluations_are_said=any(_is(mark, What.EVAL) for mark in own))
+               for name, own in streams.items()}  # fmt: skip
     told: list[Mark] = []
     ended: dict[str, tuple[int, Mark]] = {}  # by stream, behind what its last evaluation stands, and its last state
     for mark in marks:
