@@ -135,10 +135,7 @@ class Output:
 
     def whole(self, records: Records, key: str) -> tuple[I64, Mask]:
         """Whole numbers of a key as int64[n], and which are good; the others are reported as `bad_value`."""
-        numerals = records.numerals(key)
-        if numerals is not None and numerals.fraction is None:
-            return numerals.whole, records.every()
-        numbers, good = whole_column(records.column(key))
+        numbers, good = whole_numbers(records, key)
         self.report("bad_value", f"`{key}` is no whole number; dropped", records, ~good)
         return numbers, good
 
@@ -151,6 +148,14 @@ class Output:
         good = np.array([isinstance(text, str | int | float) for text in texts], dtype=np.bool_)
         self.report("bad_value", f"`{key}` is no name; dropped", records, ~good)
         return self.labels.codes([str(text).upper() or UNKNOWN_LABEL for text in texts]), good
+
+
+def whole_numbers(records: Records, key: str) -> tuple[I64, Mask]:
+    """Whole numbers of a key as int64[n], and which are good."""
+    numerals = records.numerals(key)
+    if numerals is not None and numerals.fraction is None:
+        return numerals.whole, records.every()
+    return whole_column(records.column(key))
 
 
 UNKNOWN_LABEL = "UNKNOWN"

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from google.protobuf.message import DecodeError
@@ -50,8 +50,7 @@ class RunFile:
     about: dict[str, Any] = field(default_factory=dict)
     """`id`, `name`, `host` and `start` (ns UTC) of the first run record."""
     about_line: int = 0
-    rows: list[tuple[int, int, dict[str, int], bool]] = field(default_factory=list)
-    """(record, ns UTC, counters, whether it is of training) a row of the history."""
+    rows: list[HistoryRow] = field(default_factory=list)
     alive: list[tuple[int, int]] = field(default_factory=list)
     """(record, ns UTC) of what else has a time."""
     printed: list[Mark] = field(default_factory=list)
@@ -121,9 +120,8 @@ class RunFileReader:
         elif kind == EXIT:
             file.exit, file.exit_line = values, number
         elif kind == HISTORY:
-            row = row_of(values)
-            if row is not None:
-                file.rows.append((number, *row[:1], *row[2:]))
+            row = row_of(number, values)
+            file.rows += [row] if row is not None else []
         elif time is not None and _is_time(time):
             file.alive.append((number, time))
             if kind == OUTPUT:
@@ -168,9 +166,23 @@ class _Printed:
             yield timed(Mark(self._number, "", own, one), stamp)
 
 
-def row_of(values: Mapping[str, Any]) -> tuple[int, int | None, dict[str, int], bool] | None:
-    """(ns UTC, when its process began in ns UTC or None, counters, whether it is of training) of a row of a history;
-    None for one without a time."""
+class HistoryRow(NamedTuple):
+    """A row of a history."""
+
+    line: int
+    """The number of its record or line."""
+    time: int
+    """ns UTC."""
+    base: int | None
+    """ns UTC: when its process began."""
+    steps: dict[str, int]
+    """By name, the counters in it."""
+    trains: bool
+    """Whether it is of training."""
+
+
+def row_of(line: int, values: Mapping[str, Any]) -> HistoryRow | None:
+    """A row of a history; None for one without a time."""
     time = ns_of(values.get(TIMESTAMP))
     if time is None or time < EARLIEST:
         return None
@@ -179,7 +191,7 @@ def row_of(values: Mapping[str, Any]) -> tuple[int, int | None, dict[str, int], 
     steps = {key: number for key in STEP_KEYS if (number := whole_of(values.get(key))) is not None}
     others = [key for key in values if not key.startswith("_") and key not in STEP_KEYS]
     trains = not others or not all(_EVALUATES.search(key) or _OF_MACHINE.match(key) for key in others)
-    return time, base, steps, trains
+    return HistoryRow(line, time, base, steps, trains)
 
 
 def ns_of(value: Any) -> int | None:
@@ -311,7 +323,7 @@ def _life(
     places: list[Place] = []
     if folder.file is not None:
         code, file = folder.file
-        life.rows = [Row(Place(time, code, line), steps, trains) for line, time, steps, trains in file.rows]
+        life.rows = [Row(Place(row.time, code, row.line), row.steps, row.trains) for row in file.rows]
         life.alive = [Place(time, code, line) for line, time in file.alive]
         life.host = file.about.get("host", "")
         life.printed = [(code, mark) for mark in file.printed]
