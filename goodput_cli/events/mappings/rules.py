@@ -283,18 +283,17 @@ class MappedRecords(Collected):
                     stamp, reading.said.at = reading.said.at, None  # it is the time of the mark
                     if stamp is None and records.stamp[at] >= 0:
                         stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
-                    marks.append(Mark(int(records.origin.line[at]), "", stamp, reading.said))
-                    _follow(turns, record, marks[-1])
+                    line = int(records.origin.line[at])
+                    marks.append(Mark(line, "", stamp, reading.said))
+                    _follow(turns, record, line, reading.said)
         output.texts.add(records.origin.source, TextPart(marks, interleaved=turns.found()))
         return used
 
 
-def _follow(turns: InTurns, record: Record, mark: Mark) -> None:
+def _follow(turns: InTurns, record: Record, line: int, said: Said) -> None:
     """Follow who writes the steps of records."""
-    said = mark.said
-    assert said is not None
     if said.what is What.STEP and said.step is not None and not said.rank:
-        turns.take(mark.line, said.step, " ".join(f"{key}={value}" for key, value in record.items()))
+        turns.take(line, said.step, " ".join(f"{key}={value}" for key, value in record.items()))
     elif said.what in (What.START, What.RESUME, What.RESTORE, *ENDS):
         turns.restart()
 

@@ -128,11 +128,6 @@ class Traceback:
             self.garbled = True
         return raised
 
-    @property
-    def over(self) -> bool:
-        """Whether it says nothing any more."""
-        return self.seen >= LONGEST_TRACEBACK
-
 
 _QUIET = ("[Previous line repeated", "~", "^", "*** ")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from goodput_cli.events.observations import FACTS, Sighting, Speaker, quoted
 from goodput_cli.events.text.blocks import (
+    LONGEST_TRACEBACK,
     ROOT_CAUSE,
     AgentBlock,
     Traceback,
@@ -258,7 +259,7 @@ class Observer:
             return (None, True) if self._in_agent(agent, line) else self.take(line, lambda _: ())
         exception = block.take(line.text)
         if exception is None:
-            if block.over:
+            if block.seen >= LONGEST_TRACEBACK:
                 del self._tracebacks[line.stream]
             return self._beside(block, line)
         del self._tracebacks[line.stream]
@@ -280,12 +281,8 @@ class Observer:
     def _beside(self, block: Traceback, line: Line) -> tuple[Sighting | None, bool]:
         """A line inside a traceback that another program wrote."""
         text = block.without_prefix(line.text)
-        if text[:1].isspace() or not text:
-            return None, True
-        found = self._rows.read(text)
-        if found is None:
-            return None, True
-        return self._see(line, found, lambda _: ()), True
+        found = self._rows.read(text) if text and not text[0].isspace() else None
+        return None if found is None else self._see(line, found, lambda _: ()), True
 
     def _exception(self, line: Line, block: Traceback, kind: str, what: str) -> Sighting | None:
         text = block.without_prefix(line.text).strip()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -297,6 +297,7 @@ def runs(
 ) -> list[Run]:  # fmt: skip
     """The runs of all folders. tracked: by source, what was read. local: what a local time is in ns UTC."""
     folders = _folders(tracked, names)
+    offsets = {offset for folder in folders.values() if (offset := folder.offset) is not None}
     by_id: defaultdict[str, Run] = defaultdict(lambda: Run(NAME, ""))
     for folder in folders.values():
         about = folder.file[1].about if folder.file is not None else {}
@@ -305,7 +306,7 @@ def runs(
             continue
         run = by_id[job]
         run.job, run.name = job, about.get("name") or run.name
-        life = _life(folder, local, [other.offset for other in folders.values()], notes)
+        life = _life(folder, local, offsets, notes)
         if life is not None:
             run.lives.append(life)
             run.seen += _seen(folder, life)
@@ -315,10 +316,8 @@ def runs(
     return [run for run in by_id.values() if run.lives]
 
 
-def _life(
-    folder: _Folder, local: Callable[[int], int], offsets: Sequence[int | None], notes: DiagnosticCollector
-) -> Life | None:
-    """What the documents of a folder say of its process; None for nothing."""
+def _life(folder: _Folder, local: Callable[[int], int], offsets: Set[int], notes: DiagnosticCollector) -> Life | None:
+    """What the documents of a folder say of its process; None for nothing. offsets: all that folders show."""
     life = Life()
     places: list[Place] = []
     if folder.file is not None:
@@ -336,9 +335,9 @@ def _life(
             places += spots[:1]
             life.alive += spots[1:]
     if not places and folder.file is not None and folder.where.stamp is not None:
-        known = {offset for offset in offsets if offset is not None}
         stamp = folder.where.stamp
-        places.append(Place(stamp - known.pop() if len(known) == 1 else local(stamp), folder.file[0], 1))
+        begun = stamp - next(iter(offsets)) if len(offsets) == 1 else local(stamp)
+        places.append(Place(begun, folder.file[0], 1))
     if not places and not life.rows and not life.alive:
         return None
     life.begin = min(places, default=None)
