@@ -224,7 +224,8 @@ class RowBuilder:
         """Put the rows of a block, several per record in the order in which they were added, in order of arrival."""
         if not self._order:
             return
-        order, sizes = np.concatenate(self._order), [len(order) for order in self._order]
+        order = self._order[0] if len(self._order) == 1 else np.concatenate(self._order)
+        sizes = [len(order) for order in self._order]
         arrival = None if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
         self._order.clear()
         if any(end is not None for end in self._block["end"]):

@@ -49,13 +49,8 @@ _HINTS = (
 agents of torchrun say of a death."""
 
 
-def told_apart(paths: Sequence[str], is_log: Callable[[bytes], bool] | None = None) -> tuple[list[str], list[str]]:
-    """The paths that may be logs, and those that are plainly none. All of them where nothing else would be left.
-    is_log: whether text that begins like this is a log."""
-    return _apart(paths, lambda path: is_of_goodput(path) or _is_plainly_none(path, is_log))
-
-
 def _apart(paths: Sequence[str], is_none: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    """The paths that may be logs, and those that are plainly none. All of them where nothing else would be left."""
     others = list(filter(is_none, paths))
     if len(others) == len(paths):
         return list(paths), []
@@ -76,7 +71,8 @@ def is_of_goodput(path: str) -> bool:
 
 def _is_plainly_none(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
     """One JSON value over several lines that names no job, or text in which no line says anything. A file of lines of
-    JSON, long text, a packed file and one that cannot be read are for the reader to judge."""
+    JSON, long text, a packed file and one that cannot be read are for the reader to judge. is_log: whether text that
+    begins like this is a log."""
     if path.lower().endswith(_LINES_OF_JSON) or not path.lower().endswith((".json", *_TEXT)):
         return False
     try:
@@ -146,7 +142,7 @@ def _logs_behind(uri: str, context: ReadContext) -> list[str]:
         paths, others = _apart(files.logs, is_of_goodput)
     else:
         files = files_in_folder(path)
-        paths, others = told_apart(files.logs, context.is_log)
+        paths, others = _apart(files.logs, lambda one: is_of_goodput(one) or _is_plainly_none(one, context.is_log))
     if files.tracked:
         return _beside_trackers(paths, files.tracked, context)
     if others:
