@@ -82,7 +82,7 @@ def within_limits(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 class ObjectStore(Protocol):
     """One kind of store. Methods make one request, are called from several threads, and raise `StoreError`s or
-    `retry.TransientError`.
+    `remote.TransientError`.
 
     list_permission, get_permission: what it takes to be answered, as people who grant it call it.
     """
