@@ -10,7 +10,7 @@ The reason that a recorder wrote is an observation beside the event that the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from goodput_cli.events.text.blocks import exception_in, raised
 from goodput_cli.events.text.causes import CauseRows, by_exit, shipped_rows
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.marks import What
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated
+from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.causes import CAUSES, KILLED, UNKNOWN_CAUSE, Role
 
@@ -71,29 +71,21 @@ _NOT_OF_CLUSTER = frozenset({"job_name", "event", "kind"})
 _OBJECTS = ("Pod", "Job", "JobSet", "Workload")
 _KINDS = ("Event", "EventList", "List", *_OBJECTS, *(f"{kind}List" for kind in _OBJECTS))
 _PARTS = frozenset({"items", "involvedObject", "regarding", "status"})
+_OF_CAUSE = {
+    "evicted": (
+        "Evicted", "EvictedDueToPodsReadyTimeout", "TerminationByKubelet", "DeletionByTaintManager",
+        "EvictionByEvictionAPI",
+    ),
+    "preempted": ("Preempted", "EvictedDueToPreempted", "WorkloadEvictedDueToPreempted", "PreemptionByScheduler"),
+    "node_failure": ("EvictedDueToNodeFailures", "NodeNotReady", "NodeLost", "NodeShutdown", "DeletionByPodGC"),
+    "host_oom": ("OOMKilling", "OOMKilled"),
+    "time_limit": ("DeadlineExceeded",),
+    "environment": (
+        "FailedMount", "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "UnexpectedAdmissionError",
+    ),
+}  # fmt: skip
 _REASONS: Mapping[str, tuple[str, Role]] = {
-    "Evicted": ("evicted", "root"),
-    "Preempted": ("preempted", "root"),
-    "EvictedDueToPreempted": ("preempted", "root"),
-    "WorkloadEvictedDueToPreempted": ("preempted", "root"),
-    "EvictedDueToPodsReadyTimeout": ("evicted", "root"),
-    "EvictedDueToNodeFailures": ("node_failure", "root"),
-    "NodeNotReady": ("node_failure", "root"),
-    "NodeLost": ("node_failure", "root"),
-    "NodeShutdown": ("node_failure", "root"),
-    "OOMKilling": ("host_oom", "root"),
-    "OOMKilled": ("host_oom", "root"),
-    "DeadlineExceeded": ("time_limit", "root"),
-    "FailedMount": ("environment", "root"),
-    "ErrImagePull": ("environment", "root"),
-    "ImagePullBackOff": ("environment", "root"),
-    "CreateContainerConfigError": ("environment", "root"),
-    "UnexpectedAdmissionError": ("environment", "root"),
-    "PreemptionByScheduler": ("preempted", "root"),
-    "TerminationByKubelet": ("evicted", "root"),
-    "DeletionByTaintManager": ("evicted", "root"),
-    "EvictionByEvictionAPI": ("evicted", "root"),
-    "DeletionByPodGC": ("node_failure", "root"),
+    reason: (cause, "root") for cause, reasons in _OF_CAUSE.items() for reason in reasons
 }
 """Reasons of events, of pods, of containers and of their conditions."""
 _ON_NODE = re.compile(r"on node (?P<host>[\w.-]+)")
@@ -153,7 +145,7 @@ def _reasoned(record: Mapping[str, Any], line: int) -> Sighting:
     """A line that a collector or an operator writes as JSON, with one of the reasons of Kubernetes."""
     named = next((str(record[key]) for key in _PODS if record.get(key)), "")
     said = next((str(record[key]) for key in ("message", "msg") if record.get(key)), "")
-    stamp = next((at for at in (_time(record.get(key)) for key in _TIMES) if at), None)
+    stamp = _first_time(map(record.get, _TIMES))
     reason = str(record["reason"])
     one = Sighting(*_REASONS[reason], quoted(f"{reason}: {said}" if said else reason), "reason", "pod", line, "", stamp)
     one.identity, one.last_line = named, line
@@ -170,9 +162,7 @@ def _event(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
         said = (KILLED, "exit")
     if reason == "TaintManagerEviction" and message.startswith("Marking for deletion"):
         said = ("evicted", "root")
-    stamp = next(
-        (at for at in (_time(record.get(key)) for key in ("lastTimestamp", "eventTime", "firstTimestamp")) if at), None
-    )
+    stamp = _first_time(map(record.get, ("lastTimestamp", "eventTime", "firstTimestamp")))
     if said is None or about.get("kind") not in ("Pod", "Node", "Job", "Workload", None):
         return
     name = str(about.get("name", ""))
@@ -206,8 +196,8 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
     said = _REASONS.get(str(status.get("reason", "")))
     if said is not None:
         terminated = [_mapping(_mapping(one.get("state")).get("terminated")) for one in _containers(status)]
-        times = [_time(one.get("finishedAt")) for one in terminated]
-        yield seen(*said, str(status.get("message") or status["reason"]), next((at for at in times if at), None))
+        stamp = _first_time(one.get("finishedAt") for one in terminated)
+        yield seen(*said, str(status.get("message") or status["reason"]), stamp)
     for condition in _listed(status.get("conditions")):
         about_condition = _mapping(condition)
         said = _REASONS.get(str(about_condition.get("reason", "")))
@@ -249,8 +239,7 @@ def _controller(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
 
 
 def _containers(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    listed = status.get("containerStatuses")
-    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+    return [one for one in _listed(status.get("containerStatuses")) if isinstance(one, Mapping)]
 
 
 def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterator[Sighting]:
@@ -283,12 +272,11 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _time(value: object) -> Stamp | None:
-    if not isinstance(value, str):
-        return None
-    try:
-        return read_dated(value)
-    except StampError:
-        return None
+    return read_or_none(value) if isinstance(value, str) else None
+
+
+def _first_time(values: Iterable[object]) -> Stamp | None:
+    return next((stamp for stamp in map(_time, values) if stamp), None)
 
 
 def _object(record: Mapping[str, Any], line: int) -> ApiObject | None:

@@ -20,13 +20,15 @@ from goodput_cli.events.envelope import (
     PAYLOAD,
     SAYS_NOTHING,
     TEXT_PAYLOAD,
-    EnvelopeReader,
     Identity,
     Writer,
+    identities,
     identities_of,
     named_writer,
     numbered_writer,
     numbered_writers,
+    stamps_in,
+    stamps_of,
 )
 from goodput_cli.events.fast_json import Columns, Wrapping
 from goodput_cli.events.formats.base import Entry, Format, Output, Parsed, Records
@@ -82,7 +84,6 @@ class Decoder:
         self._zones = EntryZones() if timezone == AUTO else None
         clock = TimestampReader(load_zone(timezone))
         self._output = Output(self._rows, self.notes, Interner(), Details(), clock, zones=self._zones)
-        self._envelopes = EnvelopeReader()
         self._recogniser = Recogniser(self._hints, self.notes)
         self._stray = _STRAY
         self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
@@ -100,7 +101,11 @@ class Decoder:
         for columns in parsed.columns:
             self._decode_columns(code, columns)
         if parsed.records:
-            self._decode_records(code, parsed)
+            size = len(parsed.records)
+            order = parsed.lines if parsed.columns else np.arange(size, dtype=np.int64)
+            origin = Origin(code, order, parsed.lines, constant(size, NONE), constant(size, NONE))
+            records = without_nulls(parsed.records, parsed.nulls)
+            self._decode_block(Records(records, frozenset(), origin, constant(size, NO_STAMP, np.int64)), parsed.nulls)
         self._rows.end_block()
 
     def _decode_columns(self, source: int, columns: Columns) -> None:
@@ -109,7 +114,7 @@ class Decoder:
         size = len(lines)
         entry, stamp = constant(size, NONE), constant(size, NO_STAMP, np.int64)
         if wrapping is not None:
-            stamp = self._envelopes.stamps_of(wrapping.stamps)
+            stamp = stamps_of(wrapping.stamps)
             entry = self._entries.codes(identities_of(wrapping.log_name, stamp, wrapping.stamps, wrapping.ids))
         writer = None if wrapping is None or entries is None else self._writers_of(wrapping, entries[0])
         origin = Origin(source, lines, lines, entry, constant(size, NONE), writer)
@@ -126,15 +131,6 @@ class Decoder:
 
     def _writer(self, writer: Writer | None) -> int:
         return NONE if writer is None else self._output.writers.code(writer)
-
-    def _decode_records(self, source: int, parsed: Parsed) -> None:
-        size = len(parsed.records)
-        order = parsed.lines if parsed.columns else np.arange(size, dtype=np.int64)
-        none = constant(size, NONE)
-        origin = Origin(source, order, parsed.lines, none, none)
-        stamp = constant(size, NO_STAMP, np.int64)
-        records = without_nulls(parsed.records, parsed.nulls)
-        self._decode_block(Records(records, frozenset(), origin, stamp), parsed.nulls)
 
     def _decode_block(self, block: Records, nulls: bool) -> None:
         wrapped = [group for group in self._recogniser.by_shape(block) if not self._decode_bare(group)]
@@ -163,13 +159,12 @@ class Decoder:
             entries=entries,
             writers=output.writers.values(),
         )
-        table = replace(table, metrics=metrics, observed=observed) if output.texts else table
+        metrics = (*metrics, *output.measured.metrics(self._jobs.values()))
+        table = replace(table, metrics=metrics, observed=observed) if metrics or output.texts else table
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if self._zones is not None:
             table, diagnostics = self._zones.applied(table, diagnostics)
-        measured = (*table.metrics, *output.measured.metrics(self._jobs.values()))
-        table = replace(table, metrics=measured) if measured else table
         return EventLog(table, formats, diagnostics, output.texts.of_files, self._earlier)
 
     def _of_text(
@@ -221,7 +216,7 @@ class Decoder:
         if self._observe(group):
             return True
         if TEXT_PAYLOAD in group.keys:
-            stamps = self._envelopes.stamps(group.records)
+            stamps = stamps_in(group.records)
             codes = self._codes_of_entries(group.records, stamps)
             read = self._decode_lines(group, group.records, TEXT_PAYLOAD, stamps, codes)
             self._unrecognised(group, np.flatnonzero(~read))
@@ -245,7 +240,7 @@ class Decoder:
         is_object = np.array([isinstance(entry[PAYLOAD], dict) for entry in group.records], dtype=np.bool_)
         self._unrecognised(group, np.flatnonzero(~is_object))
         group = take(group, np.flatnonzero(is_object), group.keys)
-        stamps = self._envelopes.stamps(group.records)
+        stamps = stamps_in(group.records)
         codes = self._codes_of_entries(group.records, stamps)
         writers = [named_writer(entry) or numbered_writer(entry.get(INSERT_ID)) for entry in group.records]
         writer = np.array([self._writer(one) for one in writers], dtype=np.int32)
@@ -254,7 +249,7 @@ class Decoder:
         return Records(payloads, frozenset(), origin, stamps, entries=group.records)
 
     def _codes_of_entries(self, entries: Sequence[Record], stamps: I64) -> NDArray[np.int32]:
-        names = self._envelopes.identities(entries, stamps)
+        names = identities(entries, stamps)
         return np.array([NONE if name is None else self._entries.code(name) for name in names], dtype=np.int32)
 
     def _decode_lines(

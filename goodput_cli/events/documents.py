@@ -16,7 +16,7 @@ from msgspec import structs
 
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
-from goodput_cli.events.formats.base import DocumentReader, Parsed
+from goodput_cli.events.formats.base import NOTHING, DocumentReader, Parsed
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.json_documents import JsonLines, JsonObjects
 from goodput_cli.sources.base import Batch, RawBatch, Record
@@ -72,7 +72,7 @@ class Table:
 
     def finish(self) -> Parsed:
         """The end of the document: nothing is left over."""
-        return Parsed((), np.empty(0, dtype=np.int64))
+        return NOTHING
 
 
 def cells(line: str, delimiter: str) -> list[str]:
@@ -97,9 +97,10 @@ def document_reader(batch: RawBatch, fast: FastJson | None = None, hints: Hints 
     """What reads the document that this batch begins. fast: what has read lines of JSON of documents before. hints:
     formats that a user declared, among others."""
     if is_event_file(batch.source):
+        from goodput_cli.events.event_files import begins
         from goodput_cli.events.tensorboard import EventFile
 
-        if EventFile.begins(batch.data):
+        if begins(batch.data):
             return EventFile()
     tracker = _of_tracker(batch, hints)
     if tracker is not None:
@@ -116,10 +117,11 @@ def document_reader(batch: RawBatch, fast: FastJson | None = None, hints: Hints 
 
 def _of_tracker(batch: RawBatch, hints: Hints | None) -> DocumentReader | None:
     """What reads a file of an experiment tracker; None for any other."""
-    if store_file(batch.source) is not None:
+    stored = store_file(batch.source)
+    if stored is not None:
         from goodput_cli.events.trackers.mlflow import reader_of
 
-        return reader_of(batch.source)
+        return reader_of(*stored)
     side = side_log(batch.source)
     if not (batch.data.startswith(b":W&B") or side is not None or batch.source.endswith(RUN_FILE_ENDING)):
         return None

@@ -27,30 +27,29 @@ Writer = tuple[str, str]
 """(node, process): see `EventTable.writers`."""
 
 
-class EnvelopeReader:
-    """Reads the parts of an entry that count."""
+_CLOCK = TimestampReader(UTC)
 
-    def __init__(self) -> None:
-        self._clock = TimestampReader(UTC)
 
-    def stamps(self, entries: Sequence[Mapping[str, Any]]) -> I64:
-        """The entries' timestamps, ns since 1970 UTC, or NO_STAMP. Cloud Logging always writes a zone."""
-        return _stamps(self._clock.read_column([entry.get(TIMESTAMP, "") for entry in entries]))
+def stamps_in(entries: Sequence[Mapping[str, Any]]) -> I64:
+    """The timestamps of entries, ns since 1970 UTC, or NO_STAMP. Cloud Logging always writes a zone."""
+    return _stamps(_CLOCK.read_column([entry.get(TIMESTAMP, "") for entry in entries]))
 
-    def stamps_of(self, characters: Characters) -> I64:
-        """The same of timestamps of one length, given as uint8[n, length]."""
-        return _stamps(self._clock.read_grid(characters, lambda: _texts(characters)))
 
-    def identities(self, entries: Sequence[Mapping[str, Any]], stamps: I64) -> list[Identity | None]:
-        """(log name, timestamp, insertId) of each, equal for every copy of an entry; None without an insertId.
+def stamps_of(characters: Characters) -> I64:
+    """The same of timestamps of one length, given as uint8[n, length]."""
+    return _stamps(_CLOCK.read_grid(characters, lambda: _texts(characters)))
 
-        stamps: those of `stamps`. The timestamp is written as ns, so that two spellings of an instant are equal.
-        """
-        ids: list[Any] = [entry.get(INSERT_ID) for entry in entries]
-        if set(map(type, ids)) != {str} or "" in ids or bool((stamps == NO_STAMP).any()):
-            return [_identity(entry, stamp) for entry, stamp in zip(entries, stamps.tolist(), strict=True)]
-        logs = [str(entry.get(LOG_NAME, "")) for entry in entries]
-        return list(zip(logs, map(str, stamps.tolist()), ids, strict=True))
+
+def identities(entries: Sequence[Mapping[str, Any]], times: I64) -> list[Identity | None]:
+    """(log name, timestamp, insertId) of each, equal for every copy of an entry; None without an insertId.
+
+    times: those of `stamps_in`. The timestamp is written as ns, so that two spellings of an instant are equal.
+    """
+    ids: list[Any] = [entry.get(INSERT_ID) for entry in entries]
+    if set(map(type, ids)) != {str} or "" in ids or bool((times == NO_STAMP).any()):
+        return [_identity(entry, stamp) for entry, stamp in zip(entries, times.tolist(), strict=True)]
+    logs = [str(entry.get(LOG_NAME, "")) for entry in entries]
+    return list(zip(logs, map(str, times.tolist()), ids, strict=True))
 
 
 def identities_of(log_name: str, stamps: I64, times: Characters, ids: Characters) -> list[Identity]:
@@ -64,9 +63,9 @@ def identities_of(log_name: str, stamps: I64, times: Characters, ids: Characters
 def named_writer(entry: Mapping[str, Any]) -> Writer | None:
     """Who wrote an entry, as its labels and those of its resource name it: the instance and pod, and the logger, of
     which every recorder of a process has one of its own."""
-    resource = _labels(entry.get(_RESOURCE))
+    resource = labels_in(entry.get(_RESOURCE))
     node = [str(resource.get(key) or "") for key in _NODE]
-    logger = str(_labels(entry).get(_LOGGER) or "")
+    logger = str(labels_in(entry).get(_LOGGER) or "")
     return ("/".join(node) if any(node) else "", logger) if logger or any(node) else None
 
 
@@ -88,7 +87,7 @@ def numbered_writers(ids: Characters) -> tuple[list[Writer | None], NDArray[np.i
     return [("", text) if text else None for text in texts], np.cumsum(heads) - 1
 
 
-def _labels(holder: object) -> Mapping[str, Any]:
+def labels_in(holder: object) -> Mapping[str, Any]:
     """The labels of an entry or a resource; empty where they are none."""
     labels = holder.get(_LABELS) if isinstance(holder, dict) else None
     return labels if isinstance(labels, dict) else {}

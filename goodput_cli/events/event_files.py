@@ -2,7 +2,8 @@
 
 A frame is length, checksum, data, checksum; little-endian, CRC-32C, masked. `framed` writes one.
 
-The parts of TensorBoard's protocol buffers that say something about time are declared here, and parsed by protobuf.
+The parts of TensorBoard's protocol buffers that say something about time are declared here, and parsed by protobuf;
+`message_class` makes of any such declaration what protobuf reads.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ class BrokenFrameError(ValueError):
 
 def begins(data: bytes) -> bool:
     """Whether bytes begin with the head of a frame."""
-    return len(data) >= HEAD and _is_sum(data[: _LENGTH.size], data[_LENGTH.size : HEAD])
+    return len(data) >= HEAD and _sum(data[: _LENGTH.size]) == data[_LENGTH.size : HEAD]
 
 
 def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
@@ -46,7 +47,7 @@ def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
     at = 0
     while len(data) - at >= HEAD:
         length = data[at : at + _LENGTH.size]
-        if not _is_sum(length, data[at + _LENGTH.size : at + HEAD]):
+        if _sum(length) != data[at + _LENGTH.size : at + HEAD]:
             raise BrokenFrameError
         (size,) = _LENGTH.unpack(length)
         if size > MAX_BYTES:
@@ -55,7 +56,7 @@ def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
         if end > len(data):
             return
         body = data[at + HEAD : at + HEAD + size]
-        yield Frame(body if _is_sum(body, data[end - _SUM.size : end]) else None), end
+        yield Frame(body if _sum(body) == data[end - _SUM.size : end] else None), end
         at = end
 
 
@@ -65,19 +66,15 @@ def framed(data: bytes) -> bytes:
     return length + _sum(length) + data + _sum(data)
 
 
-def _is_sum(data: bytes, checksum: bytes) -> bool:
-    return _sum(data) == checksum
-
-
 def _sum(data: bytes) -> bytes:
     plain = google_crc32c.value(data)
     return _SUM.pack((((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
-_FLOAT, _DOUBLE, _INT32, _INT64 = 1, 2, 3, 9
-"""`DataType` of tensors."""
 _TYPES = {"double": 1, "float": 2, "int64": 3, "int32": 5, "string": 9, "message": 11, "bytes": 12}
-_MESSAGES: dict[str, tuple[tuple[str, int, str, bool], ...]] = {
+Messages = Mapping[str, tuple[tuple[str, int, str, bool], ...]]
+"""By name of a message, its fields: name, number, type or the name of a message, and whether it is repeated."""
+_MESSAGES: Messages = {
     "Tensor": (
         ("dtype", 1, "int32", False),
         ("tensor_content", 4, "bytes", False),
@@ -103,7 +100,8 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str, bool], ...]] = {
         ("summary", 5, "Summary", False),
     ),
 }
-_UNPACKED = {_FLOAT: "<f", _DOUBLE: "<d", _INT32: "<i", _INT64: "<q"}
+_UNPACKED = {1: "<f", 2: "<d", 3: "<i", 9: "<q"}
+"""By `DataType` of tensors (float, double, int32, int64), how their content is unpacked."""
 
 
 class Scalar(NamedTuple):
@@ -180,14 +178,19 @@ def _number(value: Any) -> float | None:
 
 @cache
 def _event_class() -> Any:
+    return message_class("Event", _MESSAGES)
+
+
+def message_class(root: str, messages: Messages) -> Any:
+    """What reads and writes a message of a declaration."""
     file = descriptor_pb2.FileDescriptorProto(name="event_file.proto", package="event_file", syntax="proto2")
-    for name, fields in _MESSAGES.items():
+    for name, fields in messages.items():
         message = file.message_type.add(name=name)
         for field, number, kind, repeated in fields:
             added = message.field.add(name=field, number=number, label=3 if repeated else 1)
             added.type = _TYPES.get(kind, _TYPES["message"])  # type: ignore[assignment]
-            if kind in _MESSAGES:
+            if kind in messages:
                 added.type_name = f".event_file.{kind}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("event_file.Event"))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"event_file.{root}"))

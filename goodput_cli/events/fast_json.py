@@ -56,19 +56,15 @@ class Block:
         self._text = data + bytes(LONGEST)
         self._size = len(data)
         self._bytes = np.frombuffer(self._text, dtype=np.uint8)
-        ends = self._line_ends()
+        parts = [
+            np.flatnonzero(self._bytes[start:stop] == _NEWLINE) + start for start, stop in blocks(self._size, PIECE)
+        ]
+        ends = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
         if data and not data.endswith(b"\n"):
             ends = np.append(ends, len(data))
         self.start = np.zeros(len(ends), dtype=np.int64)
         self.start[1:] = ends[:-1] + 1
         self.length: I64 = ends - self.start
-
-    def _line_ends(self) -> I64:
-        """Where they are."""
-        characters = self._bytes[: self._size]
-        parts = blocks(self._size, PIECE)
-        found = [np.flatnonzero(characters[start:stop] == _NEWLINE) + start for start, stop in parts]
-        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -184,19 +180,17 @@ def joined_columns(parts: Sequence[Columns]) -> Columns | None:
     if len(parts) < 2:
         return parts[0] if parts else None
     first = parts[0]
-    wrappings = [part.wrapping for part in parts if part.wrapping is not None]
+    wrapping = first.wrapping
+    if wrapping is not None:
+        stamps, ids = (np.concatenate([getattr(part.wrapping, name) for part in parts]) for name in ("stamps", "ids"))
+        wrapping = structs.replace(wrapping, stamps=stamps, ids=ids)
     return structs.replace(
         first,
         rows=np.concatenate([part.rows for part in parts]),
         numbers={key: joined_numerals([part.numbers[key] for part in parts]) for key in first.numbers},
         texts={key: np.concatenate([part.texts[key] for part in parts]) for key in first.texts},
-        wrapping=_joined_wrappings(wrappings) if wrappings else None,
+        wrapping=wrapping,
     )
-
-
-def _joined_wrappings(parts: Sequence[Wrapping]) -> Wrapping:
-    stamps, ids = (np.concatenate([getattr(part, name) for part in parts]) for name in ("stamps", "ids"))
-    return structs.replace(parts[0], stamps=stamps, ids=ids)
 
 
 Path = tuple[str, ...]
@@ -236,11 +230,14 @@ class Checks:
         size = words_of(ahead + len(text)) * DIGITS
         want, literal, sixes, tops = (bytearray(size) for _ in range(4))
         want[ahead : ahead + len(text)], literal[ahead : ahead + len(text)] = text, b"\xff" * len(text)
-        free, digits = _free_places(text, slots)
-        for at in free | digits:
-            want[ahead + at] = literal[ahead + at] = 0
-        for at in digits:
-            want[ahead + at], sixes[ahead + at], tops[ahead + at] = ord("0"), _SIX, _TOP
+        for slot in slots:
+            begin = 0 if slot.stop > 0 else len(text)
+            for at in range(begin + slot.start, begin + slot.stop):
+                is_digit = not slot.letters and 0x30 <= text[at] <= 0x39
+                if slot.letters or is_digit:
+                    want[ahead + at] = literal[ahead + at] = 0
+                if is_digit:
+                    want[ahead + at], sixes[ahead + at], tops[ahead + at] = ord("0"), _SIX, _TOP
         words = (np.frombuffer(each, dtype=WORD).tolist() for each in (want, literal, sixes, tops))
         self._want, self._literal, self._sixes, self._tops = words
 
@@ -259,19 +256,6 @@ class Checks:
                 values &= np.uint64(literal)
             wrong |= values
         return np.asarray(wrong == 0)
-
-
-def _free_places(text: bytes, slots: list[Slot]) -> tuple[set[int], set[int]]:
-    """The places of a text where any letter may stand, and those where any digit may."""
-    free: set[int] = set()
-    digits: set[int] = set()
-    for slot in slots:
-        places = range(slot.start, slot.stop) if slot.stop > 0 else range(len(text) + slot.start, len(text) + slot.stop)
-        if slot.letters:
-            free.update(places)
-        else:
-            digits.update(at for at in places if 0x30 <= text[at] <= 0x39)
-    return free, digits
 
 
 _STRING = rb'"[^"\\\x00-\x1f]*"'
@@ -511,11 +495,9 @@ class FastJson:
             if len(rest) == before:
                 odd.append(int(rest[middle]))
                 rest = np.delete(rest, middle)
-        self._remember([template for template, columns in found if len(columns.rows) >= self.FEW])
-        return [columns for _, columns in found], np.sort(np.append(rest, odd).astype(np.int64)) if odd else rest
-
-    def _remember(self, used: list[Template]) -> None:
+        used = [template for template, columns in found if len(columns.rows) >= self.FEW]
         self._known = [*used, *(one for one in self._known if one not in used)][: self.MOST]
+        return [columns for _, columns in found], np.sort(np.append(rest, odd).astype(np.int64)) if odd else rest
 
 
 def _try(template: Template, block: Block, rest: I64, found: list[tuple[Template, Columns]]) -> I64:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from goodput_cli.vocabulary.option import option
 from goodput_cli.vocabulary.when import When, parse_when
 
 if TYPE_CHECKING:
-    from goodput_cli.events.formats.base import Format
     from goodput_cli.events.mappings.registry import MappingFile, Mappings
 
 WHAT = "What"
@@ -138,16 +136,6 @@ class Hints:
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs: what is in the files, which it may not see, and not what was made of them."""
         return {"files": self.files, **{name: value for name, value in self.__dict__.items() if name != "mappings"}}
-
-    @property
-    def first_formats(self) -> Sequence[Format]:
-        """Formats of records that a user declared."""
-        return self.mappings.first_formats if self.mapping else ()
-
-    @property
-    def last_formats(self) -> Sequence[Format]:
-        """Formats of records that shipped mappings declare."""
-        return self.mappings.last_formats
 
     def about(self, job_name: str | None) -> Hints:
         """The same of a job."""

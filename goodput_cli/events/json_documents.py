@@ -60,9 +60,7 @@ class JsonLines:
 
     def feed(self, batch: RawBatch) -> Parsed:
         """The records of the next lines."""
-        data = batch.data
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n")
+        data = batch.data.replace(b"\r\n", b"\n") if b"\r" in batch.data else batch.data
         block = Block(data, batch.first_line)
         columns, rest = self._fast.read(block)
         parsed = parse_lines(block.text(rest), rest + batch.first_line)
@@ -236,7 +234,8 @@ class JsonObjects:
                 if self._depth == 0:
                     yield from self._between(start_line, data[start:at])
                     start, self._start_line = at, self._line
-                    self._indent = _indent_at(data, at)
+                    before = data[data.rfind(b"\n", 0, at) + 1 : at]  # of the objects here that begin a line
+                    self._indent = _ANY_INDENT if before.strip() else re.escape(before)
                 self._depth += 1
             elif mark == b"}" and self._depth:
                 self._depth -= 1
@@ -268,12 +267,6 @@ class JsonObjects:
         junk = text.strip(_BETWEEN)
         if junk:
             yield Text(line + text[: text.index(junk)].count(b"\n"), junk, _ANY_INDENT)
-
-
-def _indent_at(data: bytes, at: int) -> bytes:
-    """A pattern of what stands before the objects of this document that begin a line."""
-    before = data[data.rfind(b"\n", 0, at) + 1 : at]
-    return _ANY_INDENT if before.strip() else re.escape(before)
 
 
 def _parse_all(texts: Iterator[Text]) -> Parsed:
@@ -350,11 +343,8 @@ def as_entries(records: Sequence[Record]) -> list[Entry]:
 
 
 def _pod(record: Record) -> str:
-    for holder, key in _PODS:
-        about = record.get(holder)
-        if isinstance(about, dict) and isinstance(about.get(key), str):
-            return str(about[key])
-    return ""
+    about = ((record.get(holder), key) for holder, key in _PODS)
+    return next((one[key] for one, key in about if isinstance(one, dict) and isinstance(one.get(key), str)), "")
 
 
 def json_in(text: object) -> Record | None:

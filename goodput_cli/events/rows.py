@@ -224,7 +224,9 @@ class RowBuilder:
         """Put the rows of a block, several per record in the order in which they were added, in order of arrival."""
         if not self._order:
             return
-        arrival, sizes = _arrival(self._order), [len(order) for order in self._order]
+        order = self._order[0] if len(self._order) == 1 else np.concatenate(self._order)
+        sizes = [len(order) for order in self._order]
+        arrival = None if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
         self._order.clear()
         if any(end is not None for end in self._block["end"]):
             self._append_ends(sizes, arrival)
@@ -257,16 +259,9 @@ class RowBuilder:
         return {name: whole[name] for name in COLUMNS}
 
 
-def _arrival(orders: list[I64]) -> NDArray[np.intp] | None:
-    """How to put rows in order; None if they are."""
-    order = orders[0] if len(orders) == 1 else np.concatenate(orders)
-    if bool((order[1:] >= order[:-1]).all()):
-        return None
-    return np.argsort(order, kind="stable")
-
-
 def _joined(name: str, pieces: Sequence[_Added], sizes: list[int], arrival: NDArray[np.intp] | None) -> NDArray[Any]:
-    """One column of a block, a constant one if all rows hold the same value. sizes: of the pieces."""
+    """One column of a block, a constant one if all rows hold the same value. sizes: of the pieces. arrival: how to put
+    the rows in order; None if they are."""
     first = pieces[0]
     if isinstance(first, int) and all(isinstance(piece, int) and piece == first for piece in pieces):
         return constant(sum(sizes), first, COLUMNS[name])
@@ -361,14 +356,10 @@ class Measurements:
 
     def metrics(self, jobs: Sequence[str]) -> tuple[Metric, ...]:
         """All of them, each in order of time. jobs: the names by their codes."""
-        return tuple(
-            _metric(jobs[job], name, sorted(rows))
-            for job, names in self._found.items()
-            for name, rows in sorted(names.items())
-        )
-
-
-def _metric(job: str, name: str, rows: Sequence[tuple[int, int, float]]) -> Metric:
-    time, step, value = zip(*rows, strict=True)
-    columns = np.array(time, dtype=np.int64), np.array(step, dtype=np.int64), np.array(value, dtype=np.float64)
-    return Metric(job, name, "", *columns)
+        found: list[Metric] = []
+        for job, names in self._found.items():
+            for name, rows in sorted(names.items()):
+                time, step, value = zip(*sorted(rows), strict=True)
+                ints = np.array(time, dtype=np.int64), np.array(step, dtype=np.int64)
+                found.append(Metric(jobs[job], name, "", *ints, np.array(value, dtype=np.float64)))
+        return tuple(found)

@@ -10,11 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from goodput_cli.errors import UsageError
-from goodput_cli.events.event_files import BrokenFrameError, Event, begins, frames, parse
-from goodput_cli.events.formats.base import Parsed
+from goodput_cli.events.event_files import BrokenFrameError, Event, frames, parse
+from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import said
@@ -30,11 +28,6 @@ class EventFile:
 
     by_line = False
 
-    @staticmethod
-    def begins(data: bytes) -> bool:
-        """Whether a document that begins like this is one, by its first checksum."""
-        return begins(data)
-
     def __init__(self) -> None:
         self._rest = b""
         self._number = 0
@@ -43,7 +36,7 @@ class EventFile:
     def feed(self, batch: RawBatch) -> Parsed:
         """The events that end in the next bytes."""
         if self._broken:
-            return _parsed(TextPart())
+            return without_records(TextPart())
         data = self._rest + batch.data
         events: list[tuple[int, Event]] = []
         damaged: list[int] = []
@@ -61,15 +54,11 @@ class EventFile:
         except BrokenFrameError:
             self._broken, broken = True, self._number + 1
         self._rest = b"" if self._broken else data[at:]
-        return _parsed(TextPart(events=events, damaged=damaged, broken=broken))
+        return without_records(TextPart(events=events, damaged=damaged, broken=broken))
 
     def finish(self) -> Parsed:
         """The end of the document: a last record that is cut off is being written, or was when its writer died."""
-        return _parsed(TextPart())
-
-
-def _parsed(part: TextPart) -> Parsed:
-    return Parsed((), np.empty(0, dtype=np.int64), text=part)
+        return without_records(TextPart())
 
 
 NAME = "tensorboard"
@@ -201,13 +190,10 @@ def _one_evaluation_each(marks: list[Mark]) -> list[Mark]:
     """Of the scalars of one evaluation, that with its duration, else the last."""
     out: list[Mark] = []
     for mark in marks:
-        before = out[-1] if out else None
-        same = before is not None and said(before).what is What.EVAL and said(mark).what is What.EVAL
-        if same and before is not None:
-            if said(mark).took is not None or said(before).took is None:
-                out[-1] = mark
-            continue
-        out.append(mark)
+        if not out or not said(out[-1]).what is said(mark).what is What.EVAL:
+            out.append(mark)
+        elif said(mark).took is not None or said(out[-1]).took is None:
+            out[-1] = mark
     return out
 
 

@@ -15,7 +15,7 @@ UTC. Their difference, rounded to a quarter of an hour, is the offset of the pro
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -160,6 +160,8 @@ _BEYOND_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})")
 _DATE_AND_TIME = re.compile(r"\d{4}(?:-\d\d-|\d\d)\d\d[Tt ]\d\d:?\d\d", re.ASCII)
 _UTC_MARK = re.compile(r"(.*\d) ?(?:z|UTC)", re.IGNORECASE)  # what `fromisoformat` does not know
 _CACHE_SIZE = 100_000
+_AMBIGUOUS, _NONEXISTENT = "ambiguous_local_time", "nonexistent_local_time"
+"""Codes of diagnostics."""
 
 
 class Instant(NamedTuple):
@@ -254,8 +256,10 @@ class TimestampReader:
         if known is None:
             if len(self._offsets) >= _CACHE_SIZE:
                 self._offsets.clear()
-            moment = _EPOCH + timedelta(minutes=minute)
-            known = self._offsets[minute] = _local_offset(moment.replace(tzinfo=self.zone))
+            moment = (_EPOCH + timedelta(minutes=minute)).replace(tzinfo=self.zone)
+            first, second = (_seconds_east_iso(moment.replace(fold=fold)) for fold in (0, 1))
+            oddity = None if first == second else _AMBIGUOUS if first > second else _NONEXISTENT
+            known = self._offsets[minute] = first, oddity
         return known
 
 
@@ -272,14 +276,6 @@ def _parse(text: Any) -> datetime | None:
     except ValueError:
         return None
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else None
-
-
-def _local_offset(moment: datetime) -> tuple[int, str | None]:
-    first = _seconds_east_iso(moment.replace(fold=0))
-    second = _seconds_east_iso(moment.replace(fold=1))
-    if first == second:
-        return first, None
-    return first, "ambiguous_local_time" if first > second else "nonexistent_local_time"
 
 
 def _seconds_east_iso(moment: datetime) -> int:
@@ -317,29 +313,23 @@ OFFSETS = frozenset((*_WHOLE, *_PARTIAL))
 class EntryZones:
     """Lines with a timestamp without a zone inside an entry with one, collected while they are read."""
 
-    _source: list[I64] = field(default_factory=list)
-    _line: list[I64] = field(default_factory=list)
-    _entry: list[I64] = field(default_factory=list)
-    _ahead: list[I64] = field(default_factory=list)
-    _day: list[I64] = field(default_factory=list)
+    _lines: list[I64] = field(default_factory=list)
+    """int64[5, n] each: source, line and entry, how far (ns) the line's own time is ahead, and the day of the entry."""
 
     def add(self, origin: Origin, stamp: I64, ns: I64, chosen: Mask) -> None:
         """Some of n lines. stamp: the entries' instants, ns: the lines' own, read as UTC."""
-        size = int(np.count_nonzero(chosen))
-        self._source.append(np.full(size, origin.source, dtype=np.int64))
-        self._line.append(np.asarray(origin.line[chosen], dtype=np.int64))
-        self._entry.append(np.asarray(origin.entry[chosen], dtype=np.int64))
-        self._ahead.append(ns[chosen] - stamp[chosen])
-        self._day.append(stamp[chosen] // NS_PER_DAY)
+        sources = np.full(len(stamp), origin.source, dtype=np.int64)
+        lines = np.stack((sources, origin.line, origin.entry, ns - stamp, stamp // NS_PER_DAY))
+        self._lines.append(lines[:, chosen])
 
     def applied(
         self, table: EventTable, diagnostics: tuple[Diagnostic, ...]
     ) -> tuple[EventTable, tuple[Diagnostic, ...]]:
         """The table with the instants of these lines corrected, and what is then to be said. diagnostics: of reading;
         that such lines were read as UTC is said no longer where all of them were corrected."""
-        if not self._day:
+        if not self._lines:
             return table, diagnostics
-        day, ahead = np.concatenate(self._day), np.concatenate(self._ahead)
+        source, line, entry, ahead, day = np.concatenate(self._lines, axis=1)
         quarters = np.zeros(len(day), dtype=np.int64)
         for each in np.unique(day).tolist():
             chosen = day == each
@@ -347,28 +337,21 @@ class EntryZones:
         moved = quarters != 0
         if not moved.any():
             return table, diagnostics
-        keys = self._keys()[moved]
+        keys = _keys(source, line, entry)[moved]
         order = np.argsort(keys)
         rows = _keys(table.source, table.line, table.entry)
         place = np.minimum(np.searchsorted(keys, rows, sorter=order), len(keys) - 1)
         matched = keys[order[place]] == rows
         shift = np.where(matched, quarters[moved][order[place]] * _QUARTER, 0)
-        said = self._said(quarters[moved])
-        others = [one for one in diagnostics if (one.code, one.count) != ("naive_timestamps", said.count)]
-        return replace(table, time=table.time - shift, end=table.end - shift), (*others, said)
-
-    def _keys(self) -> I64:
-        return _keys(*(np.concatenate(column) for column in (self._source, self._line, self._entry)))
-
-    def _said(self, quarters: I64) -> Diagnostic:
-        counted = Counter(quarters.tolist())
-        named = ", ".join(offset_text(quarter) for quarter in sorted(counted))
-        return Diagnostic.of(
+        named = ", ".join(map(offset_text, np.unique(quarters[moved]).tolist()))
+        said = Diagnostic.of(
             "timezone_found",
             f"timestamps without a zone are of UTC{named}, as the entries around them show, and are read so; "
             "--timezone says otherwise",
-            len(quarters),
+            len(keys),
         )
+        others = [one for one in diagnostics if (one.code, one.count) != ("naive_timestamps", said.count)]
+        return replace(table, time=table.time - shift, end=table.end - shift), (*others, said)
 
 
 def offset_of_day(ahead: I64) -> int:

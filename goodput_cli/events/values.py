@@ -51,20 +51,16 @@ def number(value: Any) -> int | float | None:
         return int(value)
     if kind is float:
         return float(value) if math.isfinite(value) else None
-    if kind is str and len(value) <= _MAX_DIGITS and value.isascii() and "_" not in value:
-        return _from_text(value)
-    return None
-
-
-def _from_text(text: str) -> int | float | None:
-    if text.strip()[:1] not in _FIRST_OF_A_NUMBER:  # most texts; an exception would cost far more
+    if kind is not str or len(value) > _MAX_DIGITS or not value.isascii() or "_" in value:
+        return None
+    if value.strip()[:1] not in _FIRST_OF_A_NUMBER:  # most texts; an exception would cost far more
         return None
     try:
-        return int(text)
+        return int(value)
     except ValueError:
         pass
     try:
-        parsed = float(text)
+        parsed = float(value)
     except ValueError:
         return None
     return parsed if math.isfinite(parsed) else None

@@ -158,6 +158,14 @@ class ReadContext:
             self.notice(sentence)
 
 
+def is_new(identity: object, context: ReadContext) -> bool:
+    """Whether what has this identity was not read before; from now on it was."""
+    if identity in context.seen:
+        return False
+    context.seen.add(identity)
+    return True
+
+
 class Source(Protocol):
     """A kind of place that logs are read from."""
 
@@ -275,18 +283,24 @@ def without_password(uri: str) -> str:
 
 def source_for(uri: str) -> Source:
     """The source that reads this URI. Raises UsageError for an unknown scheme, SourceError if none is installed."""
+    source: Source
     scheme = scheme_of(uri)
     if scheme.partition("+")[0] in _DATABASES:  # postgresql+psycopg://…
         scheme = scheme.partition("+")[0]
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme].split(":")
-        source: Source = getattr(importlib.import_module(module), name)()
+        source = getattr(importlib.import_module(module), name)()
         return source
     from importlib.metadata import entry_points  # slow to import, and to ask: only if a plug-in is meant
 
     plugged_in = {point.name.lower(): point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if scheme in plugged_in:
-        return _load(scheme, plugged_in[scheme])
+        point: Any = plugged_in[scheme]
+        try:
+            source = point.load()()
+        except Exception as error:  # a foreign package may fail in any way
+            raise SourceError(f"{scheme}://: the plug-in {point.value} could not be loaded: {error}") from error
+        return source
     if scheme in _KNOWN_ELSEWHERE:
         raise SourceError(
             f"{without_password(uri)}: no source for {scheme}:// is installed; {_KNOWN_ELSEWHERE[scheme]}"
@@ -294,11 +308,3 @@ def source_for(uri: str) -> Source:
     known = ", ".join(f"{name}://" for name in sorted({*_BUILT_IN, *plugged_in}))
     shown = without_password(uri)
     raise UsageError(f"{shown}: unknown kind of source {scheme}://; name a file, a glob, a folder, - or one of {known}")
-
-
-def _load(scheme: str, point: Any) -> Source:
-    try:
-        source: Source = point.load()()
-    except Exception as error:  # a foreign package may fail in any way
-        raise SourceError(f"{scheme}://: the plug-in {point.value} could not be loaded: {error}") from error
-    return source

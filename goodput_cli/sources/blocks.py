@@ -14,7 +14,6 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -55,9 +54,15 @@ def line_blocks(
     longest_mib: what a line has beyond so many MiB is left out, and `report` is told. A byte order mark at the start
     is dropped; a stream that a mark says to be UTF-16 is turned into UTF-8.
     """
+
+    def too_long(most: int) -> None:
+        if report is not None:
+            message = f"{source}: a line of more than {most >> 20} MiB; the rest of it is left out"
+            report(Diagnostic.of("line_too_long", message, 1, (source,)))
+
     first_line = 1
     waiting: list[bytes] = []
-    for chunk in _bounded(_as_utf8(chunks), longest_mib << 20, partial(_say_too_long, source, report)):
+    for chunk in _bounded(_as_utf8(chunks), longest_mib << 20, too_long):
         end = chunk.rfind(b"\n") + 1
         if not end:
             waiting.append(chunk)
@@ -102,12 +107,6 @@ def _bounded(chunks: Iterable[bytes], longest: int, too_long: Callable[[int], No
         yield chunk
 
 
-def _say_too_long(source: str, report: Callable[[Diagnostic], None] | None, most: int) -> None:
-    if report is not None:
-        message = f"{source}: a line of more than {most >> 20} MiB; the rest of it is left out"
-        report(Diagnostic.of("line_too_long", message, 1, (source,)))
-
-
 def _line_ends(data: bytes) -> int:
     """How many there are; six times as fast as `bytes.count`, which stops at each."""
     characters = np.frombuffer(data, dtype=np.uint8)
@@ -115,12 +114,7 @@ def _line_ends(data: bytes) -> int:
 
 
 def _as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    stream = iter(chunks)
-    head = b""
-    for chunk in stream:
-        head += chunk
-        if len(head) >= len(codecs.BOM_UTF8):
-            break
+    head, stream = _with_head(chunks, len(codecs.BOM_UTF8))
     if head.startswith(_UTF16_MARKS):
         text = codecs.iterdecode(_chain(head, stream), "utf-16", errors="replace")
         return (part.encode() for part in text)
@@ -145,12 +139,7 @@ def unpack(source: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
     Raises DamagedStreamError where the stream is cut or damaged, SourceError if zstd is needed and not installed.
     """
-    stream = iter(chunks)
-    head = b""
-    for chunk in stream:
-        head += chunk
-        if len(head) >= len(ZSTD_MAGIC):
-            break
+    head, stream = _with_head(chunks, len(ZSTD_MAGIC))
     packed = _chain(head, stream)
     if head.startswith(GZIP_MAGIC):
         return _inflate(packed, _gzip_pieces, lambda: zlib.decompressobj(wbits=31), GZIP_MAGIC)
@@ -166,6 +155,17 @@ def until_damaged(source: str, chunks: Iterable[bytes], report: Callable[[Diagno
     except DamagedStreamError as damage:
         message = f"{source}: {damage}; everything before that place counts, what came after is lost"
         report(Diagnostic.of("truncated_file", message, 1, (source,)))
+
+
+def _with_head(chunks: Iterable[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
+    """The beginning of a stream, of so many bytes if it has them, and its rest."""
+    stream = iter(chunks)
+    head = b""
+    for chunk in stream:
+        head += chunk
+        if len(head) >= size:
+            break
+    return head, stream
 
 
 def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

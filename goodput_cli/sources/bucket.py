@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
 from typing import NamedTuple, TypeVar
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
-from goodput_cli.sources.base import Batch, Document, ReadContext, scheme_of
+from goodput_cli.sources.base import Batch, Document, ReadContext, is_new, scheme_of
 from goodput_cli.sources.blocks import line_blocks, until_damaged
 from goodput_cli.sources.object_store import (
     DeniedError,
@@ -27,7 +28,7 @@ from goodput_cli.sources.object_store import (
     fixed_part,
     has_magic,
 )
-from goodput_cli.sources.remote import GaveUpError, Patience, read_ahead, try_again
+from goodput_cli.sources.remote import GaveUpError, Patience, TransientError, read_ahead, try_again
 
 Result = TypeVar("Result")
 
@@ -57,18 +58,10 @@ class _ReplacedError(Exception):
     """The version that was listed is gone, another is there; args: the newer one, how many bytes came before."""
 
 
-def open_store(scheme: str) -> ObjectStore:
-    """The store for a scheme; its client is imported only here."""
-    module, name = _STORES[scheme].split(":")
-    store: ObjectStore = getattr(importlib.import_module(module), name)()
-    return store
-
-
 class BucketSource:
     """Reads `gs://bucket/object`, `gs://bucket/folder`, `gs://bucket/prefix` and `gs://bucket/glob*`; s3:// alike."""
 
-    def __init__(self, open_store: Callable[[str], ObjectStore] = open_store) -> None:
-        self._open_store = open_store
+    def __init__(self) -> None:
         self._stores: dict[str, ObjectStore] = {}  # signing in once does for all reads
 
     def read(self, uri: str, context: ReadContext) -> Iterator[Batch]:
@@ -78,9 +71,9 @@ class BucketSource:
         """
         place, path = self._place(uri, context)
         chosen = choose(uri, path, place.listed(uri, path))
-        wanted = [one for one in chosen if place.first_time(one, context)]
+        wanted = [one for one in chosen if is_new(place.identity(one), context)]
         context.expect(sum(one.size for one in wanted))
-        return _Reading(place, context).batches(wanted)
+        return place.batches(wanted)
 
     def documents(self, uri: str, context: ReadContext) -> list[Document]:
         """See `Listing`: the objects, each in the version that is there."""
@@ -94,35 +87,33 @@ class BucketSource:
     def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
         """See `Listing`."""
         place, name = self._place(document.uri, context)
-        return _Reading(place, context).batches([StoredObject(name, document.size or 0, document.version)])
+        return place.batches([StoredObject(name, document.size or 0, document.version)])
 
     def _place(self, uri: str, context: ReadContext) -> tuple[_Place, str]:
         """The bucket of a URI, and the path in it."""
-        bucket, path = _parse(uri)
         scheme = scheme_of(uri)
+        bucket, _, path = uri.partition("://")[2].partition("/")
+        if not bucket:
+            raise UsageError(f"{uri}: names no bucket; write {scheme}://BUCKET/OBJECT, a folder or a glob")
+        if has_magic(bucket):
+            raise UsageError(f"{uri}: a bucket's name is no glob; only what follows it may be one")
         if scheme not in self._stores:
-            self._stores[scheme] = self._open_store(scheme)
+            module, name = _STORES[scheme].split(":")  # its client is imported only here
+            self._stores[scheme] = getattr(importlib.import_module(module), name)()
         return _Place(self._stores[scheme], scheme, bucket, Event(), context), path
-
-
-def _parse(uri: str) -> tuple[str, str]:
-    bucket, _, path = uri.partition("://")[2].partition("/")
-    if not bucket:
-        raise UsageError(f"{uri}: names no bucket; write {scheme_of(uri)}://BUCKET/OBJECT, a folder or a glob")
-    if has_magic(bucket):
-        raise UsageError(f"{uri}: a bucket's name is no glob; only what follows it may be one")
-    return bucket, path
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A bucket of a store, with errors as sentences that name the object."""
+    """A bucket of a store, and the lines of its objects, fetched ahead; errors are sentences that name the object."""
 
     store: ObjectStore
     scheme: str
     bucket: str
     stop: Event
     context: ReadContext
+    deleted: list[str] = field(default_factory=list)
+    """Objects that were gone before any of their bytes were read."""
 
     def uri(self, name: str) -> str:
         return f"{self.scheme}://{self.bucket}/{name}"
@@ -130,19 +121,15 @@ class _Place:
     def identity(self, wanted: StoredObject) -> tuple[str, ...]:
         return (self.scheme, self.bucket, wanted.name, wanted.version)
 
-    def first_time(self, wanted: StoredObject, context: ReadContext) -> bool:
-        identity = self.identity(wanted)
-        if identity in context.seen:
-            return False
-        context.seen.add(identity)
-        return True
-
     def listed(self, uri: str, path: str) -> list[StoredObject]:
         """All objects that begin with the fixed part of the path; the one itself where listing is forbidden."""
         try:
             return list(self._pages(uri, fixed_part(path)))
         except DeniedError as error:
-            single = None if has_magic(path) or not path else self._single(path)
+            single = None
+            if path and not has_magic(path):
+                with suppress(DeniedError, MissingError):
+                    single = self._newest(path)
             if single is None:
                 raise SourceError(f"{uri}: {_forbidden(error, self.store.list_permission)}") from error
             return [single]
@@ -152,26 +139,26 @@ class _Place:
     def _pages(self, uri: str, prefix: str) -> Iterator[StoredObject]:
         token: str | None = None
         while True:
-            page = self._persist(uri, partial(self.store.list_page, self.bucket, prefix, token))
-            yield from page.objects
-            token = page.next_token
+            objects, token = self._persist(uri, partial(self.store.list_page, self.bucket, prefix, token))
+            yield from objects
             if not token:
                 return
 
-    def _single(self, name: str) -> StoredObject | None:
-        try:
-            return self.newest(name)
-        except (DeniedError, MissingError):
-            return None
-
-    def newest(self, name: str) -> StoredObject | None:
+    def _newest(self, name: str) -> StoredObject | None:
         return self._persist(self.uri(name), lambda: self.store.newest(self.bucket, name))
 
-    def get(self, part: Part) -> bytes:
+    def _get(self, part: Part) -> bytes:
         """The bytes of a part. Raises SourceError, or MissingError where the version is gone."""
         uri = self.uri(part.wanted.name)
+
+        def work() -> bytes:
+            data = self.store.get(self.bucket, *part)
+            if len(data) != part.end - part.start:
+                raise TransientError(f"{len(data)} bytes came instead of {part.end - part.start}")
+            return data
+
         try:
-            return self._persist(uri, lambda: self.store.get(self.bucket, *part))
+            return self._persist(uri, work)
         except DeniedError as error:
             raise SourceError(f"{uri}: {_forbidden(error, self.store.get_permission)}") from error
 
@@ -183,53 +170,39 @@ class _Place:
         except RefusedError as error:
             raise SourceError(f"{uri}: the store refuses to answer: {error}") from error
 
-
-class _Reading:
-    """The lines of many objects, fetched ahead."""
-
-    def __init__(self, place: _Place, context: ReadContext) -> None:
-        self._place = place
-        self._context = context
-        self._deleted: list[str] = []
-
     def batches(self, wanted: Sequence[StoredObject]) -> Iterator[Batch]:
         """All lines of all objects, in the order given."""
         parts = (part for one in wanted for part in _parts(one))
-        fetched = read_ahead(parts, self._place.get, self._place.stop, WORKERS, HELD_PARTS)
-        unread = {self._place.identity(one) for one in wanted}
+        fetched = read_ahead(parts, self._get, self.stop, WORKERS, HELD_PARTS)
+        unread = {self.identity(one) for one in wanted}
         try:
             for one in wanted:
                 taken = (next(fetched).result for _ in _parts(one))
                 yield from self._object(one, taken)
-                unread.discard(self._place.identity(one))
+                unread.discard(self.identity(one))
         finally:
             fetched.close()
-            self._context.seen -= unread  # who follows the bucket asks for them again
-        if wanted and len(self._deleted) == len(wanted):
-            raise SourceError(f"{self._deleted[0]}: was deleted before it could be read, and there is nothing else")
+            self.context.seen.difference_update(unread)  # who follows the bucket asks for them again
+        if wanted and len(self.deleted) == len(wanted):
+            raise SourceError(f"{self.deleted[0]}: was deleted before it could be read, and there is nothing else")
 
     def _object(self, wanted: StoredObject, ahead: Iterator[Callable[[], bytes]]) -> Iterator[Batch]:
-        name = self._place.uri(wanted.name)
+        """The lines of one object, in the version that is there; all parts of `ahead` are taken."""
+        name, report = self.uri(wanted.name), self.context.report
         replaced = 0
         while True:
             try:
-                yield from self._version(name, wanted, ahead)
+                chunks = until_damaged(name, self._chunks(name, wanted, ahead), report)
+                yield from line_blocks(name, chunks, longest_mib=self.context.wanted.longest_line, report=report)
+                for _ in ahead:  # what lies behind a damaged place
+                    pass
                 return
             except _ReplacedError as change:
                 for _ in ahead:  # the other parts of the old version
                     pass
                 replaced += 1
                 wanted = self._newer(name, change, replaced)
-                ahead = (partial(self._place.get, part) for part in _parts(wanted))
-
-    def _version(self, name: str, wanted: StoredObject, ahead: Iterator[Callable[[], bytes]]) -> Iterator[Batch]:
-        """The lines of one version; all parts of `ahead` are taken, unless _ReplacedError is raised."""
-        chunks = self._chunks(name, wanted, ahead)
-        report = self._context.report
-        chunks = until_damaged(name, chunks, report)
-        yield from line_blocks(name, chunks, longest_mib=self._context.wanted.longest_line, report=report)
-        for _ in ahead:  # what lies behind a damaged place
-            pass
+                ahead = (partial(self._get, part) for part in _parts(wanted))
 
     def _chunks(self, name: str, wanted: StoredObject, ahead: Iterator[Callable[[], bytes]]) -> Iterator[bytes]:
         before = 0
@@ -237,12 +210,15 @@ class _Reading:
             try:
                 data = result()
             except MissingError as error:
-                newer = self._place.newest(wanted.name)
-                if newer is None:
-                    self._report_deleted(name, before)
-                    return
-                raise _ReplacedError(newer, before) from error
-            self._context.took(data)
+                newer = self._newest(wanted.name)
+                if newer is not None:
+                    raise _ReplacedError(newer, before) from error
+                what = "what came before counts, the rest is lost" if before else "its lines are missing"
+                message = f"{name}: was deleted while the bucket was read; {what}"
+                self.context.report(Diagnostic.of("object_deleted", message, 1, (name,)))
+                self.deleted.extend([] if before else [name])
+                return
+            self.context.took(data)
             before += len(data)
             yield data
 
@@ -250,19 +226,12 @@ class _Reading:
         newer, before = change.args
         if times > MAX_REPLACED:
             raise SourceError(f"{name}: is replaced faster than it can be read; copy it, and read the copy")
-        self._place.first_time(newer, self._context)
+        self.context.seen.add(self.identity(newer))
         if before:  # otherwise it is as if the bucket had been listed a moment later
             message = f"{name}: was replaced while it was read; the lines of both versions count, each event once"
-            self._context.report(Diagnostic.of("object_replaced", message, 1, (name,)))
+            self.context.report(Diagnostic.of("object_replaced", message, 1, (name,)))
         assert isinstance(newer, StoredObject)
         return newer
-
-    def _report_deleted(self, name: str, before: int) -> None:
-        what = "what came before counts, the rest is lost" if before else "its lines are missing"
-        message = f"{name}: was deleted while the bucket was read; {what}"
-        self._context.report(Diagnostic.of("object_deleted", message, 1, (name,)))
-        if not before:
-            self._deleted.append(name)
 
 
 def _parts(wanted: StoredObject) -> Iterator[Part]:

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from urllib.parse import unquote
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
-from goodput_cli.sources.base import Batch, ReadContext, Record, RecordBatch
+from goodput_cli.sources.base import Batch, ReadContext, Record, RecordBatch, is_new
 from goodput_cli.sources.cache import CacheCoverage, CacheFile, CacheWriter, DamagedCacheError, Held, identity
 from goodput_cli.sources.cloud_logging_pages import LogQuery, LogReader, RefusedError, log_ids, ns_of, rfc3339
 from goodput_cli.sources.google_credentials import ENDPOINT_VARIABLE, Connection, connect
@@ -84,38 +85,20 @@ class CloudLoggingSource:
 
     def read(self, uri: str, context: ReadContext) -> Iterator[Batch]:
         """See `Source.read`. Entries of the job that the context wants, all entries of the log if it wants none."""
-        project, log_id = _parse(uri, context)
+        project, log_id = (unquote(part) for part in uri.partition("://")[2].partition("/")[::2])
+        wanted = context.wanted
+        if not (log_id or wanted.log_name or wanted.job_name):
+            raise UsageError(f"{uri}: which log? write cloud-logging://PROJECT/LOG_ID, or name the job with --job-name")
         connection = connect()
-        queries = _queries(connection, project, log_id, context)
-        queries = [query for query in queries if _first_time(query, context)]
+        project = project or connection.project or ""
+        if not project:
+            hint = "write cloud-logging://PROJECT/LOG_ID, or set GOOGLE_CLOUD_PROJECT"
+            raise SourceError(f"Cloud Logging: the credentials name no project; {hint}")
+        since = None if wanted.lookback_days is None else time.time_ns() - round(wanted.lookback_days * NS_PER_DAY)
+        ids = log_ids(wanted.job_name, log_id, wanted.log_name)
+        queries = [LogQuery(project, one, wanted.job_name, since, heartbeats=wanted.heartbeats) for one in ids]
+        queries = [query for query in queries if is_new((SCHEME, query.log_name, query.job_name), context)]
         return _read_all(connection, queries, context)
-
-
-def _parse(uri: str, context: ReadContext) -> tuple[str, str]:
-    project, _, log_id = uri.partition("://")[2].partition("/")
-    wanted = context.wanted
-    if not (log_id or wanted.log_name or wanted.job_name):
-        raise UsageError(f"{uri}: which log? write cloud-logging://PROJECT/LOG_ID, or name the job with --job-name")
-    return unquote(project), unquote(log_id)
-
-
-def _queries(connection: Connection, project: str, log_id: str, context: ReadContext) -> list[LogQuery]:
-    project = project or connection.project or ""
-    if not project:
-        hint = "write cloud-logging://PROJECT/LOG_ID, or set GOOGLE_CLOUD_PROJECT"
-        raise SourceError(f"Cloud Logging: the credentials name no project; {hint}")
-    wanted = context.wanted
-    since = None if wanted.lookback_days is None else time.time_ns() - round(wanted.lookback_days * NS_PER_DAY)
-    ids = log_ids(wanted.job_name, log_id, wanted.log_name)
-    return [LogQuery(project, one, wanted.job_name, since, heartbeats=wanted.heartbeats) for one in ids]
-
-
-def _first_time(query: LogQuery, context: ReadContext) -> bool:
-    identity = (SCHEME, query.log_name, query.job_name)
-    if identity in context.seen:
-        return False
-    context.seen.add(identity)
-    return True
 
 
 def _read_all(connection: Connection, queries: list[LogQuery], context: ReadContext) -> Iterator[Batch]:
@@ -211,21 +194,21 @@ class _CachedReading:
         writer = self.cache.writer(held)
         try:
             if held is None:
-                yield from self._first_time(writer, now)
+                yield from self._stream(self._query, writer, CacheCoverage(self._query.since_ns, 0, now), set())
             else:
                 yield from self._again(held, writer, now)
         finally:
             writer.close()
 
-    def _first_time(self, writer: CacheWriter, now: int) -> Iterator[list[Record]]:
-        yield from self._stream(self._query, writer, CacheCoverage(self._query.since_ns, 0, now), set())
-
     def _again(self, held: Held, writer: CacheWriter, now: int) -> Iterator[list[Record]]:
         known = held.coverage
-        late = [*_flat(_late(self._reader, replace(self._query, since_ns=known.start_ns), known)),
-                *_flat(self._older(known))]  # fmt: skip
-        start = _earlier(known.start_ns, self._query.since_ns)
-        unknown = {identity(record): record for record in late}
+        held_query = replace(self._query, since_ns=known.start_ns)
+        since = self._query.since_ns
+        older: Iterable[list[Record]] = ()  # what was not asked for so far
+        if known.start_ns is not None and (since is None or since < known.start_ns):
+            older = self._reader.read(replace(self._query, before_ns=known.start_ns))
+        late = chain(_late(self._reader, held_query, known), older)
+        unknown = {identity(record): record for records in late for record in records}
         again = rfc3339(_overlap_start(known))
         overlap: set[Identity] = set()
         for records in self.cache.records():
@@ -236,15 +219,10 @@ class _CachedReading:
         missing = list(unknown.values())
         writer.add(missing)
         yield from self._asked_for(missing)
+        starts = (known.start_ns, since)
+        start = None if None in starts else min(start for start in starts if start is not None)
         coverage = replace(known, start_ns=start, fetched_ns=now)
-        newer = _newer(replace(self._query, since_ns=known.start_ns), known)
-        yield from self._stream(newer, writer, coverage, overlap)
-
-    def _older(self, known: CacheCoverage) -> Iterator[list[Record]]:
-        """What was not asked for so far."""
-        since = self._query.since_ns
-        if known.start_ns is not None and (since is None or since < known.start_ns):
-            yield from self._reader.read(replace(self._query, before_ns=known.start_ns))
+        yield from self._stream(_newer(held_query, known), writer, coverage, overlap)
 
     def _stream(
         self, query: LogQuery, writer: CacheWriter, coverage: CacheCoverage, known: set[Identity]
@@ -269,11 +247,3 @@ class _CachedReading:
             records = [record for record in records if record["timestamp"] >= since]
         if records:
             yield records
-
-
-def _earlier(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else min(one, other)
-
-
-def _flat(pages: Iterator[list[Record]]) -> list[Record]:
-    return [record for records in pages for record in records]

@@ -114,15 +114,10 @@ def ns_of(timestamp: str) -> int:
 def log_ids(job_name: str | None, log_id: str, log_name: str | None) -> tuple[str, ...]:
     """The logs to look in: the one that is named, or both that the libraries write a job to by convention."""
     named = log_name or log_id
-    if named:
-        return (_identifier(named),)
-    return (f"{job_name}-goodput", f"goodput_{job_name}")
-
-
-def _identifier(name: str) -> str:
-    """The log's identifier, also where the whole `projects/P/logs/ID` was given."""
-    _, separator, identifier = name.partition("/logs/")
-    return unquote(identifier) if separator else name
+    if not named:
+        return (f"{job_name}-goodput", f"goodput_{job_name}")
+    _, separator, identifier = named.partition("/logs/")  # also where the whole `projects/P/logs/ID` was given
+    return (unquote(identifier) if separator else named,)
 
 
 class Fault(Enum):
@@ -140,13 +135,16 @@ class RefusedError(SourceError):
 
 _BY_CODE = {
     "RESOURCE_EXHAUSTED": Fault.QUOTA,
-    "UNAVAILABLE": Fault.PASSING,
-    "DEADLINE_EXCEEDED": Fault.PASSING,
-    "INTERNAL": Fault.PASSING,
-    "ABORTED": Fault.PASSING,
-    "UNKNOWN": Fault.PASSING,
-    "DATA_LOSS": Fault.PASSING,
-    "CANCELLED": Fault.PASSING,
+    **dict.fromkeys(
+        ("UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL", "ABORTED", "UNKNOWN", "DATA_LOSS", "CANCELLED"), Fault.PASSING
+    ),
+}
+_SENTENCES = {
+    "PERMISSION_DENIED": "no permission to read log entries; ask for the role roles/logging.viewer",
+    "UNAUTHENTICATED": "the credentials are not accepted; run `gcloud auth application-default login`",
+    "NOT_FOUND": "there is no such project or log; check cloud-logging://PROJECT/LOG_ID",
+    "RESOURCE_EXHAUSTED": "the read quota stays used up (60 reads a minute); "
+    "try again later, or read the log's sink in a bucket (gs://…)",
 }
 _API_OFF = ("SERVICE_DISABLED", "has not been used", "is disabled")
 
@@ -166,18 +164,10 @@ def sentence(error: Any, query: LogQuery) -> GoodputError:
     if code == "PERMISSION_DENIED" and any(mark in details for mark in _API_OFF):
         command = f"gcloud services enable logging.googleapis.com --project {query.project}"
         return SourceError(f"{where}: the Cloud Logging API is off; switch it on with `{command}`")
-    if code == "PERMISSION_DENIED":
-        return SourceError(f"{where}: no permission to read log entries; ask for the role roles/logging.viewer")
-    if code == "UNAUTHENTICATED":
-        hint = "run `gcloud auth application-default login`"
-        return SourceError(f"{where}: the credentials are not accepted; {hint}")
-    if code == "NOT_FOUND":
-        return SourceError(f"{where}: there is no such project or log; check cloud-logging://PROJECT/LOG_ID")
+    if code in _SENTENCES:
+        return SourceError(f"{where}: {_SENTENCES[code]}")
     if code == "INVALID_ARGUMENT":
         return RefusedError(f"{where}: the project or log name is not accepted: {_short(details)}")
-    if code == "RESOURCE_EXHAUSTED":
-        hint = "try again later, or read the log's sink in a bucket (gs://…)"
-        return SourceError(f"{where}: the read quota stays used up (60 reads a minute); {hint}")
     return SourceError(f"{where}: gave up after several tries: {code}: {_short(details)}; what was read is kept")
 
 
@@ -189,7 +179,10 @@ def records_of(entries: Sequence[Any]) -> list[Record]:
     """The records of google.logging.v2.LogEntry messages: `insertId`, `logName`, `timestamp` (nine digits, UTC),
     `resource` and the payload."""
     resources: dict[bytes, Record] = {}  # mostly one, which all of them share
-    return [_record(*pair, resources) for pair in zip(entries, _timestamps(entries), strict=True)]
+    times = [entry.timestamp for entry in entries]
+    seconds = np.datetime_as_string(np.array([time.seconds for time in times], dtype="datetime64[s]")).tolist()
+    stamps = [f"{text}.{time.nanos:09d}Z" for text, time in zip(seconds, times, strict=True)]
+    return [_record(*pair, resources) for pair in zip(entries, stamps, strict=True)]
 
 
 def _record(entry: Any, timestamp: str, resources: dict[bytes, Record]) -> Record:
@@ -203,13 +196,6 @@ def _record(entry: Any, timestamp: str, resources: dict[bytes, Record]) -> Recor
     else:
         record["textPayload"] = entry.text_payload  # the reader reports that it cannot use it
     return record
-
-
-def _timestamps(entries: Sequence[Any]) -> list[str]:
-    times = [entry.timestamp for entry in entries]
-    seconds = np.array([time.seconds for time in times], dtype="datetime64[s]")
-    texts = np.datetime_as_string(seconds).tolist()
-    return [f"{text}.{time.nanos:09d}Z" for text, time in zip(texts, times, strict=True)]
 
 
 def _object(struct: Any) -> Record:

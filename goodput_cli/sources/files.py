@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
-from goodput_cli.sources.base import FILE_SCHEME, Batch, Document, ReadContext, scheme_of
+from goodput_cli.sources.base import FILE_SCHEME, Batch, Document, ReadContext, is_new, scheme_of
 from goodput_cli.sources.blocks import (
     BLOCK_BYTES,
     MANIFEST_ENDING,
@@ -49,13 +49,8 @@ _HINTS = (
 agents of torchrun say of a death."""
 
 
-def told_apart(paths: Sequence[str], is_log: Callable[[bytes], bool] | None = None) -> tuple[list[str], list[str]]:
-    """The paths that may be logs, and those that are plainly none. All of them where nothing else would be left.
-    is_log: whether text that begins like this is a log."""
-    return _apart(paths, lambda path: is_of_goodput(path) or _is_plainly_none(path, is_log))
-
-
 def _apart(paths: Sequence[str], is_none: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    """The paths that may be logs, and those that are plainly none. All of them where nothing else would be left."""
     others = list(filter(is_none, paths))
     if len(others) == len(paths):
         return list(paths), []
@@ -74,16 +69,10 @@ def is_of_goodput(path: str) -> bool:
         return False
 
 
-def said_of(names: Sequence[str]) -> Diagnostic:
-    """What is said of files that were left out."""
-    return Diagnostic.of(
-        "not_a_log", "files of a folder that are plainly no logs; not read", len(names), tuple(sorted(names))
-    )
-
-
 def _is_plainly_none(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
     """One JSON value over several lines that names no job, or text in which no line says anything. A file of lines of
-    JSON, long text, a packed file and one that cannot be read are for the reader to judge."""
+    JSON, long text, a packed file and one that cannot be read are for the reader to judge. is_log: whether text that
+    begins like this is a log."""
     if path.lower().endswith(_LINES_OF_JSON) or not path.lower().endswith((".json", *_TEXT)):
         return False
     try:
@@ -95,10 +84,11 @@ def _is_plainly_none(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
         return False
     if not any(line.lstrip().startswith((b"{", b"[")) for line in head.splitlines()):
         return is_log is None or (len(head) < _HEAD_BYTES and not is_log(head))
-    return len(head) < _HEAD_BYTES and b"\n" in head.strip() and _is_one_value(head)
+    return len(head) < _HEAD_BYTES and b"\n" in head.strip() and is_json_value(head)
 
 
-def _is_one_value(text: bytes) -> bool:
+def is_json_value(text: bytes) -> bool:
+    """Whether a text is one value of JSON."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -135,9 +125,8 @@ class FileSource:
         return _read_path(document.uri, context)
 
     def _read_stdin(self, context: ReadContext) -> Iterator[Batch]:
-        if STDIN in context.seen:
+        if not is_new(STDIN, context):
             return iter(())
-        context.seen.add(STDIN)
         stream = context.stdin or getattr(sys.stdin, "buffer", None)
         if stream is None:
             raise SourceError("-: there is no standard input to read; name a file instead")
@@ -153,11 +142,13 @@ def _logs_behind(uri: str, context: ReadContext) -> list[str]:
         paths, others = _apart(files.logs, is_of_goodput)
     else:
         files = files_in_folder(path)
-        paths, others = told_apart(files.logs, context.is_log)
+        paths, others = _apart(files.logs, lambda one: is_of_goodput(one) or _is_plainly_none(one, context.is_log))
     if files.tracked:
-        return _beside_trackers(paths, others, files.tracked, context)
+        return _beside_trackers(paths, files.tracked, context)
     if others:
-        context.report(said_of([shown_path(path) for path in others]))
+        shown = tuple(sorted(map(shown_path, others)))
+        message = "files of a folder that are plainly no logs; not read"
+        context.report(Diagnostic.of("not_a_log", message, len(shown), shown))
     return paths
 
 
@@ -181,19 +172,16 @@ def _names_in(folder: str) -> list[str]:
         return []
 
 
-def _beside_trackers(
-    paths: Sequence[str], others: Sequence[str], tracked: Sequence[str], context: ReadContext
-) -> list[str]:
+def _beside_trackers(paths: list[str], tracked: Sequence[str], context: ReadContext) -> list[str]:
     """What is read of a folder that holds files of trackers: these, unless another log gives steps, and that log then.
-    paths: what may be a log; others: what is plainly none."""
-    logs = [path for path in paths if path not in set(others)]
-    if any(context.gives_steps(_read_path(path, ReadContext(lambda _: None))) for path in logs):
+    paths: what may be a log."""
+    if any(context.gives_steps(_read_path(path, ReadContext(lambda _: None))) for path in paths):
         shown = tuple(sorted({shown_path(path) for path in tracked}))
         message = (
             "files of experiment trackers lie beside logs that give steps; not read: name their folder to read them"
         )
         context.report(Diagnostic.of("tracker_beside", message, len(shown), shown))
-        return list(paths)
+        return paths
     return sorted(tracked)
 
 
@@ -223,26 +211,20 @@ def local_path(uri: str) -> str:
 
 
 def _first_time(path: str, context: ReadContext) -> bool:
+    """Whether a file was not read before. Raises SourceError for one that cannot be read, or is a device."""
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
-    identity = (status.st_dev, status.st_ino)
-    if identity in context.seen:
+    if not is_new((status.st_dev, status.st_ino), context):
         return False
-    context.seen.add(identity)
     if not os.access(path, os.R_OK):
         raise unreadable(path, PermissionError())
-    _check_device(path, status)
-    return True
-
-
-def _check_device(path: str, status: os.stat_result) -> None:
-    """SourceError for a device: it has no end. A terminal has one, by Ctrl-D, and so has the one that holds nothing."""
-    if stat.S_ISBLK(status.st_mode) or (
+    if stat.S_ISBLK(status.st_mode) or (  # a terminal ends by Ctrl-D, and the one that holds nothing at once
         stat.S_ISCHR(status.st_mode) and not os.path.samefile(path, os.devnull) and not _is_terminal(path)
     ):
         raise SourceError(f"{shown_path(path)}: is a device, which has no end; name a log")
+    return True
 
 
 def _is_terminal(path: str) -> bool:
@@ -260,26 +242,21 @@ def _read_path(path: str, context: ReadContext) -> Iterator[Batch]:
     place = os.path.join(context.folder, path)
     if os.path.exists(place + MANIFEST_ENDING):
         _report_again(place, context)
+    batches: Iterator[Batch] | None = None
     if path.lower().endswith(PARQUET_ENDING):
         from goodput_cli.sources.snapshot import read_parquet
 
-        yield from read_parquet(shown_path(path), place)
-        _count(place, path, context)
-        return
-    if path.lower().endswith(DATABASE_ENDINGS):
+        batches = read_parquet(shown_path(path), place)
+    elif path.lower().endswith(DATABASE_ENDINGS):
         from goodput_cli.sources.databases import is_sqlite, read_sqlite
 
-        if is_sqlite(place):
-            yield from read_sqlite(shown_path(path), place)
-            _count(place, path, context)
-            return
-    with _opened(place, path) as stream:
-        yield from _read_stream(shown_path(path), stream, context, os.fstat(stream.fileno()).st_mtime_ns)
-
-
-def _count(place: str, path: str, context: ReadContext) -> None:
-    """Count the bytes of a file that was read in another way."""
-    with _opened(place, path) as stream:
+        batches = read_sqlite(shown_path(path), place) if is_sqlite(place) else None
+    if batches is None:
+        with _opened(place, path) as stream:
+            yield from _read_stream(shown_path(path), stream, context, os.fstat(stream.fileno()).st_mtime_ns)
+        return
+    yield from batches
+    with _opened(place, path) as stream:  # its bytes were read in another way, and count too
         while block := stream.read(BLOCK_BYTES):
             context.took(block)
 

@@ -9,12 +9,12 @@ One growing file: what is new in it since the last look, whole lines only, and w
 from __future__ import annotations
 
 import codecs
-import json
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from goodput_cli.errors import SourceError, UsageError
@@ -37,7 +37,7 @@ from goodput_cli.sources.blocks import (
     line_blocks,
     until_damaged,
 )
-from goodput_cli.sources.files import STDIN, local_path
+from goodput_cli.sources.files import STDIN, is_json_value, local_path
 from goodput_cli.sources.layouts import find_files, is_of_tracker, shown_path, unreadable
 
 MARK_BYTES = 64
@@ -46,15 +46,20 @@ _NOT_BY_LINES = (GZIP_MAGIC, ZSTD_MAGIC, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_B
 
 @dataclass
 class Tail:
-    """Where reading of a file stands.
+    """A file that is followed, and where reading of it stands.
 
+    path: where it is. name: what people call it. stream: its descriptor, None where too many are open. published: it
+    is no log, but what goodput wrote about one.
     offset: bytes read. line: number of the line that comes next. rest: the beginning of a line that has no end yet.
     mark: the last bytes before `offset`; if they are others the next time, the file was written anew.
     size, changed: of the file at the last look; changed in ns. whole: it is packed, and only read as a whole.
     idle: looks without anything new, in a row.
     """
 
+    path: str
     name: str
+    stream: int | None = None
+    published: bool = False
     offset: int = 0
     line: int = 1
     rest: list[bytes] = field(default_factory=list)
@@ -72,23 +77,18 @@ class Tail:
             yield from self._unfinished()
             return
         self.size, self.changed, self.idle = status.st_size, status.st_mtime_ns, 0
-        if self._began_anew(descriptor):
+        begin = self.offset - len(self.mark)
+        if self.offset and not self.whole and os.pread(descriptor, len(self.mark), begin) != self.mark:
             context.say(f"{self.name}: was written anew; reading it from its beginning, what was read before counts")
-            self._restart()
+            self.offset, self.line, self.mark = 0, 1, b""
+            self.rest.clear()
         if self.offset == 0:
             self.whole = os.pread(descriptor, 4, 0).startswith(_NOT_BY_LINES)
-        yield from self._read_whole(descriptor, context) if self.whole else self._read_on(descriptor, context)
-
-    def _began_anew(self, descriptor: int) -> bool:
-        if self.whole or not self.offset:
-            return False
-        return os.pread(descriptor, len(self.mark), self.offset - len(self.mark)) != self.mark
-
-    def _restart(self) -> None:
-        self.offset, self.line, self.mark, self.whole = 0, 1, b"", False
-        self.rest.clear()
-
-    def _read_on(self, descriptor: int, context: ReadContext) -> Iterator[RawBatch]:
+        if self.whole:
+            self.offset = self.size
+            plain = until_damaged(self.name, _chunks(descriptor, context), context.report)
+            yield from line_blocks(self.name, plain, longest_mib=context.wanted.longest_line, report=context.report)
+            return
         while chunk := os.pread(descriptor, BLOCK_BYTES, self.offset):
             context.advance(len(chunk))
             self.mark = (self.mark + chunk[-MARK_BYTES:])[-MARK_BYTES:]
@@ -108,16 +108,9 @@ class Tail:
     def _unfinished(self) -> Iterator[RawBatch]:
         """The last line, if its writer left out the line end; a writer that stopped inside of it may go on."""
         rest = b"".join(self.rest)
-        if not rest or not _is_json(rest):
-            return
-        self.rest.clear()
-        yield RawBatch(self.name, self.line, rest)
-
-    def _read_whole(self, descriptor: int, context: ReadContext) -> Iterator[RawBatch]:
-        self.offset = self.size
-        chunks = _chunks(descriptor, context)
-        plain = until_damaged(self.name, chunks, context.report)
-        yield from line_blocks(self.name, plain, longest_mib=context.wanted.longest_line, report=context.report)
+        if rest.rstrip().endswith((b"}", b"]")) and is_json_value(rest):
+            self.rest.clear()
+            yield RawBatch(self.name, self.line, rest)
 
 
 def _chunks(descriptor: int, context: ReadContext) -> Iterator[bytes]:
@@ -126,16 +119,6 @@ def _chunks(descriptor: int, context: ReadContext) -> Iterator[bytes]:
         context.advance(len(chunk))
         at += len(chunk)
         yield chunk
-
-
-def _is_json(text: bytes) -> bool:
-    if not text.rstrip().endswith((b"}", b"]")):
-        return False
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 HELD_FILES = 200
@@ -189,26 +172,12 @@ def _refuse_tracker(path: str) -> None:
 
 
 def _remote(uri: str, context: ReadContext) -> Follower:
-    kinds: dict[str, Callable[[str, ReadContext], Follower]] = {
-        "gs": BucketFollower,
-        "s3": BucketFollower,
-        "cloud-logging": EntryFollower,
-    }
-    if scheme_of(uri) not in kinds:
-        source_for(uri)  # says so if there is no such scheme
-        raise UsageError(f"{without_password(uri)}: cannot be followed; files, gs://, s3:// and cloud-logging:// can")
-    return _Seldom(kinds[scheme_of(uri)](uri, context))
-
-
-@dataclass
-class _Open:
-    """A file that is followed; stream: its descriptor, None where too many are open. published: it is no log, but what
-    goodput wrote about one."""
-
-    tail: Tail
-    path: str
-    stream: int | None
-    published: bool = False
+    source = source_for(uri)
+    if scheme_of(uri) in ("gs", "s3"):  # objects that are new, and new versions: `seen` in the context holds the others
+        return _Seldom(partial(source.read, uri, context))
+    if scheme_of(uri) == "cloud-logging":
+        return _Seldom(EntryFollower(uri, context).look)
+    raise UsageError(f"{without_password(uri)}: cannot be followed; files, gs://, s3:// and cloud-logging:// can")
 
 
 class FileFollower:
@@ -217,7 +186,7 @@ class FileFollower:
     def __init__(self, paths: Sequence[str], context: ReadContext) -> None:
         self._paths = paths
         self._context = context
-        self._files: dict[Identity, _Open] = {}
+        self._files: dict[Identity, Tail] = {}
         self._found: set[str] = set()  # those of `paths` at which there was something
 
     def look(self) -> Iterator[Batch]:
@@ -256,20 +225,20 @@ class FileFollower:
                 failures += [] if path in self._found else [str(error)]
         return present, failures
 
-    def _leftover(self, identity: Identity, file: _Open) -> Iterator[RawBatch]:
+    def _leftover(self, identity: Identity, file: Tail) -> Iterator[RawBatch]:
         """The last lines of a file that has lost its name."""
-        if file.stream is None or file.tail.idle > MAX_IDLE:
+        if file.stream is None or file.idle > MAX_IDLE:
             if file.stream is not None:
                 os.close(file.stream)
             del self._files[identity]
             return
-        file.tail.name = f"{shown_path(file.path)} (rotated)"
-        yield from file.tail.read_new(file.stream, self._context)
+        file.name = f"{shown_path(file.path)} (rotated)"
+        yield from file.read_new(file.stream, self._context)
 
     def _grown(self, identity: Identity, path: str) -> Iterator[RawBatch]:
-        file = self._files.setdefault(identity, _Open(Tail(shown_path(path)), path, None))
+        file = self._files.setdefault(identity, Tail(path, shown_path(path)))
         if file.path != path:
-            file.path, file.tail.name = path, shown_path(path)
+            file.path, file.name = path, shown_path(path)
         if file.stream is not None:
             yield from self._new(file, file.stream)
             return
@@ -283,12 +252,12 @@ class FileFollower:
             if file.stream != descriptor:
                 os.close(descriptor)
 
-    def _new(self, file: _Open, descriptor: int) -> Iterator[RawBatch]:
+    def _new(self, file: Tail, descriptor: int) -> Iterator[RawBatch]:
         """What is new in a file, unless nobody named it and it was published, such as what this process writes."""
-        if file.tail.offset == 0 and file.path not in self._paths:
+        if file.offset == 0 and file.path not in self._paths:
             file.published = is_published(head_of(descriptor))
         if not file.published:
-            yield from file.tail.read_new(descriptor, self._context)
+            yield from file.read_new(descriptor, self._context)
 
 
 def _identity(path: str) -> Identity:
@@ -318,22 +287,6 @@ def _no_file(path: str) -> str:
     return f"{shown_path(path)}: is no file, and cannot be followed; name the file that the log is written to"
 
 
-class BucketFollower:
-    """Follows a bucket: objects that are new, or new versions of old ones. An object is read as a whole."""
-
-    def __init__(self, uri: str, context: ReadContext) -> None:
-        self._uri = uri
-        self._context = context
-        self._source = source_for(uri)
-
-    def look(self) -> Iterator[Batch]:
-        """See `Follower.look`: `seen` in the context holds the versions that were read."""
-        return self._source.read(self._uri, self._context)
-
-    def close(self) -> None:
-        """See `Follower.close`: nothing is held."""
-
-
 class EntryFollower:
     """Follows a log of Cloud Logging: what is newer, what came late, and nothing twice."""
 
@@ -357,9 +310,6 @@ class EntryFollower:
                 yield fresh
         self._looked_ns = now
 
-    def close(self) -> None:
-        """See `Follower.close`: nothing is held."""
-
     def _fresh(self, batch: RecordBatch) -> RecordBatch | None:
         from goodput_cli.sources.cloud_logging_pages import ns_of
 
@@ -377,10 +327,11 @@ class EntryFollower:
 
 
 class _Seldom:
-    """Looks only when `REMOTE_SECONDS` have passed since the last time; until then a failed look goes on failing."""
+    """A `Follower` that looks only when `REMOTE_SECONDS` have passed since the last time; until then a failed look goes
+    on failing. look: gives what is new since the last time."""
 
-    def __init__(self, follower: Follower) -> None:
-        self._follower = follower
+    def __init__(self, look: Callable[[], Iterator[Batch]]) -> None:
+        self._look = look
         self._last = float("-inf")
         self._error: SourceError | None = None
 
@@ -391,10 +342,10 @@ class _Seldom:
             return
         self._last, self._error = time.monotonic(), None
         try:
-            yield from self._follower.look()
+            yield from self._look()
         except SourceError as error:
             self._error = error
             raise
 
     def close(self) -> None:
-        self._follower.close()
+        """See `Follower.close`: nothing is held."""

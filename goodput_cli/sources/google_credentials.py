@@ -136,12 +136,13 @@ class Connection:
 def connect() -> Connection:
     """Connect as the environment says. Raises SourceError where there are no credentials that work."""
     endpoint = os.environ.get(ENDPOINT_VARIABLE)
+    named = next((os.environ[name] for name in PROJECT_VARIABLES if os.environ.get(name)), None)
     if endpoint:
         import grpc
 
-        return _connection(_project_of_environment() or TEST_PROJECT, grpc.insecure_channel(endpoint, _UNLIMITED))
+        return _connection(named or TEST_PROJECT, grpc.insecure_channel(endpoint, _UNLIMITED))
     credentials, project = find_credentials("Cloud Logging", SCOPES)
-    return _connection(_project_of_environment() or project, None, credentials)
+    return _connection(named or project, None, credentials)
 
 
 def _connection(project: str | None, channel: Any, credentials: Any = None) -> Connection:
@@ -155,7 +156,3 @@ def _connection(project: str | None, channel: Any, credentials: Any = None) -> C
         response_deserializer=ListLogEntriesResponse.pb().FromString,
     )
     return Connection(list_entries, project, transport.close)
-
-
-def _project_of_environment() -> str | None:
-    return next((os.environ[name] for name in PROJECT_VARIABLES if os.environ.get(name)), None)

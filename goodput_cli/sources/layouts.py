@@ -58,24 +58,16 @@ def wandb_folder(name: str) -> RunFolder:
     return RunFolder(run_id="" if file is None else file["id"])
 
 
-class StoreFile(Struct, frozen=True):
-    """What the path of a file in a store of MLflow tells."""
-
-    run_id: str
-    inside: str
-    """The path of the file in the folder of its run."""
-
-
-def store_file(name: str) -> StoreFile | None:
-    """What the name of a file tells of its run; None where it is in no store."""
+def store_file(name: str) -> tuple[str, str] | None:
+    """The run of a file in a store of MLflow, as its name tells, and the path of the file in the folder of the run;
+    None where it is in no store."""
     found = _RUN_OF_STORE.fullmatch(name.replace("\\", "/"))
-    return None if found is None else StoreFile(found["id"], found["inside"])
+    return None if found is None else (found["id"], found["inside"])
 
 
 def side_log(name: str) -> bool | None:
     """Whether a file is a log beside a run file whose times are UTC (True) or local (False); None: it is neither."""
-    folder = wandb_folder(name)
-    return _SIDE_LOGS.get(folder.inside)
+    return _SIDE_LOGS.get(wandb_folder(name).inside)
 
 
 def is_output(name: str) -> bool:
@@ -125,15 +117,14 @@ def sorted_out(names: Iterable[str]) -> SortedOut:
     """Logs, and what trackers wrote, with what a run that they hold printed. What else lies in the folder of a run (its
     summary, packages) is neither: it is no log of its own; nor are mmengine's scalars, where the text log of the same
     process lies beside them."""
-    names = list(names)
-    every = {name.replace("\\", "/") for name in names}
-    names = [name for name in names if not _is_said_better(name.replace("\\", "/"), every)]
-    runs = {found for name in names if (found := _folder_of_run(name))}
-    told = {wandb_folder(name).path for name in names if name.endswith(RUN_FILE_ENDING) or side_log(name) is not None}
+    every = [(name, name.replace("\\", "/")) for name in names]
+    paths = {plain for _, plain in every}
+    left = [(name, plain) for name, plain in every if not _is_said_better(plain, paths)]
+    runs = {found for _, plain in left if (found := _folder_of_run(plain))}
+    told = {wandb_folder(one).path for _, one in left if one.endswith(RUN_FILE_ENDING) or side_log(one) is not None}
     logs: list[str] = []
     tracked: list[str] = []
-    for name in names:
-        plain = name.replace("\\", "/")
+    for name, plain in left:
         above = _run_above(plain, runs)
         inside = "" if above is None else plain[len(above) + 1 :]
         if is_of_tracker(plain) or inside in _SIDE_LOGS or (inside == _OUTPUT and above in told):
@@ -154,7 +145,6 @@ def _is_said_better(name: str, names: set[str]) -> bool:
 
 
 def _folder_of_run(name: str) -> str:
-    name = name.replace("\\", "/")
     return wandb_folder(name).path or (name.rpartition("/")[0] if name.endswith(RUN_FILE_ENDING) else "")
 
 
@@ -232,7 +222,10 @@ def files_in_folder(folder: str) -> SortedOut:
     """The logs in a folder's tree, and the files of trackers. Raises SourceError if there are neither."""
     files = sorted_out(sorted(_walk(_own_name(folder), set())))
     if not files.logs and not files.tracked:
-        timeless = _timeless_in(folder)
+        timeless = min(
+            (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name in TIMELESS),
+            default="",
+        )
         if timeless:
             what = f"{shown_path(timeless)} holds no time; `goodput help formats` says what to name instead"
             raise SourceError(f"{shown_path(folder)}: no log in this folder; {what}")
@@ -241,16 +234,11 @@ def files_in_folder(folder: str) -> SortedOut:
     return files
 
 
-def _timeless_in(folder: str) -> str:
-    """A file in a folder's tree that a trainer wrote without any time; "": there is none."""
-    found = (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name in TIMELESS)
-    return min(found, default="")
-
-
 def _own_name(folder: str) -> str:
     """A folder of a tracker's run by its own name, where it was named by the link that it gives the latest one."""
-    if os.path.islink(folder.rstrip("/")) and os.path.basename(folder.rstrip("/")) == LATEST_RUN:
-        return os.path.join(os.path.dirname(folder.rstrip("/")), os.readlink(folder.rstrip("/")))
+    link = folder.rstrip("/")
+    if os.path.islink(link) and os.path.basename(link) == LATEST_RUN:
+        return os.path.join(os.path.dirname(link), os.readlink(link))
     return folder
 
 

@@ -51,14 +51,6 @@ class StoredObject:
     version: str
 
 
-@dataclass(frozen=True)
-class ListPage:
-    """Some objects of a listing; next_token: where the next page begins, None after the last."""
-
-    objects: tuple[StoredObject, ...]
-    next_token: str | None
-
-
 class StoreError(Exception):
     """A request to a store failed; args: the reason, for people."""
 
@@ -90,7 +82,7 @@ def within_limits(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 class ObjectStore(Protocol):
     """One kind of store. Methods make one request, are called from several threads, and raise `StoreError`s or
-    `retry.TransientError`.
+    `remote.TransientError`.
 
     list_permission, get_permission: what it takes to be answered, as people who grant it call it.
     """
@@ -103,8 +95,9 @@ class ObjectStore(Protocol):
     def get_permission(self) -> str:
         """What reading an object needs."""
 
-    def list_page(self, bucket: str, prefix: str, token: str | None, /) -> ListPage:
-        """The objects whose names begin with `prefix`, from `token` on."""
+    def list_page(self, bucket: str, prefix: str, token: str | None, /) -> tuple[list[StoredObject], str | None]:
+        """Some objects whose names begin with `prefix`, from `token` on, and where the next page begins; None after the
+        last."""
 
     def newest(self, bucket: str, name: str, /) -> StoredObject | None:
         """The version of an object that a reader would get now; None if there is none."""
@@ -112,7 +105,7 @@ class ObjectStore(Protocol):
     def get(self, bucket: str, wanted: StoredObject, start: int, end: int, /) -> bytes:
         """Bytes `start` up to `end` (exclusive) of exactly that version, as stored: nothing is unpacked on the way.
 
-        Raises MissingError if the version is gone.
+        Raises MissingError if the version is gone. An answer of another length is asked for again by whoever calls.
         """
 
 

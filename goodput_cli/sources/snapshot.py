@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -123,7 +123,7 @@ def write_snapshot(path: Path, lines: Sequence[bytes], manifest: Manifest) -> Ma
         digest.update(line + b"\n")
     try:
         with replacing(manifest_path(path), durable=False) as note, replacing(path, durable=False) as stream:
-            _writer(path)(stream, lines)
+            _write(path, stream, lines)
             manifest = replace(manifest, bytes=on_disk(stream), digest=digest.hexdigest())
             note.write(orjson.dumps({"version": VERSION, **asdict(manifest)}, option=orjson.OPT_INDENT_2) + b"\n")
             on_disk(note)
@@ -197,18 +197,16 @@ def _entry(line: bytes) -> dict[str, str] | None:
     return entry if isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in names) else None
 
 
-def _writer(path: Path) -> Callable[[IO[bytes], Sequence[bytes]], None]:
+def _write(path: Path, stream: IO[bytes], lines: Sequence[bytes]) -> None:
+    """Write the lines in the form that the name of a snapshot says."""
     name = path.name.lower()
-    return _write_parquet if name.endswith(PARQUET_ENDING) else _write_gzip if name.endswith(".gz") else _write_plain
-
-
-def _write_plain(stream: IO[bytes], lines: Sequence[bytes]) -> None:
-    stream.writelines(line + b"\n" for line in lines)
-
-
-def _write_gzip(stream: IO[bytes], lines: Sequence[bytes]) -> None:
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=stream, mtime=0) as packed:
-        packed.writelines(line + b"\n" for line in lines)
+    if name.endswith(PARQUET_ENDING):
+        _write_parquet(stream, lines)
+    elif name.endswith(".gz"):
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=stream, mtime=0) as packed:
+            packed.writelines(line + b"\n" for line in lines)
+    else:
+        stream.writelines(line + b"\n" for line in lines)
 
 
 def _write_parquet(stream: IO[bytes], lines: Sequence[bytes]) -> None:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
+from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.fast_json import Columns
 from goodput_cli.events.rows import Details, Interner, Measurements, Origin, RowBuilder, constant
 from goodput_cli.events.text.collector import Collector, TextPart
@@ -86,9 +87,7 @@ class Records:
 
     def of_job(self, job: NDArray[np.int32]) -> Records:
         """The same as records of these jobs."""
-        origin = self.origin
-        origin = Origin(origin.source, origin.order, origin.line, origin.entry, job, origin.writer)
-        return Records(self.records, self.keys, origin, self.stamp, self.loose, self.columns, self.entries)
+        return replace(self, origin=structs.replace(self.origin, job=job))
 
     def parsed(self) -> Records:
         """The same with every record parsed, for a format that looks at nearly all of their keys."""
@@ -136,10 +135,7 @@ class Output:
 
     def whole(self, records: Records, key: str) -> tuple[I64, Mask]:
         """Whole numbers of a key as int64[n], and which are good; the others are reported as `bad_value`."""
-        numerals = records.numerals(key)
-        if numerals is not None and numerals.fraction is None:
-            return numerals.whole, records.every()
-        numbers, good = whole_column(records.column(key))
+        numbers, good = whole_numbers(records, key)
         self.report("bad_value", f"`{key}` is no whole number; dropped", records, ~good)
         return numbers, good
 
@@ -152,6 +148,14 @@ class Output:
         good = np.array([isinstance(text, str | int | float) for text in texts], dtype=np.bool_)
         self.report("bad_value", f"`{key}` is no name; dropped", records, ~good)
         return self.labels.codes([str(text).upper() or UNKNOWN_LABEL for text in texts]), good
+
+
+def whole_numbers(records: Records, key: str) -> tuple[I64, Mask]:
+    """Whole numbers of a key as int64[n], and which are good."""
+    numerals = records.numerals(key)
+    if numerals is not None and numerals.fraction is None:
+        return numerals.whole, records.every()
+    return whole_column(records.column(key))
 
 
 UNKNOWN_LABEL = "UNKNOWN"
@@ -214,10 +218,8 @@ class Traits:
 def labels_of(entry: Entry) -> Mapping[str, Any]:
     """The labels of the resource of an entry of metrics; none of any other."""
     resource = entry.get("resource")
-    if not isinstance(resource, dict) or resource.get("type") != "generic_node":
-        return {}
-    labels = resource.get("labels")
-    return labels if isinstance(labels, dict) else {}
+    is_of_metrics = isinstance(resource, dict) and resource.get("type") == "generic_node"
+    return labels_in(resource) if is_of_metrics else {}
 
 
 class Parsed(Struct, frozen=True):
@@ -244,6 +246,11 @@ class Parsed(Struct, frozen=True):
 
 
 NOTHING = Parsed((), np.empty(0, dtype=np.int64))
+
+
+def without_records(part: TextPart) -> Parsed:
+    """A part of a document that holds no records, only what is collected until all sources have been read."""
+    return Parsed((), np.empty(0, dtype=np.int64), text=part)
 
 
 class DocumentReader(Protocol):

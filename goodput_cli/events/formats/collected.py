@@ -57,7 +57,27 @@ _TIMED = re.compile(r"time|elapsed|second|stamp|date|clock", re.IGNORECASE)
 _COUNTED = re.compile(r"step|iter|batch", re.IGNORECASE)
 
 
-class Sacct:
+class Collected:
+    """What formats have in common whose records are collected until all are there: what one means is seen beside those
+    before and behind it, and beside it may stand whatever its program measures."""
+
+    name = ""
+    keys: frozenset[str] = frozenset()
+
+    def recognises(self, record: Mapping[str, Any]) -> bool:
+        """By its keys."""
+        return self.keys <= record.keys()
+
+    def any_key(self, _records: Records) -> bool:
+        """Other columns, labels and metrics have names of their own."""
+        return True
+
+    def job_of(self, _records: Records) -> str:
+        """Jobs are told by files, as those of text are, or by ids in the records."""
+        return self.name
+
+
+class Sacct(Collected):
     """Reads the rows that Slurm's `sacct -P` prints."""
 
     name = SACCT
@@ -67,14 +87,6 @@ class Sacct:
         """A row with the columns that `sacct` always prints."""
         return {"JobID", "State"} <= record.keys()
 
-    def any_key(self, _records: Records) -> bool:
-        """sacct has a hundred columns."""
-        return True
-
-    def job_of(self, _records: Records) -> str:
-        """Told by files, as those of text are."""
-        return SACCT
-
     def translate(self, records: Records, output: Output) -> Mask:
         """Marks of allocations; steps of a job (`812.batch`) are parts of it."""
         from goodput_cli.events.text.entries import collect_allocations  # few logs hold any
@@ -83,7 +95,7 @@ class Sacct:
         return records.every()
 
 
-class MlDiagnostics:
+class MlDiagnostics(Collected):
     """Reads metrics of google-cloud-mldiagnostics from entries of Cloud Logging."""
 
     name = RUNS
@@ -101,14 +113,6 @@ class MlDiagnostics:
         labels = labels_of(entry)
         return "namespace" in labels and "node_id" in labels
 
-    def any_key(self, _records: Records) -> bool:
-        """Metrics carry the labels of who records them."""
-        return True
-
-    def job_of(self, _records: Records) -> str:
-        """Told by the runs of the whole log."""
-        return RUNS
-
     def translate(self, records: Records, output: Output) -> Mask:
         """Marks of the runs, and what was measured."""
         from goodput_cli.events.text.entries import collect_metrics  # few logs hold any
@@ -124,23 +128,11 @@ TRACKER_HEADERS = (HISTORY, TRIAL)
 """Columns that a table of one of them has."""
 
 
-class _TrackerRows:
-    """Collects records until all are there: what rows mean is seen beside those before and behind them."""
+class WandbHistory(Collected):
+    """Reads rows of a history of Weights & Biases."""
 
-    name = ""
-    keys: frozenset[str] = frozenset()
-
-    def recognises(self, record: Mapping[str, Any]) -> bool:
-        """By its keys."""
-        return self.keys <= record.keys()
-
-    def any_key(self, _records: Records) -> bool:
-        """What is measured has names of its own."""
-        return True
-
-    def job_of(self, _records: Records) -> str:
-        """Told by files, or by ids in the rows."""
-        return self.name
+    name = WANDB
+    keys = HISTORY
 
     def translate(self, records: Records, output: Output) -> Mask:
         """Collect the rows."""
@@ -149,21 +141,14 @@ class _TrackerRows:
         return collect_rows(self.name, records, output)
 
 
-class WandbHistory(_TrackerRows):
-    """Reads rows of a history of Weights & Biases."""
-
-    name = WANDB
-    keys = HISTORY
-
-
-class RayTrial(_TrackerRows):
+class RayTrial(WandbHistory):
     """Reads results of trials of Ray."""
 
     name = RAY
     keys = TRIAL
 
 
-class MlflowRows(_TrackerRows):
+class MlflowRows(Collected):
     """Reads what a database of MLflow holds."""
 
     name = MLFLOW
@@ -179,7 +164,7 @@ class MlflowRows(_TrackerRows):
 TRACKED = (WandbHistory, RayTrial, MlflowRows)
 
 
-class Timeless:
+class Timeless(Collected):
     """Reads metrics files without times: no events, and a diagnostic that names the file to use instead."""
 
     name = "timeless"
@@ -188,14 +173,6 @@ class Timeless:
     def recognises(self, record: Mapping[str, Any]) -> bool:
         """By the keys of each."""
         return kind_without_time(record) is not None
-
-    def any_key(self, _records: Records) -> bool:
-        """Metrics have names of their own."""
-        return True
-
-    def job_of(self, _records: Records) -> str:
-        """They make no events, so that nobody asks."""
-        return self.name
 
     def translate(self, records: Records, output: Output) -> Mask:
         """A sentence, and no row."""

@@ -15,6 +15,7 @@ from goodput_cli.events.formats.base import JOB_NAME, Output, Records
 from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, NO_STEP, NONE, PREEMPTED, SECOND_WRITER, Edge, Kind
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.record.native import EVENT, EVENTS, RANK, REASON, RUN_ID, STEP, TIME
+from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.text import safe
 
 _NOTICE = "preemption_notice"
@@ -52,7 +53,10 @@ class Native:
         silent = named_events.codes(records, EVENT, _SILENT) != named_events.UNKNOWN
         for record in records.records if _HOST in records.keys else ():
             output.texts.nodes[records.origin.source, whole_number(record.get(RANK))] = str(record[_HOST] or "")
-        said = _forward_steps(records) | _lost_steps(records) | _second_writers(records)
+        said = {}
+        if not _OF_WRITERS.isdisjoint(records.keys):
+            facts = ((at, _of_writer(record)) for at, record in enumerate(records.records))
+            said = {at: fact for at, fact in facts if fact is not None}
         kind[list(said)] = Kind.HEARTBEAT
         known = kind != named_events.UNKNOWN
         named_events.report_unknown(records, EVENT, ~known & ~silent, output)
@@ -99,42 +103,36 @@ def _say_why(records: Records, time: I64, output: Output) -> None:
         output.texts.add(records.origin.source, TextPart(seen=seen))
 
 
-def _forward_steps(records: Records) -> dict[int, tuple[str, object]]:
-    """By how much (ns) the clock was set forward, by the positions of the records that say so. The clock of a process
-    that writes no steps is not that of the job."""
-    steps: dict[int, tuple[str, object]] = {}
-    for at, record in enumerate(records.records if "seconds" in records.keys else ()):
-        seconds = number(record.get("seconds")) if record[EVENT] == _CLOCK_STEP else None
-        if seconds is not None and 0 < seconds < _LONGEST_STEP and not whole_number(record.get(RANK)):
-            steps[at] = (CLOCK_STEP, round(seconds * 10**6) * 1000)
-    return steps
+_OF_WRITERS = frozenset({"seconds", "steps", "beside"})
+"""Each a key of what `_of_writer` looks for."""
 
 
-def _lost_steps(records: Records) -> dict[int, tuple[str, object]]:
-    """Between which instants (ns) lines of steps were lost, by the positions of the records that say so. What had not
-    been delivered at the exit is said of another place than the one that holds the line."""
-    lost: dict[int, tuple[str, object]] = {}
-    for at, record in enumerate(records.records if {"from", "to", "steps"} <= records.keys else ()):
-        if record[EVENT] != _DROPPED or record.get(REASON) == _EXIT or not (number(record["steps"]) or 0) > 0:
-            continue
-        begin, end = number(record["from"]), number(record["to"])
+def _of_writer(record: Record) -> tuple[str, object] | None:
+    """What a record says of the process that writes: by how much (ns) its clock was set forward, between which instants
+    (ns) lines of steps were lost, or beside which process it writes; None for any other record.
+
+    The clock of a process that writes no steps is not that of the job. What had not been delivered at the exit is said
+    of another place than the one that holds the line.
+    """
+    event, seconds, other = record[EVENT], number(record.get("seconds")), whole_number(record.get("beside"))
+    if event == _CLOCK_STEP and seconds is not None and 0 < seconds < _LONGEST_STEP:
+        return None if whole_number(record.get(RANK)) else (CLOCK_STEP, round(seconds * 10**6) * 1000)
+    if event == _DROPPED and record.get(REASON) != _EXIT and (number(record.get("steps")) or 0) > 0:
+        begin, end = number(record.get("from")), number(record.get("to"))
         if begin is not None and end is not None and 0 <= begin < end < _LAST_SECOND:
-            lost[at] = (LOST_STEPS, (round(begin * 10**6) * 1000, round(end * 10**6) * 1000))
-    return lost
-
-
-def _second_writers(records: Records) -> dict[int, tuple[str, object]]:
-    """Beside which process another one writes, by the positions of the records that say so."""
-    said = enumerate(records.records if "beside" in records.keys else ())
-    numbers = {at: whole_number(record.get("beside")) for at, record in said if record[EVENT] == SECOND_WRITER}
-    return {at: (SECOND_WRITER, number) for at, number in numbers.items() if number is not None}
+            return LOST_STEPS, (round(begin * 10**6) * 1000, round(end * 10**6) * 1000)
+    return (SECOND_WRITER, other) if event == SECOND_WRITER and other is not None else None
 
 
 def _report(records: Records, at: int, output: Output) -> None:
     """What the recorder says of itself."""
     record = records.records[at]
     if record[EVENT] == _DROPPED:
-        message = output.notes.bounded("recorder_dropped", _dropped(record))
+        lines, steps, reason = number(record.get("lines")), number(record.get("steps")), record.get(REASON)
+        lost = "an unknown number of lines" if lines is None else f"{lines} lines"
+        lost += f", {steps} of them steps" if steps else ""
+        lost += f" ({reason})" if isinstance(reason, str) and reason else ""
+        message = output.notes.bounded("recorder_dropped", safe(lost))
         output.report("recorder_dropped", f"the recorder could not keep lines: {message}", records, [at])
     elif record[EVENT] == _CLOCK_STEP:
         seconds = number(record.get("seconds"))
@@ -151,12 +149,3 @@ def _measure(records: Records, metrics: Rows, time: I64, output: Output) -> None
             value = number(record[name])
             if value is not None and math.isfinite(value):
                 output.measured.add(job, name, when, NO_STEP if step is None else step, float(value))
-
-
-def _dropped(record: Mapping[str, Any]) -> str:
-    """How many lines, and why: `5210 lines, 5200 of them steps (queue full)`."""
-    lines, steps = number(record.get("lines")), number(record.get("steps"))
-    counted = "an unknown number of lines" if lines is None else f"{lines} lines"
-    counted += f", {steps} of them steps" if steps else ""
-    reason = record.get(REASON)
-    return safe(f"{counted} ({reason})" if isinstance(reason, str) and reason else counted)

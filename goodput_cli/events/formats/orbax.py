@@ -17,14 +17,7 @@ from msgspec import Struct
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Output, Records
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
-from goodput_cli.events.values import (
-    MAX_NS,
-    epoch_ns,
-    number,
-    round_to_us,
-    whole_number,
-    why_no_time,
-)
+from goodput_cli.events.values import MAX_NS, epoch_ns, number, round_to_us, whole_number, why_no_time
 from goodput_cli.record.native import RUN_ID
 from goodput_cli.sources.base import Record
 
@@ -83,15 +76,15 @@ class Orbax:
             layout = _LAYOUTS[record[EVENT_TYPE]]
             try:
                 step[at] = _step(record)
-                placed = _interval(record, layout, int(records.stamp[at]))
+                interval, unplaced = _interval(record, layout, int(records.stamp[at]))
             except _UnusableError as why:
                 output.report("bad_value", f"{why}; dropped", records, [at])
                 good[at] = False
                 continue
-            if placed.unplaced:
-                output.report("unplaced_duration", placed.unplaced, records, [at])
-            good[at] = placed.interval is not None
-            kind[at], (time[at], end[at]) = layout.kind, placed.interval or (0, 0)
+            if unplaced:
+                output.report("unplaced_duration", unplaced, records, [at])
+            good[at] = interval is not None
+            kind[at], (time[at], end[at]) = layout.kind, interval or (0, 0)
         keys = tuple(key for key in _DETAILS if key in records.keys)
         values = [tuple(_plain(record[key]) for key in keys) for record in records.records]
         detail = output.details.codes_of_pairs(keys, values)
@@ -108,26 +101,20 @@ def _step(record: Record) -> int:
     return step
 
 
-class _Place(Struct, frozen=True):
-    """Where a record lies in time, if anywhere, and what could not be placed (a message)."""
-
-    interval: Interval | None
-    unplaced: str | None = None
-
-
-def _interval(record: Record, layout: _Layout, stamp: int) -> _Place:
-    """[start, end) in ns: the whole's if it has a place, else the hull of the parts that have one."""
+def _interval(record: Record, layout: _Layout, stamp: int) -> tuple[Interval | None, str]:
+    """Where a record lies in time, [start, end) in ns: the whole's if it has a place, else the hull of the parts that
+    have one, None where none has. And what could not be placed, a message; "": nothing."""
     whole = _placed(record, layout.whole, stamp)
     if whole is not None:
-        return _Place(whole)
+        return whole, ""
     parts = [placed for prefix in layout.parts if (placed := _placed(record, prefix, stamp)) is not None]
     hull = (min(start for start, _ in parts), max(end for _, end in parts)) if parts else None
     if layout.whole + _DURATION in record:
         lost = f"`{layout.whole}{_DURATION}` without `{layout.whole}{_START}` or an envelope's timestamp"
-        return _Place(hull, f"{lost}: it has no place in time; only parts that have one count")
+        return hull, f"{lost}: it has no place in time; only parts that have one count"
     if hull is None:
-        return _Place(None, f"`{record[EVENT_TYPE]}` without a start and a duration has no place in time; dropped")
-    return _Place(hull)
+        return None, f"`{record[EVENT_TYPE]}` without a start and a duration has no place in time; dropped"
+    return hull, ""
 
 
 def _placed(record: Record, prefix: str, stamp: int) -> Interval | None:

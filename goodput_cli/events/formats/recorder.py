@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
@@ -78,8 +77,11 @@ class Recorder:
 def _add_fact(fact: _Fact, records: Records, output: Output) -> None:
     time, good = output.times(records, fact.time_key)
     if fact.label_key is None:
-        between = (fact.kind, fact.edge) == (Kind.DATA, Edge.BEGIN) and _BETWEEN in records.keys
-        detail = _between_steps(records, output) if between else None
+        detail = None
+        if (fact.kind, fact.edge) == (Kind.DATA, Edge.BEGIN) and _BETWEEN in records.keys:
+            between = np.array([record.get(_BETWEEN) is True for record in records.records], dtype=bool)
+            code = output.details.code(BETWEEN_STEPS) if between.any() else NONE
+            detail = np.where(between, code, NONE).astype(np.int32)
         output.rows.add(records.origin, good, fact.kind, fact.edge, time, detail=detail)
         return
     label, named = output.names(records, fact.label_key)
@@ -87,12 +89,6 @@ def _add_fact(fact: _Fact, records: Records, output: Output) -> None:
     if fact.kind is Kind.ELASTIC_DOWN:
         kind = _elastic_kinds(records, fact.label_key)
     output.rows.add(records.origin, good & named, kind, fact.edge, time, label=label)
-
-
-def _between_steps(records: Records, output: Output) -> NDArray[np.int32]:
-    """The detail of each load: whether it kept training waiting between two steps."""
-    said = np.array([record.get(_BETWEEN) is True for record in records.records], dtype=bool)
-    return np.where(said, output.details.code(BETWEEN_STEPS) if said.any() else NONE, NONE).astype(np.int32)
 
 
 def _elastic_kinds(records: Records, key: str) -> np.ndarray:

@@ -39,8 +39,14 @@ BUILT_IN: tuple[Callable[[], Format], ...] = (
 
 def all_formats(notes: DiagnosticCollector) -> tuple[Format, ...]:
     """A new object of each format, foreign ones first; one that cannot be loaded is a diagnostic."""
-    foreign = [_load(point, notes) for point in plugged_in()]
-    return (*(one for one in foreign if one is not None), *(make() for make in BUILT_IN))
+    foreign: list[Format] = []
+    for point in plugged_in():
+        try:
+            foreign.append(point.load()())
+        except Exception as error:  # a foreign package may fail in any way
+            message = f"the log format {point.name} ({point.value}) could not be loaded and is not read: {error}"
+            notes.add("format_plugin_failed", message, 0, [])
+    return (*foreign, *(make() for make in BUILT_IN))
 
 
 @cache
@@ -51,25 +57,11 @@ def plugged_in() -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=ENTRY_POINT_GROUP))
 
 
-def _load(point: EntryPoint, notes: DiagnosticCollector) -> Format | None:
-    try:
-        loaded: Format = point.load()()
-    except Exception as error:  # a foreign package may fail in any way
-        message = f"the log format {point.name} ({point.value}) could not be loaded and is not read: {error}"
-        notes.add("format_plugin_failed", message, 0, [])
-        return None
-    return loaded
-
-
 def grouped(records: Sequence[Any], shape: Callable[[Any], Any]) -> dict[Any, list[int]]:
     """The positions of the records of each shape."""
-    groups: dict[Any, list[int]] = {}
+    groups: defaultdict[Any, list[int]] = defaultdict(list)
     for at, record in enumerate(records):
-        key = shape(record)
-        if key in groups:
-            groups[key].append(at)
-        else:
-            groups[key] = [at]
+        groups[shape(record)].append(at)
     return groups
 
 
@@ -101,7 +93,7 @@ class Recogniser:
     def __init__(self, hints: Hints, notes: DiagnosticCollector) -> None:
         """notes: takes what plug-ins get wrong."""
         self._hints = hints
-        self._formats = (*hints.first_formats, *all_formats(notes))
+        self._formats = (*(hints.mappings.first_formats if hints.mapping else ()), *all_formats(notes))
         self._traits: dict[Format, Traits] = {}  # of those that read something
         self._by_their_entries = {
             one: recognises for one in self._formats if (recognises := getattr(one, "recognises_entry", None))
@@ -113,11 +105,6 @@ class Recogniser:
         if log_format not in self._traits:
             self._traits[log_format] = Traits.of(log_format)
         return self._traits[log_format]
-
-    @cached_property
-    def _last_formats(self) -> Sequence[Format]:
-        """Those of shipped mappings: made once a record is of no other."""
-        return self._hints.last_formats
 
     @cached_property
     def _known_keys(self) -> frozenset[str]:
@@ -159,12 +146,8 @@ class Recogniser:
         types = [one if type(one) is str else None for one in group.column(EVENT_TYPE)]
         sample = dict(zip(types, group.records, strict=True))
         format_of = {one: self._find_format(group.keys, record) for one, record in sample.items()}
-        if len(set(format_of.values())) == 1:
-            return [(next(iter(format_of.values())), group)]
-        places: defaultdict[Format | None, list[int]] = defaultdict(list)
-        for at, one in enumerate(types):
-            places[format_of[one]].append(at)
-        return [(one, take(group, at, group.keys)) for one, at in places.items()]
+        groups = grouped(types, format_of.__getitem__)
+        return [(one, take(group, places, group.keys)) for one, places in groups.items()]
 
     def _find_format(self, keys: frozenset[str], record: Record) -> Format | None:
         event_type = record.get(EVENT_TYPE)
@@ -175,6 +158,6 @@ class Recogniser:
             self._format_of.clear()
         found = next((one for one in self._formats if one.recognises(record)), None)
         if found is None:
-            found = next((one for one in self._last_formats if one.recognises(record)), None)
+            found = next((one for one in self._hints.mappings.last_formats if one.recognises(record)), None)
         self._format_of[shape] = found
         return found

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Output, Records
+from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Output, Records, whole_numbers
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, NONE, Edge, Kind
 from goodput_cli.events.timestamps import Instants
-from goodput_cli.events.values import whole_column
 
 RESILIENCY_KINDS = {
     "user_scheduled": Kind.SCHEDULED,
@@ -72,17 +71,13 @@ def ranks(records: Records, key: str, output: Output) -> NDArray[np.int32]:
     """int32[n]; a rank that is no rank counts as none: the event itself still says something."""
     if key not in records.keys:
         return np.full(len(records), NONE, dtype=np.int32)
-    numerals = records.numerals(key)
-    if numerals is not None and numerals.fraction is None:
-        rank, whole = numerals.whole, records.every()
-    else:
-        rank, whole = whole_column(records.column(key))
+    rank, whole = whole_numbers(records, key)
     fits = whole & (rank >= 0) & (rank <= _MAX_RANK)
     output.report("bad_value", f"`{key}` is no rank from 0; the event counts without it", records, ~fits)
     return np.where(fits, rank, NONE).astype(np.int32)
 
 
-_TIMESTAMP, _STEP_resiliency, _RANK = "timestamp", "step", "node_rank"
+_TIMESTAMP, _RANK = "timestamp", "node_rank"
 
 
 class Resiliency:
@@ -90,7 +85,7 @@ class Resiliency:
 
     name = "resiliency"
     restores_are_inferred = True
-    keys = frozenset({JOB_NAME, EVENT_TYPE, _TIMESTAMP, _STEP_resiliency, _RANK})
+    keys = frozenset({JOB_NAME, EVENT_TYPE, _TIMESTAMP, _STEP, _RANK})
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
         """A record with one of the event types, or with any event type, a job name and a timestamp."""

@@ -326,13 +326,7 @@ class Declared(_Table, frozen=True):
             description="a mapping needs a `name` of small letters, digits, `-`, `_` and `.`",
         ),
     ]
-    rule: Annotated[
-        tuple[DeclaredRule, ...],
-        Meta(
-            max_length=_MOST_RULES,
-            description=_NEEDS_RULES,
-        ),
-    ] = ()
+    rule: Annotated[tuple[DeclaredRule, ...], Meta(max_length=_MOST_RULES, description=_NEEDS_RULES)] = ()
     cause: Annotated[
         tuple[DeclaredCause, ...], Meta(description="rows of evidence are written as `[[cause]]` tables")
     ] = ()
@@ -382,15 +376,9 @@ class Declared(_Table, frozen=True):
         """Of the tables that it reads; "": none."""
         return self.csv.delimiter if isinstance(self.csv, Csv) else "," if self.csv else ""
 
-    @property
-    def job_of(self) -> JobOf | None:
-        """Where the name of the job stands, if it is not said here."""
-        return self.job if isinstance(self.job, JobOf) else None
-
     def time_of(self, rule: DeclaredRule) -> Time:
         """How a rule's times are written: what it leaves out is as all of the mapping."""
-        own = rule.time
-        own = own if isinstance(own, Time) else self.time
+        own = rule.time if isinstance(rule.time, Time) else self.time
         return Time(
             field=own.field or self.time.field or "time", format=own.format or self.time.format, offset=own.offset
         )

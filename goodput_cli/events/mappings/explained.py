@@ -5,7 +5,6 @@ The lines of sources one by one, as text and as rows of tables: what helps to wr
 
 from __future__ import annotations
 
-import csv
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -92,13 +91,8 @@ class Matches:
     @staticmethod
     def of(made: Mapped) -> Matches:
         """Nothing so far."""
-        return Matches(
-            made,
-            [
-                RuleMatches(rule.name, made.place_of(number).line, rule.event.value)
-                for number, rule in enumerate(made.declared.rule)
-            ],
-        )
+        rules = enumerate(made.declared.rule)
+        return Matches(made, [RuleMatches(rule.name, made.place_of(at).line, rule.event.value) for at, rule in rules])
 
     @property
     def lines(self) -> int:
@@ -176,7 +170,7 @@ def explain(line: Line, mappings: Mappings, above: Sequence[Line] = (), below: S
         yield f"written by: {taken.stream}"
     try:
         stamp = taken.collected or stamp_of(taken.text)
-        yield f"its time: {shown_time(stamp)}"
+        yield f"its time: {shown(Said('', What.ALIVE), stamp)['time'] or 'none that is known'}"
     except StampError as error:
         yield f"its time: {error}"
     record = line.row if line.row is not None else record_of(taken.text)
@@ -233,11 +227,6 @@ def _fields(one: Sighting) -> Iterator[str]:
         yield f"waited: {seconds_text(one.waited_ns)} s"
 
 
-def shown_time(stamp: Any) -> str:
-    """A stamp as people read it."""
-    return str(shown(Said("", What.ALIVE), stamp)["time"] or "none that is known")
-
-
 def _explain_text(line: str, overwritten: bool, mappings: Mappings) -> Iterator[str]:
     text = bare(line).text
     asked = [*asked_of(mappings.ruleset.rules, text, overwritten)]
@@ -262,7 +251,7 @@ def _explain_text(line: str, overwritten: bool, mappings: Mappings) -> Iterator[
 
 
 def _explain_record(record: Mapping[str, Any], mappings: Mappings) -> Iterator[str]:
-    """The same of a JSON object or a row."""
+    """The same of a JSON object or a row, and of the line that a collector keeps in a record."""
     for one in (*mappings.named, *mappings.shipped_of_records):
         read = read_record(one, record)
         if read is None:
@@ -280,18 +269,13 @@ def _explain_record(record: Mapping[str, Any], mappings: Mappings) -> Iterator[s
     if own is not None:
         yield f"read by: {own}, a format that needs no mapping"
     elif wrapped is not None and isinstance(record[wrapped[0]], str):
-        yield from _explain_wrapped(record[wrapped[0]], wrapped[0], mappings)
+        text = record[wrapped[0]].rstrip("\n")[:LONGEST]
+        yield f"the line in `{wrapped[0]}`: {text}"
+        inner = json_in(text)
+        yield from _explain_text(text, False, mappings) if inner is None else _explain_record(inner, mappings)
     else:
         yield "read by: no rule of a mapping"
         yield f"its keys: {', '.join(map(str, list(record)[:30]))}"
-
-
-def _explain_wrapped(line: str, key: str, mappings: Mappings) -> Iterator[str]:
-    """The same of a line that a collector keeps in a record."""
-    text = line.rstrip("\n")[:LONGEST]
-    yield f"the line in `{key}`: {text}"
-    record = json_in(text)
-    yield from _explain_text(text, False, mappings) if record is None else _explain_record(record, mappings)
 
 
 def _gives(values: Mapping[str, object], between: str = "=") -> list[str]:
@@ -360,7 +344,4 @@ def _delimiter(data: bytes, tables: list[Mapped]) -> str | None:
         of_it = [rule for one in tables if one.declared.delimiter == delimiter for rule in one.records]
         return any(rule.has_keys(row) for rule in of_it)
 
-    try:
-        return delimiter_of(data, is_header, dict.fromkeys(one.declared.delimiter for one in tables))
-    except csv.Error:
-        return None
+    return delimiter_of(data, is_header, dict.fromkeys(one.declared.delimiter for one in tables))

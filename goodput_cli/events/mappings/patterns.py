@@ -10,7 +10,7 @@ import re
 import warnings
 from functools import cache
 from re import _constants, _parser  # type: ignore[attr-defined]  # what literals a pattern needs is asked nowhere else
-from typing import Any, NamedTuple
+from typing import Any
 
 from goodput_cli.events.mappings.declared import AMOUNTS, FIELDS, DeclaredCause, DeclaredRule, Time
 from goodput_cli.events.mappings.toml import Mistake
@@ -51,6 +51,7 @@ def as_pattern(template: str) -> str:
     parts: list[str] = []
     names: set[str] = set()
     depth = 0
+    part: re.Match[str] | None = None
     for part in _PART.finditer(template):
         if part["name"]:
             parts.append(_field(part["name"], part["type"], names))
@@ -68,14 +69,9 @@ def as_pattern(template: str) -> str:
             parts.append(re.escape(part["text"]))
     if depth:
         raise TemplateError("`[?` is not closed by `?]`")
-    return "".join(parts) + (r"(?:\s|$)" if _ends_in_a_word(template) else "")
-
-
-def _ends_in_a_word(template: str) -> bool:
-    """Whether a field that takes as little as it can is the last of a template: it takes the whole word."""
-    parts = list(_PART.finditer(template))
-    last = parts[-1] if parts else None
-    return last is not None and bool(last["name"]) and last["name"] != "_" and last["type"] in (None, "word")
+    # a field that takes as little as it can takes the whole word where it is the last
+    ends_in_a_word = part is not None and part["name"] not in (None, "_") and part["type"] in (None, "word")
+    return "".join(parts) + (r"(?:\s|$)" if ends_in_a_word else "")
 
 
 def _field(name: str, kind: str | None, names: set[str]) -> str:
@@ -111,17 +107,6 @@ def _example(part: re.Match[str], number: int) -> str:
     return " " if part["blank"] else part["text"]
 
 
-def literal_of(pattern: str) -> str:
-    """The longest text that is in every line that the pattern matches; "" if there is none. Raises TemplateError."""
-    parsed = _parsed(pattern)
-    return "" if parsed.state.flags & re.IGNORECASE else max(_literals(parsed), key=len, default="")
-
-
-def endless_in_endless(pattern: str) -> bool:
-    """Whether a repeat without a bound repeats nothing but repeats without a bound: `(a+)+`. Raises TemplateError."""
-    return _nests(_parsed(pattern))
-
-
 def _parsed(pattern: str) -> Any:
     try:
         with warnings.catch_warnings():  # that [[a-z]] may mean something else one day
@@ -132,6 +117,7 @@ def _parsed(pattern: str) -> Any:
 
 
 def _literals(parsed: Any) -> list[str]:
+    """Texts that are in every line that a pattern matches."""
     found: list[str] = []
     run = ""
     for kind, value in parsed:
@@ -148,6 +134,7 @@ def _literals(parsed: Any) -> list[str]:
 
 
 def _nests(parsed: Any) -> bool:
+    """Whether a repeat without a bound repeats nothing but repeats without a bound: `(a+)+`."""
     return any(
         (_is_endless(kind, value) and _only_endless(value[2])) or any(map(_nests, _inside(kind, value)))
         for kind, value in parsed
@@ -182,16 +169,9 @@ LARGEST = 2000
 """Instructions of a compiled pattern: some 1 ms for a line of 1,000 characters at the worst."""
 
 
-class Compiled(NamedTuple):
-    """A compiled pattern of a rule."""
-
-    pattern: Any
-    anchor: str
-    """A text that is in every line that it reads; "" where it is tried on every line."""
-
-
-def compiled(rule: DeclaredRule, time: Time) -> Compiled:
-    """The pattern of a rule that has a `line` or `regex`. time: how its times are written. Raises Mistake."""
+def compiled(rule: DeclaredRule, time: Time) -> tuple[Any, str]:
+    """The pattern of a rule that has a `line` or `regex`, and a text that is in every line that it reads; "" where it
+    is tried on every line. time: how its times are written. Raises Mistake."""
     way = "regex" if rule.line is None else "line"
     _, made, anchor = _checked(rule.text, way, anywhere=rule.slow or rule.of_records)
     named = frozenset(made.groupindex)
@@ -200,7 +180,7 @@ def compiled(rule: DeclaredRule, time: Time) -> Compiled:
         hint = f" ({close})" if close else ", such as {step:int}" if way == "line" else r", such as (?P<step>\d+)"
         raise Mistake(f"a `{rule.event}` rule needs a field `step`{hint}", way)
     check_rule(rule, time, named | rule.keys.keys())
-    return Compiled(made, anchor)
+    return made, anchor
 
 
 def cause_row(name: str, cause: DeclaredCause) -> CauseRow:
@@ -231,8 +211,9 @@ def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, Any, str]:
         pattern = as_pattern(text) if way == "line" else text
         if len(pattern) > LONGEST:
             raise TemplateError(f"a pattern of {len(pattern)} characters; at most {LONGEST} are tried on lines")
-        anchor = literal_of(pattern)
-        if way == "regex" and endless_in_endless(pattern):
+        parsed = _parsed(pattern)
+        anchor = "" if parsed.state.flags & re.IGNORECASE else max(_literals(parsed), key=len, default="")
+        if way == "regex" and _nests(parsed):
             raise TemplateError("a repeat of a repeat, such as (a+)+: write it with one")
         if len(anchor) < LITERAL and not anywhere:
             raise TemplateError(
@@ -272,22 +253,13 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
         )
 
 
+@cache
 def job_pattern(path: str) -> Any:
     """Finds the name of a job in the path of a source, by its group `job`. Raises TemplateError."""
-    made = _kept(path)
+    made = linear_pattern(path)
     if "job" not in made.groupindex:
         raise TemplateError("the path of a job needs a group `job`, such as 'runs/(?P<job>[^/]+)/'")
     return made
-
-
-@cache
-def _kept(pattern: str) -> Any:
-    return linear_pattern(pattern)
-
-
-def _reason(error: Exception) -> str:
-    reason = error.args[0] if error.args else error
-    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
 def linear_pattern(pattern: str) -> Any:
@@ -298,4 +270,6 @@ def linear_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except Exception as error:  # of a module that is loaded when needed
-        raise TemplateError(f"no regular expression that takes linear time (RE2): {_reason(error)}") from None
+        reason = error.args[0] if error.args else error
+        words = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
+        raise TemplateError(f"no regular expression that takes linear time (RE2): {words}") from None

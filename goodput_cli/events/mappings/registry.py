@@ -175,20 +175,9 @@ def _quoted(text: str) -> str:
 
 
 SHIPPED = (
-    "paddlenlp",
-    "torchtitan",
-    "nemo2",
-    "maxtext",
-    "deepspeed",
-    "dlrover",
-    "modded-nanogpt",
-    "nanotron",
-    "verl",
-    "nanogpt",
-    "mmengine-text",
-    "detectron2-text",
-    "tf-estimator",
-)
+    "paddlenlp", "torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover", "modded-nanogpt", "nanotron", "verl",
+    "nanogpt", "mmengine-text", "detectron2-text", "tf-estimator",
+)  # fmt: skip
 """Mappings of lines of text."""
 SHIPPED_OF_RECORDS = ("one-logger", "llama-factory", "ultralytics", "mmengine", "detectron2")
 """Mappings of JSON objects and rows of tables."""
@@ -240,48 +229,47 @@ class Mappings:
         """Formats of the records that a user's mappings read."""
         return [MappedRecords(one) for one in self.named if one.records]
 
-    @property
+    @cached_property
     def last_formats(self) -> list[MappedRecords]:
-        """Formats of the records that shipped mappings read."""
-        return [MappedRecords(one) for one in self._ours(SHIPPED_OF_RECORDS)]
+        """Formats of the records that shipped mappings read: made once a record is of no other."""
+        return [MappedRecords(one) for one in self.shipped_of_records]
 
     @property
     def delimiters(self) -> dict[str, list[RecordRule]]:
         """The rules that read rows of tables, by what parts their columns."""
         found: dict[str, list[RecordRule]] = {}
-        for one in (*self.named, *self._ours(SHIPPED_OF_RECORDS)):
+        for one in (*self.named, *self.shipped_of_records):
             if one.declared.delimiter:
                 found.setdefault(one.declared.delimiter, []).extend(one.records)
         return found
 
     def zone_of(self, formats: Iterable[str]) -> str:
         """The zone of times without one in a source in which these formats were found; "": no mapping says it."""
-        found = set(formats)
-        return next((one.declared.zone for one in self.named if one.name in found and one.declared.zone), "")
+        return next((one.declared.zone for one in self._named_in(formats) if one.declared.zone), "")
 
     def assumed_of(self, formats: Iterable[str]) -> list[tuple[str, str]]:
         """What was assumed of these formats when their mappings were drafted, each with the format's name."""
-        found = set(formats)
-        return [(one.name, text) for one in self.named if one.name in found for text in one.declared.assumed]
+        return [(one.name, text) for one in self._named_in(formats) for text in one.declared.assumed]
 
     def has_own_clock(self, formats: Iterable[str]) -> bool:
         """Whether one of these formats says how the times of its lines are written: what looks like another time in
         them is none."""
-        found = set(formats)
-        return any(
-            one.name in found and any(is_searched(one.declared.time_of(rule).format) for rule in one.declared.rule)
-            for one in self.named
-        )
+        rules = ((one.declared, rule) for one in self._named_in(formats) for rule in one.declared.rule)
+        return any(is_searched(declared.time_of(rule).format) for declared, rule in rules)
 
     def job_in(self, source: str, formats: Iterable[str]) -> str:
         """The name of the job that the path of a source says, if these formats were found in it."""
-        found = set(formats)
-        for one in self.named:
-            if one.name in found and isinstance(one.declared.job, JobOf) and one.declared.job.path:
+        for one in self._named_in(formats):
+            if isinstance(one.declared.job, JobOf) and one.declared.job.path:
                 named = job_pattern(one.declared.job.path).search(source)
                 if named is not None and named["job"]:
                     return str(named["job"])
         return ""
+
+    def _named_in(self, formats: Iterable[str]) -> list[Mapped]:
+        """The user's mappings among these formats."""
+        found = set(formats)
+        return [one for one in self.named if one.name in found]
 
     @property
     def shipped_of_records(self) -> list[Mapped]:

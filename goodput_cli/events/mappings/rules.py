@@ -16,6 +16,7 @@ import numpy as np
 
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
+from goodput_cli.events.formats.collected import Collected
 from goodput_cli.events.mappings.declared import Condition, Declared, DeclaredAt, DeclaredRule, Time, Wanted
 from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
@@ -123,11 +124,9 @@ class RecordRule:
 
     def _match(self, record: Record) -> Any:
         text = next((value for path in self.paths["text"] if isinstance(value := value_at(record, path), str)), "")
-        return (
-            self.pattern.search(bare(text[:_LONGEST]).text)
-            if self.pattern is not None and self.anchor in text
-            else None
-        )
+        if self.pattern is None or self.anchor not in text:
+            return None
+        return self.pattern.search(bare(text[:_LONGEST]).text)
 
     def _values(self, record: Record) -> Sequence[tuple[str, Any]]:
         paths = {**self.paths}
@@ -255,7 +254,7 @@ def _line_rule(row: int, declared: Declared, rule: DeclaredRule) -> LineRule:
     return LineRule(declared.name, anchor, pattern, read, rule.text, rule.also, split, row)
 
 
-class MappedRecords:
+class MappedRecords(Collected):
     """Reads the JSON objects, and the rows of tables, that a mapping declares."""
 
     restores_are_inferred = False
@@ -268,14 +267,6 @@ class MappedRecords:
     def recognises(self, record: Mapping[str, Any]) -> bool:
         """Whether some rule finds its keys; whether the values are as `where` says is asked when they are read."""
         return any(rule.has_keys(record) for rule in self._rules)
-
-    def any_key(self, _records: Records) -> bool:
-        """Records of other programs hold much else."""
-        return True
-
-    def job_of(self, _records: Records) -> str:
-        """Jobs are told by files, as those of text are."""
-        return self.name
 
     def translate(self, records: Records, output: Output) -> Mask:
         """A mark for each rule that reads a record."""
@@ -292,18 +283,17 @@ class MappedRecords:
                     stamp, reading.said.at = reading.said.at, None  # it is the time of the mark
                     if stamp is None and records.stamp[at] >= 0:
                         stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
-                    marks.append(Mark(int(records.origin.line[at]), "", stamp, reading.said))
-                    _follow(turns, record, marks[-1])
+                    line = int(records.origin.line[at])
+                    marks.append(Mark(line, "", stamp, reading.said))
+                    _follow(turns, record, line, reading.said)
         output.texts.add(records.origin.source, TextPart(marks, interleaved=turns.found()))
         return used
 
 
-def _follow(turns: InTurns, record: Record, mark: Mark) -> None:
+def _follow(turns: InTurns, record: Record, line: int, said: Said) -> None:
     """Follow who writes the steps of records."""
-    said = mark.said
-    assert said is not None
     if said.what is What.STEP and said.step is not None and not said.rank:
-        turns.take(mark.line, said.step, " ".join(f"{key}={value}" for key, value in record.items()))
+        turns.take(line, said.step, " ".join(f"{key}={value}" for key, value in record.items()))
     elif said.what in (What.START, What.RESUME, What.RESTORE, *ENDS):
         turns.restart()
 

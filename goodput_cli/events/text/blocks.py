@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from goodput_cli.events.observations import Sighting
 from goodput_cli.events.text.causes import TRACEBACK
+from goodput_cli.events.text.stamps import read_or_none
 from goodput_cli.vocabulary.causes import KILLED, PEER_LOST, UNKNOWN_CAUSE, Role
 
 LONGEST_TRACEBACK = 200
@@ -126,15 +128,6 @@ class Traceback:
             self.garbled = True
         return raised
 
-    @property
-    def over(self) -> bool:
-        """Whether it says nothing any more."""
-        return self.seen >= LONGEST_TRACEBACK
-
-    def meaning(self, kind: str, what: str) -> Raised | None:
-        """What an exception of these frames means; None: nothing."""
-        return raised(kind, what, self.frames)
-
 
 _QUIET = ("[Previous line repeated", "~", "^", "*** ")
 
@@ -215,28 +208,13 @@ ROOT_CAUSE = "Root Cause (first observed failure)"
 
 
 @dataclass
-class Failure:
-    """How one process ended, as the agent of its node says."""
-
-    first: bool
-    """Whether the agent saw it first."""
-    line: int = 0
-    text: str = ""
-    time: str = ""
-    host: str = ""
-    rank: int | None = None
-    local_rank: int | None = None
-    exit: int | None = None
-    pid: int | None = None
-
-
-@dataclass
 class AgentBlock:
-    """What an agent says while it is read."""
+    """What an agent says while it is read: how each process of its node ended, and which of them it saw first."""
 
+    stream: str
     first: bool = False
-    entry: Failure | None = None
-    failures: list[Failure] = field(default_factory=list)
+    entry: Sighting | None = None
+    failures: list[Sighting] = field(default_factory=list)
     over: bool = False
     seen: int = 0
     rules: int = 0
@@ -252,7 +230,8 @@ class AgentBlock:
             self.first, self.entry = True, None
             return True
         if _ENTRY.match(text):
-            self.entry = Failure(self.first)
+            cause: tuple[str, Role] = (UNKNOWN_CAUSE, "exit")
+            self.entry = Sighting(*cause, "", "agent block", "launcher", 0, self.stream, first=self.first)
             self.failures.append(self.entry)
             return True
         key = _KEY.match(text)
@@ -262,12 +241,13 @@ class AgentBlock:
         self.over = self.over or self.seen >= _LONGEST_AGENT
         return text.startswith(" ") or not text.strip() or text.rstrip().endswith(("FAILED", "Failures:"))
 
-    def _about(self, entry: Failure, key: str, value: str, text: str, line: int) -> None:
+    def _about(self, entry: Sighting, key: str, value: str, text: str, line: int) -> None:
         if key == "time":
-            entry.time = value.replace("_", " ")
+            entry.stamp = read_or_none(value.replace("_", " "))
         elif key == "host":
             entry.host = value
         elif key == "rank" and (rank := _RANK.match(value)):
             entry.rank, entry.local_rank = int(rank[1]), int(rank[2])
         elif key == "exitcode" and (ended := _EXIT.match(value)):
-            entry.exit, entry.pid, entry.line, entry.text = int(ended[1]), int(ended[2]), line, text.strip()
+            entry.exit, entry.pid, entry.text = int(ended[1]), int(ended[2]), text.strip()
+            entry.line = entry.last_line = line

@@ -74,10 +74,6 @@ class CauseRow:
         fields = {name.rstrip("2"): value for name, value in match.groupdict().items() if value}
         if not self.by:
             return Found(self.name, self.code, self.role, self.speaker, fields)
-        said = self._by_value(fields, text)
-        return said and Found(self.name, said[0], said[1], self.speaker, fields)
-
-    def _by_value(self, fields: Mapping[str, str], text: str) -> tuple[str, Role] | None:
         value = fields.get(self.by, "")
         code, role = self.values.get(value) or self.values.get(_OTHER, ("", ""))
         if value.startswith("Exited with exit code"):
@@ -86,7 +82,7 @@ class CauseRow:
             role = "root" if "Fatal" in text.replace("Non-Fatal", "").replace("Nonfatal", "") else "context"
         if not code or fields.get("exit") == "0":
             return None
-        return code, role  # type: ignore[return-value]
+        return Found(self.name, code, role, self.speaker, fields)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -112,6 +108,10 @@ class CauseRows:
         """Finds any of the anchors in bytes; with a row that is tried on every line, every line."""
         literals = map(re.escape, sorted(self.anchors, key=len, reverse=True))
         return linear().compile("|".join((*literals, *["(?m:^)"] * self.reads_all)).encode())
+
+    def may_read(self, line: bytes) -> bool:
+        """Whether a line is worth a look: it holds an anchor of a row or a block."""
+        return bool(self.rows) and self.expression.search(line) is not None
 
     def read(self, text: str) -> Found | None:
         """What the first row that fits says."""

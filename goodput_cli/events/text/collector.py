@@ -5,7 +5,6 @@ Light to import: every reading collects, few have anything to collect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,54 +17,39 @@ if TYPE_CHECKING:
     from goodput_cli.events.text.observing import EntryObserver
 
 
-@dataclass(frozen=True)
+@dataclass
 class TextPart:
     """What a part of a source said."""
 
-    marks: Sequence[Mark] = ()
-    bad: Sequence[tuple[int, str]] = ()
+    marks: list[Mark] = field(default_factory=list)
+    bad: list[tuple[int, str]] = field(default_factory=list)
     """Lines that a rule knows and whose values are wrong: number and reason."""
     noise: int = 0
     """Lines that say nothing."""
     modified_ns: int | None = None
     """When the file was last written to."""
-    events: Sequence[tuple[int, Event]] = ()
+    events: list[tuple[int, Event]] = field(default_factory=list)
     """Of an event file, with their numbers."""
-    damaged: Sequence[int] = ()
+    damaged: list[int] = field(default_factory=list)
     """Numbers of events that cannot be read."""
     broken: int | None = None
     """The number of the event from which on nothing can be read."""
-    tracked: Sequence[object] = ()
+    tracked: list[object] = field(default_factory=list)
     """What a file of an experiment tracker says (`events.trackers`)."""
-    seen: Sequence[Sighting] = ()
+    seen: list[Sighting] = field(default_factory=list)
     """Observations: what lines say about deaths."""
     left_out: int = 0
     """How many observations were too many."""
     by_host: bool = False
     """Whether it is a kernel's log."""
-    losses: Mapping[int, float] = field(default_factory=dict)
+    losses: dict[int, float] = field(default_factory=dict)
     """The loss that the first lines of steps print, by step; of lines that no rank or node is named for."""
     interleaved: Interleaved | None = None
     """Where several runs seem to print so far."""
 
 
-@dataclass
-class CollectedSource:
-    """What one source said so far."""
-
-    marks: list[Mark] = field(default_factory=list)
-    bad: list[tuple[int, str]] = field(default_factory=list)
-    noise: int = 0
-    modified_ns: int | None = None
-    events: list[tuple[int, Event]] = field(default_factory=list)
-    damaged: list[int] = field(default_factory=list)
-    broken: int | None = None
-    tracked: list[object] = field(default_factory=list)
-    seen: list[Sighting] = field(default_factory=list)
-    left_out: int = 0
-    by_host: bool = False
-    losses: dict[int, float] = field(default_factory=dict)
-    interleaved: Interleaved | None = None
+class CollectedSource(TextPart):
+    """What one source said so far: all its parts together."""
 
 
 class Collector:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.formats.base import (
     CONFIGS,
     HOST,
@@ -33,7 +34,7 @@ from goodput_cli.events.text.lines import LONGEST, Ruleset
 from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, What, pattern, timed
 from goodput_cli.events.text.observer import Line
 from goodput_cli.events.text.observing import EntryObserver, may_say
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_of
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_or_none
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
@@ -75,7 +76,7 @@ def collect(
             alive[stream] = (min(first, silent, key=_time), max(last, silent, key=_time))
     marks = sorted([*marks, *(mark for seen in alive.values() for mark in seen)], key=lambda mark: mark.line)
     seen = _observed(records.origin.source, printed, rules, output)
-    output.texts.add(records.origin.source, TextPart(marks if used.any() else (), seen=seen))
+    output.texts.add(records.origin.source, TextPart(marks if used.any() else [], seen=seen))
     return used
 
 
@@ -88,28 +89,27 @@ def _line(raw: str, number: int, stream: str, collected: Stamp, entry: int, job:
 def _observed(source: int, printed: list[tuple[Line, list[Said]]], rules: Ruleset, output: Output) -> list[Sighting]:
     """What is seen of deaths in lines, which entries hold in any order."""
     causes = rules.causes
-    worth = [bool(causes.rows) and causes.expression.search(one.raw.encode(errors="replace")) for one, _ in printed]
+    worth = [causes.may_read(one.raw.encode(errors="replace")) for one, _ in printed]
     observer = output.texts.observers.get(source)
     if observer is None:
         if not any(worth):
             return []
         observer = output.texts.observers[source] = EntryObserver(causes)
-    order = sorted(range(len(printed)), key=lambda at: (_when(printed[at][0]), printed[at][0].number, at))
-    for at in order:
+
+    def order(at: int) -> tuple[int, int, int]:
+        line = printed[at][0]
+        return -1 if line.collected is None else line.collected.ns, line.number, at
+
+    for at in sorted(range(len(printed)), key=order):
         line, said = printed[at]
-        observer.take(line, worth[at] is not None and bool(worth[at]) and may_say(said, bool(said)), said)
+        observer.take(line, worth[at] and may_say(said, bool(said)), said)
     return observer.fresh()
-
-
-def _when(line: Line) -> int:
-    return -1 if line.collected is None else line.collected.ns
 
 
 def _host(entry: Entry) -> str:
     """The machine or node that an entry names."""
-    labels = entry.get("labels")
-    named = [labels.get(key) for key in _HOST_LABELS] if isinstance(labels, Mapping) else []
-    return next((str(one) for one in named if one), "")
+    labels = labels_in(entry)
+    return next((str(labels[key]) for key in _HOST_LABELS if labels.get(key)), "")
 
 
 def _time(mark: Mark) -> int:
@@ -122,24 +122,17 @@ def said_of_line(line: str, rules: Ruleset) -> list[tuple[Stamp | None, Said]]:
         return []
     text = bare(line).text
     found, _, _ = rules.read(text)
-    try:
-        own = stamp_of(text) if found else None
-    except StampError:
-        own = None
+    own = stamp_or_none(text) if found else None
     return [(own, said) for said in found if said.what is not What.IGNORE]
 
 
 def _job(entry: Entry) -> str:
-    labels = entry.get("labels")
-    named = [labels[key] for key in _JOB_LABELS if isinstance(labels, dict) and isinstance(labels.get(key), str)]
-    return named[0] if named else ""
+    labels = labels_in(entry)
+    return next((labels[key] for key in _JOB_LABELS if isinstance(labels.get(key), str)), "")
 
 
 def _stream(entry: Entry) -> str:
-    resource = entry.get("resource")
-    labels: Any = resource.get("labels") if isinstance(resource, dict) else None
-    if not isinstance(labels, Mapping):
-        return ""
+    labels = labels_in(entry.get("resource"))
     return next((str(labels[key]) for key in _STREAM_LABELS if labels.get(key)), "")
 
 
@@ -188,7 +181,11 @@ def _said(
     if metric in SYSTEM_METRICS or STEP not in record:
         if metric in MEASURED:
             return Said(RUNS, What.ALIVE, job=run, name=metric, metrics={metric: value}), ""
-        return _sign_of_life(run, rank or host, stamp, alive), ""
+        last = alive.get((run, rank or host))
+        if last is not None and last <= stamp < last + _EVERY_NS:
+            return None, ""
+        alive[run, rank or host] = stamp
+        return Said(RUNS, What.ALIVE, job=run, rank=rank or host), ""
     if metric == "step":
         return None, ""
     step = whole_number(record[STEP])
@@ -198,14 +195,6 @@ def _said(
     unit = record.get(UNIT)
     detail = (("unit", unit),) if isinstance(unit, str) and shown else ()
     return Said(RUNS, What.STEP, step, job=run, name=metric, metrics=shown, detail=detail), ""
-
-
-def _sign_of_life(run: str, host: str, stamp: int, alive: dict[tuple[str, str], int]) -> Said | None:
-    last = alive.get((run, host))
-    if last is not None and last <= stamp < last + _EVERY_NS:
-        return None
-    alive[run, host] = stamp
-    return Said(RUNS, What.ALIVE, job=run, rank=host)
 
 
 def _value(values: Any) -> float | None:
@@ -222,15 +211,21 @@ def _value(values: Any) -> float | None:
 
 
 ALLOCATION = "sacct"
-_STATES: Mapping[str, str] = {
-    "TIMEOUT": "time_limit",
-    "DEADLINE": "time_limit",
-    "PREEMPTED": "preempted",
-    "NODE_FAIL": "node_failure",
-    "BOOT_FAIL": "node_failure",
-    "OUT_OF_MEMORY": "host_oom",
-    "CANCELLED": "cancelled",
+_STATES: Mapping[str, tuple[What, str]] = {
+    "COMPLETED": (What.FINISHED, ""),
+    "CANCELLED": (What.STOPPED, "cancelled"),
+    "PREEMPTED": (What.PREEMPTED, "preempted"),
+    "TIMEOUT": (What.TERMINATED, "time_limit"),
+    "REQUEUED": (What.TERMINATED, ""),
+    "DEADLINE": (What.TERMINATED, "time_limit"),
+    "REVOKED": (What.TERMINATED, ""),
+    "SUSPENDED": (What.TERMINATED, ""),
+    "FAILED": (What.CRASHED, ""),
+    "NODE_FAIL": (What.CRASHED, "node_failure"),
+    "OUT_OF_MEMORY": (What.CRASHED, "host_oom"),
+    "BOOT_FAIL": (What.CRASHED, "node_failure"),
 }
+"""By state of an allocation that has ended: how it ended, and the cause that the state names; "": none."""
 _LIST = re.compile(r"([\w.-]++)(?:\[([\d,-]+)\]([\w.-]*))?(?:,|$)")
 _MOST_NODES = 65_536
 
@@ -265,11 +260,16 @@ def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Stamp | N
     return one
 
 
+def _state_of(record: Mapping[str, Any]) -> str:
+    """`CANCELLED` of `CANCELLED by 1000` and `CANCELLED+`."""
+    return str(record.get("State", "")).upper().split(" ", 1)[0].rstrip("+")
+
+
 def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> Sighting | None:
     """Why an allocation of Slurm ended: its state, else the signal of its exit code."""
     state = str(record.get("State", "")).upper()
-    code = _STATES.get(state.split(" ", 1)[0].rstrip("+"))
-    if code is not None:
+    _, code = _STATES.get(_state_of(record), (None, ""))
+    if code:
         one = Sighting(code, "root", quoted(state), ALLOCATION, "scheduler", line, "", ended)
     else:
         signal = str(record.get("ExitCode", "")).partition(":")[2]
@@ -283,20 +283,6 @@ def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> 
 
 
 _NO_TIME = ("Unknown", "None", "N/A", "")
-_ENDS = {
-    "COMPLETED": What.FINISHED,
-    "CANCELLED": What.STOPPED,
-    "PREEMPTED": What.PREEMPTED,
-    "TIMEOUT": What.TERMINATED,
-    "REQUEUED": What.TERMINATED,
-    "DEADLINE": What.TERMINATED,
-    "REVOKED": What.TERMINATED,
-    "SUSPENDED": What.TERMINATED,
-    "FAILED": What.CRASHED,
-    "NODE_FAIL": What.CRASHED,
-    "OUT_OF_MEMORY": What.CRASHED,
-    "BOOT_FAIL": What.CRASHED,
-}
 
 
 def collect_allocations(records: Records, output: Output) -> None:
@@ -306,12 +292,12 @@ def collect_allocations(records: Records, output: Output) -> None:
     for at, record in enumerate(records.records):
         if "." in str(record["JobID"]):
             continue
+        line = int(records.origin.line[at])
         try:
-            marks += _marks(record, int(records.origin.line[at]))
-            hosts = nodes_of_allocation(record, int(records.origin.line[at]), _time_allocations(record, "Start"))
-            seen += [hosts] if hosts is not None else []
-            why = of_allocation(record, int(records.origin.line[at]), _time_allocations(record, "End"))
-            seen += [why] if why is not None else []
+            marks += _marks(record, line)
+            hosts = nodes_of_allocation(record, line, _time_allocations(record, "Start"))
+            why = of_allocation(record, line, _time_allocations(record, "End"))
+            seen += [one for one in (hosts, why) if one is not None]
         except StampError as error:
             output.report("bad_value", f"{output.notes.bounded('bad_value', str(error))}; dropped", records, [at])
     output.texts.add(records.origin.source, TextPart(marks, seen=seen))
@@ -320,11 +306,10 @@ def collect_allocations(records: Records, output: Output) -> None:
 def _marks(record: Mapping[str, Any], line: int) -> list[Mark]:
     submitted = _time_allocations(record, "Eligible") or _time_allocations(record, "Submit")
     started, ended = _time_allocations(record, "Start"), _time_allocations(record, "End")
-    state = str(record.get("State", "")).split(" ", 1)[0].rstrip("+").upper()
-    what = _ENDS.get(state)
+    state = _state_of(record)
     found = [(What.SCHEDULED, submitted), (What.START, started)]
-    if what is not None and started is not None:
-        found.append((what, ended))
+    if state in _STATES and started is not None:
+        found.append((_STATES[state][0], ended))
     return [
         Mark(line, "", stamp, Said(SACCT, what, name=str(record["JobID"]), job=str(record.get("JobName", "")), detail=(
             ("state", state),)))

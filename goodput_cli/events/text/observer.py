@@ -13,26 +13,18 @@ from dataclasses import dataclass
 
 from goodput_cli.events.observations import FACTS, Sighting, Speaker, quoted
 from goodput_cli.events.text.blocks import (
+    LONGEST_TRACEBACK,
     ROOT_CAUSE,
     AgentBlock,
-    Failure,
-    Raised,
     Traceback,
     begins_traceback,
     chains,
     exception_in,
     is_beside,
+    raised,
 )
 from goodput_cli.events.text.causes import AGENT, CauseRows, Found, by_exit, ranks_in
-from goodput_cli.events.text.stamps import (
-    Stamp,
-    StampError,
-    bare,
-    described_stamp,
-    kernel_stamp,
-    read_or_none,
-    stamp_of,
-)
+from goodput_cli.events.text.stamps import Stamp, bare, described_stamp, kernel_stamp, read_or_none, stamp_or_none
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 from goodput_cli.vocabulary.when import NS_PER_MS
 
@@ -120,10 +112,7 @@ class Line:
         """When it was written, as far as it says."""
         if self.collected is not None:
             return self.collected
-        try:
-            return stamp_of(bare(self.raw).text)
-        except StampError:
-            return None
+        return stamp_or_none(bare(self.raw).text)
 
 
 @dataclass(slots=True)
@@ -199,12 +188,10 @@ class Observer:
         block = self._tracebacks.get(line.stream)
         if block is not None:
             return self._in_traceback(block, line, agent)
-        if agent is not None:
-            taken = self._in_agent(agent, line)
-            if taken:
-                return None, True
+        if agent is not None and self._in_agent(agent, line):
+            return None, True
         if AGENT in line.text or ROOT_CAUSE in line.text:
-            self._agents[line.stream] = AgentBlock(first=ROOT_CAUSE in line.text)
+            self._agents[line.stream] = AgentBlock(line.stream, first=ROOT_CAUSE in line.text)
             return None, True
         self._chain(line)
         found = self._rows.read(line.text)
@@ -270,18 +257,18 @@ class Observer:
         if agent is not None and not line.text.startswith("  "):  # the block goes on without it
             del self._tracebacks[line.stream]
             return (None, True) if self._in_agent(agent, line) else self.take(line, lambda _: ())
-        raised = block.take(line.text)
-        if raised is None:
-            if block.over:
+        exception = block.take(line.text)
+        if exception is None:
+            if block.seen >= LONGEST_TRACEBACK:
                 del self._tracebacks[line.stream]
             return self._beside(block, line)
         del self._tracebacks[line.stream]
-        if raised[0].endswith(AGENT):
-            self._agents[line.stream] = AgentBlock()
+        if exception[0].endswith(AGENT):
+            self._agents[line.stream] = AgentBlock(line.stream)
             return None, True
         self._raised[line.stream] = (line.number, False)
         self._following[line.stream] = _Following(_NOBODY, self._is_chain(line.stream, line.number), line.number)
-        return self._exception(line, block, *raised), True
+        return self._exception(line, block, *exception), True
 
     def _is_chain(self, stream: str, number: int) -> Callable[[Sighting, str], bool]:
         def read(_: Sighting, text: str) -> bool:
@@ -294,25 +281,22 @@ class Observer:
     def _beside(self, block: Traceback, line: Line) -> tuple[Sighting | None, bool]:
         """A line inside a traceback that another program wrote."""
         text = block.without_prefix(line.text)
-        if text[:1].isspace() or not text:
-            return None, True
-        found = self._rows.read(text)
-        if found is None:
-            return None, True
-        return self._see(line, found, lambda _: ()), True
+        found = self._rows.read(text) if text and not text[0].isspace() else None
+        return None if found is None else self._see(line, found, lambda _: ()), True
 
     def _exception(self, line: Line, block: Traceback, kind: str, what: str) -> Sighting | None:
         text = block.without_prefix(line.text).strip()
         found = self._rows.read(text)
         if found is None and (plain := exception_in(text)) is not None:
             found = self._rows.read(f"{plain[0]}: {plain[1]}")
-        meaning = block.meaning(kind, what)
+        meaning = raised(kind, what, block.frames)
         if block.chained:
             return None
         if found is not None and found.row not in FACTS:
             one = self._made(line, found, text)
         elif meaning is not None:
-            one = self._of_raised(line, meaning, text)
+            one = self._plain(line, meaning.code, meaning.role, text, meaning.row)
+            one.before_steps = meaning.before_steps
         else:
             return None
         one.garbled, one.beside = block.garbled, block.beside
@@ -324,22 +308,8 @@ class Observer:
             one.unhandled = True
         return self._keep(one)
 
-    def _of_raised(self, line: Line, meaning: Raised, text: str) -> Sighting:
-        one = self._plain(line, meaning.code, meaning.role, text, meaning.row)
-        one.before_steps = meaning.before_steps
-        return one
-
     def _plain(self, line: Line, code: str, role: Role, text: str, row: str, speaker: Speaker = "process") -> Sighting:
-        one = Sighting(
-            code,
-            role,
-            text.strip(),
-            row,
-            speaker,
-            line.number,
-            line.stream,
-            line.stamp,
-        )
+        one = Sighting(code, role, text.strip(), row, speaker, line.number, line.stream, line.stamp)
         one.last_line = line.number
         one.own_life, one.entry, one.job = self._life, line.entry, line.job
         one.host = line.host
@@ -360,18 +330,12 @@ class Observer:
         if found.row == "ray actor":
             _of_actor(one, back(12))
         kept = self._keep(one)
-        target = kept
-        if found.row == "ray out of memory":
-            self._following[line.stream] = _Following(target, _of_ray, line.number)
-        elif found.row == "mpirun" and kept.exit is None:
-            self._following[line.stream] = _Following(target, _of_signal, line.number)
-        elif found.row in ("pod out of memory", "pod evicted"):
-            self._following[line.stream] = _Following(target, _of_state, line.number)
-        elif found.row in ("tasks unhealthy", "barrier") or "tasks are unhealthy" in line.text:
-            self._following[line.stream] = _Following(target, _of_tasks, line.number)
+        read = _FOLLOWED_BY.get(found.row) or (_of_tasks if "tasks are unhealthy" in line.text else None)
+        if read is not None and not (found.row == "mpirun" and kept.exit is not None):
+            self._following[line.stream] = _Following(kept, read, line.number)
         if found.row == _WATCHDOG:
-            self._watchdog = target
-        return target
+            self._watchdog = kept
+        return kept
 
     def _made(self, line: Line, found: Found, text: str) -> Sighting:
         one = self._plain(line, found.code, found.role, text, found.row, found.speaker)
@@ -396,15 +360,12 @@ class Observer:
         if "time" in fields:
             one.stamp = read_or_none(fields["time"]) or one.stamp
         if found.speaker == "kernel":
-            self._of_kernel(one, line)
+            plain = bare(line.raw).text if line.collected is None else line.text
+            syslog = _SYSLOG.match(line.raw) or _SYSLOG.match(plain)
+            one.host = one.host or (syslog["host"] if syslog and syslog["host"] != "kernel" else "")
+            one.stamp = one.stamp or kernel_stamp(line.raw)
+            one.rank = one.local_rank = None
         return one
-
-    def _of_kernel(self, one: Sighting, line: Line) -> None:
-        text = bare(line.raw).text if line.collected is None else line.text
-        syslog = _SYSLOG.match(line.raw) or _SYSLOG.match(text)
-        one.host = one.host or (syslog["host"] if syslog and syslog["host"] != "kernel" else "")
-        one.stamp = one.stamp or kernel_stamp(line.raw)
-        one.rank = one.local_rank = None
 
     def _in_agent(self, agent: AgentBlock, line: Line) -> bool:
         belongs = agent.take(line.text, line.number)
@@ -413,18 +374,11 @@ class Observer:
         return belongs
 
     def _close(self, stream: str) -> None:
-        for entry in self._agents.pop(stream).failures:
-            said = None if entry.exit is None else by_exit(entry.exit)
+        for one in self._agents.pop(stream).failures:
+            said = None if one.exit is None else by_exit(one.exit)
             if said is not None:
-                self._keep(self._of_failure(entry, stream, *said))
-
-    def _of_failure(self, entry: Failure, stream: str, code: str, role: Role) -> Sighting:
-        one = Sighting(code, role, entry.text, "agent block", "launcher", entry.line, stream)
-        one.last_line, one.own_life, one.first = entry.line, self._life, entry.first
-        one.rank, one.local_rank, one.host = entry.rank, entry.local_rank, entry.host
-        one.exit, one.pid = entry.exit, entry.pid
-        one.stamp = read_or_none(entry.time)
-        return one
+                (one.code, one.role), one.own_life = said, self._life
+                self._keep(one)
 
     def _keep(self, one: Sighting) -> Sighting:
         """An observation, unless the same was said since the last step: then that one, which counts once more. Whose it
@@ -491,6 +445,15 @@ def _of_signal(one: Sighting, text: str) -> bool:
     if signal is not None and said is not None:
         one.exit, (one.code, one.role) = -int(signal[1]), said
     return False
+
+
+_FOLLOWED_BY = {
+    "ray out of memory": _of_ray,
+    "mpirun": _of_signal,
+    **dict.fromkeys(("pod out of memory", "pod evicted"), _of_state),
+    **dict.fromkeys(("tasks unhealthy", "barrier"), _of_tasks),
+}
+"""By row, what reads the lines behind one."""
 
 
 def _of_actor(one: Sighting, before: Sequence[str]) -> None:

@@ -144,7 +144,6 @@ _LOOKED_AT = frozenset({*ENDS, What.ALIVE, What.START, What.REINIT, What.IGNORE,
 _BEGINS = frozenset({What.START, What.INIT, What.SCHEDULED})
 _PROGRESS = frozenset({What.STEP, What.START, What.STEP_START})
 _MOST_WATCHED = 256
-_NO_ROWS = np.zeros(0, dtype=np.intp)
 _NEXT_LINES = 64
 _OF_PROCESS = 256
 _TRIES = 20
@@ -181,7 +180,9 @@ class DocumentObserver:
         self._open: list[Sighting] = []  # no stamp was seen behind them so far
         self._watches: list[_Watch] = []
         self._shared = not self._observer.of_one_process
-        self._needles: dict[int, bytes] = {}  # by line number, of those that were looked at in this block
+        self._needles: dict[int, bytes] = {}
+        """By line number, of those that were looked at in this block, what lines of the same process begin with; empty
+        where nothing tells."""
 
     @property
     def dropped(self) -> int:
@@ -258,13 +259,18 @@ class DocumentObserver:
         seen, part = self._observer.take(line, lambda count: [block.text(row) for row in range(max(0, at - count), at)])
         if part:
             consumed.add(at)
-            self._needles[line.number] = _needle(raw)
+            names: list[str] = _NEEDLE.findall(raw[:256])
+            self._needles[line.number] = names[-1].encode() if names else b""
         return seen
 
     def _watch(self, block: Lines, first_line: int, consumed: set[int], begins: Sequence[int], stamps: _Stamps) -> None:
         """Find what stands behind the roots, up to the next start."""
+        if not self._watches:
+            return
         going: list[_Watch] = []
-        free = _others(consumed, len(block)) if self._watches else _NO_ROWS
+        left = np.ones(len(block), dtype=bool)
+        left[np.fromiter(consumed, dtype=np.intp)] = False
+        free = np.flatnonzero(left)
         for watch in self._watches[-_MOST_WATCHED:]:
             if watch.of.count != watch.count:
                 self._said_again(watch, block, first_line, consumed, stamps)
@@ -317,13 +323,6 @@ class DocumentObserver:
         self._last_stamp = _Stamps(block, stamped).before(len(block)) or self._last_stamp
 
 
-def _others(rows: set[int], size: int) -> Rows:
-    """The rows of a block that are none of some."""
-    left = np.ones(size, dtype=bool)
-    left[np.fromiter(rows, dtype=np.intp)] = False
-    return np.flatnonzero(left)
-
-
 def _same_process(watch: _Watch, block: Lines, first_line: int, rows: range, consumed: set[int]) -> None:
     """Find the first ordinary line with the prefix of a process."""
     if not rows:
@@ -338,12 +337,6 @@ def _same_process(watch: _Watch, block: Lines, first_line: int, rows: range, con
         if at not in consumed and is_ordinary(Line.of(block.text(at), 0)):
             watch.of.ordinary = first_line + int(block.number[at])
             return
-
-
-def _needle(raw: str) -> bytes:
-    """What lines of the process that wrote a line begin with; empty where nothing tells."""
-    names: list[str] = _NEEDLE.findall(raw[:256])
-    return names[-1].encode() if names else b""
 
 
 class _Stamps:
@@ -367,9 +360,7 @@ class _Stamps:
         """The last one of the ordinary lines among [begin, stop)."""
         if (begin, stop) not in self._latest:
             low, high = np.searchsorted(self._rows, (begin, stop)).tolist()
-            some = [at for at in self._rows[low:high].tolist() if at not in consumed] if high - low < 4096 else [
-                at for at in self._rows[max(low, high - 4096) : high].tolist() if at not in consumed
-            ]  # fmt: skip
+            some = [at for at in self._rows[max(low, high - 4096) : high].tolist() if at not in consumed]
             self._latest[begin, stop] = None
             for at in some[: -_TRIES - 1 : -1]:
                 line = Line.of(self._block.text(at), 0)
@@ -390,17 +381,12 @@ class _Stamps:
 _MOST_WATCHED_ENTRIES = 64
 
 
-@dataclass
 class EntryObserver:
     """Observes lines that come one by one, each with the time when a collector took it."""
 
-    rows: CauseRows
-    source: str = ""
-    _observer: Observer = field(init=False)
-    _watched: list[tuple[Sighting, str]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._observer = Observer(self.rows, self.source)
+    def __init__(self, rows: CauseRows) -> None:
+        self._observer = Observer(rows)
+        self._watched: list[tuple[Sighting, str]] = []
 
     def take(self, line: Line, worth: bool, said: Sequence[Said]) -> bool:
         """Look at a line. worth: whether it may say something. said: what the rules read in it. Returns whether it is

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
 
 from goodput_cli.arrays import I64
-from goodput_cli.events.formats.base import Parsed
+from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.json_documents import json_in
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.lines import LONGEST, Lines, Ruleset
@@ -24,7 +22,7 @@ from goodput_cli.events.text.marks import ENDS, Mark, Said, What, asked_of, time
 from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
 from goodput_cli.events.text.observing import BEGINS, DocumentObserver, Kind, Storms, may_say
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
-from goodput_cli.events.text.stamps import StampError, bare, is_kernel_log, stamp_of
+from goodput_cli.events.text.stamps import StampError, bare, is_kernel_log, stamp_of, stamp_or_none
 from goodput_cli.sources.base import RawBatch, Record
 
 _BEGIN_OR_END = ENDS | {What.START, What.RESUME, What.RESTORE}
@@ -43,30 +41,27 @@ _PREFIXED = 128
 """Prefixes are in so many characters."""
 
 
-@dataclass
 class TextLines:
     """Reads a document of text (see `DocumentReader`)."""
 
-    rules: Ruleset
-    source: str = ""
-    by_line: bool = True
-    _observer: DocumentObserver | None = None
-    _worth: int = 0
-    """How many lines were worth a look so far."""
-    _by_host: bool = False
-    _lost: int = 0
-    """How many lines of steps were looked at for their loss."""
-    _turns: dict[tuple[object, ...], InTurns] = field(default_factory=dict)
-    """Who prints steps, by format, stream and bar."""
-    _groups: dict[str, str] = field(default_factory=dict)
-    """The first stream of those whose names differ in numbers only."""
-    _interleaved: Interleaved | None = None
+    by_line = True
+
+    def __init__(self, rules: Ruleset, source: str = "") -> None:
+        self._rules = rules
+        self._observer = DocumentObserver(rules.causes, source)
+        self._storms = Storms(rules)
+        self._worth = 0  # how many lines were worth a look so far
+        self._by_host = False
+        self._lost = 0  # how many lines of steps were looked at for their loss
+        self._turns: dict[tuple[object, ...], InTurns] = {}  # who prints steps, by format, stream and bar
+        self._groups: dict[str, str] = {}  # the first stream of those whose names differ in numbers only
+        self._interleaved: Interleaved | None = None  # where several seemed to print, of streams followed no more
 
     def feed(self, batch: RawBatch) -> Parsed:
         """What the next lines say."""
         data = batch.data.replace(b"\r\n", b"\n") if b"\r" in batch.data else batch.data
         block = Lines(data)
-        hits = block.short() if self.rules.reads_all else block.found(self.rules.anchors)
+        hits = block.short() if self._rules.reads_all else block.found(self._rules.anchors)
         bad: list[tuple[int, str]] = []
         meant: list[int] = []
         placed: list[tuple[int, Mark]] = []
@@ -88,11 +83,12 @@ class TextLines:
             said[at] = [mark.said for mark in more if mark.said is not None]
             if more:
                 self._follow(text, more[0], losses)
-            if may_say(said[at], bool(more or reason)) and self._may_tell(block, at):
+            causes = self._rules.causes
+            if may_say(said[at], bool(more or reason)) and causes.may_read(block.bytes_of(at, LONGEST)):
                 worth.append(at)
                 self._worth += 1
                 if kind is not None:
-                    kind.quiet = not (more or reason) and not any(asked_of(self.rules.rules, block.text(at)))
+                    kind.quiet = not (more or reason) and not any(asked_of(self._rules.rules, block.text(at)))
             if reason:
                 bad.append((number, reason))
             if more or reason:
@@ -103,19 +99,18 @@ class TextLines:
         marks = [mark for _, mark in thinned(sorted(placed, key=itemgetter(0)))]
         records, lines = _objects(block, batch.first_line)
         noise = block.count - len(np.unique(block.number[meant])) - len(records)
-        seen = self._observed.feed(block, batch.first_line, worth, said, stamped[0], kinds)
+        seen = self._observer.feed(block, batch.first_line, worth, said, stamped[0], kinds)
         if batch.first_line == 1:
             self._by_host = is_kernel_log(data[:SNIFFED].decode(errors="replace"))
+        found = (turns.found() for turns in self._turns.values())
+        interleaved = self._interleaved or next((one for one in found if one is not None), None)
         part = TextPart(marks, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses,
-                        interleaved=self._in_turns())  # fmt: skip
+                        interleaved=interleaved)  # fmt: skip
         return Parsed(records, np.array(lines, dtype=np.int64), text=part)
 
     def finish(self) -> Parsed:
         """The end of the document: what was seen at its end is left over."""
-        seen = self._observed.finish()
-        part = TextPart(seen=seen, left_out=self._observed.dropped)
-        self._observer = None
-        return Parsed((), np.empty(0, dtype=np.int64), text=part)
+        return without_records(TextPart(seen=self._observer.finish(), left_out=self._observer.dropped))
 
     def _follow(self, text: str, mark: Mark, losses: dict[int, float]) -> None:
         """Keep the loss of a line of a step, if no rank or node stands in front of it, and follow who prints steps."""
@@ -142,11 +137,6 @@ class TextLines:
             if self._groups.setdefault(group, mark.stream) == mark.stream:
                 self._turn((said.format, bar)).take(mark.line, step, f"{group} {text}", bar is not None)
 
-    def _in_turns(self) -> Interleaved | None:
-        """Where several runs seem to print so far."""
-        found = (turns.found() for turns in self._turns.values())
-        return self._interleaved or next((one for one in found if one is not None), None)
-
     def _turn(self, key: tuple[object, ...]) -> InTurns:
         turns = self._turns.get(key)
         if turns is None:
@@ -156,25 +146,11 @@ class TextLines:
             turns = self._turns[key] = InTurns()
         return turns
 
-    def _may_tell(self, block: Lines, at: int) -> bool:
-        causes = self.rules.causes
-        return bool(causes.rows) and causes.expression.search(block.bytes_of(at, LONGEST)) is not None
-
-    @cached_property
-    def _storms(self) -> Storms:
-        return Storms(self.rules)
-
-    @property
-    def _observed(self) -> DocumentObserver:
-        if self._observer is None:
-            self._observer = DocumentObserver(self.rules.causes, self.source)
-        return self._observer
-
     def _read(self, block: Lines, at: int, number: int) -> tuple[list[Mark], str, str]:
         """What a line says, why it is wrong, and itself, without prefixes."""
         line = bare(block.text(at))
         overwritten = bool(block.overwritten[at])
-        said, known, reason = self.rules.read(line.text, overwritten)
+        said, known, reason = self._rules.read(line.text, overwritten)
         if not known:
             return [], "", ""
         first = int(block.first[at])
@@ -200,10 +176,12 @@ class TextLines:
         _, first = np.unique(keys, return_index=True)
         _, last = np.unique(keys[::-1], return_index=True)
         for at in np.union1d(first, len(keys) - 1 - last).tolist():
-            line = int(lines[at])
-            mark = self._clock(block, line, first_line + int(block.number[line]), names[int(streams[at])])
-            if mark is not None:
-                yield line, mark
+            row = int(lines[at])
+            line = bare(block.text(row))
+            clock = Mark(first_line + int(block.number[row]), names[int(streams[at])], stamp_or_none(line.text))
+            mark = timed(clock, line.collected)
+            if mark.stamp is not None:
+                yield row, mark
 
     def _streams_of(self, block: Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
         """The stream of each line, as a number int64[n] and the names of the numbers. What stands before the stamps of
@@ -221,15 +199,6 @@ class TextLines:
             codes[at] = names.setdefault(name, len(names))
         found: I64 = codes[kind] if len(prefixes) else codes
         return found, list(names)
-
-    def _clock(self, block: Lines, at: int, number: int, stream: str) -> Mark | None:
-        line = bare(block.text(at))
-        try:
-            own = stamp_of(line.text)
-        except StampError:
-            own = None
-        mark = timed(Mark(number, stream, own), line.collected)
-        return None if mark.stamp is None else mark
 
     def _stream(self, block: Lines, at: int, column: int) -> str:
         """The stream of a line whose date begins at a column."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goodput_cli.arrays import I64, Characters, Mask, blocks
+from goodput_cli.arrays import I64, Characters, blocks
 from goodput_cli.sources.blocks import PIECE
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND
 
@@ -98,6 +98,14 @@ def stamp_of(line: str) -> Stamp | None:
     return dated(found) if found is not None else None
 
 
+def stamp_or_none(line: str) -> Stamp | None:
+    """The same; None also where what looks like a time is none."""
+    try:
+        return stamp_of(line)
+    except StampError:
+        return None
+
+
 def read_dated(text: str) -> Stamp:
     """The stamp that a text is. Raises StampError."""
     found = DATED.fullmatch(text.strip())
@@ -153,18 +161,13 @@ def candidates(text: Characters) -> I64:
     ]
     colon = np.concatenate(colons)
     around = np.lib.stride_tricks.sliding_window_view(text, _AROUND)[colon - 6]
-    digit, before = _is_digit(around), around[:, 0]
+    digit, before = np.less(around - np.uint8(ord("0")), 10), around[:, 0]
     clock = digit[:, _DIGITS_OF_CLOCK].all(axis=1)
     long = ((before == ord("-")) | (before == ord("/"))) & (colon >= 13)
     short = (around[:, 3] == ord(" ")) & digit[:, 2] & digit[:, 0]
     begin = np.where(long, colon - 13, np.maximum(colon - 8, 0))
     found: I64 = begin[clock & (long | short)]
     return found
-
-
-def _is_digit(text: Characters) -> Mask:
-    digits: Mask = np.less(text - np.uint8(ord("0")), 10)
-    return digits
 
 
 def year_of(ns: int) -> int:
@@ -242,20 +245,12 @@ def bare(line: str) -> Bare:
         if found["collected"]:
             if collected is not None:
                 break
-            collected = _stamp(found["collected"])
+            collected = read_or_none(found["collected"])
         name = found["rank"] or found["srun"] or found["mpi"] or found["pod"] or found["replica"] or found["compose"]
         if name:
             streams.append(name)
         place = found.end()
     return Bare(line[place:] if place else line, "/".join(streams), collected)
-
-
-def _stamp(text: str) -> Stamp | None:
-    found = DATED.fullmatch(text)
-    try:
-        return None if found is None else dated(found)
-    except StampError:
-        return None
 
 
 def is_kernel_log(head: str) -> bool:
@@ -290,6 +285,7 @@ def described_stamp(text: str) -> Stamp | None:
 
 
 def read_or_none(text: str) -> Stamp | None:
+    """The stamp that a text is; None for any other text."""
     try:
         return read_dated(text)
     except StampError:

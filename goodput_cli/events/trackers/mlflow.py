@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records
+from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.marks import What
 from goodput_cli.events.trackers.runs import Life, Place, Row, Run
 from goodput_cli.events.trackers.wandb import EARLIEST, whole_of
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.sources.layouts import RUN_KEY, store_file
+from goodput_cli.sources.layouts import RUN_KEY
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _LINE = re.compile(rb"(\d{10,16}) \S+ (\d{1,18})\r?")
@@ -68,14 +66,14 @@ class MetaReader:
     def feed(self, batch: RawBatch) -> Parsed:
         """Nothing yet."""
         self._text = (self._text + batch.data)[:_MOST_YAML]
-        return _parsed()
+        return without_records(TextPart())
 
     def finish(self) -> Parsed:
         """What the file says; nothing where it is that of an experiment."""
         text = self._text.decode(errors="replace")
         values = {one[1]: _unquoted(one[2].rstrip()) for one in _FIELD.finditer(text)}
         run_id = values.get("run_id") or values.get("run_uuid")
-        return _parsed(About(run_id, 1, values) if run_id else None)
+        return without_records(TextPart(tracked=[About(run_id, 1, values)] if run_id else []))
 
 
 def _unquoted(value: str) -> str:
@@ -105,23 +103,16 @@ class MetricReader:
                 metric.rows.append((number, time, int(found[2])))
             elif line.strip():
                 bad.append((number, "no time, value and step"))
-        part = TextPart(tracked=(metric,), bad=bad)
-        return Parsed((), np.empty(0, dtype=np.int64), text=part)
+        return without_records(TextPart(tracked=[metric], bad=bad))
 
     def finish(self) -> Parsed:
         """The end: nothing is left over."""
-        return _parsed()
+        return without_records(TextPart())
 
 
-def reader_of(name: str) -> MetaReader | MetricReader:
-    """What reads a file of a store. name: one that `store_file` knows."""
-    file = store_file(name)
-    assert file is not None
-    return MetaReader() if file.inside == "meta.yaml" else MetricReader(file.run_id, file.inside.partition("/")[2])
-
-
-def _parsed(said: About | None = None) -> Parsed:
-    return Parsed((), np.empty(0, dtype=np.int64), text=TextPart(tracked=() if said is None else (said,)))
+def reader_of(run_id: str, inside: str) -> MetaReader | MetricReader:
+    """What reads a file of a store, of which `store_file` tells so much."""
+    return MetaReader() if inside == "meta.yaml" else MetricReader(run_id, inside.partition("/")[2])
 
 
 def _ns(value: Any) -> int | None:
@@ -201,9 +192,9 @@ def _is_deleted(run: _Stored) -> bool:
 def _run(run_id: str, stored: _Stored) -> Run:
     life = Life(resumes=True)
     name = stored.step_metric()
-    life.rows = [Row(place, {name: step}) for place, step in _in_order(stored.metrics[name])] if name else []
+    life.rows = [Row(place, {name: step}) for place, step in sorted(stored.metrics[name], key=_order)] if name else []
     times = {row.at.time // NS_PER_SECOND for row in life.rows}
-    for other in _others(stored, name):
+    for other in (place for one, values in stored.metrics.items() if one != name for place, _ in values):
         if other.time // NS_PER_SECOND not in times:  # a sign of life a second is enough
             times.add(other.time // NS_PER_SECOND)
             life.alive.append(other)
@@ -217,13 +208,9 @@ def _run(run_id: str, stored: _Stored) -> Run:
     return Run(MLFLOW, run_id, shown, [life])
 
 
-def _in_order(values: Sequence[tuple[Place, int]]) -> list[tuple[Place, int]]:
-    """The values of a metric in the order in which they were logged: that of lines, or of time."""
-    return sorted(values, key=lambda pair: (pair[0].time, pair[0].line))
-
-
-def _others(stored: _Stored, name: str) -> Iterator[Place]:
-    return (place for other, values in stored.metrics.items() if other != name for place, _ in values)
+def _order(value: tuple[Place, int]) -> tuple[int, int]:
+    """Values of a metric stand in the order in which they were logged: that of time, or of lines."""
+    return value[0].time, value[0].line
 
 
 def _end(life: Life, about: About, code: int) -> None:

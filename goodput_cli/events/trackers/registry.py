@@ -39,21 +39,22 @@ def same_runs(runs: Sequence[Run], others: Mapping[str, Sequence[Mark]], notes: 
     are those of the first of text, event files, Weights & Biases and MLflow; of its others only starts, ends and signs
     of life are left."""
     renamed: dict[str, str] = {}
+    by_job = {job: _steps(marks) for job, marks in others.items()}
     for run in runs:
-        own = _steps(mark for _, mark in run.marks)
-        for job, marks in others.items():
-            if job not in renamed and _are_same(own, _steps(marks)):
+        own = _steps_of(run)
+        for job, steps in by_job.items():
+            if job not in renamed and _are_same(own, steps):
                 renamed[job] = run.job
                 _note_same(run, job, notes)
-                _give_up_steps(run, _steps(marks))
+                _give_up_steps(run, steps)
                 break
     for place, run in enumerate(runs):
         for other in runs[:place]:
             same = other.tool != run.tool and other.job != run.job
-            if same and _are_same(_steps(mark for _, mark in other.marks), _steps(mark for _, mark in run.marks)):
+            if same and _are_same(_steps_of(other), _steps_of(run)):
                 _note_same(other, run.job, notes)
                 run.job = other.job
-                _give_up_steps(run, _steps(mark for _, mark in other.marks))
+                _give_up_steps(run, _steps_of(other))
                 break
     return renamed
 
@@ -68,15 +69,14 @@ def without_recorded(
     by_job = {jobs[code]: _Recorded.of(numbers[rows], times[rows]) for code, rows in alike(codes).items()}
     left = []
     for run in runs:
-        own = _steps(mark for _, mark in run.marks)
+        own = _steps_of(run)
         same = next((job for job, one in by_job.items() if one.has(own)), None)
         if same is None:
             left.append(run)
             continue
         run.job, named = same, run.job
         said = f"{notes.bounded('job', named)} of {run.tool} is the run that {notes.bounded('job', same)} logs"
-        message = f"{said}: one job, all of it from that log"
-        notes.add("same_run_twice", message, run.place.source, [max(run.place.line, 1)])
+        run.note("same_run_twice", f"{said}: one job, all of it from that log", notes)
     return left
 
 
@@ -130,6 +130,10 @@ def _steps(marks: Iterable[Mark]) -> dict[int, int]:
     return steps
 
 
+def _steps_of(run: Run) -> dict[int, int]:
+    return _steps(mark for _, mark in run.marks)
+
+
 def _are_same(one: Mapping[int, int], other: Mapping[int, int]) -> bool:
     """Whether steps are of one run: their windows overlap by over half of the shorter one, and the steps that both have
     lie within one logging distance. Steps may be counted from 0 in one and from 1 in the other."""
@@ -180,4 +184,4 @@ _KEPT = frozenset({What.START, What.CRASHED, What.EXITED, What.TERMINATED, What.
 
 def _note_same(run: Run, other: str, notes: DiagnosticCollector) -> None:
     message = f"{notes.bounded('job', run.job)} is the run of {notes.bounded('job', other)} too: one job"
-    notes.add("same_run_twice", message, run.place.source, [max(run.place.line, 1)])
+    run.note("same_run_twice", message, notes)

@@ -66,10 +66,15 @@ class Life:
     """(source, mark) of lines that it printed, with their times."""
 
     @property
+    def places(self) -> Iterable[Place]:
+        """All that shows it alive, its begin first."""
+        places = (self.begin, *(row.at for row in self.rows), *self.alive, self.end)
+        return (one for one in places if one is not None)
+
+    @property
     def last(self) -> int:
         """ns UTC of its last sign of life."""
-        places = [*self.alive, *(row.at for row in self.rows), *filter(None, (self.begin, self.end))]
-        return max(place.time for place in places)
+        return max(place.time for place in self.places)
 
 
 @dataclass
@@ -106,13 +111,11 @@ class Run:
     @property
     def place(self) -> Place:
         """Somewhere in it."""
-        places = (
-            one
-            for life in self.lives
-            for one in (life.begin, *(row.at for row in life.rows), *life.alive, life.end)
-            if one is not None
-        )
-        return next(places)
+        return next(place for life in self.lives for place in life.places)
+
+    def note(self, code: str, message: str, notes: DiagnosticCollector) -> None:
+        """Say something of it. code: of a diagnostic."""
+        notes.add(code, message, self.place.source, [max(self.place.line, 1)])
 
 
 def with_marks(run: Run, notes: DiagnosticCollector) -> Run:
@@ -120,11 +123,10 @@ def with_marks(run: Run, notes: DiagnosticCollector) -> Run:
     run.lives = _as_attempts([life for life in run.lives if life.begin or life.rows or life.alive or life.end])
     if not run.lives:
         return run
-    numbers = _numbers(run)
-    run.step_key = numbers
+    run.step_key = _numbers(run)
     if _prints_more(run):
         return _as_printed(run)
-    one_more = counts_from_0(row.steps[numbers] for row in run.rows if numbers in row.steps)
+    one_more = counts_from_0(row.steps[run.step_key] for row in run.rows if run.step_key in row.steps)
     for life in run.lives:
         run.marks += _marks(run, life, one_more)
     _note_steps(run, notes)
@@ -204,8 +206,7 @@ def _as_attempts(lives: Sequence[Life]) -> list[Life]:
 
 
 def _begin(life: Life) -> int:
-    places = [*filter(None, (life.begin, life.end)), *life.alive, *(row.at for row in life.rows)]
-    return life.begin.time if life.begin is not None else min(place.time for place in places)
+    return life.begin.time if life.begin is not None else min(place.time for place in life.places)
 
 
 def _joined(group: Sequence[Life]) -> Life:
@@ -214,9 +215,8 @@ def _joined(group: Sequence[Life]) -> Life:
     begins = [life.begin for life in group if life.begin is not None]
     ends = [life.end for life in group if life.end is not None]
     ways = [life.ended for life in group if life.ended is not None]
-    last = max(life.last for life in group)
     over = max(ends, default=None)
-    if over is not None and over.time < last:  # one of them goes on
+    if over is not None and over.time < max(life.last for life in group):  # one of them goes on
         over = None
     return Life(
         min(begins, default=None),
@@ -311,19 +311,18 @@ def _mark(
 
 
 def _note_steps(run: Run, notes: DiagnosticCollector) -> None:
-    source, line = run.place.source, [max(run.place.line, 1)]
     job = notes.bounded("job", run.job)
     if not run.step_key:
         if any(row.steps.get(ROWS) for row in run.rows):
             message = f"rows of {job} name no step and come in bursts, several calls at once: steps are unknown"
-            notes.add("rows_not_steps", message, source, line)
+            run.note("rows_not_steps", message, notes)
         elif any(True for _ in run.rows):
-            notes.add("tracker_without_steps", f"no row of {job} has a step above 0: steps are unknown", source, line)
+            run.note("tracker_without_steps", f"no row of {job} has a step above 0: steps are unknown", notes)
         return
     if run.step_key == ROWS:
         message = f"rows of {job} name no step: calls that logged are counted instead, which need not be steps"
-        notes.add("rows_not_steps", message, source, line)
+        run.note("rows_not_steps", message, notes)
     highest = max(row.steps.get(run.step_key, 0) for row in run.rows)
     if highest > _NOT_STEPS:
         key = notes.bounded("key", run.step_key)
-        notes.add("steps_too_high", f"{key} of {job} goes up to {highest}: it hardly counts steps", source, line)
+        run.note("steps_too_high", f"{key} of {job} goes up to {highest}: it hardly counts steps", notes)

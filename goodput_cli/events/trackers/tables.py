@@ -20,23 +20,12 @@ from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.jobs import stem_of_text
 from goodput_cli.events.text.marks import What
 from goodput_cli.events.trackers.runs import Life, Place, Row, Run
-from goodput_cli.events.trackers.wandb import EARLIEST, ns_of, row_of, whole_of
+from goodput_cli.events.trackers.wandb import EARLIEST, HistoryRow, ns_of, row_of, whole_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SAME_BASE = 5 * NS_PER_SECOND
 """Rows of one process differ by less in when they say that it began."""
 _ITERATION = "training_iteration"
-
-
-class HistoryRow(NamedTuple):
-    """A row of a history."""
-
-    line: int
-    time: int
-    base: int | None
-    """ns UTC: when its process began."""
-    steps: dict[str, int]
-    trains: bool
 
 
 class TrialRow(NamedTuple):
@@ -55,23 +44,13 @@ class TrialRow(NamedTuple):
 
 
 def collect_rows(tool: str, records: Records, output: Output) -> Mask:
-    """Collect rows; bool[n]: those that have a time."""
-    read = _history_row if tool == WANDB else _trial_row
-    used = np.zeros(len(records), dtype=np.bool_)
-    rows: list[HistoryRow | TrialRow] = []
-    for at, record in enumerate(records.records):
-        row = read(int(records.origin.line[at]), record)
-        if row is not None:
-            used[at] = True
-            rows.append(row)
-    output.report("bad_value", "a row of a tracker without a time, or with one that is none; dropped", records, ~used)
-    output.texts.add(records.origin.source, TextPart(tracked=rows))
-    return np.ones(len(records), dtype=np.bool_)
-
-
-def _history_row(line: int, record: Mapping[str, Any]) -> HistoryRow | None:
-    row = row_of(record)
-    return None if row is None else HistoryRow(line, *row)
+    """Collect rows; one without a time is said. bool[n], all true."""
+    read = row_of if tool == WANDB else _trial_row
+    rows = [read(int(line), record) for line, record in zip(records.origin.line, records.records, strict=True)]
+    missing = [at for at, row in enumerate(rows) if row is None]
+    output.report("bad_value", "a row of a tracker without a time, or with one that is none; dropped", records, missing)
+    output.texts.add(records.origin.source, TextPart(tracked=[row for row in rows if row is not None]))
+    return records.every()
 
 
 def _trial_row(line: int, record: Mapping[str, Any]) -> TrialRow | None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import orjson
+from google.protobuf.message import DecodeError
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.formats.base import Parsed
+from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.observations import Sighting
 from goodput_cli.events.text.collector import CollectedSource, TextPart
 from goodput_cli.events.text.entries import said_of_line
@@ -24,9 +25,9 @@ from goodput_cli.events.text.lines import LONGEST, Ruleset
 from goodput_cli.events.text.marks import Mark, What, timed
 from goodput_cli.events.text.observer import Line
 from goodput_cli.events.text.observing import EntryObserver, may_say
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated, stamp_of
+from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none, stamp_or_none
 from goodput_cli.events.trackers.runs import STEP_KEYS, Life, Place, Row, Run
-from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, Said, WireError, parse
+from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, parse
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import RunFolder, is_output, wandb_folder
@@ -49,8 +50,7 @@ class RunFile:
     about: dict[str, Any] = field(default_factory=dict)
     """`id`, `name`, `host` and `start` (ns UTC) of the first run record."""
     about_line: int = 0
-    rows: list[tuple[int, int, dict[str, int], bool]] = field(default_factory=list)
-    """(record, ns UTC, counters, whether it is of training) a row of the history."""
+    rows: list[HistoryRow] = field(default_factory=list)
     alive: list[tuple[int, int]] = field(default_factory=list)
     """(record, ns UTC) of what else has a time."""
     printed: list[Mark] = field(default_factory=list)
@@ -101,36 +101,30 @@ class RunFileReader:
         """Nothing yet: what a file means is known at its end."""
         for record in self._frames.feed(batch.data):
             self._number += 1
-            try:
-                said = parse(record, _KEYS)
-            except (WireError, RecursionError):
-                continue
-            if said is not None:
-                self._take(said)
-        return _parsed()
+            with suppress(DecodeError):
+                self._take(*parse(record, _KEYS))
+        return without_records(TextPart())
 
     def finish(self) -> Parsed:
         """All that the file says."""
         self._file.torn = self._frames.cut
         self._file.printed += self._printed.finish(self._file.torn)
         self._file.seen = self._printed.seen()
-        return _parsed(self._file)
+        return without_records(TextPart(tracked=[self._file]))
 
-    def _take(self, said: Said) -> None:
-        file, number, values = self._file, self._number, said.values
-        time = values.get("time")
-        if said.kind == RUN:
+    def _take(self, kind: int, values: dict[str, Any]) -> None:
+        file, number, time = self._file, self._number, values.get("time")
+        if kind == RUN:
             if not file.about and _is_time(values.get("start", 0)):
                 file.about, file.about_line = values, number
-        elif said.kind == EXIT:
+        elif kind == EXIT:
             file.exit, file.exit_line = values, number
-        elif said.kind == HISTORY:
-            row = row_of(values)
-            if row is not None:
-                file.rows.append((number, *row[:1], *row[2:]))
+        elif kind == HISTORY:
+            row = row_of(number, values)
+            file.rows += [row] if row is not None else []
         elif time is not None and _is_time(time):
             file.alive.append((number, time))
-            if said.kind == OUTPUT:
+            if kind == OUTPUT:
                 file.printed += self._printed.feed(number, time, values.get("text", ""))
 
 
@@ -165,17 +159,30 @@ class _Printed:
     def _marks(self) -> Iterator[Mark]:
         line = self._text.rpartition("\r")[2] or self._text
         read, stamp = said_of_line(line, self._rules), Stamp(self._time, Zone.EXACT, False)
-        causes, said = self._rules.causes, [one for _, one in read]
-        worth = bool(causes.rows) and causes.expression.search(line.encode(errors="replace")) is not None
-        inner = Line.of(line, self._number)
-        self._observer.take(replace(inner, collected=stamp), worth and may_say(said, bool(said)), said)
+        said = [one for _, one in read]
+        worth = self._rules.causes.may_read(line.encode(errors="replace")) and may_say(said, bool(said))
+        self._observer.take(replace(Line.of(line, self._number), collected=stamp), worth, said)
         for own, one in read:
             yield timed(Mark(self._number, "", own, one), stamp)
 
 
-def row_of(values: Mapping[str, Any]) -> tuple[int, int | None, dict[str, int], bool] | None:
-    """(ns UTC, when its process began in ns UTC or None, counters, whether it is of training) of a row of a history;
-    None for one without a time."""
+class HistoryRow(NamedTuple):
+    """A row of a history."""
+
+    line: int
+    """The number of its record or line."""
+    time: int
+    """ns UTC."""
+    base: int | None
+    """ns UTC: when its process began."""
+    steps: dict[str, int]
+    """By name, the counters in it."""
+    trains: bool
+    """Whether it is of training."""
+
+
+def row_of(line: int, values: Mapping[str, Any]) -> HistoryRow | None:
+    """A row of a history; None for one without a time."""
     time = ns_of(values.get(TIMESTAMP))
     if time is None or time < EARLIEST:
         return None
@@ -184,7 +191,7 @@ def row_of(values: Mapping[str, Any]) -> tuple[int, int | None, dict[str, int], 
     steps = {key: number for key in STEP_KEYS if (number := whole_of(values.get(key))) is not None}
     others = [key for key in values if not key.startswith("_") and key not in STEP_KEYS]
     trains = not others or not all(_EVALUATES.search(key) or _OF_MACHINE.match(key) for key in others)
-    return time, base, steps, trains
+    return HistoryRow(line, time, base, steps, trains)
 
 
 def ns_of(value: Any) -> int | None:
@@ -225,35 +232,25 @@ class SideLogReader:
             if time is not None:
                 self._log.first = self._log.first or (number, time)
                 self._log.last = (number, time)
-        return _parsed()
+        return without_records(TextPart())
 
     def finish(self) -> Parsed:
         """What the log says."""
-        return _parsed(self._log)
+        return without_records(TextPart(tracked=[self._log]))
 
 
 def _time_of_json(line: bytes) -> int | None:
     try:
         written = orjson.loads(line).get("time")
-        stamp = read_dated(written) if isinstance(written, str) else None
-    except (orjson.JSONDecodeError, AttributeError, StampError):
+    except (orjson.JSONDecodeError, AttributeError):
         return None
+    stamp = read_or_none(written) if isinstance(written, str) else None
     return stamp.ns if stamp is not None and stamp.zone is Zone.EXACT else None
 
 
 def _time_of_text(line: bytes) -> int | None:
-    if not line[:4].isdigit():
-        return None
-    try:
-        stamp = stamp_of(line[:64].decode(errors="replace"))
-    except StampError:
-        return None
+    stamp = stamp_or_none(line[:64].decode(errors="replace")) if line[:4].isdigit() else None
     return stamp.ns if stamp is not None and stamp.zone is Zone.NAIVE else None
-
-
-def _parsed(said: RunFile | SideLog | None = None) -> Parsed:
-    part = TextPart(tracked=() if said is None else (said,))
-    return Parsed((), np.empty(0, dtype=np.int64), text=part)
 
 
 @dataclass
@@ -300,6 +297,7 @@ def runs(
 ) -> list[Run]:  # fmt: skip
     """The runs of all folders. tracked: by source, what was read. local: what a local time is in ns UTC."""
     folders = _folders(tracked, names)
+    offsets = {offset for folder in folders.values() if (offset := folder.offset) is not None}
     by_id: defaultdict[str, Run] = defaultdict(lambda: Run(NAME, ""))
     for folder in folders.values():
         about = folder.file[1].about if folder.file is not None else {}
@@ -308,7 +306,7 @@ def runs(
             continue
         run = by_id[job]
         run.job, run.name = job, about.get("name") or run.name
-        life = _life(folder, local, [other.offset for other in folders.values()], notes)
+        life = _life(folder, local, offsets, notes)
         if life is not None:
             run.lives.append(life)
             run.seen += _seen(folder, life)
@@ -318,15 +316,13 @@ def runs(
     return [run for run in by_id.values() if run.lives]
 
 
-def _life(
-    folder: _Folder, local: Callable[[int], int], offsets: Sequence[int | None], notes: DiagnosticCollector
-) -> Life | None:
-    """What the documents of a folder say of its process; None for nothing."""
+def _life(folder: _Folder, local: Callable[[int], int], offsets: Set[int], notes: DiagnosticCollector) -> Life | None:
+    """What the documents of a folder say of its process; None for nothing. offsets: all that folders show."""
     life = Life()
     places: list[Place] = []
     if folder.file is not None:
         code, file = folder.file
-        life.rows = [Row(Place(time, code, line), steps, trains) for line, time, steps, trains in file.rows]
+        life.rows = [Row(Place(row.time, code, row.line), row.steps, row.trains) for row in file.rows]
         life.alive = [Place(time, code, line) for line, time in file.alive]
         life.host = file.about.get("host", "")
         life.printed = [(code, mark) for mark in file.printed]
@@ -339,9 +335,9 @@ def _life(
             places += spots[:1]
             life.alive += spots[1:]
     if not places and folder.file is not None and folder.where.stamp is not None:
-        known = {offset for offset in offsets if offset is not None}
         stamp = folder.where.stamp
-        places.append(Place(stamp - known.pop() if len(known) == 1 else local(stamp), folder.file[0], 1))
+        begun = stamp - next(iter(offsets)) if len(offsets) == 1 else local(stamp)
+        places.append(Place(begun, folder.file[0], 1))
     if not places and not life.rows and not life.alive:
         return None
     life.begin = min(places, default=None)

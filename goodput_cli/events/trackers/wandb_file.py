@@ -10,8 +10,10 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
+from goodput_cli.events.event_files import Messages, message_class
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 HEAD = b":W&B\xe1\xbe"
@@ -26,11 +28,7 @@ _LONGEST_VALUE = 64
 """A step, a time and a runtime are no longer than so many bytes of JSON."""
 
 HISTORY, STATS, OUTPUT, RUN, EXIT = 2, 7, 13, 17, 18
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-
-
-class WireError(ValueError):
-    """Bytes that are no message."""
+"""Kinds of records, by the numbers of their fields."""
 
 
 class Frames:
@@ -100,87 +98,47 @@ class Frames:
         return self.torn or bool(self._parts) or any(self._rest)
 
 
-def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a message: their numbers, with bytes or a whole number each. Raises WireError."""
-    at, end = 0, len(data)
-    while at < end:
-        tag, at = _varint(data, at)
-        kind = tag & 7
-        if kind == _VARINT:
-            value, at = _varint(data, at)
-            yield tag >> 3, value
-        elif kind == _BYTES:
-            size, at = _varint(data, at)
-            if at + size > end:
-                raise WireError
-            yield tag >> 3, data[at : at + size]
-            at += size
-        elif kind in (_FIXED64, _FIXED32):
-            at += 8 if kind == _FIXED64 else 4
-            if at > end:
-                raise WireError
-        else:
-            raise WireError
+_MESSAGES: Messages = {
+    "Time": (("seconds", 1, "int64", False), ("nanos", 2, "int64", False)),
+    "Item": (("key", 1, "bytes", False), ("nested_key", 2, "bytes", True), ("value_json", 16, "bytes", False)),
+    "Step": (("num", 1, "int64", False),),
+    "History": (("item", 1, "Item", True), ("step", 2, "Step", False)),
+    "Stats": (("time", 2, "Time", False),),
+    "Output": (("time", 2, "Time", False), ("text", 3, "bytes", False)),
+    "Run": (("id", 1, "bytes", False), ("name", 8, "bytes", False), ("host", 13, "bytes", False),
+            ("start", 17, "Time", False)),
+    "Exit": (("code", 1, "int64", False), ("runtime", 2, "int64", False)),
+    "Record": (
+        ("history", HISTORY, "History", False), ("stats", STATS, "Stats", False), ("output", OUTPUT, "Output", False),
+        ("run", RUN, "Run", False), ("exit", EXIT, "Exit", False),
+    ),
+}  # fmt: skip
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise WireError
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at += 1
-        if byte < 128:
-            return value - (1 << 64) if value >= 1 << 63 else value, at
-        shift += 7
+@cache
+def _record_class() -> Any:
+    return message_class("Record", _MESSAGES)
 
 
-class Said(NamedTuple):
-    """What a record says that counts here."""
-
-    kind: int
-    """The number of its kind: `HISTORY`, `RUN` and so on."""
-    values: dict[str, Any]
-
-
-def parse(data: bytes, keys: frozenset[str]) -> Said | None:
-    """What a record says; None for kinds that say nothing about time. keys: of a history row, those whose values are
-    wanted; the others are there with None. Raises WireError."""
-    for number, value in fields(data):
-        read = _READERS.get(number)
-        if read is not None and isinstance(value, bytes):
-            return Said(number, read(value))
-        if number == HISTORY and isinstance(value, bytes):
-            return Said(number, _history(value, keys))
-    return None
+def parse(data: bytes, keys: frozenset[str]) -> tuple[int, dict[str, Any]]:
+    """The number of a record's kind (`HISTORY`, `RUN` and so on) and what it says that counts here; 0 for kinds that
+    say nothing about time. keys: of a history row, those whose values are wanted; the others are there with None.
+    Raises DecodeError."""
+    record = _record_class()()
+    record.ParseFromString(data)
+    for kind, message in record.ListFields():
+        if kind.number == HISTORY:
+            return HISTORY, _history(message, keys)
+        return kind.number, {one.name: _plain(value) for one, value in message.ListFields()}
+    return 0, {}
 
 
-def _history(data: bytes, keys: frozenset[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for number, item in fields(data):
-        if number == 2 and isinstance(item, bytes):
-            for inner, step in fields(item):
-                if inner == 1 and isinstance(step, int):
-                    values.setdefault("_step", step)
-        elif number == 1 and isinstance(item, bytes):
-            name, text = _item(item)
-            values[name] = _number(text) if name in keys else None
+def _history(message: Any, keys: frozenset[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {"_step": message.step.num} if message.step.HasField("num") else {}
+    for item in message.item:
+        name = (item.key or b".".join(item.nested_key)).decode("utf-8", "replace")
+        values[name] = _number(item.value_json) if name in keys else None
     return values
-
-
-def _item(data: bytes) -> tuple[str, bytes]:
-    name, nested, text = "", [], b""
-    for number, value in fields(data):
-        if not isinstance(value, bytes):
-            continue
-        if number == 1:
-            name = _text(value)
-        elif number == 2:
-            nested.append(_text(value))
-        elif number == 16:
-            text = value
-    return name or ".".join(nested), text
 
 
 def _number(text: bytes) -> float | int | None:
@@ -194,37 +152,8 @@ def _number(text: bytes) -> float | int | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")
-
-
-def _stamp(data: bytes) -> int:
-    """ns since 1970 UTC of a time of protocol buffers."""
-    seconds = nanos = 0
-    for number, value in fields(data):
-        if isinstance(value, int):
-            seconds, nanos = (value, nanos) if number == 1 else (seconds, value) if number == 2 else (seconds, nanos)
-    return seconds * NS_PER_SECOND + nanos
-
-
-def _reader(names: dict[int, tuple[str, Any]]) -> Any:
-    def read(data: bytes) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for number, value in fields(data):
-            if number in names:
-                name, convert = names[number]
-                if isinstance(value, bytes) != (convert is int):
-                    values[name] = convert(value)
-        return values
-
-    return read
-
-
-_READERS: dict[int, Any] = {
-    RUN: _reader(
-        {1: ("id", _text), 3: ("project", _text), 8: ("name", _text), 13: ("host", _text), 17: ("start", _stamp)}
-    ),
-    EXIT: _reader({1: ("code", int), 2: ("runtime", int)}),
-    OUTPUT: _reader({2: ("time", _stamp), 3: ("text", _text)}),
-    STATS: _reader({2: ("time", _stamp)}),
-}
+def _plain(value: Any) -> int | str:
+    """A field's text, its whole number, or its time in ns since 1970 UTC."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, int) else int(value.seconds * NS_PER_SECOND + value.nanos)

@@ -30,14 +30,12 @@ def _plain(what: What, name: str) -> Any:
     return lambda _: Said(NAME, what, name=name)
 
 
-def _died(found: Any) -> Said:
-    return Said(NAME, What.CRASHED, name="died", detail=(("exitcode", found["code"]), ("local_rank", found["rank"])))
-
-
 def _cycle(found: Any) -> Said | None:
     at = read_dated(f"{found['time']} UTC")
-    node = _node(found["node"])
-    event = found["event"]
+    event, node = found["event"], found["node"]
+    head, _, number = node.rpartition("_")  # `node-07_1234_0`: process and number stand behind it
+    host, _, process = head.rpartition("_")
+    node = host if host and number.isdigit() and process.isdigit() else node
     if event == "failure_detected":
         return Said(NAME, What.CRASHED, name="died", at=at, rank=node)
     if event in ("rendezvous_started", "rendezvous_completed"):
@@ -48,27 +46,11 @@ def _cycle(found: Any) -> Said | None:
     return Said(NAME, What.ALIVE, name="cycle", at=at, rank=node)
 
 
-def _node(name: str) -> str:
-    """The node of a name such as `node-07_1234_0` (process and number behind it)."""
-    head, _, number = name.rpartition("_")
-    host, _, process = head.rpartition("_")
-    return host if host and number.isdigit() and process.isdigit() else name
-
-
 def _cancelled(found: Any) -> Said:
     why = (found["why"] or "").strip()
-    what = What.TERMINATED
-    if "NODE FAIL" in why:
-        what = What.CRASHED
-    elif "PREEMPT" in why:
-        what = What.PREEMPTED
-    return Said(
-        NAME,
-        what,
-        name=f"{_CANCELLED}{found['id'].partition('.')[0]}",
-        at=read_dated(found["time"]),
-        detail=(("why", why),) if why else (),
-    )
+    what = What.CRASHED if "NODE FAIL" in why else What.PREEMPTED if "PREEMPT" in why else What.TERMINATED
+    name, at = f"{_CANCELLED}{found['id'].partition('.')[0]}", read_dated(found["time"])
+    return Said(NAME, what, name=name, at=at, detail=(("why", why),) if why else ())
 
 
 def next_jobs(marks: list[Mark]) -> list[Mark]:
@@ -99,9 +81,10 @@ def next_jobs(marks: list[Mark]) -> list[Mark]:
 
 def _number(mark: Mark) -> str:
     """The number of the job of Slurm of which a line says that it ended."""
-    said_ = mark.said
-    is_end = said_ is not None and said_.format == NAME and said_.name.startswith(_CANCELLED)
-    return said_.name.removeprefix(_CANCELLED) if is_end and said_ is not None else ""
+    one = mark.said
+    if one is None or one.format != NAME or not one.name.startswith(_CANCELLED):
+        return ""
+    return one.name.removeprefix(_CANCELLED)
 
 
 def _is_first_time(mark: Mark) -> bool:
@@ -133,10 +116,6 @@ def _exited(found: Any) -> Said | None:
     return Said(NAME, What.CRASHED, name="died", detail=(("exitcode", found["code"]),))
 
 
-def _of_node(found: Any) -> Said:
-    return Said(NAME, What.START, name="agent", rank=found["rank"])
-
-
 RULES = (
     Rule(NAME, "starting workers for entrypoint",
          pattern(r"\[(?P<role>[^\s\[\]]+)\] starting workers for entrypoint: "),
@@ -150,7 +129,8 @@ RULES = (
          pattern(r"\[[^\s\[\]]+\] Detected \d+ new nodes from group_rank=.{0,1000}will restart worker group"),
          _plain(What.TERMINATED, "membership"), "new nodes"),
     Rule(NAME, "(exitcode: ", pattern(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: \d+\)"),
-         _died, "worker failed"),
+         lambda found: Said(NAME, What.CRASHED, name="died", detail=(
+             ("exitcode", found["code"]), ("local_rank", found["rank"]))), "worker failed"),
     Rule(NAME, "closing signal SIG", pattern(r"Sending process \d+ closing signal SIG\w+"),
          _plain(What.ALIVE, "closing"), "closing signal"),
     Rule(NAME, "worker group successfully finished", pattern(r"\[[^\s\[\]]+\] worker group successfully finished"),
@@ -188,7 +168,7 @@ RULES = (
     Rule(NAME, "SignalException: Process ", pattern(r"SignalException: Process \d+ got signal: (?P<why>\d+)"),
          _because(What.TERMINATED, "signal"), "signal exception"),
     Rule(NAME, "num_local_procs=", pattern(r"nnodes=\d+, num_local_procs=\d+, node_rank=(?P<rank>\d+)"),
-         _of_node, "deepspeed launcher"),
+         lambda found: Said(NAME, What.START, name="agent", rank=found["rank"]), "deepspeed launcher"),
     Rule(NAME, "exits with return code = ", pattern(r"exits with return code = (?P<code>-?\d+)"),
          _exited, "deepspeed exit"),
     Rule(NAME, " exits successfully", pattern(r"Process \d+ exits successfully"),
@@ -199,36 +179,36 @@ RULES = (
 def began_before(parts: Sequence[list[Mark]]) -> None:
     """Where a launcher alone writes, and its log begins with the end of workers: they had been started. So that the
     time until they are started again is seen, they begin right before the log does. parts: as of `outlive`."""
-    every = [(mark.time, mark.line, mark, part) for part in parts for mark in part if mark.said is not None]
-    if not every or any(mark.said.format != NAME for _, _, mark, _ in every if mark.said is not None):
+    every = _in_order(parts)
+    if any(said(mark).format != NAME for mark, _ in every):
         return
-    ordered = sorted(every, key=lambda one: one[:2])
-    marks = [mark for _, _, mark, _ in ordered]
-    lives = [mark.said.what for mark in marks if mark.said is not None and mark.said.what in (What.START, *ENDS)]
+    lives = [said(mark).what for mark, _ in every if said(mark).what in (What.START, *ENDS)]
     if What.START in lives and lives[0] is not What.START:
-        first, part = ordered[0][2], ordered[0][3]
-        rank = first.said.rank if first.said is not None else ""
-        begin = first.time - 1
-        part.append(
-            Mark(first.line, first.stream, None, Said(NAME, What.START, name="before", rank=rank), begin, begin)
-        )
+        first, part = every[0]
+        start = Said(NAME, What.START, name="before", rank=said(first).rank)
+        part.append(Mark(first.line, first.stream, None, start, first.time - 1, first.time - 1))
+
+
+def _in_order(parts: Sequence[list[Mark]]) -> list[tuple[Mark, list[Mark]]]:
+    """The marks that say something, in order of time, each with its part."""
+    every = [(mark, part) for part in parts for mark in part if mark.said is not None]
+    return sorted(every, key=lambda one: (one[0].time, one[0].line))
 
 
 def started_by_launcher(parts: Sequence[list[Mark]], late: Container[str]) -> None:
     """Of a start of a launcher and one that a program prints once it is under way, the launcher's counts. late: formats
     of such programs. parts: as of `outlive`."""
-    every = sorted(((mark.time, mark.line, mark) for part in parts for mark in part), key=lambda one: one[:2])
     launched = False
     drop: set[int] = set()
-    for _, _, mark in every:
-        said = mark.said
-        if said is None or said.what not in (What.START, What.STEP, *ENDS):
+    for mark, _ in _in_order(parts):
+        one = said(mark)
+        if one.what not in (What.START, What.STEP, *ENDS):
             continue
-        if said.format == NAME:
-            launched = said.what is What.START
-        elif said.what is not What.START:
+        if one.format == NAME:
+            launched = one.what is What.START
+        elif one.what is not What.START:
             launched = False
-        elif launched and said.format in late:
+        elif launched and one.format in late:
             drop.add(id(mark))
     for part in parts:
         part[:] = [mark for mark in part if id(mark) not in drop]
@@ -237,20 +217,19 @@ def started_by_launcher(parts: Sequence[list[Mark]], late: Container[str]) -> No
 def outlive(parts: Sequence[list[Mark]]) -> None:
     """Add signs of life of launchers, whose workers write on: a start of a trainer behind that of its launcher is the
     same start. parts: the marks of one job by source, in any order."""
-    every = [(mark, part) for part in parts for mark in part if mark.said is not None]
     launched: tuple[Mark, list[Mark]] | None = None
     joined = False
-    for mark, part in sorted(every, key=lambda one: (one[0].time, one[0].line)):
-        said = mark.said
-        if said is None or (said.what is What.ALIVE and said.format == NAME):
+    for mark, part in _in_order(parts):
+        one = said(mark)
+        if one.what is What.ALIVE and one.format == NAME:
             continue
-        if said.format == NAME:
-            launched, joined = ((mark, part), False) if said.what is What.START else (None, False)
-        elif launched is not None and said.what is What.START:
+        if one.format == NAME:
+            launched, joined = ((mark, part), False) if one.what is What.START else (None, False)
+        elif launched is not None and one.what is What.START:
             joined = True
         elif launched is not None and joined and mark.time > launched[0].time:
             start, of = launched
-            beat = Said(NAME, What.ALIVE, name=OUTLIVED, rank=start.said.rank if start.said else "")
+            beat = Said(NAME, What.ALIVE, name=OUTLIVED, rank=said(start).rank)
             of.append(Mark(start.line, start.stream, None, beat, mark.end, mark.end))
             launched = None
 
@@ -261,10 +240,10 @@ def translate(marks: Sequence[Mark]) -> list[Mark]:
     kept: list[Mark] = []
     last: dict[str, str] = {}
     for mark in marks:
-        assert mark.said is not None
-        again = mark.said.name == "workers" and last.get(mark.stream) == "agent"
-        if mark.said.name not in ("rendezvous", "cycle"):
-            last[mark.stream] = mark.said.name
+        name = said(mark).name
+        again = name == "workers" and last.get(mark.stream) == "agent"
+        if name not in ("rendezvous", "cycle"):
+            last[mark.stream] = name
         if not again:
             kept.append(mark)
     return kept
@@ -292,14 +271,14 @@ def allocations(marks: Sequence[Mark]) -> list[list[Mark]]:
 def started_by_scheduler(parts: Sequence[list[Mark]]) -> None:
     """Of a start that the scheduler shows and those that the text of its allocation shows, the scheduler's counts: the
     others become signs of life, so that what lies between is the start-up of the first step."""
-    starts = [mark for part in parts for mark in part if said(mark).format == SACCT and said(mark).what is What.START]
-    if not starts:
+    scheduled = [mark for part in parts for mark in part if said(mark).format == SACCT]
+    if not scheduled:
         return
-    ends = {said(mark).name: mark.time for part in parts for mark in part if _is_end(mark)}
+    ends = {said(mark).name: mark.time for mark in scheduled if said(mark).what not in (What.START, What.SCHEDULED)}
     downs = sorted(
         mark.end for part in parts for mark in part if said(mark).what in _DOWN and said(mark).format != SACCT
     )
-    for start in starts:
+    for start in [mark for mark in scheduled if said(mark).what is What.START]:
         until = min([ends.get(said(start).name, 1 << 62), *[time for time in downs if time > start.time][:1]])
         for part in parts:
             part[:] = [_alive(mark) if _is_start(mark, start.time, until) else mark for mark in part]
@@ -321,10 +300,6 @@ def ends_in_their_second(parts: Sequence[list[Mark]]) -> None:
 def _in_whole_seconds(mark: Mark) -> bool:
     stamp = said(mark).at or mark.stamp
     return stamp is not None and stamp.whole
-
-
-def _is_end(mark: Mark) -> bool:
-    return said(mark).format == SACCT and said(mark).what not in (What.START, What.SCHEDULED)
 
 
 def _is_start(mark: Mark, begin: int, end: int) -> bool:

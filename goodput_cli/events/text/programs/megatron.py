@@ -13,6 +13,7 @@ from typing import Any
 
 from goodput_cli.events.schema import ASYNCHRONOUS, Edge
 from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, duration, pattern, whole
+from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import read_dated
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -37,13 +38,13 @@ _PHASES = {
 def _iteration(found: Any) -> Said:
     each = duration(found["each"], _UNITS[found["unit"]])
     step, total = whole(found["step"]), whole(found["total"])
-    said = Said(NAME, What.STEP, step, step_time=each, name="iteration", detail=(("total", total),))
+    one = Said(NAME, What.STEP, step, step_time=each, name="iteration", detail=(("total", total),))
     digits = found["throughput"] or ""
     throughput = number(digits) if 0 < len(digits) <= _MOST_DIGITS else None
     if throughput is not None:
-        said.metrics["tflops"] = float(throughput)
-        said.detail += (("unit", "TFLOP/s"),)
-    return said
+        one.metrics["tflops"] = float(throughput)
+        one.detail += (("unit", "TFLOP/s"),)
+    return one
 
 
 def _moment(found: Any) -> Said:
@@ -52,10 +53,6 @@ def _moment(found: Any) -> Said:
         return Said(NAME, What.TERMINATED, name="exit", at=read_dated(found["time"]))
     name = _PHASES.get(what, "initialized" if what.startswith("after in-process setup") else "other")
     return Said(NAME, What.ALIVE, name=name, at=read_dated(found["time"]), earlier=name == "launched")
-
-
-def _initialised(found: Any) -> Said:
-    return Said(NAME, What.INIT, took=duration(found["took"]), name="took_to_initialize", counted=False)
 
 
 def _timer(found: Any) -> Said | None:
@@ -72,16 +69,8 @@ def _timers(found: Any) -> Said | None:
     return None
 
 
-def _loaded(found: Any) -> Said:
-    return Said(NAME, What.RESUME, whole(found["step"]), name="loaded")
-
-
-def _saving(found: Any) -> Said:
-    return Said(NAME, What.SAVE, whole(found["step"]), edge=Edge.BEGIN, name="saving")
-
-
-def _saved(name: str) -> Any:
-    return lambda found: Said(NAME, What.SAVE, whole(found["step"]), edge=Edge.END, name=name)
+def _saved(name: str, edge: Edge = Edge.END) -> Any:
+    return lambda found: Said(NAME, What.SAVE, whole(found["step"]), edge=edge, name=name)
 
 
 def _argument(found: Any) -> Said | None:
@@ -107,10 +96,6 @@ def _progress(found: Any) -> Said | None:
     return Said(PROGRESS, what, step, detail=detail, metrics=size)
 
 
-def _world(found: Any) -> Said:
-    return Said(NAME, What.IGNORE, name="world", metrics={"world_size": float(found["size"])})
-
-
 RULES = (
     Rule(
         NAME,
@@ -125,11 +110,13 @@ RULES = (
     ),
     Rule(NAME, "] datetime: ",
          pattern(rf"\[(?P<what>(?!Start training\])[^\[\]]+)\] datetime: (?P<time>{_TIME})"), _moment, "datetime"),
-    Rule(NAME, "using world size:", pattern(r"using world size:\s*(?P<size>[1-9]\d{0,6})(?:,|\s|$)"), _world, "world"),
+    Rule(NAME, "using world size:", pattern(r"using world size:\s*(?P<size>[1-9]\d{0,6})(?:,|\s|$)"),
+         lambda found: Said(NAME, What.IGNORE, name="world", metrics={"world_size": float(found["size"])}), "world"),
     Rule(NAME, "time to initialize megatron", pattern(r"time to initialize megatron \(seconds\):\s*(?P<took>\S+)"),
-         _initialised, "initialize"),
+         lambda found: Said(NAME, What.INIT, took=duration(found["took"]), name="took_to_initialize", counted=False),
+         "initialize"),
     Rule(NAME, "saving checkpoint at", pattern(r"(?<!successfully )saving checkpoint at iteration\s+(?P<step>\S+) to"),
-         _saving, "saving"),
+         _saved("saving", Edge.BEGIN), "saving"),
     Rule(NAME, "successfully saved",
          pattern(r"successfully saved (?:local )?checkpoint (?:from|at) iteration\s+(?P<step>[^\s,]+)"),
          _saved("saved"), "saved"),
@@ -137,7 +124,8 @@ RULES = (
          pattern(r"scheduled an async checkpoint save at iteration\s+(?P<step>[^\s,]+)"),
          _saved("scheduled"), "scheduled"),
     Rule(NAME, "successfully loaded checkpoint",
-         pattern(r"successfully loaded checkpoint from .{0,1000}? at iteration\s+(?P<step>\d+)"), _loaded, "loaded"),
+         pattern(r"successfully loaded checkpoint from .{0,1000}? at iteration\s+(?P<step>\d+)"),
+         lambda found: Said(NAME, What.RESUME, whole(found["step"]), name="loaded"), "loaded"),
     Rule(NAME, "could not find the metadata file", pattern("could not find the metadata file"),
          lambda _: Said(NAME, What.IGNORE, name="fresh"), "fresh"),
     *(
@@ -148,10 +136,11 @@ RULES = (
     Rule(NAME, "time (ms) | ",
          pattern(r"time \(ms\) \| (?P<timers>.*(?:save-checkpoint|load-checkpoint|evaluate): .*)"),
          _timers, "timers"),
-    Rule(NAME, "validation loss at iteration", pattern(r"validation loss at iteration (?P<step>\d+)"),
-         lambda found: Said(NAME, What.EVAL, whole(found["step"]), name="validation"), "validation"),
-    Rule(NAME, "valid loss at iteration", pattern(r"valid loss at iteration (?P<step>\d+)"),
-         lambda found: Said(NAME, What.EVAL, whole(found["step"]), name="validation"), "validation"),
+    *(
+        Rule(NAME, text, pattern(rf"{text} (?P<step>\d+)"),
+             lambda found: Said(NAME, What.EVAL, whole(found["step"]), name="validation"), "validation")
+        for text in ("validation loss at iteration", "valid loss at iteration")
+    ),
     *(
         Rule(NAME, f" {key} ..", pattern(rf"^\s*(?P<key>{key}) \.{{2,}} (?P<value>.*)$"), _argument, key)
         for key in ("save", "wandb_exp_name", "log_interval")
@@ -165,11 +154,10 @@ RULES = (
 def late_starts(parts: Sequence[list[Mark]]) -> None:
     """Leave out starts of progress.txt behind one of stdout: it is written once the program is initialised. parts: the
     marks of one job by source."""
-    every = sorted(((mark.time, mark) for part in parts for mark in part), key=lambda one: one[0])
     last: int | None = None
     late: set[int] = set()
-    for time, mark in every:
-        one = mark.said
+    for mark in sorted((mark for part in parts for mark in part), key=lambda mark: mark.time):
+        time, one = mark.time, mark.said
         if one is None or one.what not in (What.START, What.STEP, *ENDS):
             continue
         if one.what is What.START and one.format == PROGRESS and last is not None and time - last <= _LATE_NS:
@@ -212,22 +200,19 @@ class _Process:
 
     def read(self, marks: Sequence[Mark]) -> list[Mark]:
         for mark in marks:
-            assert mark.said is not None
-            reader = getattr(self, f"_on_{mark.said.name}", None)
+            reader = getattr(self, f"_on_{said(mark).name}", None)
             if reader is not None:
                 reader(mark)
-            elif mark.said.what is not What.IGNORE:
+            elif said(mark).what is not What.IGNORE:
                 self._out.append(mark)
         self._flush_load(None)
         self._leave_open(Edge.BEGIN)
-        _without_first_counted_twice(
-            [one for one in self._out if one.said and one.said.name == "iteration"], self._interval
-        )
+        _without_first_counted_twice([one for one in self._out if said(one).name == "iteration"], self._interval)
         return self._out
 
     def _add(self, mark: Mark, what: What, time: int, end: int | None = None, **more: Any) -> None:
-        said = Said(NAME, what, **more)
-        self._out.append(Mark(mark.line, mark.stream, mark.stamp, said, time, time if end is None else end))
+        one = Said(NAME, what, **more)
+        self._out.append(Mark(mark.line, mark.stream, mark.stamp, one, time, time if end is None else end))
 
     def _begins(self, stage: int) -> bool:
         """Whether a line of this stage of starting is the first of its process."""
@@ -240,16 +225,15 @@ class _Process:
     def _leave_open(self, edge: Edge) -> None:
         """A save that no line ends: a begin where the process went no further, else a point."""
         begun, self._saving = self._saving, None
-        if begun is not None and begun.said is not None:
-            self._add(begun, What.SAVE, begun.time, edge=edge, step=begun.said.step)
+        if begun is not None:
+            self._add(begun, What.SAVE, begun.time, edge=edge, step=said(begun).step)
 
     def _on_world(self, mark: Mark) -> None:
-        assert mark.said is not None
-        self._size = mark.said.metrics
+        self._size = said(mark).metrics
 
     def _on_log_interval(self, mark: Mark) -> None:
-        assert mark.said is not None
-        self._interval = int(mark.said.job) if mark.said.job.isdigit() else None
+        interval = said(mark).job
+        self._interval = int(interval) if interval.isdigit() else None
 
     def _on_launched(self, mark: Mark) -> None:
         if self._begins(1):
@@ -257,8 +241,7 @@ class _Process:
             self._add(mark, What.INIT, mark.time, edge=Edge.BEGIN)
 
     def _on_took_to_initialize(self, mark: Mark) -> None:
-        assert mark.said is not None
-        self._initialising = mark.said.took
+        self._initialising = said(mark).took
 
     def _on_initialized(self, mark: Mark) -> None:
         launched = self._stage == 1
@@ -305,73 +288,65 @@ class _Process:
         """A load ends where the model is built, right behind it."""
         if not self._loading:
             return
-        loaded = next((mark for mark in self._loading if mark.said and mark.said.name == "loaded"), None)
-        timer = next((mark for mark in self._loading if mark.said and mark.said.name == "timer"), None)
+        loaded = next((mark for mark in self._loading if said(mark).name == "loaded"), None)
+        took = next((said(mark).took for mark in self._loading if said(mark).name == "timer"), None)
         self._loading = []
-        if loaded is None or loaded.said is None:
+        if loaded is None:
             return
-        if timer is None or timer.said is None or built is None or not timer.said.took:
+        if built is None or not took:
             self._out.append(loaded)
             return
-        start = built.time - timer.said.took
-        self._add(loaded, What.RESTORE, start, built.time, step=loaded.said.step)
+        self._add(loaded, What.RESTORE, built.time - took, built.time, step=said(loaded).step)
 
     def _on_timer(self, mark: Mark) -> None:
-        said = mark.said
-        assert said is not None
-        if said.what is What.RESTORE:
+        what, took = said(mark).what, said(mark).took or 0
+        if what is What.RESTORE:
             self._loading.append(mark)
             return
-        if said.what is What.SAVE and self._stamped_save():
+        if what is What.SAVE and self._stamped_save():
             return
-        step = None if self._iteration is None or self._iteration.said is None else self._iteration.said.step
-        if said.what is What.SAVE:
+        step = None if self._iteration is None else said(self._iteration).step
+        if what is What.SAVE:
             self._saving = None
-        begin = mark.time if mark.odd else mark.time - (said.took or 0)
+        begin = mark.time if mark.odd else mark.time - took
         end = mark.end if mark.odd else mark.time
-        self._out = [one for one in self._out if not self._marks_same(one, said.what)]
-        self._add(mark, said.what, begin, end, step=step, label=EVAL_LABEL if said.what is What.EVAL else "")
+        self._out = [one for one in self._out if not self._marks_same(one, what)]
+        self._add(mark, what, begin, end, step=step, label=EVAL_LABEL if what is What.EVAL else "")
 
     def _stamped_save(self) -> bool:
         """Whether the save that this timer is of stands in the log with its own times."""
-        last = next((one for one in reversed(self._out) if one.said and one.said.what is What.SAVE), None)
-        return (
-            last is not None
-            and last.end > last.time
-            and self._iteration is not None
-            and (last.line > self._iteration.line)
-        )
+        last = next((one for one in reversed(self._out) if said(one).what is What.SAVE), None)
+        if last is None or self._iteration is None:
+            return False
+        return last.end > last.time and last.line > self._iteration.line
 
     def _marks_same(self, one: Mark, what: What) -> bool:
         """Whether an earlier mark only says that there was what a timer now gives the time of."""
         since = -1 if self._iteration is None else self._iteration.line
-        return one.said is not None and one.said.what is what and one.line > since and one.end == one.time
+        return said(one).what is what and one.line > since and one.end == one.time
 
     def _on_saving(self, mark: Mark) -> None:
         self._saving = mark
 
     def _on_saved(self, mark: Mark) -> None:
-        assert mark.said is not None
-        step = mark.said.step
+        step = said(mark).step
         if step in self._timed_saves:  # the end of a save that went on behind training
             self._add(mark, What.ALIVE, mark.time)
             return
         begun, self._saving = self._saving, None
-        timed = begun is not None and begun.said is not None and begun.said.step == step
-        timed = timed and begun is not None and begun.stamp is not None and mark.stamp is not None
-        start = begun.time if timed and begun is not None else mark.time
+        start = mark.time
+        if begun is not None and said(begun).step == step and begun.stamp is not None and mark.stamp is not None:
+            start = begun.time
         self._add(mark, What.SAVE, start, mark.time, step=step)
-        if mark.said.name == "scheduled" and step is not None:
+        if said(mark).name == "scheduled" and step is not None:
             self._timed_saves.add(step)
 
     _on_scheduled = _on_saved
 
     def _on_validation(self, mark: Mark) -> None:
         since = -1 if self._iteration is None else self._iteration.line
-        evals = (one for one in self._out if one.said and one.said.what is What.EVAL and one.line > since)
-        if next(evals, None) is None:
-            assert mark.said is not None
-            self._add(mark, What.EVAL, mark.time, step=mark.said.step, label=EVAL_LABEL)
+        if not any(said(one).what is What.EVAL and one.line > since for one in self._out):
+            self._add(mark, What.EVAL, mark.time, step=said(mark).step, label=EVAL_LABEL)
 
     def _on_iteration(self, mark: Mark) -> None:
         self._stage = 0
@@ -383,10 +358,10 @@ class _Process:
             self._size = {}
 
     def _on_done(self, mark: Mark) -> None:
-        said = None if self._iteration is None else self._iteration.said
-        total = dict(said.detail).get("total") if said is not None else None
-        exited = any(one.said and one.said.name == "exit" for one in self._out[-4:])
-        short = said is not None and said.step is not None and total is not None and said.step < total
+        last = None if self._iteration is None else said(self._iteration)
+        total = dict(last.detail).get("total") if last is not None else None
+        exited = any(said(one).name == "exit" for one in self._out[-4:])
+        short = last is not None and last.step is not None and total is not None and last.step < total
         self._add(mark, What.TERMINATED if exited and short else What.FINISHED, mark.time)
 
 

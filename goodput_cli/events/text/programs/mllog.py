@@ -15,6 +15,7 @@ from typing import Any
 
 from goodput_cli.events.schema import BEGINS_RUN, Edge
 from goodput_cli.events.text.marks import ENDS, MAX_STEP, BadValueError, Mark, Rule, Said, What, pattern
+from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, number, round_to_us, whole_number
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -128,10 +129,10 @@ def alone(marks: Sequence[Mark]) -> list[Mark]:
     exact, theirs mostly local, and what they say of steps it says too. A death counts while a run goes on, at the last
     of its lines. marks: in order of lines, before they are placed."""
     own = [mark for mark in marks if mark.said is not None and mark.said.format == NAME]
-    if not any(_said(mark).name in ("run_start", "run_stop") for mark in own):
+    if not any(said(mark).name in ("run_start", "run_stop") for mark in own):
         return list(marks)
     kept: list[Mark] = []
-    stops = [mark.line for mark in own if _said(mark).name == "run_stop"]
+    stops = [mark.line for mark in own if said(mark).name == "run_stop"]
     last: Mark | None = None
     for mark in marks:
         if mark.said is None:
@@ -140,7 +141,7 @@ def alone(marks: Sequence[Mark]) -> list[Mark]:
             last = mark
             kept.append(mark)
         elif mark.said.what in ENDS and last is not None and all(line < last.line for line in stops):
-            kept.append(replace(mark, stamp=_said(last).at))
+            kept.append(replace(mark, stamp=said(last).at))
     return kept
 
 
@@ -160,7 +161,7 @@ def _dated(marks: Sequence[Mark]) -> list[Mark]:
 
 def job_of(marks: Sequence[Mark], source: str) -> str:
     """`benchmark/platform`, or the name of the file, and the number of the result: each file is a run of its own."""
-    settings = {one.name: dict(one.detail).get("value") for one in map(_said, marks) if one.name in _SETTINGS}
+    settings = {one.name: dict(one.detail).get("value") for one in map(said, marks) if one.name in _SETTINGS}
     names = [settings.get(f"submission_{part}") for part in ("benchmark", "platform")]
     stem = source.rpartition("/")[2].partition(".")[0]
     number_ = re.search(r"(?<!\d)(\d+)$", stem)
@@ -174,7 +175,7 @@ def _runs(ordered: Sequence[Mark]) -> list[list[Mark]]:
     runs: list[list[Mark]] = [[]]
     stopped = False
     for mark in ordered:
-        key = _said(mark).name
+        key = said(mark).name
         if stopped and key in _BEGINS[:3]:
             runs.append([])
             stopped = False
@@ -188,14 +189,14 @@ def _run(ordered: Sequence[Mark], job: str) -> Iterator[Mark]:
     """What the marks of one run mean. Its first line is no start: where training begins is written, so that no part of
     a first block that takes longer than others is start-up. job: what tells the run from others of its file."""
     records = list(_records(ordered, job))
-    begin = next((mark for mark in ordered if _said(mark).name in _BEGINS), ordered[0])
+    begin = next((mark for mark in ordered if said(mark).name in _BEGINS), ordered[0])
     first = next(mark for mark in ordered if mark.time >= begin.time - _LONG_BEFORE)
-    whole = _said(begin).name in _BEGINS[:3]
+    whole = said(begin).name in _BEGINS[:3]
     yield _made(first, What.ALIVE if records else What.START, job, detail=BEGINS_RUN if records and whole else ())
     yield from _phase(ordered, "init", What.PREP, job)
     yield from _phase(ordered, "eval", What.EVAL, job)
     yield from records
-    stops = [mark for mark in ordered if _said(mark).name == "run_stop"]
+    stops = [mark for mark in ordered if said(mark).name == "run_stop"]
     if stops:
         aborted = _values(stops[-1]).get("status") == "aborted"
         yield _made(stops[-1], What.STOPPED if aborted else What.FINISHED, job)
@@ -209,7 +210,7 @@ def _records(ordered: Sequence[Mark], job: str) -> Iterator[Mark]:
     found: list[Mark] = []
     highest = 0
     for mark in ordered:
-        key = _said(mark).name
+        key = said(mark).name
         evaluating = mark if key == "eval_start" else evaluating
         done = None if key in _NO_PROGRESS else count(mark)
         step = None if done is None else round(done)
@@ -225,20 +226,20 @@ def _records(ordered: Sequence[Mark], job: str) -> Iterator[Mark]:
 
 def _begin(ordered: Sequence[Mark], first: Mark, count: Count, job: str) -> Mark:
     """Where training began: at the first block or epoch, or with the run if a record stands before those."""
-    starts = {name: [mark for mark in ordered if _said(mark).name == name] for name in _NO_PROGRESS}
+    starts = {name: [mark for mark in ordered if said(mark).name == name] for name in _NO_PROGRESS}
     blocks = sorted([*starts["block_start"], *starts["epoch_start"]], key=lambda mark: mark.time)
     begin = blocks[0] if blocks and blocks[0].time < first.time else next(iter(starts["run_start"]), ordered[0])
     step = 0
     if _values(begin).get("first_epoch_num") and first.said is not None:
         step = round(count(begin) or 0)  # of a run that goes on from a checkpoint
-    return _made(begin, What.RESUME, job, step=step if step < (_said(first).step or 0) else 0)
+    return _made(begin, What.RESUME, job, step=step if step < (said(first).step or 0) else 0)
 
 
 def _counted(ordered: Sequence[Mark]) -> tuple[Count, str]:
     """How many steps are done by a mark, and `SAMPLES` where these are samples: the first number of a run that rises,
     in an order that holds in the results of many submitters."""
     batch = _setting(ordered, "global_batch_size")
-    blocks = [_values(mark) for mark in ordered if _said(mark).name == "block_start"]
+    blocks = [_values(mark) for mark in ordered if said(mark).name == "block_start"]
     plain = ["step_num", "curr_global_step", *(["step"] if any("step" in one for one in blocks) else [])]
     kinds: list[tuple[Count, str]] = [(_value_of(key), "") for key in plain]
     kinds += [_samples(ordered, batch, "step" not in plain), _epochs(ordered, batch)]
@@ -248,7 +249,7 @@ def _counted(ordered: Sequence[Mark]) -> tuple[Count, str]:
 
 
 def _distinct(ordered: Sequence[Mark], count: Count) -> set[float]:
-    values = (count(mark) for mark in ordered if _said(mark).name not in _NO_PROGRESS)
+    values = (count(mark) for mark in ordered if said(mark).name not in _NO_PROGRESS)
     return {value for value in values if value}
 
 
@@ -275,7 +276,7 @@ def _other_counts(ordered: Sequence[Mark]) -> set[int]:
     wrong: set[int] = set()
     following: Mark | None = None
     for mark in reversed(ordered):
-        key, samples = _said(mark).name, _values(mark).get("samples_count")
+        key, samples = said(mark).name, _values(mark).get("samples_count")
         if key in ("eval_start", "eval_accuracy", "eval_stop"):
             following = mark if samples is not None or following is None else following
         elif key == "block_stop" and following is not None:
@@ -301,7 +302,7 @@ def _epochs(ordered: Sequence[Mark], batch: int | None) -> tuple[Count, str]:
         if values.get("epoch_num") is not None or values.get("first_epoch_num") is None:
             return values.get("epoch_num")
         first, length = values["first_epoch_num"], values.get("epoch_count")
-        if _said(mark).name in _NO_PROGRESS:
+        if said(mark).name in _NO_PROGRESS:
             return float(first - base)
         return None if length is None or (length == 1 and first >= _MOST_EPOCHS) else float(first - base + length)
 
@@ -332,7 +333,7 @@ def _divided(value: float | None, by: float) -> float | None:
 
 
 def _setting(ordered: Sequence[Mark], name: str) -> int | None:
-    values = (whole_number(_values(mark).get("value")) for mark in ordered if _said(mark).name == name)
+    values = (whole_number(_values(mark).get("value")) for mark in ordered if said(mark).name == name)
     return next((value for value in values if value), None)
 
 
@@ -342,7 +343,7 @@ def _phase(ordered: Sequence[Mark], name: str, what: What, job: str) -> list[Mar
     begin: Mark | None = None
     end: Mark | None = None
     for mark in [*ordered, None]:
-        key = None if mark is None else _said(mark).name
+        key = None if mark is None else said(mark).name
         if begin is not None and (mark is None or (key == f"{name}_start" and end is not None)):
             out.append(_made(begin, what, job, edge=Edge.BEGIN))
             out += [_made(end, what, job, edge=Edge.END)] if end is not None else []
@@ -358,10 +359,5 @@ def _made(mark: Mark, what: What, job: str, **more: Any) -> Mark:
     return Mark(mark.line, "", mark.stamp, Said(NAME, what, job=job, **more), mark.time, mark.time)
 
 
-def _said(mark: Mark) -> Said:
-    assert mark.said is not None
-    return mark.said
-
-
 def _values(mark: Mark) -> dict[str, Any]:
-    return dict(_said(mark).detail)
+    return dict(said(mark).detail)

@@ -62,17 +62,14 @@ def _read_loss(found: Any) -> Said:
     return Said(NAME, What.ALIVE, name="trainer", detail=detail)
 
 
-def _says(what: What, name: str = "") -> Any:
-    return lambda _: Said(NAME, what, name=name)
-
-
 RULES = (
     *(Rule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in ("it/s", "s/it", ", v_num=", ", global_step=")),
     Rule(NAME, "***** Running training *****", pattern(r"\*\*\*\*\* Running training \*\*\*\*\*"),
          lambda _: Said(NAME, What.START, name="trainer", once=True), "running training"),
     Rule(NAME, "Continuing training from global step", pattern(r"Continuing training from global step (?P<step>\d+)"),
          lambda found: Said(NAME, What.RESUME, whole(found["step"]), name="trainer"), "continuing"),
-    Rule(NAME, "{'train_runtime'", pattern(r"^\s*\{'train_runtime': "), _says(What.FINISHED, "trainer"), "runtime"),
+    Rule(NAME, "{'train_runtime'", pattern(r"^\s*\{'train_runtime': "),
+         lambda _: Said(NAME, What.FINISHED, name="trainer"), "runtime"),
     Rule(NAME, "'eval_runtime'", pattern(r"'eval_runtime': '?(?P<took>[\d.]+)"),
          lambda found: Said(NAME, What.EVAL, took=duration(found["took"]), name="trainer"), "evaluation"),
     Rule(NAME, "{'loss': ", pattern(r"^\s*\{'loss': .{0,400}"), _read_loss, "loss"),
@@ -172,8 +169,8 @@ def as_records(marks: Sequence[Mark], trainer: bool) -> list[Mark]:
     for mark in marks:
         streams[mark.stream].append(mark)
     counted = {name: None if others else _counted(own, trainer) for name, own in streams.items()}
-    said = {name: any(_is(mark, What.EVAL) for mark in own) for name, own in streams.items()}
-    stories = {name: _Story(evaluations_are_said=said[name]) for name in streams}
+    stories = {name: _Story(evaluations_are_said=any(_is(mark, What.EVAL) for mark in own))
+               for name, own in streams.items()}  # fmt: skip
     told: list[Mark] = []
     ended: dict[str, tuple[int, Mark]] = {}  # by stream, behind what its last evaluation stands, and its last state
     for mark in marks:
@@ -237,12 +234,11 @@ def one_bar_each(marks: Sequence[Mark]) -> list[Mark]:
         others = [row for same in tracks.values() for track in _repeated(same) for row in track.rows]
         dropped.update(others)
         dropped.update(_said_again(marks, [row for row in rows if row not in dropped], clock))
-    kept = (mark if row not in dropped else _without_meaning(mark) for row, mark in enumerate(marks))
-    return [mark for mark in kept if mark is not None]
-
-
-def _without_meaning(mark: Mark) -> Mark | None:
-    return None if mark.stamp is None else replace(mark, said=None)
+    return [
+        replace(mark, said=None) if row in dropped else mark
+        for row, mark in enumerate(marks)
+        if row not in dropped or mark.stamp is not None
+    ]
 
 
 def _tracks(marks: Sequence[Mark], rows: Sequence[int]) -> tuple[dict[tuple[str, int], list[_Track]], dict[int, int]]:
