@@ -13,10 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import distinct, without
+from goodput_cli.accounting.columns import distinct, run_heads, without
 from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.amounts import JobTimeline
+from goodput_cli.analysis.goodput.findings import Covered
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import Edge, Kind
 
@@ -54,9 +55,9 @@ class SavedLines:
         inside = (made > first[owner]) & (made <= stop[owner]) & (self.start >= begin[owner])
         whole = self.completed & (self.end <= end[owner])
         order = np.lexsort((self.step, owner))
-        heads = np.append(True, (np.diff(owner[order]) != 0) | (np.diff(self.step[order]) != 0))[: len(order)]
         if len(order) == 0:
             return self
+        heads = run_heads(owner[order]) | run_heads(self.step[order])
         all_whole = np.logical_and.reduceat(whole[order], np.flatnonzero(heads))
         kept = np.empty(len(order), dtype=bool)
         kept[order] = all_whole[np.cumsum(heads) - 1]
@@ -76,57 +77,6 @@ class TimedSaves:
     cost: I64
     usable: I64
     measured: Mask
-
-
-def saves_of(lines: SavedLines) -> tuple[TimedSaves, I64]:
-    """One row a save, and of each line (in order of start) the instant from which on it blocks for nobody else."""
-    reach = np.maximum.accumulate(lines.end) if len(lines) else lines.end
-    begins = np.minimum(np.maximum(lines.start, np.append(lines.start[:1], reach[:-1])[: len(lines)]), lines.end)
-    order = np.lexsort((lines.start, lines.step, lines.attempt))
-    owner, step = lines.attempt[order], lines.step[order]
-    heads = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(step) != 0))[: len(order)])
-    if len(heads) == 0:
-        none = np.zeros(0, dtype=np.int64)
-        return TimedSaves(none, none, none, none, none, none, none.astype(bool)), begins
-    return (
-        TimedSaves(
-            owner[heads],
-            step[heads],
-            lines.start[order][heads],
-            np.maximum.reduceat(lines.end[order], heads),
-            np.add.reduceat((lines.end - begins)[order], heads),
-            np.maximum.reduceat(lines.usable[order], heads),
-            np.logical_or.reduceat(lines.measured[order], heads),
-        ),
-        begins,
-    )
-
-
-class Covered:
-    """How much of the time up to an instant is covered by intervals, which may overlap."""
-
-    def __init__(self, start: I64, end: I64) -> None:
-        some = end > start
-        start, end = start[some], end[some]
-        order = np.argsort(start, kind="stable")
-        start, end = start[order], end[order]
-        reach = np.maximum.accumulate(end) if len(end) else end
-        self._start = np.minimum(np.maximum(start, np.append(start[:1], reach[:-1])[: len(start)]), end)
-        self._end = end
-        self._total = np.append(0, np.cumsum(self._end - self._start))
-
-    def upto(self, time: I64) -> I64:
-        """ns covered before each instant."""
-        place = np.searchsorted(self._start, time, side="right") - 1
-        known = np.maximum(place, 0)
-        if len(self._start) == 0:
-            return np.zeros(len(time), dtype=np.int64)
-        inside = np.clip(time, self._start[known], self._end[known]) - self._start[known]
-        return np.where(place >= 0, self._total[known] + inside, 0)
-
-    def within(self, start: I64, end: I64) -> I64:
-        """ns covered in each interval."""
-        return self.upto(end) - self.upto(start)
 
 
 class SaveLog:
@@ -225,8 +175,7 @@ class SaveLog:
 
 @dataclass(frozen=True)
 class TrainingColumns:
-    """Training spans in counted ns, with their bounds by attempt. complete: whether the last step's end was
-    seen. kept: steps kept; all: whether all of its time is. start-up: u."""
+    """Training spans in counted ns. complete: whether the last step's end was seen. kept: steps kept."""
 
     start: I64
     end: I64
@@ -235,7 +184,6 @@ class TrainingColumns:
     attempt: I64
     complete: Mask
     kept: I64
-    bounds: NDArray[np.intp]
 
 
 class JobTraining:
@@ -273,7 +221,7 @@ class JobTraining:
             self._seen_by_its_save(last[own.attempt[last] < len(self._job.bounds) - 2], start, end, complete)
         return TrainingColumns(
             start, end, own.first.astype(np.int64), np.array(own.stop, dtype=np.int64), own.attempt.astype(np.int64),
-            complete, kept, self._job.bounds,
+            complete, kept,
         )  # fmt: skip
 
     def _seen_by_its_save(self, last: NDArray[np.intp], start: I64, end: I64, complete: Mask) -> None:
@@ -373,7 +321,25 @@ class JobTraining:
 
     @cached_property
     def saves(self) -> TimedSaves:
-        return saves_of(self.own_lines)[0]
+        """One row a save."""
+        lines = self.own_lines
+        if len(lines) == 0:
+            none = np.zeros(0, dtype=np.int64)
+            return TimedSaves(none, none, none, none, none, none, none.astype(bool))
+        before = np.append(lines.start[:1], np.maximum.accumulate(lines.end)[:-1])
+        alone = lines.end - np.minimum(np.maximum(lines.start, before), lines.end)  # in which it blocks for nobody else
+        order = np.lexsort((lines.start, lines.step, lines.attempt))
+        owner, step = lines.attempt[order], lines.step[order]
+        heads = np.flatnonzero(run_heads(owner) | run_heads(step))
+        return TimedSaves(
+            owner[heads],
+            step[heads],
+            lines.start[order][heads],
+            np.maximum.reduceat(lines.end[order], heads),
+            np.add.reduceat(alone[order], heads),
+            np.maximum.reduceat(lines.usable[order], heads),
+            np.logical_or.reduceat(lines.measured[order], heads),
+        )
 
     @cached_property
     def delays(self) -> I64:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
 from goodput_cli.accounting.attempts.endings import End
@@ -18,7 +17,7 @@ from goodput_cli.accounting.columns import codes_in, distinct, is_sorted, of_kin
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.progress import gaps_of_means
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
 from goodput_cli.events.schema import BEGINS_RUN, NO_STEP, NONE, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
@@ -417,7 +416,26 @@ def _loading(timeline: Timeline) -> Iterator[Diagnostic]:
         )
 
 
-def union_length(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
+class Covered:
+    """How much of the time up to an instant is covered by intervals, which may overlap."""
+
+    def __init__(self, start: I64, end: I64) -> None:
+        order = np.argsort(start, kind="stable")
+        self._start, self._end = start[order], np.maximum.accumulate(end[order])
+        self._start[1:] = np.maximum(self._start[1:], self._end[:-1])  # what an earlier one covers counts once
+        self._total = np.append(0, np.cumsum(np.maximum(self._end - self._start, 0)))
+
+    def upto(self, time: I64) -> I64:
+        """ns covered before each instant."""
+        place = np.searchsorted(self._start, time, side="right")
+        return np.asarray(self._total[place] - np.maximum(np.append(0, self._end)[place] - time, 0) * (place > 0))
+
+    def within(self, start: I64, end: I64) -> I64:
+        """ns covered in each interval."""
+        return self.upto(end) - self.upto(start)
+
+
+def union_length(start: I64, end: I64) -> int:
     """Length (ns) of the union of intervals."""
     some = start < end
     if not some.all():
