@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct, structs
 
 from goodput_cli.accounting.attempts.why import Why
+from goodput_cli.accounting.columns import last_of_each, of_kind, rows_of
 from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
@@ -149,26 +150,20 @@ def _without(failures: Failures, taken: Mask) -> Failures:
 
 
 def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
-    analysis, olders = failures.analysis, failures.olders
-    costly = [one for one in olders if failures.older[one.ended] > 0]
+    costly = [one for one in failures.olders if failures.older[one.ended] > 0]
     if not costly:
         return
-    timeline = analysis.timeline
     worst = max(costly, key=lambda one: int(failures.older[one.ended]))
-    text = _older_words(worst)
+    saved = [str(step) for step in worst.newer[-_MOST_NAMED:]]
+    names = saved[0] if len(saved) == 1 else f"{', '.join(saved[:-1])} and {saved[-1]}"
+    what, step = ("restarted at", worst.began) if worst.restored is None else ("restored", worst.restored)
+    text = f"{what} step {step}, though {names} {'was' if len(saved) == 1 else 'were'} saved"
     if len(costly) > 1:
-        text = f"{text}; {plural(len(costly), 'such restore')} in all"
-    begin = timeline.attempts.begin
-    yield Candidate(
-        "older_checkpoint", int(failures.older.sum()), text, int(begin[costly[0].resumed]),
-        int(begin[costly[-1].resumed]), len(costly), _older_rows(failures, worst),
-        About(tuple(_number(analysis, one.ended) for one in costly[:_MOST_ABOUT])),
-        command="timeline", options=("--around", f"disruption:{_number(analysis, worst.ended)}"),
-    )  # fmt: skip
+        text += f"; {plural(len(costly), 'such restore')} in all"
+    yield _restores(failures, "older_checkpoint", int(failures.older.sum()), text, costly, worst)
 
 
 def _failed_saves(failures: Failures) -> Iterator[Candidate]:
-    analysis = failures.analysis
     costly = [one for one in failures.failed if failures.unfinished[one.ended] > 0]
     if not costly:
         return
@@ -179,33 +174,25 @@ def _failed_saves(failures: Failures) -> Iterator[Candidate]:
     else:
         text = f"{len(worst.newer)} saves after step {worst.began - 1} began and were never complete"
     text += f"; {plural(count - len(worst.newer), 'more such save')}" if count > len(worst.newer) else ""
-    begin, number = analysis.timeline.attempts.begin, _number(analysis, worst.ended)
-    yield Candidate(
-        "failed_saves", int(failures.unfinished.sum()), text, int(begin[costly[0].resumed]),
-        int(begin[costly[-1].resumed]), count, _older_rows(failures, worst),
-        About(tuple(_number(analysis, one.ended) for one in costly[:_MOST_ABOUT])),
-        command="timeline", options=("--around", f"disruption:{number}"),
-        advice="nothing newer was there to restore; finish a save before the next one" if count == 1 else None,
+    advice = "nothing newer was there to restore; finish a save before the next one" if count == 1 else None
+    yield _restores(failures, "failed_saves", int(failures.unfinished.sum()), text, costly, worst, advice, count)
+
+
+def _restores(
+    failures: Failures, code: str, ns: int, text: str, costly: list[Older], worst: Older, advice: str | None = None,
+    count: int | None = None,
+) -> Candidate:  # fmt: skip
+    """Restores that left saves aside; the lines are the worst one, and the newest save that it left aside."""
+    table, attempts = failures.analysis.timeline.table, failures.analysis.timeline.attempts
+    restores = np.flatnonzero((attempts.of_row == worst.resumed) & of_kind(table.kind, (Kind.RESTORE, Kind.LOAD)))
+    saves = np.flatnonzero(of_kind(table.kind, (Kind.SAVE, Kind.SAVED)) & (table.step == worst.newer[-1]))
+    saves = saves[saves < attempts.begin_row[worst.resumed]]
+    return Candidate(
+        code, ns, text, int(attempts.begin[costly[0].resumed]), int(attempts.begin[costly[-1].resumed]),
+        len(costly) if count is None else count, (*restores[:1].tolist(), *saves[-1:].tolist()),
+        About(tuple(_number(failures.analysis, one.ended) for one in costly[:_MOST_ABOUT])), command="timeline",
+        options=("--around", f"disruption:{_number(failures.analysis, worst.ended)}"), advice=advice,
     )  # fmt: skip
-
-
-def _older_words(one: Older) -> str:
-    saved = [str(step) for step in one.newer[-_MOST_NAMED:]]
-    names = saved[0] if len(saved) == 1 else f"{', '.join(saved[:-1])} and {saved[-1]}"
-    verb = "was" if len(saved) == 1 else "were"
-    what, step = ("restarted at", one.began) if one.restored is None else ("restored", one.restored)
-    return f"{what} step {step}, though {names} {verb} saved"
-
-
-def _older_rows(failures: Failures, one: Older) -> tuple[int, ...]:
-    """The restore, and the newest save that it left aside."""
-    timeline = failures.analysis.timeline
-    table, attempts = timeline.table, timeline.attempts
-    own = attempts.of_row == one.resumed
-    restores = np.flatnonzero(own & ((table.kind == Kind.RESTORE) | (table.kind == Kind.LOAD)))
-    saves = np.flatnonzero(((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED)) & (table.step == one.newer[-1]))
-    saves = saves[saves < attempts.begin_row[one.resumed]]
-    return (*restores[:1].tolist(), *saves[-1:].tolist())
 
 
 def _number(analysis: AnalysisData, attempt: int) -> int:
@@ -261,19 +248,27 @@ def _repeating_hosts(failures: Failures, rest: Mask) -> list[tuple[HostRepeat[st
     return [(one, dead) for one, dead in of_host if len(dead)]
 
 
-def _dies_on_one_host(failures: Failures, repeat: HostRepeat[str], dead: Rows) -> Candidate:
+def _deaths(failures: Failures, code: str, text: str, dead: Rows, **more: Any) -> Candidate:
+    """Of some deaths, with what they cost. more: further fields."""
     timeline = failures.analysis.timeline
     down, wasted = int(failures.down[dead].sum()), int(failures.wasted[dead].sum())
+    return Candidate(
+        code, down + wasted, f"{text}: {_down_and_wasted(down, wasted)}", int(timeline.sign_of_life[dead[0]]),
+        int(timeline.attempts.up[dead[-1] + 1]), len(dead), _ending_rows(failures, dead[:_MOST_ROWS]),
+        _about(failures, dead), **more,
+    )  # fmt: skip
+
+
+def _dies_on_one_host(failures: Failures, repeat: HostRepeat[str], dead: Rows) -> Candidate:
+    timeline = failures.analysis.timeline
     codes = sorted({timeline.causes.why[at].code for at in dead.tolist()})
     text = (
         f"{repeat.deaths} of {repeat.of} deaths were on {repeat.host}, one of {repeat.hosts} hosts "
-        f"({', '.join(codes)}; by chance p = {repeat.p:.2g}): {_down_and_wasted(down, wasted)}"
+        f"({', '.join(codes)}; by chance p = {repeat.p:.2g})"
     )
-    return Candidate(
-        "repeat_host", down + wasted, text, int(timeline.sign_of_life[dead[0]]),
-        int(timeline.attempts.up[dead[-1] + 1]), len(dead), _ending_rows(failures, dead[:_MOST_ROWS]),
-        _about(failures, dead), options=("--by", "host"), advice=f"drain {repeat.host} and test it",
-    )  # fmt: skip
+    return _deaths(
+        failures, "repeat_host", text, dead, options=("--by", "host"), advice=f"drain {repeat.host} and test it"
+    )
 
 
 def _same_step(failures: Failures, rest: Mask) -> Rows | None:
@@ -292,28 +287,19 @@ def _same_step(failures: Failures, rest: Mask) -> Rows | None:
     if counts.max() < _AGAIN:
         return None
     dead = which[last[which] == steps[counts.argmax()]]
-    table = timeline.table
-    saves = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
-    rows = timeline.records.rows
-    last_row = np.array([rows[timeline.records.owner == at].max() for at in dead.tolist()])
-    saving = [
-        bool(np.any((saves > row) & (timeline.attempts.of_row[saves] == at)))
-        for at, row in zip(dead, last_row, strict=True)
-    ]
-    dead = dead[~np.array(saving)]
+    saves = rows_of(timeline.table.kind, (Kind.SAVE, Kind.SAVED))
+    last_save = last_of_each(saves, timeline.attempts.of_row[saves], len(last))
+    dead = dead[last_save[dead] <= timeline.records.last_row[dead]]
     return dead if len(dead) >= _AGAIN else None
 
 
 def _dies_in_one_step(failures: Failures, dead: Rows) -> Candidate:
     analysis, timeline = failures.analysis, failures.analysis.timeline
     step = int(first_and_last_steps(timeline)[1][dead[0]]) + int(timeline.attempts.step_ends)
-    down, wasted = int(failures.down[dead].sum()), int(failures.wasted[dead].sum())
     codes = {timeline.causes.why[at].code for at in dead.tolist() if timeline.causes.why[at].known}
     named = f" ({', '.join(sorted(codes))})" if codes else ""
-    text = f"{len(dead)} attempts died in step {step}{named}: {_down_and_wasted(down, wasted)}"
-    return Candidate(
-        "same_step", down + wasted, text, int(timeline.sign_of_life[dead[0]]), int(timeline.attempts.up[dead[-1] + 1]),
-        len(dead), _ending_rows(failures, dead[:_MOST_ROWS]), _about(failures, dead), command="timeline",
+    return _deaths(
+        failures, "same_step", f"{len(dead)} attempts died in step {step}{named}", dead, command="timeline",
         options=("--around", f"disruption:{_number(analysis, int(dead[0]))}", "--events"),
     )  # fmt: skip
 

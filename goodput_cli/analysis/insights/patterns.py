@@ -87,8 +87,7 @@ def find_periodic(analysis: AnalysisData) -> Periodic | None:
     slow = steps.take(long)
     amounts = timeline.ledger.between(slow.time, slow.end, _TRAINED)
     nothing = np.zeros(len(long), dtype=np.int64)
-    trained = sum((ns for ns in amounts.values()), nothing)
-    beyond = trained - round(usual * 1e9)
+    beyond = sum(amounts.values(), nothing) - round(usual * 1e9)
     some = beyond > _LONGER * usual * 1e9  # others held a save or an evaluation, which have their own lines
     slow, beyond = slow.take(np.flatnonzero(some)), beyond[some]
     every = _distance(slow.number)
@@ -169,15 +168,9 @@ def find_drift(analysis: AnalysisData, steps: TimedSteps) -> Iterator[Candidate]
     )  # fmt: skip
 
 
-class SlowSaves(Struct, frozen=True):
-    """What saves took beyond the usual one."""
-
-    candidate: Candidate
-    ns: int
-
-
-def find_slow_saves(analysis: AnalysisData) -> SlowSaves | None:
-    """Saves that grow, or single ones that take far longer than the others: eight saves at least."""
+def find_slow_saves(analysis: AnalysisData) -> Candidate | None:
+    """Saves that grow, or single ones that take far longer than the others: eight saves at least. What they took beyond
+    the usual one."""
     timeline, window = analysis.timeline, analysis.window
     table = timeline.table
     rows = np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL))
@@ -211,14 +204,13 @@ def find_slow_saves(analysis: AnalysisData) -> SlowSaves | None:
     return _slow_saves(analysis, rows[odd], beyond[odd], text, "see what the storage did then")
 
 
-def _slow_saves(analysis: AnalysisData, rows: Rows, beyond: I64, text: str, advice: str) -> SlowSaves:
+def _slow_saves(analysis: AnalysisData, rows: Rows, beyond: I64, text: str, advice: str) -> Candidate:
     table, worst = analysis.timeline.table, rows[np.argsort(-beyond, kind="stable")[:_MOST_ROWS]]
-    ns = int(beyond.sum())
-    candidate = Candidate(
-        "slow_saves", ns, text, int(table.time[rows[0]]), int(table.end[rows[-1]]), len(rows), tuple(worst.tolist()),
-        About(categories=(Category.SAVE.id,)), options=("--category", Category.SAVE.id), advice=advice,
+    return Candidate(
+        "slow_saves", int(beyond.sum()), text, int(table.time[rows[0]]), int(table.end[rows[-1]]), len(rows),
+        tuple(worst.tolist()), About(categories=(Category.SAVE.id,)), options=("--category", Category.SAVE.id),
+        advice=advice,
     )  # fmt: skip
-    return SlowSaves(candidate, ns)
 
 
 def hangs_now(timeline: Timeline) -> tuple[int, int, int] | None:
