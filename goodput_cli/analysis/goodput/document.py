@@ -19,7 +19,6 @@ from functools import partial
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.segments import Ledger
 from goodput_cli.analysis import document as blocks
@@ -41,7 +40,8 @@ from goodput_cli.vocabulary.text import duration, exact, finite, iso, percent, s
 def strip_of(ledger: Ledger, disruptions: Sequence[Disruption], start: int, end: int, cells: int) -> Strip:
     """The window [start, end) (ns) in at most `cells` cells; fewer where it has fewer nanoseconds."""
     cells = min(cells, end - start)
-    bounds = _bounds(start, end, cells)
+    # Python's integers, because a product of ns and cells may not fit into 64 bits
+    bounds = np.array([start + (end - start) * cell // cells for cell in range(cells + 1)], dtype=np.int64)
     amounts: dict[int, I64] = {}
     for (category, _), amount in ledger.between(bounds[:-1], bounds[1:]).items():  # a user's labels are one category
         amounts[category] = amounts[category] + amount if category in amounts else amount
@@ -52,11 +52,6 @@ def strip_of(ledger: Ledger, disruptions: Sequence[Disruption], start: int, end:
     inside = marks[(marks >= start) & (marks <= end)]
     places = np.minimum(np.searchsorted(bounds, inside, side="right") - 1, cells - 1)
     return Strip(start, end, names, tuple(np.bincount(places, minlength=cells).tolist()))
-
-
-def _bounds(start: int, end: int, cells: int) -> NDArray[np.int64]:
-    """`cells + 1` instants; Python's integers, because a product of ns and cells may not fit into 64 bits."""
-    return np.array([start + (end - start) * cell // cells for cell in range(cells + 1)], dtype=np.int64)
 
 
 def families(analysis: Analysis) -> Iterator[Family]:
@@ -72,7 +67,10 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield _one(
         "goodput_window_end_timestamp_seconds", "End of the window, since 1970 UTC.", seconds_text(window.end_ns)
     )
-    yield Family("goodput_overlapped_seconds", "Time that overlaps training.", _overlapped(analysis))
+    overlapped: list[tuple[Labels, str]] = [
+        ({"category": row.category}, seconds_text(row.ns)) for row in analysis.overlapped
+    ]
+    yield Family("goodput_overlapped_seconds", "Time that overlaps training.", overlapped)
     yield from (measured.pop(name) for name in ("goodput_attempts", "goodput_disruptions"))
     yield Family("goodput_disruptions_by_cause", "Disruptions in the window by why they died.", list(_causes(analysis)))
     yield measured.pop("goodput_kept_steps")
@@ -122,10 +120,6 @@ def _causes(analysis: Analysis) -> Iterator[tuple[Labels, str]]:
     counts.setdefault(UNKNOWN_CAUSE, 0)
     for code in sorted(counts):
         yield {"cause": code, "group": group_of(code)}, str(counts[code])
-
-
-def _overlapped(analysis: Analysis) -> list[tuple[Labels, str]]:
-    return [({"category": row.category}, seconds_text(row.ns)) for row in analysis.overlapped]
 
 
 def _one(name: str, meaning: str, value: str | None) -> Family:
@@ -188,7 +182,6 @@ class AnalysisDocument(Struct, frozen=True):
 
     def figures(self) -> Iterator[Family]:
         """Every metric."""
-
         return families(self.analysis)
 
     def json_answer(self) -> object:

@@ -223,7 +223,7 @@ def event_rows(timeline: Timeline, start: int, end: int) -> Rows:
 
 
 KINDS = [kind.name.lower() for kind in Kind]
-_EDGES = [edge.name.lower() for edge in Edge]
+EDGES = [edge.name.lower() for edge in Edge]
 _SEGMENT_CATEGORIES = [name for name in CATEGORIES if name != CATEGORIES[Category.SLOWDOWN]]
 _AT_ONCE = 1024
 
@@ -364,8 +364,8 @@ EVENTS = Table(
             "edge",
             "text",
             Audience.JSON,
-            lambda part: [_EDGES[edge] for edge in part.table.edge[part.rows].tolist()],
-            json={"enum": _EDGES},
+            lambda part: [EDGES[edge] for edge in part.table.edge[part.rows].tolist()],
+            json={"enum": EDGES},
         ),
         Column(
             "step", "count", Audience.JSON, lambda part: part.table.step[part.rows], "the step it names", nullable=True
