@@ -27,7 +27,7 @@ from goodput_cli.analysis.compare.phrases import (
     verdict,
     work_lines,
 )
-from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair, Side
+from goodput_cli.analysis.compare.results import Change, ComparisonData, Pair
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
 from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Family, Published, Sheet, Tone
 from goodput_cli.vocabulary.categories import brief_name, full_name
@@ -104,7 +104,11 @@ def compare_sheet(comparison: ComparisonData) -> Sheet:
         summary=tuple(line for pair in comparison.pairs for line in _summary(pair)),
         chart=change_chart(comparison.pairs[0]),
         card=card(comparison),
-        sections=tuple(part for pair in comparison.pairs for part in _parts(pair)),
+        sections=tuple(
+            part
+            for pair in comparison.pairs
+            for part in (_waterfall(pair), _facts(pair), *([_thresholds(pair)] if pair.thresholds else []))
+        ),
         published=lambda: _published(comparison),
     )
 
@@ -117,17 +121,15 @@ def _published(comparison: ComparisonData) -> Published:
         for pair in comparison.pairs
         for one in pair.thresholds
     ]
-    said = [line for pair in comparison.pairs for line in _summary(pair)]
-    families = tuple(_families(comparison))
     return Published(
         job=comparison.baseline.summary.job,
         end_ns=max(side.summary.window.end_ns for side in comparison.sides),
         headline=f"against {comparison.baseline.name}",
-        said=tuple(said),
+        said=tuple(line for pair in comparison.pairs for line in _summary(pair)),
         properties=tuple(_properties(comparison)),
         thresholds=tuple(thresholds),
         diagnostics=comparison.diagnostics,
-        families=families,
+        families=tuple(_families(comparison)),
     )
 
 
@@ -170,13 +172,6 @@ def _overview(comparison: ComparisonData) -> Iterator[tuple[Cell, ...]]:
         window, share = side.summary.window, float(side.percent)
         moved = None if side is comparison.baseline else float(side.percent - comparison.baseline.percent)
         yield side_name(side), window.start_ns, window.counted_ns, share, share / 100, moved
-
-
-def _parts(pair: Pair) -> Iterator[Sheet]:
-    yield _waterfall(pair)
-    yield _facts(pair)
-    if pair.thresholds:
-        yield _thresholds(pair)
 
 
 def _waterfall(pair: Pair) -> Sheet:
@@ -241,12 +236,9 @@ def _worth(pair: Pair, points: Fraction | None) -> int | None:
 def _waterfall_notes(pair: Pair) -> Iterator[str]:
     if not any(one.points for one in pair.contributions):
         yield "no category that both sides record takes another share than it did"
-    yield f"points: percentage points of goodput. time: the same of its window of {_window(pair.side)}"
+    window = duration(pair.side.summary.window.counted_ns)
+    yield f"points: percentage points of goodput. time: the same of its window of {window}"
     yield from one_sided_lines(pair)
-
-
-def _window(side: Side) -> str:
-    return duration(side.summary.window.counted_ns)
 
 
 def _facts(pair: Pair) -> Sheet:
@@ -298,7 +290,8 @@ def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
     ends = float(pair.baseline.percent), float(pair.side.percent)
     yield name, "goodput", "goodput", None, "%", *ends, float(pair.points), float(pair.points), None, None
     for one in pair.contributions:
-        was, now, moved = _seconds(one.baseline_ns), _seconds(one.ns), _seconds(_difference(one))
+        difference = None if one.baseline_ns is None or one.ns is None else one.ns - one.baseline_ns
+        was, now, moved = map(_seconds, (one.baseline_ns, one.ns, difference))
         yield name, "category", one.category, one.label, "s", was, now, moved, float_or_none(one.points), None, None
     yield name, "category", "one_sided", None, "s", None, None, None, float(pair.one_sided), None, None
     for fact in pair.changes:
@@ -307,10 +300,6 @@ def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
     for threshold in pair.thresholds:
         limits = threshold.value, None, threshold.limit, threshold.verdict
         yield name, "threshold", threshold.expression, None, threshold.unit, None, None, *limits
-
-
-def _difference(one: Contribution) -> int | None:
-    return None if one.baseline_ns is None or one.ns is None else one.ns - one.baseline_ns
 
 
 def _seconds(ns: int | None) -> float | None:

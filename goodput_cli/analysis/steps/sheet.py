@@ -123,15 +123,9 @@ _LOG_SPREAD = 4.0
 class SlowStep:
     """One slow step: its fields are the columns of `goodput steps`."""
 
-    step: int = column(
-        "count",
-        "its number",
-    )
+    step: int = column("count", "its number")
     count: int = column(
-        "count",
-        "above 1 where not every step is logged: the time is their mean",
-        name="steps",
-        least=1,
+        "count", "above 1 where not every step is logged: the time is their mean", name="steps", least=1
     )
     attempt: int = column("count", "from 1", least=1, heading="attempt", spare=True)
     time_ns: int = column("instant", "when it began", name="start", heading="start", spare=True)
@@ -144,14 +138,6 @@ class SlowStep:
         brief=brief_name,
     )
     where: str = column("text", "file:line or insertId of its start", name="evidence")
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """|step time - ideal| in seconds (accounting §8)."""
-
-    mean_seconds: float
-    max_seconds: float
 
 
 @dataclass(frozen=True)
@@ -168,7 +154,9 @@ class StepReport:
     """What `goodput steps` answers."""
 
     statistics: StepStatistics
-    deviation: Deviation
+    mean_deviation_seconds: float
+    """Of |step time - ideal| (accounting §8)."""
+    max_deviation_seconds: float
     slowest: tuple[SlowStep, ...]
     """The slowest first."""
     regimes: tuple[Regime, ...]
@@ -202,7 +190,8 @@ def step_report(analysis: Analysis, slowest: int = 10) -> StepReport:
     away = np.abs(steps.seconds - statistics.ideal_seconds)
     return StepReport(
         statistics=statistics,
-        deviation=Deviation(float(away.mean()), float(away.max())),
+        mean_deviation_seconds=float(away.mean()),
+        max_deviation_seconds=float(away.max()),
         slowest=_slowest(timeline, steps, slowest),
         regimes=slow_regimes(timeline, steps),
         histogram=histogram(steps.seconds),
@@ -313,8 +302,7 @@ def _people_columns(report: StepReport, one_source: bool) -> Iterator[Column]:
     yield Column("step time", "duration", Audience.PEOPLE, each(lambda slow: _ns(slow.seconds)))
     times = each(lambda slow: round(slow.seconds / ideal, 2) if ideal else None)
     yield Column("x ideal", "number", Audience.PEOPLE, times)
-    place = each(lambda slow: _place(slow.where, one_source))
-    yield Column("evidence", "text", Audience.PEOPLE, place)
+    yield Column("evidence", "text", Audience.PEOPLE, each(lambda slow: _place(slow.where, one_source)))
 
 
 def _steps(first: int, last: int) -> str:
@@ -327,24 +315,20 @@ def _place(where: str, one_source: bool) -> str:
 
 
 def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
-    window, steps, away = analysis.window, report.statistics, report.deviation
+    window, steps = analysis.window, report.statistics
     yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
     yield f"{plural(steps.count, 'step time')}: {step_times_text(steps)}"
-    mean, most = duration_of_seconds(away.mean_seconds), duration_of_seconds(away.max_seconds)
+    mean, most = map(duration_of_seconds, (report.mean_deviation_seconds, report.max_deviation_seconds))
     yield f"deviation from the ideal: mean {mean}, max {most}"
     if not report.regimes:
         yield "no slow regime: the level of the step time did not move up and stay"
     for regime in report.regimes:
-        yield f"slow: {_regime_text(regime)}"
-
-
-def _regime_text(regime: Regime) -> str:
-    since = " ".join(clock(regime.start_ns))
-    until = "on" if regime.ongoing else f"to {' '.join(clock(regime.end_ns))}"
-    return (
-        f"steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual "
-        f"{duration_of_seconds(regime.usual_seconds)}, from {since} UTC {until}"
-    )
+        since = " ".join(clock(regime.start_ns))
+        until = "on" if regime.ongoing else f"to {' '.join(clock(regime.end_ns))}"
+        yield (
+            f"slow: steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual "
+            f"{duration_of_seconds(regime.usual_seconds)}, from {since} UTC {until}"
+        )
 
 
 def _notes(analysis: Analysis, report: StepReport, one_source: bool) -> Iterator[str]:
@@ -441,8 +425,8 @@ def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
         window=measured_window(analysis),
         steps=StepTimes(
             **asdict(report.statistics),
-            mean_deviation_seconds=report.deviation.mean_seconds,
-            max_deviation_seconds=report.deviation.max_seconds,
+            mean_deviation_seconds=report.mean_deviation_seconds,
+            max_deviation_seconds=report.max_deviation_seconds,
         ),
         slowest=report.slowest,
         slow_regimes=report.regimes,

@@ -287,10 +287,6 @@ def _last_steps(part: SegmentsPart) -> I64:
     return np.where(part.rows.stop == NO_STEP, UNKNOWN, part.rows.stop - 1)
 
 
-def _joined_places(part: SegmentsPart) -> list[str]:
-    return [" ".join(places) for places in part.places]
-
-
 def _ranks(part: Events) -> I64:
     ranks = part.table.rank[part.rows].astype(np.int64)
     return np.where(ranks < 0, UNKNOWN, ranks)
@@ -334,7 +330,7 @@ SEGMENTS = Table(
             "evidence",
             "text",
             Audience.PROGRAMS,
-            _joined_places,
+            lambda part: [" ".join(places) for places in part.places],
             "file:line or insertId of the events that bound it, or, where nothing was logged for it, of the events "
             "around it",
             json={"type": "array", "items": {"type": "string"}, "maxItems": 2},
