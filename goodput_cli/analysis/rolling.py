@@ -16,6 +16,7 @@ from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analyse import slice_counts
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.phrases import window_text
 from goodput_cli.analysis.results import Rolling, WindowRow
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table
@@ -23,7 +24,7 @@ from goodput_cli.analysis.written import Instant, Json, written
 from goodput_cli.arrays import I64, Mask, blocks
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
-from goodput_cli.vocabulary.text import as_typed, clock, duration, finite, percent, period, plural
+from goodput_cli.vocabulary.text import as_typed, clock, finite, percent, plural
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
 
 MAX_ROWS = 1_000_000
@@ -304,10 +305,9 @@ def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], s
 
 
 def _summary(analysis: Analysis, rolling: Rolling) -> Iterator[str]:
-    window = analysis.window
     known = analysis.goodput_percent
     goodput = f"cannot be judged: {analysis.why_unknown}" if known is None else percent(known)
-    yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)}), goodput {goodput}"
+    yield f"{window_text(analysis)}, goodput {goodput}"
     for head, _, words, _ in rolling_lines(rolling):
         yield f"{head}: {words}"
 

@@ -5,18 +5,18 @@ Every number is one that JSON holds exactly: ns as integers, seconds as the floa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from goodput_cli.analysis.sheet import Lazy
 from goodput_cli.analysis.written import Amount, Count, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.segments import Key
-    from goodput_cli.analysis.disruptions.rows import Disruption
     from goodput_cli.analysis.results import (
         AnalysisData,
         AtRisk,
@@ -44,31 +44,6 @@ class DisruptionSummary:
     """Steps that had to be trained again; None where nobody knows."""
 
 
-class DisruptionSummaries(Sequence[DisruptionSummary]):
-    """The disruptions of an analysis, each made when it is read: a long job has tens of thousands, and few measures
-    look at them."""
-
-    def __init__(self, disruptions: Sequence[Disruption]) -> None:
-        self._disruptions = disruptions
-
-    def __len__(self) -> int:
-        return len(self._disruptions)
-
-    def __iter__(self) -> Iterator[DisruptionSummary]:
-        return (
-            DisruptionSummary(ended=row.ended, steps_lost=row.steps_lost, wasted_seconds=row.wasted_ns / 1e9)
-            for row in self._disruptions
-        )
-
-    def __getitem__(self, index: Any) -> Any:
-        return tuple(self)[index]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
 class Blocks(Sequence[float]):
     """Mean step times of stretches of an analysis, made when they are read: most measures look at none."""
 
@@ -78,10 +53,7 @@ class Blocks(Sequence[float]):
     @cached_property
     def values(self) -> tuple[float, ...]:
         """Seconds, in time order."""
-        from goodput_cli.analysis.steps.times import (
-            pace_blocks,  # NumPy's work is for comparisons alone
-            step_times,
-        )
+        from goodput_cli.analysis.steps.times import pace_blocks, step_times  # NumPy's work is for comparisons alone
 
         analysis, window = self._analysis, self._analysis.window
         times = step_times(analysis.timeline, window.start_ns, window.end_ns)
@@ -306,11 +278,19 @@ class Summary:
 
 
 def summary_of(analysis: AnalysisData) -> Summary:
-    """The summary of an analysis that was made now."""
+    """The summary of an analysis that was made now. A disruption is made when it is read: a long job has tens of
+    thousands, and few measures look at them."""
+    disruptions = analysis.disruptions
     return summary_from(
         analysis,
         goodput_ns=None if analysis.goodput_unknown else analysis.goodput.ns,
-        each_disruption=DisruptionSummaries(analysis.disruptions),
+        each_disruption=Lazy(
+            len(disruptions),
+            lambda: (
+                DisruptionSummary(ended=row.ended, steps_lost=row.steps_lost, wasted_seconds=row.wasted_ns / 1e9)
+                for row in disruptions
+            ),
+        ),
         step_blocks=Blocks(analysis),
         progress=progress_of(analysis),
         size=size_of(analysis),

@@ -21,15 +21,14 @@ from goodput_cli.analysis.advice.results import (
     advice_answer,
 )
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.phrases import window_text
 from goodput_cli.analysis.sheet import Audience, Card, Cell, Chart, Column, Family, Published, Sheet
 from goodput_cli.analysis.table import attribute, each
 from goodput_cli.vocabulary.text import (
-    duration,
     duration_of_seconds,
     exact,
     finite,
     percent,
-    period,
     plural,
     points,
     safe,
@@ -42,11 +41,8 @@ def _gained(value: float) -> str:
 
 def facts(analysis: Analysis, advice: AdviceData) -> Iterator[str]:
     """What the advice rests on."""
-    window, record, saves = analysis.window, advice.record, advice.saves
-    yield (
-        f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)}), goodput "
-        f"{percent(advice.recorded.goodput_percent)}"
-    )
+    record, saves = advice.record, advice.saves
+    yield f"{window_text(analysis)}, goodput {percent(advice.recorded.goodput_percent)}"
     every = "" if record.mtbf_seconds is None else f", one every {duration_of_seconds(record.mtbf_seconds)} of it"
     of = plural(record.disruptions, "disruption")
     which = f"{record.failures} of {of}" if record.disruptions else "no disruption"

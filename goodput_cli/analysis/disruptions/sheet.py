@@ -13,7 +13,7 @@ from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_wind
 from goodput_cli.analysis.disruptions.costs import ATTEMPTS, costs_of, costs_of_attempts
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import at_the_end, last_cause
+from goodput_cli.analysis.goodput.phrases import at_the_end, last_cause, place_text, window_text
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
@@ -136,15 +136,14 @@ def _notes(found: Sequence[DisruptionGroup]) -> Iterator[str]:
 
 def attempts_sheet(analysis: Analysis) -> Sheet:
     """What each attempt cost, and what all of them did."""
-    costs = costs_of(analysis)
-    table = costs_of_attempts(costs)
+    table = costs_of_attempts(costs_of(analysis))
     (columns,) = table.parts()
     people = [one for one in ATTEMPTS.columns if one.audience & Audience.PEOPLE]
     empty = {one.heading for one in people if one.kind == "duration" and not one.values(columns).any()}  # type: ignore[misc]
     shown = ATTEMPTS.sheet_columns(without=empty)
     return Sheet(
         title=f"What each attempt of {analysis.job.name} cost",
-        summary=(f"{period(*costs.within)} ({duration(analysis.window.ns)})",),
+        summary=(window_text(analysis),),
         columns=shown,
         rows=table.cells(shown),
         notes=(
@@ -194,8 +193,8 @@ def _hidden(rows: Disruptions, price: Price | None) -> set[str]:
 
 
 def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
-    window, rows, reliability = analysis.window, analysis.disruptions, analysis.reliability
-    yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
+    rows, reliability = analysis.disruptions, analysis.reliability
+    yield window_text(analysis)
     assert reliability is not None
     low, high = reliability.mtbf_ci95_seconds
     planned = len(rows) - len(rows.unplanned)
@@ -215,15 +214,10 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
     ettr = "cannot be judged" if reliability.ettr is None else percent(100 * reliability.ettr)
     yield f"ETTR {ettr}{idle}"
     if price is not None:
-        yield _cost_text(rows, price)
-
-
-def _cost_text(rows: Disruptions, price: Price) -> str:
-    lost = int(rows.column("lost_ns").sum())
-    words = f"cost: {duration(lost)} x {exact(price.accelerators)} accelerators = {number(price.hours(lost))} h"
-    if price.per_hour is None:
-        return words
-    return f"{words} x {exact(price.per_hour)} = {price.hours(lost) * price.per_hour:,.2f}"
+        lost = int(rows.column("lost_ns").sum())
+        words = f"cost: {duration(lost)} x {exact(price.accelerators)} accelerators = {number(price.hours(lost))} h"
+        per_hour = price.per_hour
+        yield words if per_hour is None else f"{words} x {exact(per_hour)} = {price.hours(lost) * per_hour:,.2f}"
 
 
 def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
@@ -310,8 +304,7 @@ def _evidence(row: Disruption, one_source: bool) -> str:
     for name, words in _SHOWN_EVIDENCE.items():
         place = getattr(row.evidence, name)
         if place is not None:
-            line = place.rpartition(":")[2]
-            shown.append(f"{words} {line if one_source and line.isdigit() else place}")
+            shown.append(f"{words} {place_text(place, one_source)}")
     return f"{'lines' if one_source else 'evidence'}: {', '.join(shown)}"
 
 

@@ -215,7 +215,8 @@ class AnalysisDocument(Struct, frozen=True):
             yield blocks.Details("disruption", len(analysis.disruptions), partial(_disruptions, analysis))
         if (end := why_it_ended(analysis)) is not None:
             yield blocks.Line(end)
-        yield from _reference(analysis)
+        if rows := phrases.reference_rows(analysis):
+            yield blocks.Pairs(phrases.reference_text(analysis) or "", phrases.pin_option(analysis), tuple(rows))
         if steps := phrases.step_text(analysis):
             yield blocks.Line(f"step times, {steps}")
         if analysis.not_recorded:
@@ -252,13 +253,6 @@ def _headline(analysis: Analysis) -> blocks.Headline:
 def _strip(analysis: Analysis, cells: int) -> Strip:
     window = analysis.window
     return strip_of(analysis.timeline.ledger, analysis.disruptions, window.start_ns, window.end_ns, cells)
-
-
-def _reference(analysis: Analysis) -> Iterator[blocks.Pairs]:
-    """The resiliency calculator's table, where there is a reference."""
-    rows = phrases.reference_rows(analysis)
-    if rows:
-        yield blocks.Pairs(phrases.reference_text(analysis) or "", phrases.pin_option(analysis), tuple(rows))
 
 
 def _disruptions(analysis: Analysis) -> Sheet:

@@ -12,7 +12,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import step_times_text
+from goodput_cli.analysis.goodput.phrases import place_text, step_times_text, window_text
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.steps.times import SLOW_REGIMES, Regime, TimedSteps, slow_regimes, step_times, timed_steps
@@ -22,7 +22,7 @@ from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
-from goodput_cli.vocabulary.text import clock, duration, duration_of_seconds, period, plural
+from goodput_cli.vocabulary.text import clock, duration_of_seconds, plural
 
 SERIES = 1000
 """A series has at most so many values; of longer ones every k-th is given."""
@@ -302,21 +302,16 @@ def _people_columns(report: StepReport, one_source: bool) -> Iterator[Column]:
     yield Column("step time", "duration", Audience.PEOPLE, each(lambda slow: _ns(slow.seconds)))
     times = each(lambda slow: round(slow.seconds / ideal, 2) if ideal else None)
     yield Column("x ideal", "number", Audience.PEOPLE, times)
-    yield Column("evidence", "text", Audience.PEOPLE, each(lambda slow: _place(slow.where, one_source)))
+    yield Column("evidence", "text", Audience.PEOPLE, each(lambda slow: place_text(slow.where, one_source)))
 
 
 def _steps(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _place(where: str, one_source: bool) -> str:
-    line = where.rpartition(":")[2]
-    return line if one_source and line.isdigit() else where
-
-
 def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
-    window, steps = analysis.window, report.statistics
-    yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
+    steps = report.statistics
+    yield window_text(analysis)
     yield f"{plural(steps.count, 'step time')}: {step_times_text(steps)}"
     mean, most = map(duration_of_seconds, (report.mean_deviation_seconds, report.max_deviation_seconds))
     yield f"deviation from the ideal: mean {mean}, max {most}"
@@ -345,7 +340,7 @@ def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
         Column("step time", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.seconds))),
         Column("x usual", "number", Audience.PEOPLE, each(lambda regime: round(regime.factor, 2))),
         Column("beyond usual", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.lost_seconds))),
-        Column("evidence", "text", Audience.PEOPLE, each(lambda regime: _place(regime.where, one_source))),
+        Column("evidence", "text", Audience.PEOPLE, each(lambda regime: place_text(regime.where, one_source))),
     )
     rows = table_rows(columns, len(report.regimes), lambda: [report.regimes])
     return Sheet(title=REGIMES, columns=columns, rows=rows)
