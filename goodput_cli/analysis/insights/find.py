@@ -62,7 +62,7 @@ def _all(analysis: AnalysisData) -> Iterator[Candidate]:
     periodic = find_periodic(analysis)
     hangs = find_hangs(timeline, within)
     if periodic is not None:
-        hangs = hangs.without(periodic.holds(hangs.attempt, hangs.step))
+        hangs = hangs.take(~periodic.holds(hangs.attempt, hangs.step))
     hangs = that_matter(hangs, timeline, within)
     costs = costs_of(analysis)
     unplanned, lost = costs.unplanned, costs.taken_back[:-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -53,12 +53,13 @@ class Hangs:
     def __len__(self) -> int:
         return len(self.ns)
 
-    def without(self, some: Mask) -> Hangs:
-        """The others."""
-        return Hangs(*(getattr(self, name)[~some] for name in Hangs.__dataclass_fields__))
+    def take(self, some: Mask | Rows) -> Hangs:
+        """Some of them."""
+        return Hangs(*(getattr(self, name)[some] for name in _COLUMNS))
 
 
-_NONE = Hangs(*(np.zeros(0, dtype=np.int64) for _ in range(10)))
+_COLUMNS = [one.name for one in fields(Hangs)]
+_NONE = Hangs(*(np.zeros(0, dtype=np.int64) for _ in _COLUMNS))
 
 
 def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
@@ -89,7 +90,10 @@ def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
         attempt[hung], number, number + ends, start[hung], end[hung], named[hung], beyond, lost, expected[hung],
         records.number[place[hung] + 1].astype(np.int64) - 1,
     )  # fmt: skip
-    return _both(during, in_flight) if len(in_flight) else during
+    if len(in_flight) == 0:
+        return during
+    both = Hangs(*(np.concatenate((getattr(during, name), getattr(in_flight, name))) for name in _COLUMNS))
+    return both.take(np.argsort(both.start, kind="stable"))
 
 
 def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Hangs:
@@ -111,14 +115,7 @@ def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Ha
     apart = (hangs.ns >= HANG_NS) & (hangs.ns + hangs.usual > limit * hangs.usual)
     if not apart.any() and hangs.ns.sum() >= _MANY * (within[1] - within[0]):
         return hangs
-    return hangs.without(~apart)
-
-
-def _both(one: Hangs, other: Hangs) -> Hangs:
-    """In time order."""
-    columns = [np.concatenate((getattr(one, name), getattr(other, name))) for name in Hangs.__dataclass_fields__]
-    order = np.argsort(columns[list(Hangs.__dataclass_fields__).index("start")], kind="stable")
-    return Hangs(*(column[order] for column in columns))
+    return hangs.take(apart)
 
 
 def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
@@ -140,10 +137,8 @@ def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     beyond = np.maximum(wasted - _explained(timeline, start, end) - expected, 0)
     some = beyond > factor * expected
     number, ends = records.number[last].astype(np.int64), int(timeline.attempts.step_ends)
-    columns = (
-        attempt, number, number + ends, start, end, records.rows[last], beyond, beyond, expected, number
-    )  # fmt: skip
-    return Hangs(*(column[some] for column in columns))
+    rows = records.rows[last]
+    return Hangs(attempt, number, number + ends, start, end, rows, beyond, beyond, expected, number).take(some)
 
 
 def ran_out_of_time(why: Why) -> bool:
