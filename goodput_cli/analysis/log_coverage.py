@@ -280,7 +280,11 @@ def shared_reports(timeline: Timeline) -> Reports:
     rows, family, thing, writer = rows[first], family[first], thing[first], writer[first]
     heads = np.flatnonzero(run_heads(thing)) if len(thing) else np.zeros(0, dtype=np.intp)
     size = np.diff(np.append(heads, len(thing)))
-    offset = table.time[rows] - np.repeat(_agreed(table.time[rows], thing, heads, size), size)
+    time = table.time[rows]
+    agreed = time[heads]  # of two reports the first writer's, of three and more the lower median
+    if len(heads):
+        agreed = np.where(size > 2, time[np.lexsort((time, thing))][heads + (size - 1) // 2], agreed)
+    offset = time - np.repeat(agreed, size)
     shared = np.repeat(size, size) > 1
     return Reports(rows[shared], writer[shared], family[shared], offset[shared])
 
@@ -310,12 +314,6 @@ def _numbered(*columns: I64) -> I64:
     number = np.empty(len(order), dtype=np.int64)
     number[order] = np.cumsum(new)
     return number
-
-
-def _agreed(time: I64, thing: I64, heads: Rows, size: NDArray[np.intp]) -> I64:
-    """When each thing happened (ns): the lower median of three and more reports; of two, the first writer's."""
-    by_time = time[np.lexsort((time, thing))]
-    return np.where(size > 2, by_time[heads + (size - 1) // 2], time[heads]) if len(heads) else heads
 
 
 def _skew(reports: Reports, chosen: Rows) -> float | None:

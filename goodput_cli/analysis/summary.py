@@ -344,6 +344,7 @@ def summary_from(
     for row in answer.badput:
         badput[row.category, row.label] = badput.get((row.category, row.label), 0) + row.ns
     known = reference.step_time_seconds is not None
+    start, stop = (reliability and reliability.longest_unproductive) or (0, 0)  # none where all is productive
     return Summary(
         job=job.name,
         window=answer.window,
@@ -361,7 +362,7 @@ def summary_from(
         mtbf_seconds=None if reliability is None else reliability.mtbf_seconds,
         mean_downtime_seconds=None if reliability is None else reliability.mean_downtime_seconds,
         mean_time_to_regain_seconds=None if reliability is None else reliability.mean_time_to_regain_seconds,
-        longest_unproductive_seconds=None if reliability is None else _length(reliability.longest_unproductive),
+        longest_unproductive_seconds=None if reliability is None else (stop - start) / 1e9,
         steps=answer.steps,
         step_blocks=step_blocks,
         progress=progress,
@@ -416,8 +417,3 @@ def _recorded_number(analysis: AnalysisData, names: Sequence[str]) -> float | No
                 if inside and inside[len(inside) // 2] > 0:
                     return float(inside[len(inside) // 2])
     return None
-
-
-def _length(span: tuple[int, int] | None) -> float:
-    """Seconds; a window that is productive throughout has no unproductive span, which is a length of 0."""
-    return 0.0 if span is None else (span[1] - span[0]) / 1e9

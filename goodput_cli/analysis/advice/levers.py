@@ -211,19 +211,17 @@ def _starts_that_hold(inputs: LeverInputs) -> Iterator[Estimate]:
     ]
     saved = sum(life.startup + life.budget + life.hang + gap - life.kept for life, gap in short)
     held = {life.attempt + 1 for life, _ in short}
-    alone = [ns for attempt, ns in record.amounts.failed_starts if not _in_gap_of(attempt, held, record)]
+    alone = [
+        ns
+        for attempt, ns in record.amounts.failed_starts
+        if max((life.attempt for life in record.lives if life.attempt < attempt), default=-1) + 1 not in held
+    ]  # a start without a step that lies in the gap behind one of these lives is in what it saves
     yield Estimate(
         "starts_that_hold", "starts that hold",
         f"no attempt dies within {duration_of_seconds(early.longest_seconds)} of training",
         f"{early.count} of {inputs.exposure.failures} lives did; starts without a step count", "exact",
         ns=saved + sum(alone), settings={"lives": early.count, "within_seconds": early.longest_seconds},
     )  # fmt: skip
-
-
-def _in_gap_of(attempt: int, held: set[int], record: JobRecord) -> bool:
-    """Whether a start without a step lies in the gap behind one of the lives whose next attempts are `held`."""
-    before = [life.attempt for life in record.lives if life.attempt < attempt]
-    return bool(before) and before[-1] + 1 in held
 
 
 def _custom(inputs: LeverInputs) -> Iterator[Estimate]:

@@ -239,16 +239,11 @@ class _Reader:
             row = int(kept[-1])
             last = place[int(own.attempt[row])]
             end = int(own.first[row] + (own.kept[row] or own.stop[row] - own.first[row]))
-        farthest = [self._stop_of(attempt) for attempt in self._job.lived[:last]]
+        farthest = self._training.stop[self._job.lived[:last]].tolist()
         if farthest and max(farthest) > end:
             end = max(farthest)
             last = max(index for index, stop in enumerate(farthest) if stop == end)
         return last, end
-
-    def _stop_of(self, attempt: int) -> int:
-        own, (low, high) = self._training.spans, self._job.bounds[attempt : attempt + 2].tolist()
-        complete = np.flatnonzero(own.complete[low:high])
-        return int(own.stop[low + complete[-1]]) if len(complete) else int(self._job.began[attempt])
 
     def _lives(self) -> list[Life]:
         """All of them, with what is known of how each ended."""
@@ -277,7 +272,7 @@ class _Reader:
         return Life(
             attempt=attempt,
             first=int(self._job.began[attempt]),
-            stop=self._stop_of(attempt),
+            stop=int(self._training.stop[attempt]),
             begin=int(self._job.begin[attempt]),
             startup=int(self._training.startup[low]) if low < high else 0,
             budget=0,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,15 +197,16 @@ class JobTraining:
     @cached_property
     def own_lines(self) -> SavedLines:
         """Lines of the saves that count: of a step that the life trained, completed in it."""
-        count = len(self._job.timeline.attempts)
-        spans, bounds = self.spans, self._job.bounds
-        stop, begin = self._job.began.copy(), np.full(count, np.iinfo(np.int64).max)
-        for attempt in self._job.lived:
-            some = slice(*bounds[attempt : attempt + 2].tolist())
-            complete = np.flatnonzero(spans.complete[some])
-            stop[attempt] = spans.stop[some][complete[-1]] if len(complete) else self._job.began[attempt]
-            begin[attempt] = self._job.begin[attempt]
-        return self._log.lines.within(self._job.began, stop, begin, self._job.alive_until, self._job.behind)
+        begin = np.full(len(self.stop), np.iinfo(np.int64).max)
+        begin[self._job.lived] = self._job.begin[self._job.lived]
+        return self._log.lines.within(self._job.began, self.stop, begin, self._job.alive_until, self._job.behind)
+
+    @cached_property
+    def stop(self) -> I64:
+        """By attempt, the position behind its last complete step: where it began, if it completed none."""
+        stop, rows = self._job.began.copy(), np.flatnonzero(self.spans.complete)
+        stop[self.spans.attempt[rows]] = self.spans.stop[rows]
+        return stop
 
     @cached_property
     def spans(self) -> TrainingColumns:
@@ -294,10 +296,8 @@ class JobTraining:
         made = saves.step + self._job.behind
         for save in np.flatnonzero(~saves.measured).tolist():
             low, high = self._job.bounds[saves.attempt[save] : saves.attempt[save] + 2].tolist()
-            if self._job.asynchronous:
-                place = low + int(np.searchsorted(own.stop[low:high], made[save], "right"))
-            else:
-                place = low + int(np.searchsorted(own.stop[low:high], made[save], "left"))
+            side: Literal["left", "right"] = "right" if self._job.asynchronous else "left"
+            place = low + int(np.searchsorted(own.stop[low:high], made[save], side))
             if place < high and own.complete[place]:
                 of_save[save] = min(self._save_ns, int(self.plain[place] - of_span[place]))
                 of_span[place] += of_save[save]

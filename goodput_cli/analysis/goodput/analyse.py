@@ -98,14 +98,10 @@ class Share(Struct, frozen=True):
 
 
 class SliceCounts(Struct, frozen=True):
-    """The job's slice counts. stepping: active/total; available: available/total. recorded: whether there are any."""
+    """The job's slice counts. stepping: active/total; available: available/total."""
 
     stepping: Share
     available: Share
-
-    @property
-    def recorded(self) -> bool:
-        return len(self.stepping.time) > 0
 
 
 def slice_counts(table: EventTable) -> SliceCounts:
@@ -129,17 +125,14 @@ def _shares(detail: tuple[object, ...]) -> tuple[float, float]:
 def elastic_of(timeline: Timeline, start: int, end: int, goodput_percent: float | None) -> Elastic:
     """Slice efficiency of the window [start, end) (ns), and goodput times it."""
     slices = slice_counts(timeline.table)
-    if not slices.recorded:
+    if len(slices.stepping.time) == 0:
         return Elastic(None, None, None, None)
     window = np.array([start]), np.array([end])
-    stepping, available = (_known(share.mean(*window)) for share in (slices.stepping, slices.available))
+    means = (float(share.mean(*window)[0]) for share in (slices.stepping, slices.available))
+    stepping, available = (None if math.isnan(mean) else mean for mean in means)
     unknown = end - start - int(slices.stepping.known(*window)[0])
     both = None if stepping is None or goodput_percent is None else goodput_percent * stepping
     return Elastic(stepping, available, unknown, both)
-
-
-def _known(value: F64) -> float | None:
-    return None if np.isnan(value[0]) else float(value[0])
 
 
 def analyse_window(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -20,9 +20,7 @@ from functools import partial
 import numpy as np
 from msgspec import Struct
 
-from goodput_cli.accounting.segments import Ledger
 from goodput_cli.analysis import document as blocks
-from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.document import Strip
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.analysis import Analysis
@@ -37,18 +35,21 @@ from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE, group_of
 from goodput_cli.vocabulary.text import duration, exact, finite, iso, percent, safe, seconds_text
 
 
-def strip_of(ledger: Ledger, disruptions: Sequence[Disruption], start: int, end: int, cells: int) -> Strip:
-    """The window [start, end) (ns) in at most `cells` cells; fewer where it has fewer nanoseconds."""
+def strip_of(analysis: Analysis, cells: int) -> Strip:
+    """The window in at most `cells` cells; fewer where it has fewer nanoseconds."""
+    start, end = analysis.window.start_ns, analysis.window.end_ns
     cells = min(cells, end - start)
     # Python's integers, because a product of ns and cells may not fit into 64 bits
     bounds = np.array([start + (end - start) * cell // cells for cell in range(cells + 1)], dtype=np.int64)
     amounts: dict[int, I64] = {}
-    for (category, _), amount in ledger.between(bounds[:-1], bounds[1:]).items():  # a user's labels are one category
+    for (category, _), amount in analysis.timeline.ledger.between(
+        bounds[:-1], bounds[1:]
+    ).items():  # a user's labels are one category
         amounts[category] = amounts[category] + amount if category in amounts else amount
     keys = list(amounts)
     largest = np.argmax(np.array([amounts[key] for key in keys]), axis=0)
     names = tuple(CATEGORIES[keys[row]] for row in largest.tolist())
-    marks = np.array([one.last_sign_of_life_ns for one in disruptions], dtype=np.int64)
+    marks = np.array([one.last_sign_of_life_ns for one in analysis.disruptions], dtype=np.int64)
     inside = marks[(marks >= start) & (marks <= end)]
     places = np.minimum(np.searchsorted(bounds, inside, side="right") - 1, cells - 1)
     return Strip(start, end, names, tuple(np.bincount(places, minlength=cells).tolist()))
@@ -205,7 +206,7 @@ class AnalysisDocument(Struct, frozen=True):
             disrupted=bool(analysis.disruptions),
             known=not analysis.goodput_unknown,
         )
-        yield blocks.Picture(window.start_ns, window.end_ns, partial(_strip, analysis))
+        yield blocks.Picture(window.start_ns, window.end_ns, partial(strip_of, analysis))
         yield blocks.Ledger(tuple(phrases.category_rows(analysis)), window.counted_ns)
         if beside := tuple(phrases.beside_ledger(analysis)):
             yield blocks.Facts(beside)
@@ -248,11 +249,6 @@ def _headline(analysis: Analysis) -> blocks.Headline:
         progress=phrases.progress_text(analysis),
         doubts=phrases.doubts(analysis),
     )
-
-
-def _strip(analysis: Analysis, cells: int) -> Strip:
-    window = analysis.window
-    return strip_of(analysis.timeline.ledger, analysis.disruptions, window.start_ns, window.end_ns, cells)
 
 
 def _disruptions(analysis: Analysis) -> Sheet:
