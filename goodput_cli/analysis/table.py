@@ -91,12 +91,6 @@ class Table:
             odd = sorted(headings.symmetric_difference(self.people))
             raise ValueError(f"table {self.name}: {', '.join(odd)} in its columns or their order, but not in both")
 
-    def with_columns(self, *more: Column, name: str, words: str, before: str, people: tuple[str, ...] = ()) -> Table:
-        """The same with further columns, which stand before one of its own."""
-        place = [one.name for one in self.columns].index(before)
-        columns = (*self.columns[:place], *more, *self.columns[place:])
-        return replace(self, name=name, words=words, columns=columns, people=people or self.people)
-
     def sheet_columns(self, without: Collection[str] = ()) -> tuple[Column, ...]:
         """What a sheet has: columns of people and of CSV and Parquet. without: headings that people are not shown."""
         if not self.people and not self.first:

@@ -178,19 +178,11 @@ def _waterfall(pair: Pair) -> Sheet:
     """From the baseline's goodput to this side's, category by category."""
     rows = list(_waterfall_rows(pair))
     widest = max((abs(points) for _, points, *_ in rows if points is not None), default=Fraction(0)) or Fraction(1)
-    sheet_rows = [
-        (
-            name,
-            float_or_none(points),
-            _worth(pair, points),
-            *_bars(points, widest),
-            float_or_none(was),
-            float_or_none(now),
-        )
-        for name, points, was, now in rows
-    ]
-    total = (float_or_none(pair.points), _worth(pair, pair.points), None, None)
-    ends = (float(pair.baseline.percent), float(pair.side.percent))
+    cells: list[tuple[Cell, ...]] = []
+    for name, points, was, now in (*rows, ("goodput", pair.points, pair.baseline.percent, pair.side.percent)):
+        time = None if points is None else round(pair.worth_ns(points))
+        bars = (None, None) if name == "goodput" else _bars(points, widest)
+        cells.append((name, float_or_none(points), time, *bars, float_or_none(was), float_or_none(now)))
     return Sheet(
         title=f"From {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(
@@ -202,7 +194,7 @@ def _waterfall(pair: Pair) -> Sheet:
             Column("was", "percent"),
             Column("is", "percent"),
         ),
-        rows=(*sheet_rows, ("goodput", *total, *ends)),
+        rows=cells,
         notes=tuple(_waterfall_notes(pair)),
     )
 
@@ -227,10 +219,6 @@ def _bars(points: Fraction | None, widest: Fraction) -> tuple[float | None, floa
         return None, None
     share = float(abs(points) / widest)
     return (share, None) if points < 0 else (None, share)
-
-
-def _worth(pair: Pair, points: Fraction | None) -> int | None:
-    return None if points is None else round(pair.worth_ns(points))
 
 
 def _waterfall_notes(pair: Pair) -> Iterator[str]:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
 _TOP = np.iinfo(np.int64).max
-_STARTING_PART, _TRAINING_PART, _BEHIND_PART = range(3)
 DOWN, STARTING = in_group("down"), in_group("starting")
 
 

@@ -389,18 +389,19 @@ def no_disruptions(table: EventTable) -> Disruptions:
 
 _PEOPLE = ("no.", "down since", "ended", "why", "steps lost", "wasted", "downtime")
 """What people can least do without."""
+_OF_DISRUPTION = columns_of(Disruption, lambda name: methodcaller("column", name))
+_BEHIND = (
+    *(replace(one, name=f"evidence_{one.name}", audience=Audience.TABLES) for one in EVIDENCE_COLUMNS),
+    Column("ranks", "text", Audience.PEOPLE, attrgetter("ranks")),
+)
 DISRUPTIONS = Table(
     "disruption",
     "one passage to a next attempt that does not follow a believed clean end; amounts are whole, whatever the window",
-    (
-        *columns_of(Disruption, lambda name: methodcaller("column", name)),
-        *(replace(one, name=f"evidence_{one.name}", audience=Audience.TABLES) for one in EVIDENCE_COLUMNS),
-        Column("ranks", "text", Audience.PEOPLE, attrgetter("ranks")),
-    ),
+    (*_OF_DISRUPTION, *_BEHIND),
     people=(*_PEOPLE, "regained", "queued", "ranks"),
     first=("number", "attempt", "ended", "wasted", "downtime", "queued"),
 )
-PRICED_DISRUPTIONS = DISRUPTIONS.with_columns(
+_PRICES = (
     Column(
         "accelerator_hours",
         "number",
@@ -419,9 +420,12 @@ PRICED_DISRUPTIONS = DISRUPTIONS.with_columns(
         nullable=True,
         title="cost",
     ),
+)
+PRICED_DISRUPTIONS = replace(
+    DISRUPTIONS,
     name="priced_disruption",
     words="a disruption and what it cost",
-    before=f"evidence_{EVIDENCE_COLUMNS[0].name}",
+    columns=(*_OF_DISRUPTION, *_PRICES, *_BEHIND),
     people=(*_PEOPLE, "accelerator h", "cost", "regained", "queued", "ranks"),
 )
 """The same with what each cost: the table of `goodput disruptions`."""
