@@ -5,7 +5,7 @@ Every number is one that JSON holds exactly: ns as integers, seconds as the floa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -44,7 +44,7 @@ class DisruptionSummary:
     """Steps that had to be trained again; None where nobody knows."""
 
 
-class Blocks(Sequence[float]):
+class Blocks(Lazy[float]):
     """Mean step times of stretches of an analysis, made when they are read: most measures look at none."""
 
     def __init__(self, analysis: AnalysisData) -> None:
@@ -63,13 +63,8 @@ class Blocks(Sequence[float]):
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, index: Any) -> Any:
-        return self.values[index]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.values)
 
 
 @written("size_part", nulls=True)

@@ -33,23 +33,6 @@ PARTS: dict[str, tuple[Category, ...]] = {
 _UNTIL_UP = ("down", "queued")
 
 
-class CountedClock:
-    """Counted time: the clock with all that the user excluded cut out."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        segments = timeline.segments
-        rows = np.flatnonzero(segments.category == Category.EXCLUDED)
-        self._excluded = Covered(segments.start[rows], segments.end[rows])
-
-    def counted(self, time: I64) -> I64:
-        """Instants (ns) on that clock."""
-        return time - self._excluded.upto(time)
-
-    def length(self, start: int, end: int) -> int:
-        """Counted ns between two instants."""
-        return int(np.diff(self.counted(np.array([start, end])))[0])
-
-
 def amounts_of(timeline: Timeline, lives: Sequence[Life], taken: int) -> Amounts:
     """Sums of the ledger. taken: ns of the wasted time that saves of a given cost take."""
     costs = AttemptCosts(timeline)
@@ -115,13 +98,20 @@ def _slow(timeline: Timeline) -> int | None:
 
 
 class JobTimeline:
-    """A timeline with its clock. Times are counted ns; arrays have an item for each attempt."""
+    """A timeline on the clock of counted time, which has all that the user excluded cut out. Times are counted ns;
+    arrays have an item for each attempt."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self.timeline, self.clock = timeline, CountedClock(timeline)
+        self.timeline = timeline
+        rows = np.flatnonzero(timeline.segments.category == Category.EXCLUDED)
+        self._excluded = Covered(timeline.segments.start[rows], timeline.segments.end[rows])
         self.step_log = timeline.progress is None
         self.behind = 1 if self.step_log and not timeline.attempts.step_ends else 0
         """From a saved step to the position at which it is saved."""
+
+    def counted(self, time: I64) -> I64:
+        """Instants (ns) in counted time."""
+        return time - self._excluded.upto(time)
 
     @cached_property
     def lived(self) -> list[int]:
@@ -165,7 +155,7 @@ class JobTimeline:
             elif progress is not None:
                 load = int(progress.load_row[attempt])
                 begin[attempt] = timeline.table.time[load] if load >= 0 else progress.position[attempt]
-        return self.clock.counted(begin)
+        return self.counted(begin)
 
     @cached_property
     def alive_until(self) -> I64:
@@ -176,8 +166,8 @@ class JobTimeline:
             unseen = timeline.attempts.first_ending < 0
             alive[unseen] = np.maximum(alive, timeline.progress.position)[unseen]
         alive[-1:] = timeline.end
-        return self.clock.counted(alive)
+        return self.counted(alive)
 
     @cached_property
     def next_begin(self) -> I64:
-        return self.clock.counted(np.append(self.timeline.attempts.begin[1:], self.timeline.end))
+        return self.counted(np.append(self.timeline.attempts.begin[1:], self.timeline.end))

@@ -177,7 +177,7 @@ class _Reader:
             raise NotEnoughData(
                 "nothing was trained in this job, so that nothing can be advised; `goodput analyze` says how it is"
             )
-        counted = self._job.clock.length(timeline.start, timeline.end)
+        start, stop = self._job.counted(np.array([timeline.start, timeline.end])).tolist()
         lives, last, end = self._lives(), *self._end
         productive = timeline.ledger.between(
             np.array([timeline.start]), np.array([timeline.end]), (Category.PRODUCTIVE,)
@@ -186,7 +186,7 @@ class _Reader:
         return with_endings(
             JobRecord(
                 name=self._name,
-                window=counted,
+                window=stop - start,
                 productive=int(productive[0]),
                 step_log=self._job.step_log,
                 step_ends=timeline.attempts.step_ends,
@@ -197,7 +197,7 @@ class _Reader:
                 latency=self._latency,
                 asynchronous=self._job.asynchronous or bool(self._log.completed),
                 unit=self._training.unit,
-                start=int(self._job.clock.counted(np.array([timeline.start]))[0]),
+                start=start,
                 lives=tuple(lives),
                 end=end,
                 last=last,
@@ -302,7 +302,7 @@ class _Reader:
         seen = int(own.end[rows[-1]]) if len(rows) else life.begin
         death: int | None = alive
         if timeline.progress is not None:
-            seen = int(self._job.clock.counted(timeline.progress.position[[attempt]])[0])
+            seen = int(self._job.counted(timeline.progress.position[[attempt]])[0])
             if timeline.attempts.first_ending[attempt] < 0:
                 mine = self._training.saves.usable[self._training.saves.attempt == attempt]
                 death, alive = None, max(seen, int(mine.max(initial=seen)))

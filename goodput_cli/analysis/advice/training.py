@@ -96,7 +96,7 @@ class SaveLog:
         alone = self._alone(orbax, pairs)
         first = np.concatenate((orbax, pairs[:, 0], alone))
         saved = np.concatenate((orbax, pairs[:, 1], alone))
-        start, end = self._job.clock.counted(table.time[first]), self._job.clock.counted(table.end[saved])
+        start, end = self._job.counted(table.time[first]), self._job.counted(table.end[saved])
         start[len(orbax) + len(pairs) :] = end[len(orbax) + len(pairs) :]
         seen = timeline.ordered.table.end[orbax] == table.end[orbax]
         completed, measured = np.ones(len(first), dtype=bool), np.ones(len(first), dtype=bool)
@@ -117,7 +117,7 @@ class SaveLog:
         said = np.flatnonzero((table.kind == Kind.SAVED) & (owner >= 0))
         begun = np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL) & (owner >= 0))
         known = set(zip(owner[begun].tolist(), table.step[begun].tolist(), strict=True))
-        time = self._job.clock.counted(table.time[said]).tolist()
+        time = self._job.counted(table.time[said]).tolist()
         keys = zip(owner[said].tolist(), table.step[said].tolist(), strict=True)
         return {key: at for key, at in zip(keys, time, strict=True) if key in known}
 
@@ -138,7 +138,7 @@ class SaveLog:
         """When (counted ns) each attempt first finished each step."""
         table, owner = self._job.timeline.table, self._job.timeline.attempts.of_row
         rows = np.flatnonzero((table.kind == Kind.FINISHED) & (owner >= 0))[::-1]
-        time = self._job.clock.counted(table.time[rows])
+        time = self._job.counted(table.time[rows])
         return dict(zip(zip(owner[rows].tolist(), table.step[rows].tolist(), strict=True), time.tolist(), strict=True))
 
     @cached_property
@@ -212,7 +212,7 @@ class JobTraining:
     def spans(self) -> TrainingColumns:
         training = self._job.timeline.training
         own = training.spans
-        start, end = self._job.clock.counted(own.start), self._job.clock.counted(np.asarray(own.end))
+        start, end = self._job.counted(own.start), self._job.counted(np.asarray(own.end))
         complete = np.ones(len(own), dtype=bool)
         some = np.floor(training.kept_steps)
         kept = np.where(training.credited | training.whole, own.stop - own.first, some).astype(np.int64)
@@ -246,7 +246,7 @@ class JobTraining:
         """Evals (custom events) of each training span, as far as no save covers them."""
         table, phases = self._job.timeline.table, self._job.timeline.phases
         custom = table.kind[phases.row] == Kind.CUSTOM
-        start, end = self._job.clock.counted(phases.start[custom]), self._job.clock.counted(phases.end[custom])
+        start, end = self._job.counted(phases.start[custom]), self._job.counted(phases.end[custom])
         lines, own = self.own_lines, self.spans
         both = Covered(np.concatenate((start, lines.start)), np.concatenate((end, lines.end)))
         return both.within(own.start, own.end) - self.saved_covered.within(own.start, own.end)

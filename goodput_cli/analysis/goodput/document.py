@@ -41,10 +41,8 @@ def strip_of(analysis: Analysis, cells: int) -> Strip:
     cells = min(cells, end - start)
     # Python's integers, because a product of ns and cells may not fit into 64 bits
     bounds = np.array([start + (end - start) * cell // cells for cell in range(cells + 1)], dtype=np.int64)
-    amounts: dict[int, I64] = {}
-    for (category, _), amount in analysis.timeline.ledger.between(
-        bounds[:-1], bounds[1:]
-    ).items():  # a user's labels are one category
+    amounts: dict[int, I64] = {}  # a user's labels are one category
+    for (category, _), amount in analysis.timeline.ledger.between(bounds[:-1], bounds[1:]).items():
         amounts[category] = amounts[category] + amount if category in amounts else amount
     keys = list(amounts)
     largest = np.argmax(np.array([amounts[key] for key in keys]), axis=0)

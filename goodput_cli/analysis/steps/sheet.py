@@ -172,7 +172,7 @@ def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
     """Statistics of the step times in [start, end] (ns); all None where there are none."""
     times = step_times(timeline, start, end)
     if len(times) == 0:
-        return StepStatistics(0, None, None, None, None, None)
+        return StepStatistics(0)
     count, mean = len(times), float(times.mean())
     p50, p90, p99 = np.percentile(times, (50, 90, 99)).tolist()
     middle = float(np.median(times))
