@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import find_attempts
 from goodput_cli.accounting.attempts.endings import find_runs
@@ -68,12 +67,6 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
     formats = log.formats[code] if code < len(log.formats) else ()
     table = log.table if len(jobs) == 1 else log.table.take(log.table.job == code)
     return table.compacted(), name, formats
-
-
-def pick_ordered(log: EventLog, name: str | None) -> tuple[Ordered, str, tuple[LogFormat, ...]]:
-    """The same, with the events in the order of the accounting."""
-    events, name, formats = pick_job(log, name)
-    return in_order(events), name, formats
 
 
 def pick_run(whole: Ordered, run: str) -> Ordered:
@@ -181,27 +174,14 @@ def _slice(table: EventTable, job: int, start: int, stop: int) -> EventTable:
     """The rows of one job, sorted by job before, with only those labels, details, entries and writers that they use."""
     columns = {name: getattr(table, name)[start:stop] for name in COLUMNS}
     columns["job"] = np.zeros(stop - start, dtype=np.int32)
-    columns["label"], labels = _used(columns["label"])
-    columns["detail"], details = _used(columns["detail"])
-    columns["entry"], entries = _used(columns["entry"])
-    columns["writer"], writers = _used(columns["writer"])
-    return replace(
-        table,
-        **columns,
-        jobs=(table.jobs[job],),
-        labels=tuple(table.labels[code] for code in labels),
-        details=tuple(table.details[code] for code in details),
-        entries=tuple(table.entries[code] for code in entries),
-        writers=tuple(table.writers[code] for code in writers),
-    )
-
-
-def _used(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], list[int]]:
-    """The codes numbered anew without holes (NONE stays), and the old codes in the order of the new ones."""
-    used = distinct(codes[codes >= 0])
-    if len(used) == 0:
-        return codes, []
-    return np.where(codes >= 0, np.searchsorted(used, codes), codes).astype(np.int32), used.tolist()
+    named: dict[str, Any] = {"jobs": (table.jobs[job],)}
+    for column, name in (("label", "labels"), ("detail", "details"), ("entry", "entries"), ("writer", "writers")):
+        codes = columns[column]
+        used = distinct(codes[codes >= 0])
+        if len(used):  # numbered anew without holes; NONE stays
+            columns[column] = np.where(codes >= 0, np.searchsorted(used, codes), codes).astype(np.int32)
+        named[name] = tuple(getattr(table, name)[code] for code in used.tolist())
+    return replace(table, **columns, **named)
 
 
 _LONG_SILENCE_NS = NS_PER_DAY
@@ -218,9 +198,11 @@ def analyze_log(
 ) -> Analysis:
     """The analysis of one job in a log that was read; price and asked are those of `Analysis`. The log is let go as
     soon as the job's events are in order: its table is large, so that the caller should not keep it either."""
-    ordered, name, formats = pick_ordered(log, job_name)
+    events, name, formats = pick_job(log, job_name)
     of_reading = log.diagnostics
     del log
+    ordered = in_order(events)
+    del events
     timeline, start, end = account_for(ordered, question, name)
     known = timeline if question.method.hindsight else as_known_at(timeline, end)
     analysis = analyse_window(known, name, formats, start, end, of_reading)
@@ -280,19 +262,16 @@ def _timeline(ordered: Ordered, question: Question, name: str) -> tuple[Timeline
         starts = find_attempts(table, is_step_log(table)).begin.tolist()
     whole = Anchors(job_start(table), int(table.end.max()), starts, question.now_ns, zone)
     as_of = question.as_of.resolve(whole) if question.as_of else None
-    timeline = build_timeline(ordered, _rules(question, whole), as_of)
+    reference = question.reference_step_time
+    if reference == BASELINE:
+        raise UsageError("--reference-step-time baseline: only `goodput compare` has a baseline; give seconds, or auto")
+    rules = Rules(
+        method=question.method,
+        reference_ns=reference * 10**9 if isinstance(reference, Fraction) else reference,
+        exclusions=tuple(span.resolve(whole) for span in question.exclude),
+    )
+    timeline = build_timeline(ordered, rules, as_of)
     if timeline is None:
         known = " that were known at --as-of" if as_of is not None else ""
         raise NotEnoughData(f"the events of job {name!r}{known} span no time: two at different times are needed")
     return timeline, replace(whole, start_ns=timeline.start, end_ns=timeline.end)
-
-
-def _rules(question: Question, anchors: Anchors) -> Rules:
-    reference = question.reference_step_time
-    if reference == BASELINE:
-        raise UsageError("--reference-step-time baseline: only `goodput compare` has a baseline; give seconds, or auto")
-    return Rules(
-        method=question.method,
-        reference_ns=reference * 10**9 if isinstance(reference, Fraction) else reference,
-        exclusions=tuple(span.resolve(anchors) for span in question.exclude),
-    )

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.order import in_order
@@ -36,6 +36,9 @@ from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST, ROLES
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import plural
+
+if TYPE_CHECKING:
+    from goodput_cli.events.mappings.explained import Line, Refused, RuleMatches
 
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
 OBSERVATIONS = Table(
@@ -106,14 +109,11 @@ def check_names(names: Sequence[str]) -> Iterator[Diagnostic]:
         groups[_NO_LETTER.sub("-", name.casefold()).strip("-")].append(name)
     for plain, group in groups.items():
         if plain and len(group) > 1:
-            shown = ", ".join(repr(_short(name)) for name in sorted(group)[:_SHOWN])
+            short = (name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…" for name in sorted(group)[:_SHOWN])
+            shown = ", ".join(map(repr, short))
             more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
             message = f"jobs whose names are almost the same: {shown}{more}"
             yield Diagnostic.of("similar_job_names", message, len(group))
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,6 @@ class CheckReport(Answered):
         return bool(problems(self.findings))
 
     def sheet(self) -> Sheet:
-
         return check_sheet(self)
 
 
@@ -224,8 +223,7 @@ def check_job(timeline: Timeline, now_ns: int) -> Iterator[Diagnostic]:
 def check_unaccountable(table: EventTable, now_ns: int, reason: str) -> Iterator[Diagnostic]:
     """The same for a job whose events span no time."""
     ordered = in_order(table).table
-    place = ordered.where(0)
-    yield Diagnostic.of("job_without_duration", reason, len(ordered), (place,))
+    yield Diagnostic.of("job_without_duration", reason, len(ordered), (ordered.where(0),))
     yield from far_times(ordered, now_ns)
 
 
@@ -239,14 +237,14 @@ def report(
 ) -> CheckReport:
     """All findings in order. reading: what was noticed while reading; names: of the jobs checked. of_jobs: what was
     noticed in each, with its name and those of its log formats."""
-    of_logs = [_finding(diagnostic, None, ()) for diagnostic in merge([*reading, *check_names(names)])]
-    every = [*of_logs, *(_finding(diagnostic, job, formats) for job, formats, diagnostic in of_jobs)]
+    of_logs = merge([*reading, *check_names(names)])
+    every = [_finding(None, (), one) for one in of_logs] + [_finding(*one) for one in of_jobs]
     every.sort(key=lambda finding: (finding.code, finding.job or "", finding.message))
     seen = tuple(sorted(observations, key=lambda one: (one.source, one.line)))
     return CheckReport(len(names), runs, events, tuple(worst_first(every)), seen)
 
 
-def _finding(diagnostic: Diagnostic, job: str | None, formats: Sequence[str]) -> Finding:
+def _finding(job: str | None, formats: Sequence[str], diagnostic: Diagnostic) -> Finding:
     texts = code_texts(diagnostic.code)
     return Finding(
         diagnostic.code,
@@ -267,31 +265,20 @@ _NAMES = 3
 
 def check_sheet(report: CheckReport, *, every_place: bool = False) -> Sheet:
     """The findings of all jobs. every_place: name every message, job and place in the notes."""
-    several = report.jobs > 1
+    several, jobs = report.jobs > 1, plural(report.jobs, "job")
+    counts = {severity: report.count(severity) for severity in SEVERITIES}
     columns = FINDINGS.sheet_columns(without=() if several else ("jobs",))
     groups = [list(group) for _, group in groupby(report.findings, key=lambda one: (one.severity, one.code))]
     return Sheet(
-        title=_title(report),
+        title=", ".join(plural(count, noun) for noun, count in counts.items() if count) or "Nothing is wrong",
         columns=columns,
         rows=FINDINGS.of_rows(report.findings).cells(columns),
         grouped_rows=tuple(_grouped(group) for group in groups),
         answer=lambda: report,
-        summary=(_checked(report),),
+        summary=(f"checked {plural(report.events, 'event')} of {jobs} ({plural(report.runs, 'run')})",),
         notes=tuple(note for group in groups for note in _notes(group, several, every_place)),
         sections=(observations_sheet(report.observations),) if report.observations else (),
     )
-
-
-def _title(report: CheckReport) -> str:
-    if not report.findings:
-        return "Nothing is wrong"
-    counts = [(report.count("error"), "error"), (report.count("warning"), "warning"), (report.count("info"), "info")]
-    return ", ".join(plural(count, noun) for count, noun in counts if count)
-
-
-def _checked(report: CheckReport) -> str:
-    counts = (plural(report.events, "event"), plural(report.jobs, "job"), plural(report.runs, "run"))
-    return f"checked {counts[0]} of {counts[1]} ({counts[2]})"
 
 
 def _grouped(group: Sequence[Finding]) -> tuple[Cell, ...]:
@@ -319,39 +306,7 @@ def _notes(group: Sequence[Finding], several: bool, every_place: bool) -> Iterat
 _MOST_EXAMPLES = 10
 
 
-class Line(Protocol):
-    """A line of a log."""
-
-    @property
-    def source(self) -> str: ...
-    @property
-    def number(self) -> int: ...
-    @property
-    def text(self) -> str: ...
-
-
-class Matches(Protocol):
-    """What one rule read."""
-
-    at: int
-    event: str
-    lines: int
-    first: str | None
-    last: str | None
-    results: list[str]
-    refused: int
-
-
-class Refused(Protocol):
-    """A line that a rule knows and whose values are wrong."""
-
-    @property
-    def line(self) -> Line: ...
-    @property
-    def reason(self) -> str: ...
-
-
-def mapping_sheet(name: str, rows: Sequence[Matches], refused: Sequence[str]) -> Sheet:
+def mapping_sheet(name: str, rows: Sequence[RuleMatches], refused: Sequence[str]) -> Sheet:
     """A row a rule, called by its line in the mapping; what the first lines that it read give stands below."""
     columns = (
         Column("rule", "text", values=each(lambda row: f"line {row.at}")),

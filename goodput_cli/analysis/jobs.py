@@ -71,10 +71,6 @@ class JobSummary:
         return self.end_ns - self.start_ns
 
 
-def _formats(job: JobSummary) -> str:
-    return " + ".join(job.formats)
-
-
 def _goodput(job: JobSummary) -> dict[str, Any] | None:
     if job.goodput_ns is None:
         return None
@@ -157,7 +153,7 @@ JOBS = Table(
             nullable=True,
             title="ended",
         ),
-        Column("formats", "text", Audience.TABLES, each(_formats)),
+        Column("formats", "text", Audience.TABLES, each(lambda job: " + ".join(job.formats))),
         Column(
             "goodput",
             "text",
@@ -205,7 +201,6 @@ class JobList(Answered):
     """what was noticed while reading"""
 
     def sheet(self) -> Sheet:
-
         return jobs_sheet(self)
 
 
@@ -253,12 +248,7 @@ def arranged(jobs: Iterable[JobSummary], key: SortKey, limit: int | None) -> tup
     orders = {
         "start": lambda job: (job.start_ns, job.name),
         "name": lambda job: (job.name, job.start_ns),
-        "goodput": lambda job: (
-            job.goodput_percent is None,
-            0.0 if job.goodput_percent is None else job.goodput_percent,
-            job.start_ns,
-            job.name,
-        ),
+        "goodput": lambda job: (job.goodput_percent is None, job.goodput_percent or 0.0, job.start_ns, job.name),
         "events": lambda job: (-job.events, job.start_ns, job.name),
         "length": lambda job: (-job.ns, job.start_ns, job.name),
     }
@@ -332,12 +322,10 @@ def job_list(
     """The answers about all jobs as a list. diagnostics: of reading. UsageError: the question fits none of them."""
     _raise_if_all([error for _, error in answers], UsageError)
     jobs = [answer for answer, _ in answers]
-    runs = sum(job.runs or 1 for job in jobs)
-    events = sum(job.events for job in jobs)
     return JobList(
         found=len(jobs),
-        runs=runs,
-        events=events,
+        runs=sum(job.runs or 1 for job in jobs),
+        events=sum(job.events for job in jobs),
         jobs=arranged(jobs, sort, limit),
         diagnostics=tuple(diagnostics),
     )
@@ -351,24 +339,20 @@ def check_log(
     seen = log.table.observed.listed
     if len(log.table) == 0 and (log.diagnostics or seen):
         return report(log.diagnostics, [], [], 0, 0, seen)
-    log = _of_interest(log, job_name)
+    log, runs = _of_interest(log, job_name), 0
+    names: list[str] = []
+    findings: list[tuple[str, tuple[str, ...], Diagnostic]] = []
+    errors: list[GoodputError | None] = []
     with garbage_collection_paused():
-        checked = [_checked(job, question) for job in _each(log, jobs_done)]
-    _raise_if_all([one.error for one in checked], UsageError)
-    names = [one.job for one in checked]
-    findings = [(one.job, one.formats, diagnostic) for one in checked for diagnostic in one.diagnostics]
-    return report(log.diagnostics, names, findings, sum(one.runs for one in checked), len(log.table), seen)
-
-
-@dataclass(frozen=True)
-class _Checked:
-    """One job, its runs and what is wrong with it; error: why it could not be accounted for."""
-
-    job: str
-    formats: tuple[str, ...]
-    runs: int
-    diagnostics: tuple[Diagnostic, ...]
-    error: GoodputError | None = None
+        for job in _each(log, jobs_done):
+            name, formats = job.table.jobs[0], job.format_names[0] if job.formats else ()
+            count, diagnostics, error = _checked(job, question)
+            names.append(name)
+            findings += [(name, formats, diagnostic) for diagnostic in diagnostics]
+            runs += count
+            errors.append(error)
+    _raise_if_all(errors, UsageError)
+    return report(log.diagnostics, names, findings, runs, len(log.table), seen)
 
 
 def _of_interest(log: EventLog, job_name: str | None) -> EventLog:
@@ -401,15 +385,14 @@ def job_summary(job: EventLog, question: Question) -> JobAnswer:
     return summary_of_job(job, known, start, end, _runs(job, timeline, question)), None
 
 
-def _checked(job: EventLog, question: Question) -> _Checked:
-    name, formats = job.table.jobs[0], job.format_names[0] if job.formats else ()
+def _checked(job: EventLog, question: Question) -> tuple[int, Sequence[Diagnostic], GoodputError | None]:
+    """The runs of one job, what is wrong with it, and why it could not be accounted for."""
     try:
-        timeline, _, _ = account_for(in_order(job.table), question, name)
+        timeline, _, _ = account_for(in_order(job.table), question, job.table.jobs[0])
     except GoodputError as error:
         fits = not isinstance(error, UsageError)
-        diagnostics = tuple(check_unaccountable(job.table, question.now_ns, str(error))) if fits else ()
-        return _Checked(name, formats, 1, diagnostics, error)
-    return _Checked(name, formats, _runs(job, timeline, question), tuple(check_job(timeline, question.now_ns)))
+        return 1, list(check_unaccountable(job.table, question.now_ns, str(error))) if fits else [], error
+    return _runs(job, timeline, question), list(check_job(timeline, question.now_ns)), None
 
 
 def _runs(job: EventLog, timeline: Timeline, question: Question) -> int:

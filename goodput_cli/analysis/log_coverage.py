@@ -15,7 +15,6 @@ from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, of_kind, rows_of, run_heads
 from goodput_cli.accounting.order import ENDINGS
-from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.goodput.findings import diagnostic_at, not_recorded
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -51,15 +50,10 @@ def _ends(timeline: Timeline) -> Iterator[Diagnostic]:
     silent = np.flatnonzero(how[:-1] == End.NOT_LOGGED)
     if len(silent):
         rows = np.where(attempts.last_recorded[silent] >= 0, attempts.last_recorded[silent], attempts.begin_row[silent])
-        yield diagnostic_at(
-            "silent_death",
-            table,
-            rows,
-            "attempts whose end no line records; the places are their last progress",
-        )
-    unknown = timeline.segments.category == Category.UNDETERMINED
-    if np.any(unknown):
-        segments = np.flatnonzero(unknown)
+        message = "attempts whose end no line records; the places are their last progress"
+        yield diagnostic_at("silent_death", table, rows, message)
+    segments = np.flatnonzero(timeline.segments.category == Category.UNDETERMINED)
+    if len(segments):
         lost = int((timeline.segments.end[segments] - timeline.segments.start[segments]).sum())
         rows = _rows_before(timeline, timeline.segments.start[segments])
         message = f"{duration(lost)} after the last checkpoints of attempts that died at an unlogged moment"
@@ -82,16 +76,11 @@ def _steps(timeline: Timeline) -> Iterator[Diagnostic]:
         return
     distance = np.diff(records.number)
     distance[records.owner[1:] != records.owner[:-1]] = 0
-    jumps = np.flatnonzero(distance > _usual_stride(records, distance))
+    stride = np.array([records.stride(attempt) for attempt in range(records.attempts)], dtype=np.int64)
+    jumps = np.flatnonzero(distance > stride[records.owner[:-1]])
     if len(jumps):
         message = f"step numbers that jump further than usual, by {int(distance[jumps].max())} at the most"
         yield diagnostic_at("missing_steps", timeline.table, records.rows[jumps + 1], message)
-
-
-def _usual_stride(records: StepRecordsByAttempt, distance: I64) -> I64:
-    """The usual distance of the attempt of each record but the last."""
-    stride = np.array([records.stride(attempt) for attempt in range(records.attempts)], dtype=np.int64)
-    return stride[records.owner[: len(distance)]]
 
 
 def _gaps(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -164,17 +153,11 @@ def _order_of_lines(table: EventTable) -> Iterator[Diagnostic]:
     back = _set_back(table, rows)
     if len(back):
         worst = rough_duration(int((table.time[back[:, 0]] - table.time[back[:, 1]]).max()))
-        yield diagnostic_at(
-            "clock_set_back", table, back[:, 1], f"steps that are earlier than the step before them, by up to {worst}"
-        )
+        message = f"steps that are earlier than the step before them, by up to {worst}"
+        yield diagnostic_at("clock_set_back", table, back[:, 1], message)
     if len(late):
-        share = 100 * len(late) / len(rows)
-        yield diagnostic_at(
-            "out_of_order",
-            table,
-            late,
-            f"{len(late)} of {len(rows)} lines ({share:.3g} %) stand behind later lines of the same source",
-        )
+        share = f"{len(late)} of {len(rows)} lines ({100 * len(late) / len(rows):.3g} %)"
+        yield diagnostic_at("out_of_order", table, late, f"{share} stand behind later lines of the same source")
 
 
 def _set_back(table: EventTable, rows: Rows) -> NDArray[np.intp]:
@@ -297,7 +280,11 @@ def shared_reports(timeline: Timeline) -> Reports:
     rows, family, thing, writer = rows[first], family[first], thing[first], writer[first]
     heads = np.flatnonzero(run_heads(thing)) if len(thing) else np.zeros(0, dtype=np.intp)
     size = np.diff(np.append(heads, len(thing)))
-    offset = table.time[rows] - np.repeat(_agreed(table.time[rows], thing, heads, size), size)
+    time = table.time[rows]
+    agreed = time[heads]  # of two reports the first writer's, of three and more the lower median
+    if len(heads):
+        agreed = np.where(size > 2, time[np.lexsort((time, thing))][heads + (size - 1) // 2], agreed)
+    offset = time - np.repeat(agreed, size)
     shared = np.repeat(size, size) > 1
     return Reports(rows[shared], writer[shared], family[shared], offset[shared])
 
@@ -329,12 +316,6 @@ def _numbered(*columns: I64) -> I64:
     return number
 
 
-def _agreed(time: I64, thing: I64, heads: Rows, size: NDArray[np.intp]) -> I64:
-    """When each thing happened (ns): the lower median of three and more reports; of two, the first writer's."""
-    by_time = time[np.lexsort((time, thing))]
-    return np.where(size > 2, by_time[heads + (size - 1) // 2], time[heads]) if len(heads) else heads
-
-
 def _skew(reports: Reports, chosen: Rows) -> float | None:
     """How much later than the others a writer's clock runs (ns); None if it does not, or if that cannot be told."""
     offset, family = reports.offset[chosen], reports.family[chosen]
@@ -355,11 +336,7 @@ def check_hosts(timeline: Timeline) -> Iterator[Diagnostic]:
     if len(ranks) > 1:
         message = f"{len(ranks)} ranks write, {ranks[0]} to {ranks[-1]}"
         yield Diagnostic.of("several_hosts", message, len(ranks))
-    yield from _missing_ranks(timeline)
-
-
-def _missing_ranks(timeline: Timeline) -> Iterator[Diagnostic]:
-    table, attempts = timeline.table, timeline.attempts
+    attempts = timeline.attempts
     starts = np.flatnonzero((table.kind == Kind.START) & (table.rank != NONE) & (attempts.of_row >= 0))
     if len(starts) == 0:
         return

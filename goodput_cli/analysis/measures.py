@@ -125,12 +125,8 @@ def percent(path: str) -> Value:
 
 def ended(how: str) -> Value:
     def count(summary: Summary) -> Fraction | None:
-        each_disruption = summary.each_disruption
-        return (
-            None
-            if each_disruption is None
-            else Fraction(sum(disruption.ended == how for disruption in each_disruption))
-        )
+        each = summary.each_disruption
+        return None if each is None else Fraction(sum(disruption.ended == how for disruption in each))
 
     return count
 
@@ -218,13 +214,7 @@ _OF_JOB: tuple[Measure[Summary], ...] = (
     ),
 )
 _OF_WORK = (
-    Measure(
-        "work_time",
-        "time",
-        "Window over kept steps: what one of them took, all in.",
-        work_seconds,
-        better="less",
-    ),
+    Measure("work_time", "time", "Window over kept steps: what one of them took, all in.", work_seconds, better="less"),
 )
 _OF_DISRUPTIONS = (
     Measure(

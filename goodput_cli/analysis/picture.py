@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, run_heads, union
+from goodput_cli.analysis.disruptions.costs import complete_saves
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.results import Rolling
 from goodput_cli.analysis.rolling import default_window, rolling
 from goodput_cli.analysis.steps.curve import Buckets, StepCurve, extremes, first_of_each, thinned, whole_curve
 from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
 from goodput_cli.analysis.timeline.rows import labels_of, segments_inside
-from goodput_cli.arrays import F64, I64, Rows
-from goodput_cli.events.schema import Edge, Kind
+from goodput_cli.arrays import F64, I64
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 _KINDS = len(CATEGORIES)
@@ -60,26 +59,18 @@ class Bands:
         return len(self.start)
 
 
-@dataclass(frozen=True)
-class _Runs:
-    """Runs of alike segments, cut to the window."""
-
-    start: I64
-    end: I64
-    category: NDArray[np.int8]
-    label: NDArray[np.int32]
-
-
 def bands(timeline: Timeline, buckets: Buckets) -> Bands:
     """The bands of the window of `buckets`; at most some four times as many intervals as buckets."""
-    runs = _runs(timeline, buckets.start, buckets.end)
-    long = (runs.end - runs.start >= buckets.width) | (len(runs.start) <= buckets.count)
-    cells, run = _cells(runs, long, buckets)
+    begin, stop, categories, labels = _runs(timeline, buckets.start, buckets.end)
+    long = (stop - begin >= buckets.width) | (len(begin) <= buckets.count)
+    edges = buckets.edges[:-1]  # where short runs are cut
+    cells = union(begin, edges[~long[np.searchsorted(begin, edges, side="right") - 1]])
+    run = np.searchsorted(begin, cells, side="right") - 1
     heads = np.flatnonzero(run_heads(np.where(long[run], -1 - run, buckets.of(cells))))
     length = np.diff(np.append(cells, buckets.end))
     group = np.repeat(np.arange(len(heads)), np.diff(np.append(heads, len(cells))))
     amount = np.zeros((len(heads), _KINDS), dtype=np.int64)
-    np.add.at(amount, (group, runs.category[run]), length)
+    np.add.at(amount, (group, categories[run]), length)
     start = cells[heads]
     end = np.append(start[1:], buckets.end)
     most = amount.argmax(axis=1)
@@ -90,7 +81,7 @@ def bands(timeline: Timeline, buckets: Buckets) -> Bands:
     shown = amount != 0
     shown[np.arange(len(heads)), most] = True
     interval, category = np.nonzero(shown)
-    label = np.where(long[run[heads]], runs.label[run[heads]], -1)
+    label = np.where(long[run[heads]], labels[run[heads]], -1)
     return Bands(
         start=start[interval],
         end=end[interval],
@@ -102,20 +93,13 @@ def bands(timeline: Timeline, buckets: Buckets) -> Bands:
     )
 
 
-def _runs(timeline: Timeline, start: int, end: int) -> _Runs:
+def _runs(timeline: Timeline, start: int, end: int) -> tuple[I64, I64, NDArray[np.int8], NDArray[np.int32]]:
+    """Start, end, category and label of runs of alike segments, cut to the window."""
     segments, inside = timeline.segments, segments_inside(timeline, start, end)
     category, label = segments.category[inside], labels_of(timeline, inside)
     heads = np.flatnonzero(run_heads(category) | run_heads(label))
     begins = np.maximum(segments.start[inside][heads], start)
-    return _Runs(begins, np.append(begins[1:], end), category[heads], label[heads])
-
-
-def _cells(runs: _Runs, long: NDArray[np.bool_], buckets: Buckets) -> tuple[I64, NDArray[np.intp]]:
-    """Where pieces of runs begin, short ones cut where a bucket ends, and the run of each."""
-    edges = buckets.edges[:-1]
-    inside = np.searchsorted(runs.start, edges, side="right") - 1
-    cells = union(runs.start, edges[~long[inside]])
-    return cells, np.searchsorted(runs.start, cells, side="right") - 1
+    return begins, np.append(begins[1:], end), category[heads], label[heads]
 
 
 DRAWN = {"mfu": "MFU", "tflops": "TFLOP/s", "throughput": "throughput"}
@@ -136,12 +120,9 @@ class MetricLine:
 
 def metric_lines(analysis: Analysis, buckets: Buckets) -> tuple[MetricLine, ...]:
     """The metrics of the job that are drawn, and have two values in the window."""
-    lines = [
-        _thinned(metric.name, metric.time, metric.value, buckets)
-        for metric in sorted(analysis.table.metrics, key=lambda metric: list(DRAWN).index(metric.name)
-                             if metric.name in DRAWN else len(DRAWN))
-        if metric.job == analysis.job.name and metric.name in DRAWN
-    ]  # fmt: skip
+    drawn = [one for one in analysis.table.metrics if one.job == analysis.job.name and one.name in DRAWN]
+    drawn.sort(key=lambda metric: list(DRAWN).index(metric.name))
+    lines = [_thinned(metric.name, metric.time, metric.value, buckets) for metric in drawn]
     return tuple(line for line in lines if len(line.time) > 1)
 
 
@@ -258,18 +239,16 @@ def pictures_of(analysis: Analysis, *counts: int) -> Iterator[Picture]:
 
 
 def _picture(analysis: Analysis, curve: StepCurve, steps: TimedSteps, buckets: Buckets) -> Picture:
-    timeline, window = analysis.timeline, analysis.window
-    shown = bands(timeline, buckets)
-    times = _step_times(steps, buckets)
-    saves = save_times(timeline, window.start_ns, window.end_ns)
+    timeline = analysis.timeline
+    shown, times = bands(timeline, buckets), _step_times(steps, buckets)
     return Picture(
-        start_ns=window.start_ns,
-        end_ns=window.end_ns,
+        start_ns=buckets.start,
+        end_ns=buckets.end,
         bucket_ns=buckets.width,
         downsampled=shown.grouped or len(times) < len(steps),
         curve=thinned(curve, buckets),
         bands=shown,
-        saves=_marks(saves, buckets),
+        saves=_marks(save_times(timeline, buckets.start, buckets.end), buckets),
         disruptions=_disruptions(analysis, buckets),
         cumulative=_cumulative(timeline, distinct(np.append(shown.start[1:], shown.end)), buckets),
         rolling=_rolling(analysis, buckets),
@@ -280,12 +259,8 @@ def _picture(analysis: Analysis, curve: StepCurve, steps: TimedSteps, buckets: B
 
 def save_times(timeline: Timeline, start: int, end: int) -> I64:
     """When (ns) each save in [start, end) was complete, in time order."""
-    table = timeline.table
-    saves = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
-    cut = (table.edge[saves] == Edge.INTERVAL) & (table.end[saves] >= timeline.end) & (not timeline.ended)
-    times: I64 = np.sort(table.end[saves[~cut]])
-    inside: I64 = times[(times >= start) & ((times < end) | (times == timeline.end))]
-    return inside
+    times: I64 = np.sort(timeline.table.end[complete_saves(timeline)])
+    return np.asarray(times[(times >= start) & ((times < end) | (times == timeline.end))])
 
 
 def _marks(times: I64, buckets: Buckets, number: I64 | None = None) -> Marks:
@@ -295,23 +270,20 @@ def _marks(times: I64, buckets: Buckets, number: I64 | None = None) -> Marks:
 
 
 def _disruptions(analysis: Analysis, buckets: Buckets) -> Marks:
-    """The last signs of life of the disruptions inside the window."""
+    """The last signs of life of the disruptions inside the window; where they are many those that cost most are told
+    apart, of several in one bucket the worst, by its own number and time."""
     found = analysis.disruptions
     times = np.clip(found.column("last_sign_of_life_ns"), buckets.start, buckets.end)
     number = found.column("number")
     marks = _marks(times, buckets, number)
     if len(found) <= NUMBERED:
         return marks
-    return _with_the_worst(marks, times, number, buckets, np.argsort(-found.column("lost_ns"), kind="stable")[:WORST])
-
-
-def _with_the_worst(marks: Marks, times: I64, number: I64, buckets: Buckets, order: Rows) -> Marks:
-    """The marks with those that cost most, `order`; of several in one bucket the worst, by its own number and time."""
-    place = np.searchsorted(buckets.of(marks.time), buckets.of(times[order]))
+    rows = np.argsort(-found.column("lost_ns"), kind="stable")[:WORST][
+        ::-1
+    ]  # so that of one bucket the worst comes last
+    place = np.searchsorted(buckets.of(marks.time), buckets.of(times[rows]))
     worst, time, numbers = np.zeros(len(marks), dtype=np.int64), marks.time.copy(), marks.number.copy()
-    rows = order[::-1]  # so that of one bucket the worst comes last
-    worst[place[::-1]] = np.arange(len(order), 0, -1)
-    time[place[::-1]], numbers[place[::-1]] = times[rows], number[rows]
+    worst[place], time[place], numbers[place] = np.arange(len(rows), 0, -1), times[rows], number[rows]
     return replace(marks, time=time, number=numbers, worst=worst)
 
 
@@ -319,18 +291,21 @@ def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:
     """Goodput from the start of the window to each corner of the bands, and to every edge of a bucket; NaN where that
     of the window cannot be judged."""
     time = union(corners, buckets.edges[1:])
-    start = np.full(len(time), buckets.start)
-    if bool(timeline.unknown(start[:1], time[-1:])[0]):
-        return _downsampled(0, time, np.full(len(time), np.nan), buckets)
-    amounts = timeline.ledger.between(start, time)
-    nothing = np.zeros(len(time), dtype=np.int64)
-    counted = time - start - amounts.get((Category.EXCLUDED, -1), nothing)
-    return _downsampled(0, time, _percent(amounts.get((Category.PRODUCTIVE, -1), nothing), counted), buckets)
+    start, shares = np.full(len(time), buckets.start), np.full(len(time), np.nan)
+    if not timeline.unknown(start[:1], time[-1:])[0]:
+        amounts, nothing = timeline.ledger.between(start, time), np.zeros(len(time), dtype=np.int64)
+        counted = time - start - amounts.get((Category.EXCLUDED, -1), nothing)
+        productive = amounts.get((Category.PRODUCTIVE, -1), nothing)
+        np.divide(100 * productive.astype(np.float64), counted, out=shares, where=counted > 0)
+    return _downsampled(0, time, shares, buckets)
 
 
 def _rolling(analysis: Analysis, buckets: Buckets) -> tuple[Shares, ...]:
     """Rolling goodput: the windows that were asked for, else a round tenth of the job that slides along."""
-    windows = analysis.rolling or _sliding(analysis, buckets)
+    within = (buckets.start, buckets.end)
+    windows = analysis.rolling or rolling(
+        analysis.timeline, *within, [default_window(analysis.window.ns)], every=buckets.width
+    )
     shares = windows.percent
     lengths = dict.fromkeys(windows.window_ns.tolist())
     return tuple(
@@ -349,11 +324,6 @@ def tiled_windows(analysis: Analysis) -> Analysis:
     return replace(analysis, rolling=tiles)
 
 
-def _sliding(analysis: Analysis, buckets: Buckets) -> Rolling:
-    window = analysis.window
-    return rolling(analysis.timeline, window.start_ns, window.end_ns, [default_window(window.ns)], buckets.width)
-
-
 def _downsampled(window: int, time: I64, percent: F64, buckets: Buckets) -> Shares:
     if len(time) <= buckets.count:
         return Shares(window, time, percent)
@@ -361,29 +331,16 @@ def _downsampled(window: int, time: I64, percent: F64, buckets: Buckets) -> Shar
     return Shares(window, time[kept], percent[kept])
 
 
-def _percent(part: I64, whole: I64) -> F64:
-    shares: F64 = np.full(len(part), np.nan)
-    np.divide(100 * part.astype(np.float64), whole, out=shares, where=whole > 0)
-    return shares
-
-
 def _step_times(steps: TimedSteps, buckets: Buckets) -> StepTimePoints:
     bucket = buckets.of(steps.time) if len(steps) > buckets.count else np.arange(len(steps))
     first, count = first_of_each(bucket)
-    ordered = _sorted_in_parts(steps.seconds, first)
+    ordered = steps.seconds.copy()
+    for part in np.split(ordered, first[1:]):  # many small sorts take a tenth of one `lexsort`
+        part.sort()
     last = first + count - 1
     middle = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
     begins = steps.take(first)
     return StepTimePoints(begins.time, begins.number, count, ordered[first], ordered[last], _level(middle))
-
-
-def _sorted_in_parts(values: F64, first: Rows) -> F64:
-    """The values, each part sorted on its own. first: where parts begin. (Many small sorts take a tenth of one
-    `lexsort`.)"""
-    ordered = values.copy()
-    for part in np.split(ordered, first[1:]):
-        part.sort()
-    return ordered
 
 
 def _level(values: F64) -> F64:

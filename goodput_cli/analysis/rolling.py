@@ -9,23 +9,22 @@ from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline, build_timeline
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.accounting.segments import Key, Ledger
+from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analyse import slice_counts
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.phrases import window_text
 from goodput_cli.analysis.results import Rolling, WindowRow
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table
 from goodput_cli.analysis.written import Instant, Json, written
 from goodput_cli.arrays import I64, Mask, blocks
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
-from goodput_cli.vocabulary.text import as_typed, clock, duration, finite, percent, period, plural
+from goodput_cli.vocabulary.text import as_typed, clock, finite, percent, plural
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
 
 MAX_ROWS = 1_000_000
@@ -55,14 +54,14 @@ def rolling(
     nothing = np.zeros(len(ends), dtype=np.int64)
     productive = amounts.pop((Category.PRODUCTIVE, -1), nothing)
     excluded = amounts.pop((Category.EXCLUDED, -1), nothing)
-    keys = tuple(key for key, amount in amounts.items() if amount.any())
+    keys, labels = [key for key, amount in amounts.items() if amount.any()], timeline.table.labels
     return Rolling(
         window_ns=window,
         start_ns=begins,
         end_ns=ends,
         excluded_ns=excluded,
         productive_ns=productive,
-        categories=tuple((CATEGORIES[category], _label(timeline.table, label)) for category, label in keys),
+        categories=tuple((CATEGORIES[category], labels[label] if label >= 0 else None) for category, label in keys),
         badput_ns=np.array([amounts[key] for key in keys], dtype=np.int64).reshape(len(keys), len(ends)),
         stepping=slice_counts(timeline.table).stepping.mean(begins, ends),
         every_ns=every or min(windows),
@@ -114,18 +113,10 @@ def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dic
         then = build_timeline(timeline.ordered, timeline.rules, known_at)
         if then is not None:
             cut[rows] = np.maximum(np.minimum(ends[rows], then.end), begins[rows])
-            _add(amounts, then.ledger, rows, begins, cut)
+            for key, values in then.ledger.between(begins[rows], cut[rows]).items():
+                amounts.setdefault(key, np.zeros(len(ends), dtype=np.int64))[rows] = values
             unknown[rows] = then.unknown(begins[rows], cut[rows])
     return cut, dict(sorted(amounts.items())), unknown
-
-
-def _add(amounts: dict[Key, I64], ledger: Ledger, rows: NDArray[np.intp], begins: I64, ends: I64) -> None:
-    for key, values in ledger.between(begins[rows], ends[rows]).items():
-        amounts.setdefault(key, np.zeros(len(ends), dtype=np.int64))[rows] = values
-
-
-def _label(table: EventTable, label: int) -> str | None:
-    return table.labels[label] if label >= 0 else None
 
 
 _AT_ONCE = 1024
@@ -180,10 +171,6 @@ def _badput(row: WindowRow) -> list[dict[str, Any]]:
         }
         for amount in row.badput
     ]
-
-
-def _times_stepping(row: WindowRow) -> float | None:
-    return None if row.stepping is None or row.percent is None else row.percent * row.stepping
 
 
 WINDOWS = Table(
@@ -254,7 +241,7 @@ WINDOWS = Table(
             "goodput_x_stepping",
             "percent",
             Audience.JSON,
-            _of(_times_stepping),
+            _of(lambda row: None if row.stepping is None or row.percent is None else row.percent * row.stepping),
             "goodput times stepping_slice_efficiency",
             nullable=True,
         ),
@@ -307,7 +294,8 @@ def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], s
             yield head, [None] * len(rows), "cannot be judged" if rolling.unknown[rows].any() else "nothing counts", ""
             continue
         lowest, last = int(known[np.argmin(shares[known])]), int(known[-1])
-        span = _short_period(int(rolling.start_ns[lowest]), int(rolling.end_ns[lowest]))
+        (day, begin), (last_day, end) = clock(int(rolling.start_ns[lowest])), clock(int(rolling.end_ns[lowest]))
+        span = f"{day[5:]} {begin} - {end if day == last_day else f'{last_day[5:]} {end}'}"
         yield (
             head,
             [finite(share) for share in shares[rows].tolist()],
@@ -316,16 +304,10 @@ def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], s
         )
 
 
-def _short_period(start_ns: int, end_ns: int) -> str:
-    (day, first), (last_day, last) = clock(start_ns), clock(end_ns)
-    return f"{day[5:]} {first} - {last if day == last_day else f'{last_day[5:]} {last}'}"
-
-
 def _summary(analysis: Analysis, rolling: Rolling) -> Iterator[str]:
-    window = analysis.window
     known = analysis.goodput_percent
     goodput = f"cannot be judged: {analysis.why_unknown}" if known is None else percent(known)
-    yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)}), goodput {goodput}"
+    yield f"{window_text(analysis)}, goodput {goodput}"
     for head, _, words, _ in rolling_lines(rolling):
         yield f"{head}: {words}"
 

@@ -81,6 +81,11 @@ class Lazy(Sequence[Item], Generic[Item]):
         """By making all of them: meant for tests and short answers."""
         return list(self)[index]
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 @dataclass(frozen=True)
 class Column:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from goodput_cli.analysis.sheet import Lazy
 from goodput_cli.analysis.written import Amount, Count, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.segments import Key
-    from goodput_cli.analysis.disruptions.rows import Disruption
     from goodput_cli.analysis.results import (
         AnalysisData,
         AtRisk,
@@ -44,32 +44,7 @@ class DisruptionSummary:
     """Steps that had to be trained again; None where nobody knows."""
 
 
-class DisruptionSummaries(Sequence[DisruptionSummary]):
-    """The disruptions of an analysis, each made when it is read: a long job has tens of thousands, and few measures
-    look at them."""
-
-    def __init__(self, disruptions: Sequence[Disruption]) -> None:
-        self._disruptions = disruptions
-
-    def __len__(self) -> int:
-        return len(self._disruptions)
-
-    def __iter__(self) -> Iterator[DisruptionSummary]:
-        return (
-            DisruptionSummary(ended=row.ended, steps_lost=row.steps_lost, wasted_seconds=row.wasted_ns / 1e9)
-            for row in self._disruptions
-        )
-
-    def __getitem__(self, index: Any) -> Any:
-        return tuple(self)[index]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class Blocks(Sequence[float]):
+class Blocks(Lazy[float]):
     """Mean step times of stretches of an analysis, made when they are read: most measures look at none."""
 
     def __init__(self, analysis: AnalysisData) -> None:
@@ -78,10 +53,7 @@ class Blocks(Sequence[float]):
     @cached_property
     def values(self) -> tuple[float, ...]:
         """Seconds, in time order."""
-        from goodput_cli.analysis.steps.times import (
-            pace_blocks,  # NumPy's work is for comparisons alone
-            step_times,
-        )
+        from goodput_cli.analysis.steps.times import pace_blocks, step_times  # NumPy's work is for comparisons alone
 
         analysis, window = self._analysis, self._analysis.window
         times = step_times(analysis.timeline, window.start_ns, window.end_ns)
@@ -91,13 +63,8 @@ class Blocks(Sequence[float]):
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, index: Any) -> Any:
-        return self.values[index]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.values)
 
 
 @written("size_part", nulls=True)
@@ -306,11 +273,19 @@ class Summary:
 
 
 def summary_of(analysis: AnalysisData) -> Summary:
-    """The summary of an analysis that was made now."""
+    """The summary of an analysis that was made now. A disruption is made when it is read: a long job has tens of
+    thousands, and few measures look at them."""
+    disruptions = analysis.disruptions
     return summary_from(
         analysis,
         goodput_ns=None if analysis.goodput_unknown else analysis.goodput.ns,
-        each_disruption=DisruptionSummaries(analysis.disruptions),
+        each_disruption=Lazy(
+            len(disruptions),
+            lambda: (
+                DisruptionSummary(ended=row.ended, steps_lost=row.steps_lost, wasted_seconds=row.wasted_ns / 1e9)
+                for row in disruptions
+            ),
+        ),
         step_blocks=Blocks(analysis),
         progress=progress_of(analysis),
         size=size_of(analysis),
@@ -364,6 +339,7 @@ def summary_from(
     for row in answer.badput:
         badput[row.category, row.label] = badput.get((row.category, row.label), 0) + row.ns
     known = reference.step_time_seconds is not None
+    start, stop = (reliability and reliability.longest_unproductive) or (0, 0)  # none where all is productive
     return Summary(
         job=job.name,
         window=answer.window,
@@ -381,7 +357,7 @@ def summary_from(
         mtbf_seconds=None if reliability is None else reliability.mtbf_seconds,
         mean_downtime_seconds=None if reliability is None else reliability.mean_downtime_seconds,
         mean_time_to_regain_seconds=None if reliability is None else reliability.mean_time_to_regain_seconds,
-        longest_unproductive_seconds=None if reliability is None else _length(reliability.longest_unproductive),
+        longest_unproductive_seconds=None if reliability is None else (stop - start) / 1e9,
         steps=answer.steps,
         step_blocks=step_blocks,
         progress=progress,
@@ -436,8 +412,3 @@ def _recorded_number(analysis: AnalysisData, names: Sequence[str]) -> float | No
                 if inside and inside[len(inside) // 2] > 0:
                     return float(inside[len(inside) // 2])
     return None
-
-
-def _length(span: tuple[int, int] | None) -> float:
-    """Seconds; a window that is productive throughout has no unproductive span, which is a length of 0."""
-    return 0.0 if span is None else (span[1] - span[0]) / 1e9

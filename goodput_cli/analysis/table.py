@@ -46,19 +46,16 @@ def column(kind: ColumnKind, words: str, *, heading: str | None = None, **more: 
 def columns_of(record: type, values: Callable[[str], Callable[[Any], Any]]) -> tuple[Column, ...]:
     """The columns that a dataclass declares, in the order of its fields. values: from the name of a field to
     `Column.values`."""
-    return tuple(
-        _column(one.name, str(one.type), values(one.name), *one.metadata["column"])
-        for one in fields(record)
-        if "column" in one.metadata
-    )
-
-
-def _column(name: str, type_: str, values: Any, kind: ColumnKind, words: str, heading: str | None, more: Any) -> Column:
-    seen = more.get("audience", Audience.PROGRAMS) | (Audience(0) if heading is None else Audience.PEOPLE)
-    return Column(**{
-        "name": name.removesuffix("_ns"), "kind": kind, "values": values, "words": words, "nullable": "None" in type_,
-        "title": heading, **more, "audience": seen,
-    })  # fmt: skip
+    columns = []
+    for one in fields(record):
+        if "column" in one.metadata:
+            kind, words, heading, more = one.metadata["column"]
+            seen = more.get("audience", Audience.PROGRAMS) | (Audience(0) if heading is None else Audience.PEOPLE)
+            columns.append(Column(**{
+                "name": one.name.removesuffix("_ns"), "kind": kind, "values": values(one.name), "words": words,
+                "nullable": "None" in str(one.type), "title": heading, **more, "audience": seen,
+            }))  # fmt: skip
+    return tuple(columns)
 
 
 @dataclass(frozen=True)
@@ -94,12 +91,6 @@ class Table:
             odd = sorted(headings.symmetric_difference(self.people))
             raise ValueError(f"table {self.name}: {', '.join(odd)} in its columns or their order, but not in both")
 
-    def with_columns(self, *more: Column, name: str, words: str, before: str, people: tuple[str, ...] = ()) -> Table:
-        """The same with further columns, which stand before one of its own."""
-        place = [one.name for one in self.columns].index(before)
-        columns = (*self.columns[:place], *more, *self.columns[place:])
-        return replace(self, name=name, words=words, columns=columns, people=people or self.people)
-
     def sheet_columns(self, without: Collection[str] = ()) -> tuple[Column, ...]:
         """What a sheet has: columns of people and of CSV and Parquet. without: headings that people are not shown."""
         if not self.people and not self.first:
@@ -112,7 +103,12 @@ class Table:
 
     def people_columns(self, without: Collection[str] = ()) -> tuple[Column, ...]:
         """What people see, in their order."""
-        shown = {one.heading: _for_people(one) for one in seen_by(Audience.PEOPLE, self.columns)}
+        shown = {
+            one.heading: replace(
+                one, name=one.heading, title=None, audience=Audience.PEOPLE, values=one.people_values or one.values
+            )
+            for one in seen_by(Audience.PEOPLE, self.columns)
+        }
         return tuple(shown[heading] for heading in self.people or shown if heading not in without)
 
     def table_columns(self) -> tuple[Column, ...]:
@@ -188,11 +184,6 @@ def _series(kind: ColumnKind, parts: list[Any]) -> pd.Series[Any]:
             return known.astype("Float64") / 1e9
         case _:
             return known
-
-
-def _for_people(one: Column) -> Column:
-    values = one.values if one.people_values is None else one.people_values
-    return replace(one, name=one.heading, title=None, audience=Audience.PEOPLE, values=values)
 
 
 def attribute(name: str) -> Callable[[Sequence[Any]], list[Any]]:
@@ -292,8 +283,6 @@ def _or_null(schema: JsonRow) -> JsonRow:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-_TIMES = "\N{MULTIPLICATION SIGN}"
-
 DEFINITIONS: dict[str, str] = {
     "goodput": "productive time over the window without what is excluded; the window is cut to the job",
     "badput": "time in any other category; goodput and badput add up to the window without what is excluded, exactly",
@@ -313,7 +302,7 @@ DEFINITIONS: dict[str, str] = {
     "MTBF": "time in which attempts were up, over the number of disruptions; with a 95 % Poisson interval",
     "ETTR": "effective training time ratio: goodput as a fraction",
     "step time": "from one step record to the next of the same attempt, over the steps between them",
-    "ideal step time": f"the mean of the step times without the long ones: at most median + 3 {_TIMES} MAD",
+    "ideal step time": "the mean of the step times without the long ones: at most median + 3 \xd7 MAD",
     "slow regime": "consecutive steps at a level of the step time that moved up and stayed",
     "slices": "the share of a job's slices that were stepping, or available, over time",
 }

@@ -123,11 +123,15 @@ def parse(text: str, subject: Subject, *, fails: bool = True) -> Expression:
     name, comparison, number, unit = (match[1].strip(), match[2], match[3], (match[4] or "").lower())
     named = subject.find(name, text)
     if comparison == ":":
-        comparison = _direction(text, number)
+        if number[0] not in "+-":
+            raise UsageError(f"{text!r}: say which way: '-{number}' fell by more than that, '+{number}' rose")
+        comparison = "<" if number[0] == "-" else ">"
     allowed = subject.units[named.dimension]
     unit = unit or allowed[0]
     if unit not in allowed:
-        raise UsageError(f"{text!r}: {subject.of_name}{name} cannot be in {unit!r}; {_units_text(allowed)}")
+        units = ", ".join(one or "no unit" for one in allowed)
+        hint = "it is a plain number" if allowed == ("",) else f"write {units}"
+        raise UsageError(f"{text!r}: {subject.of_name}{name} cannot be in {unit!r}; {hint}")
     limit = Fraction(number) * UNIT_SECONDS.get(unit, 1)
     each = tuple(part.strip().lower() for part in every[1].split(",")) if every else ()
     return Expression(text.strip(), named, comparison, limit, "s" if unit in UNIT_SECONDS else unit, fails, each)
@@ -137,7 +141,9 @@ def read(text: str, subject: Subject, *, fails: bool = True) -> Expression:
     """The same as a person wrote it: `UsageError` also for one that never holds, or was probably meant otherwise."""
     parsed = parse(text, subject, fails=fails)
     if subject.shape is CHANGE:
-        _check_can_change(text, parsed)
+        beyond = parsed.unit == POINTS and abs(parsed.limit) >= 100
+        if beyond or (parsed.unit == PERCENT and parsed.limit <= -100):
+            raise UsageError(f"{text!r} never holds, since nothing changes by more than that: it is no gate")
         return parsed
     _check_can_hold(text, parsed, subject)
     if parsed.named.is_floor and parsed.comparison in ("<", "<=") and parsed.unit == PERCENT and PERCENT not in text:
@@ -156,24 +162,6 @@ def read_fail_under(text: str, subject: Subject) -> Expression:
 
 
 _EVERY = re.compile(r"\s*any\(([^)]*)\):", re.DOTALL)
-
-
-def _direction(text: str, change: str) -> str:
-    if change[0] not in "+-":
-        raise UsageError(f"{text!r}: say which way: '-{change}' fell by more than that, '+{change}' rose")
-    return "<" if change[0] == "-" else ">"
-
-
-def _units_text(allowed: tuple[str, ...]) -> str:
-    if allowed == ("",):
-        return "it is a plain number"
-    return f"write {', '.join(unit or 'no unit' for unit in allowed)}"
-
-
-def _check_can_change(text: str, parsed: Expression) -> None:
-    beyond = parsed.unit == POINTS and abs(parsed.limit) >= 100
-    if beyond or (parsed.unit == PERCENT and parsed.limit <= -100):
-        raise UsageError(f"{text!r} never holds, since nothing changes by more than that: it is no gate")
 
 
 def _check_can_hold(text: str, parsed: Expression, subject: Subject) -> None:

@@ -71,11 +71,6 @@ def _seconds_key(name: str) -> str:
     return "_".join("seconds" if part == "ns" else part for part in name.split("_"))
 
 
-def _ns_of_seconds(value: float) -> int:
-    """Exact, so that the same seconds are written again."""
-    return round(Fraction(value) * 10**9)
-
-
 def _ns_of_instant(text: str) -> int:
     from goodput_cli.events.timestamps import TimestampReader
     from goodput_cli.vocabulary.when import load_zone
@@ -97,7 +92,8 @@ def _number() -> Schema:
 
 
 _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number"}
-_SECONDS = JsonType(float, _number, lambda ns: ns / 1e9, _ns_of_seconds)
+_SECONDS = JsonType(float, _number, lambda ns: ns / 1e9, lambda seconds: round(Fraction(seconds) * 10**9))
+"""Read exactly, so that the same seconds are written again."""
 _UNITS: dict[str | None, JsonType] = {
     "seconds": _SECONDS,
     "percent": JsonType(float, _number, lambda share: float(100 * share), lambda percent: percent / 100),
@@ -176,11 +172,8 @@ def _unmarked(kind: Any) -> JsonType:
         )
     if origin is tuple and inner[-1] is not Ellipsis:
         items = [json_type(one) for one in inner]
-        size = {"minItems": len(items), "maxItems": len(items)}
-        return JsonType(
-            kind,
-            lambda: {"type": "array", **size, "prefixItems": [one.schema() for one in items], "items": False},
-        )
+        size = {"type": "array", "minItems": len(items), "maxItems": len(items)}
+        return JsonType(kind, lambda: {**size, "prefixItems": [one.schema() for one in items], "items": False})
     if origin in (Sequence, tuple):
         item = json_type(inner[0])
         return JsonType(

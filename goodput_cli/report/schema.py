@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from goodput_cli.analysis.advice.answer import AdviceAnswer
+from goodput_cli.analysis.advice.results import AdviceAnswer
 from goodput_cli.analysis.check import CheckReport
 from goodput_cli.analysis.compare.compare import CompareAnswer
 from goodput_cli.analysis.disruptions.sheet import DisruptionsAnswer

@@ -28,7 +28,7 @@ from goodput_cli.accounting.columns import (
 from goodput_cli.accounting.order import in_order
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.segments import partition
-from goodput_cli.analysis.account import analyze_log, pick_ordered
+from goodput_cli.analysis.account import analyze_log, pick_job
 from goodput_cli.analysis.question import make_question
 from goodput_cli.events.read import read_events
 from goodput_cli.events.rows import constant
@@ -45,7 +45,7 @@ def log_of(**scenario: object) -> EventLog:
 
 
 def timeline_of(log: EventLog) -> Timeline:
-    made = build_timeline(pick_ordered(log, None)[0], Rules())
+    made = build_timeline(in_order(pick_job(log, None)[0]), Rules())
     assert made is not None
     return made
 

@@ -29,6 +29,7 @@ from goodput_cli.analysis.advice.record import (
 )
 from goodput_cli.analysis.advice.results import daly, exact, formulas, young
 from goodput_cli.analysis.advice.what_if import Cut, parse_plan
+from goodput_cli.analysis.goodput.findings import Covered
 from goodput_cli.errors import UsageError
 from tests.simulation.job import Job
 
@@ -233,3 +234,12 @@ def test_saves_in_the_background_can_be_used_when_a_line_says_that_they_are_comp
     assert record.latency == after * 1e9
     assert record.asynchronous
     assert not record.background
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), max_size=6))
+def test_time_that_several_intervals_cover_counts_once(intervals: list[tuple[int, int]]) -> None:
+    """However they lie: side by side, over each other or one in another."""
+    start, length = np.array(intervals, dtype=np.int64).reshape(-1, 2).T
+    until = np.arange(-1, 60)
+    seconds = {at for begin, long in intervals for at in range(begin, begin + long)}
+    assert Covered(start, start + length).upto(until).tolist() == [sum(at < end for at in seconds) for end in until]

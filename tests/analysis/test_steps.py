@@ -49,8 +49,8 @@ def test_statistics_by_hand() -> None:
     assert found.statistics.mean_seconds == 3
     assert found.statistics.ideal_seconds == pytest.approx(9 / 5)
     assert found.statistics.p90_seconds == pytest.approx(6)  # linear, halfway between 3 and 9
-    assert found.deviation.max_seconds == pytest.approx(9 - 1.8)
-    assert found.deviation.mean_seconds == pytest.approx((0.8 + 0.8 + 0.2 + 0.2 + 1.2 + 7.2) / 6)
+    assert found.max_deviation_seconds == pytest.approx(9 - 1.8)
+    assert found.mean_deviation_seconds == pytest.approx((0.8 + 0.8 + 0.2 + 0.2 + 1.2 + 7.2) / 6)
 
 
 def test_a_step_time_never_spans_attempts() -> None:

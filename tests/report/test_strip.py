@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import goodput_cli
-from goodput_cli.analysis.document import Strip
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.document import strip_of
+from goodput_cli.analysis.goodput.document import strip_of as strip
 from goodput_cli.analysis.results import Window
 from goodput_cli.report.base import Page
 from goodput_cli.report.terminal import strip_lines
@@ -28,11 +27,6 @@ from tests.support.analyses import BASE, MINUTE, primer
 from tests.support.rendered import picture
 
 LOG = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain.jsonl"
-
-
-def strip(analysis: Analysis, cells: int) -> Strip:
-    window = analysis.window
-    return strip_of(analysis.timeline.ledger, analysis.disruptions, window.start_ns, window.end_ns, cells)
 
 
 def lines(analysis: Analysis, width: int, **page: object) -> list[str]:

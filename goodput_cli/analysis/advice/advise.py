@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import get_args
 
 from goodput_cli.accounting.build import Timeline
@@ -33,9 +32,10 @@ from goodput_cli.analysis.advice.sheet import levers_sheet
 from goodput_cli.analysis.advice.thresholds import GAIN_LOW, OF_INTERVAL, RATIO
 from goodput_cli.analysis.advice.what_if import WhatIf, parse_plan, replay_facts, scenario
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.measures import decimal
 from goodput_cli.analysis.question import AdviceQuestion, Death, Price
 from goodput_cli.analysis.sheet import Sheet, Shown
-from goodput_cli.analysis.threshold import POINTS, Expression, Threshold
+from goodput_cli.analysis.threshold import POINTS, Expression, Threshold, judged
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -240,9 +240,7 @@ def advise_job(
 
 def judge(expression: Expression, advice: Advice) -> Threshold:
     """The expression judged. `met` is None where the log does not say enough."""
-    value = _value(expression, advice)
-    met = None if value is None else expression.holds(Fraction(repr(value)))
-    return Threshold(expression.text, expression.fails, met, value, float(expression.limit), expression.unit)
+    return judged(expression, decimal(_value(expression, advice)))
 
 
 def _value(expression: Expression, advice: Advice) -> float | None:
@@ -266,10 +264,11 @@ def _gain(expression: Expression, advice: Advice) -> float | None:
         return None
     if interval.verdict == "keep":
         return 0.0
-    low = expression.name == GAIN_LOW
-    if low and interval.gain_ci95_points is None:
-        return None
-    points = interval.gain_ci95_points[0] if low and interval.gain_ci95_points else interval.gain_points
+    points = interval.gain_points
+    if expression.name == GAIN_LOW:
+        if interval.gain_ci95_points is None:
+            return None
+        points = interval.gain_ci95_points[0]
     if expression.unit == POINTS:
         return points
     after = interval.today_percent + points

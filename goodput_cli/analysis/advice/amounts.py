@@ -6,7 +6,6 @@ The accounting of a job as advice asks it: which attempts trained, and when each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,9 +13,9 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, search
-from goodput_cli.analysis.advice.record import Amounts
+from goodput_cli.analysis.advice.record import Amounts, Life
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
-from goodput_cli.analysis.goodput.findings import not_recorded
+from goodput_cli.analysis.goodput.findings import Covered, not_recorded
 from goodput_cli.analysis.steps.times import lost_in_regimes, slow_regimes, timed_steps
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import Kind
@@ -34,50 +33,8 @@ PARTS: dict[str, tuple[Category, ...]] = {
 _UNTIL_UP = ("down", "queued")
 
 
-class CountedClock:
-    """Counted time: the clock with all that the user excluded cut out."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        segments = timeline.segments
-        rows = np.flatnonzero(segments.category == Category.EXCLUDED)
-        self._start, self._end = segments.start[rows], segments.end[rows]
-        self._before = np.append(0, np.cumsum(self._end - self._start))
-
-    def counted(self, time: I64) -> I64:
-        """Instants (ns) on that clock."""
-        if len(self._start) == 0:
-            return np.array(time, dtype=np.int64)
-        place = np.searchsorted(self._start, time, side="right")
-        inside = np.append(0, self._end)[place] - time
-        return np.asarray(time - self._before[place] + np.where(place > 0, np.maximum(inside, 0), 0))
-
-    def length(self, start: int, end: int) -> int:
-        """Counted ns between two instants."""
-        return int(np.diff(self.counted(np.array([start, end])))[0])
-
-
-@dataclass(frozen=True)
-class LifeSpan:
-    """A life, as far as the sums need it."""
-
-    attempt: int
-    """From 0."""
-    undetermined: int
-    """ns of undetermined time before its assumed death."""
-
-
-@dataclass(frozen=True)
-class LedgerAmounts:
-    """Sums of the ledger, and program start-up."""
-
-    amounts: Amounts
-    """The sums."""
-    startup: list[int]
-    """Program start-up (ns) by attempt."""
-
-
-def amounts_of(timeline: Timeline, lives: Sequence[LifeSpan], taken: int) -> LedgerAmounts:
-    """taken: ns of the wasted time that saves of a given cost take."""
+def amounts_of(timeline: Timeline, lives: Sequence[Life], taken: int) -> Amounts:
+    """Sums of the ledger. taken: ns of the wasted time that saves of a given cost take."""
     costs = AttemptCosts(timeline)
     parts, disrupted = _parts(costs, lives), costs.unplanned
     gap = np.searchsorted([life.attempt for life in lives], np.arange(1, len(timeline.attempts)))
@@ -94,7 +51,9 @@ def amounts_of(timeline: Timeline, lives: Sequence[LifeSpan], taken: int) -> Led
 
     lost = int((costs.taken_back[:-1] + costs.downtime + costs.restart)[disrupted].sum())
     slow = known(Category.SLOWDOWN) if timeline.reference_ns is not None else _slow(timeline)
-    amounts = Amounts(
+    lived, begin = {life.attempt for life in lives}, timeline.attempts.begin
+    never = [attempt for attempt in timeline.disruptions.tolist() if attempt not in lived]
+    return Amounts(
         before=before,
         outages=tuple(outages),
         restore=costs.total(Category.RESTORE),
@@ -110,12 +69,11 @@ def amounts_of(timeline: Timeline, lives: Sequence[LifeSpan], taken: int) -> Led
         },
         disruptions=int(np.count_nonzero(timeline.failed)),
         lost=lost - taken,
-        failed_starts=tuple(_failed_starts(timeline, lives)),
+        failed_starts=tuple((attempt, int(begin[attempt + 1] - begin[attempt])) for attempt in never),
     )
-    return LedgerAmounts(amounts, costs.first_startup.tolist())
 
 
-def _parts(costs: AttemptCosts, lives: Sequence[LifeSpan]) -> dict[str, I64]:
+def _parts(costs: AttemptCosts, lives: Sequence[Life]) -> dict[str, I64]:
     """Amounts (ns) by what they are of and by attempt that another one follows."""
     parts = {
         name: costs.until_up(*categories) if name in _UNTIL_UP else costs.until_trained(*categories)
@@ -131,13 +89,6 @@ def _parts(costs: AttemptCosts, lives: Sequence[LifeSpan]) -> dict[str, I64]:
     return parts
 
 
-def _failed_starts(timeline: Timeline, lives: Sequence[LifeSpan]) -> list[tuple[int, int]]:
-    """Attempts that others follow and that never trained: number, and ns from its first start to the next one's."""
-    lived = {life.attempt for life in lives}
-    begin = timeline.attempts.begin
-    return [(one, int(begin[one + 1] - begin[one])) for one in timeline.disruptions.tolist() if one not in lived]
-
-
 def _slow(timeline: Timeline) -> int | None:
     """Time (ns) lost in slow regimes, in kept steps. None where the log shows too few step times."""
     steps = timed_steps(timeline, timeline.start, timeline.end)
@@ -147,13 +98,20 @@ def _slow(timeline: Timeline) -> int | None:
 
 
 class JobTimeline:
-    """A timeline with its clock. Times are counted ns; arrays have an item for each attempt."""
+    """A timeline on the clock of counted time, which has all that the user excluded cut out. Times are counted ns;
+    arrays have an item for each attempt."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self.timeline, self.clock = timeline, CountedClock(timeline)
+        self.timeline = timeline
+        rows = np.flatnonzero(timeline.segments.category == Category.EXCLUDED)
+        self._excluded = Covered(timeline.segments.start[rows], timeline.segments.end[rows])
         self.step_log = timeline.progress is None
         self.behind = 1 if self.step_log and not timeline.attempts.step_ends else 0
         """From a saved step to the position at which it is saved."""
+
+    def counted(self, time: I64) -> I64:
+        """Instants (ns) in counted time."""
+        return time - self._excluded.upto(time)
 
     @cached_property
     def lived(self) -> list[int]:
@@ -197,7 +155,7 @@ class JobTimeline:
             elif progress is not None:
                 load = int(progress.load_row[attempt])
                 begin[attempt] = timeline.table.time[load] if load >= 0 else progress.position[attempt]
-        return self.clock.counted(begin)
+        return self.counted(begin)
 
     @cached_property
     def alive_until(self) -> I64:
@@ -208,9 +166,8 @@ class JobTimeline:
             unseen = timeline.attempts.first_ending < 0
             alive[unseen] = np.maximum(alive, timeline.progress.position)[unseen]
         alive[-1:] = timeline.end
-        return self.clock.counted(alive)
+        return self.counted(alive)
 
     @cached_property
     def next_begin(self) -> I64:
-        begin = np.append(self.timeline.attempts.begin[1:], self.timeline.end)
-        return self.clock.counted(begin)
+        return self.counted(np.append(self.timeline.attempts.begin[1:], self.timeline.end))

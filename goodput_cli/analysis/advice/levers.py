@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from statistics import median
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
-from goodput_cli.analysis.advice.record import FAILURES, RESTART, EndKind, JobRecord
+from goodput_cli.analysis.advice.record import FAILURES, RESTART, EndKind, JobRecord, half
 from goodput_cli.analysis.advice.replay import AsRecorded, Changes, replay
 from goodput_cli.analysis.advice.results import How, Lever
 from goodput_cli.analysis.advice.thresholds import LEVERS
@@ -110,11 +109,6 @@ def _made(estimate: Estimate, record: JobRecord, price: Price | None) -> Lever |
     )  # fmt: skip
 
 
-def half(total: int) -> int:
-    """Half an amount (ns), rounded half to even."""
-    return round(Fraction(total, 2))
-
-
 def all_levers(inputs: LeverInputs) -> Iterator[Estimate]:
     """Every lever that the record has something for, small ones too."""
     for find in _FINDERS:
@@ -177,43 +171,13 @@ def _newest_checkpoint(inputs: LeverInputs) -> Iterator[Estimate]:
         )  # fmt: skip
 
 
-def _failures(inputs: LeverInputs) -> Iterator[Estimate]:
-    lost = inputs.record.amounts.lost
+def _disruptions(inputs: LeverInputs) -> Iterator[Estimate]:
+    """Fewer of them, and less behind each."""
+    amounts, spare = inputs.record.amounts, inputs.spare_ns
     yield Estimate(
         "failures", "failures half as often", "every second disruption does not happen", "each as likely as another",
-        "exact", ns=half(lost), settings={"factor": 2},
+        "exact", ns=half(amounts.lost), settings={"factor": 2},
     )  # fmt: skip
-
-
-def _starts_that_hold(inputs: LeverInputs) -> Iterator[Estimate]:
-    record, early = inputs.record, early_deaths(inputs.exposure)
-    if early is None or not early.unusual or early.longest_seconds is None:
-        return
-    limit = round(early.longest_seconds * 1e9)
-    short = [
-        life.startup + life.budget + life.hang + gap - life.kept
-        for life, end, gap in zip(record.lives, record.ends, record.gaps[1:], strict=False)
-        if end.kind in FAILURES and life.budget <= limit
-    ]
-    held = {life.attempt + 1 for life, end in zip(record.lives, record.ends, strict=True)
-            if end.kind in FAILURES and life.budget <= limit}  # fmt: skip
-    alone = [ns for attempt, ns in record.amounts.failed_starts if not _in_gap_of(attempt, held, record)]
-    yield Estimate(
-        "starts_that_hold", "starts that hold",
-        f"no attempt dies within {duration_of_seconds(early.longest_seconds)} of training",
-        f"{early.count} of {inputs.exposure.failures} lives did; starts without a step count", "exact",
-        ns=sum(short) + sum(alone), settings={"lives": early.count, "within_seconds": early.longest_seconds},
-    )  # fmt: skip
-
-
-def _in_gap_of(attempt: int, held: set[int], record: JobRecord) -> bool:
-    """Whether a start without a step lies in the gap behind one of the lives whose next attempts are `held`."""
-    before = [life.attempt for life in record.lives if life.attempt < attempt]
-    return bool(before) and before[-1] + 1 in held
-
-
-def _restart(inputs: LeverInputs) -> Iterator[Estimate]:
-    amounts = inputs.record.amounts
     yield Estimate(
         "restart", "restart twice as fast", "initialisation, preparation, restore, loading and compilation take half",
         "after every disruption", "exact", ns=half(sum(sum(amounts.before[part]) for part in RESTART)),
@@ -223,10 +187,6 @@ def _restart(inputs: LeverInputs) -> Iterator[Estimate]:
         "restore", "restore twice as fast", "restoring a checkpoint takes half", "part of `restart`", "exact",
         ns=half(amounts.restore), settings={"factor": 2},
     )  # fmt: skip
-
-
-def _downtime(inputs: LeverInputs) -> Iterator[Estimate]:
-    amounts, spare = inputs.record.amounts, inputs.spare_ns
     yield Estimate(
         "downtime", "downtime halved", "a failure is noticed and the job scheduled twice as fast",
         "after every disruption", "exact", ns=half(sum(amounts.before["down"])), settings={"factor": 2},
@@ -236,6 +196,31 @@ def _downtime(inputs: LeverInputs) -> Iterator[Estimate]:
         f"after {spare / 1e9:g} s; a start that led nowhere counts as downtime", "exact",
         ns=sum(max(ns - spare, 0) for _, ns in amounts.outages) + sum(amounts.before["queued"]),
         settings={"spare_seconds": spare / 1e9},
+    )  # fmt: skip
+
+
+def _starts_that_hold(inputs: LeverInputs) -> Iterator[Estimate]:
+    record, early = inputs.record, early_deaths(inputs.exposure)
+    if early is None or not early.unusual or early.longest_seconds is None:
+        return
+    limit = round(early.longest_seconds * 1e9)
+    short = [
+        (life, gap)
+        for life, end, gap in zip(record.lives, record.ends, record.gaps[1:], strict=False)
+        if end.kind in FAILURES and life.budget <= limit
+    ]
+    saved = sum(life.startup + life.budget + life.hang + gap - life.kept for life, gap in short)
+    held = {life.attempt + 1 for life, _ in short}
+    alone = [
+        ns
+        for attempt, ns in record.amounts.failed_starts
+        if max((life.attempt for life in record.lives if life.attempt < attempt), default=-1) + 1 not in held
+    ]  # a start without a step that lies in the gap behind one of these lives is in what it saves
+    yield Estimate(
+        "starts_that_hold", "starts that hold",
+        f"no attempt dies within {duration_of_seconds(early.longest_seconds)} of training",
+        f"{early.count} of {inputs.exposure.failures} lives did; starts without a step count", "exact",
+        ns=saved + sum(alone), settings={"lives": early.count, "within_seconds": early.longest_seconds},
     )  # fmt: skip
 
 
@@ -277,6 +262,5 @@ def _longest_outage(inputs: LeverInputs) -> Iterator[Estimate]:
 
 
 _FINDERS: tuple[Callable[[LeverInputs], Iterator[Estimate]], ...] = (
-    _interval, _async_saves, _newest_checkpoint, _failures, _starts_that_hold, _restart, _downtime, _custom, _steady,
-    _longest_outage,
+    _interval, _async_saves, _newest_checkpoint, _disruptions, _starts_that_hold, _custom, _steady, _longest_outage,
 )  # fmt: skip

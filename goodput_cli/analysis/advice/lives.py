@@ -14,7 +14,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.analysis.advice.amounts import JobTimeline, LifeSpan, amounts_of
+from goodput_cli.analysis.advice.amounts import JobTimeline, amounts_of
 from goodput_cli.analysis.advice.record import (
     Ending,
     EndKind,
@@ -22,6 +22,7 @@ from goodput_cli.analysis.advice.record import (
     Life,
     LinearTotal,
     SaveColumns,
+    half,
     latest_extra,
     linear_total,
     median_share,
@@ -74,21 +75,16 @@ def settled(life: Life, evidence: DeathEvidence, context: JobContext) -> Life:
         return replace(life, budget=life.trained + life.saves.step_total.upto(life.stop) + behind)
     if context.step_log:
         assert evidence.death is not None
-        return _with_death(life, evidence.death, _hang(life, evidence, evidence.death, context))
+        hang = evidence.death - evidence.seen - evidence.blocked
+        if evidence.in_flight:  # under the record a life must not complete the step that was in flight
+            step = max(life.usual + context.extra.upto(life.stop + 1) - context.extra.upto(life.stop), 1)
+            hang = max(hang - (step - 1), 0)
+        return _with_death(life, evidence.death, hang)
     return _from_checkpoints(life, evidence, context)
 
 
 def _with_death(life: Life, death: int, hang: int) -> Life:
     return replace(life, hang=hang, budget=death - life.begin - life.startup - hang)
-
-
-def _hang(life: Life, evidence: DeathEvidence, death: int, context: JobContext) -> int:
-    """Of step logs. Under the record a life must not complete the step that was in flight."""
-    behind = death - evidence.seen - evidence.blocked
-    if not evidence.in_flight:
-        return behind
-    step = max(life.usual + context.extra.upto(life.stop + 1) - context.extra.upto(life.stop), 1)
-    return max(behind - (step - 1), 0)
 
 
 def _from_checkpoints(life: Life, evidence: DeathEvidence, context: JobContext) -> Life:
@@ -97,7 +93,7 @@ def _from_checkpoints(life: Life, evidence: DeathEvidence, context: JobContext) 
     death, unseen = evidence.death, evidence.death is None
     if death is None:
         latest = max(min(evidence.next_begin, evidence.seen + room - 1), evidence.seen)
-        between = {"earliest": evidence.seen, "middle": _middle(evidence.seen, latest), "latest": latest}
+        between = {"earliest": evidence.seen, "middle": half(evidence.seen + latest), "latest": latest}
         death = max(between[context.choice], evidence.alive)
     if not evidence.progressed:
         life = replace(life, startup=min(context.startup, death - life.begin))
@@ -116,17 +112,6 @@ def _steps_ahead(life: Life, evidence: DeathEvidence, context: JobContext) -> in
     return max(min(evidence.stride, left) if left > 0 else evidence.stride, 1)
 
 
-def _middle(low: int, high: int) -> int:
-    half, odd = divmod(low + high, 2)
-    return half + (odd & half & 1)
-
-
-def usual_startup(lives: Sequence[Life], evidence_of_lives: Sequence[DeathEvidence]) -> int:
-    """Median start-up (ns) of the lives that show one."""
-    known = [life.startup for life, evidence in zip(lives, evidence_of_lives, strict=True) if evidence.progressed]
-    return round(median(known)) if known else 0
-
-
 def with_endings(record: JobRecord) -> JobRecord:
     """The record with `ends` filled in."""
     policy = AsRecorded(record)
@@ -142,7 +127,9 @@ def with_endings(record: JobRecord) -> JobRecord:
         stored = [position for position in stored if position <= died + 1]
         usable += [position for position in stored if position > life.first]
         newest = max([life.first, *stored])
-        ends.append(Ending(_kind(life, newest), died, newest, _newest_upto(usable, life.resumed)))
+        while usable and usable[-1] > life.resumed:  # checkpoints above it are forgotten
+            usable.pop()
+        ends.append(Ending(_kind(life, newest), died, newest, usable[-1] if usable else None))
         usable.append(life.resumed)
     return replace(record, ends=tuple(ends))
 
@@ -161,13 +148,6 @@ def _kind(life: Life, newest: int) -> EndKind:
     if life.resumed == newest:
         return EndKind.NEWEST
     return EndKind.OLDER if life.resumed < newest else EndKind.BEYOND
-
-
-def _newest_upto(usable: list[int], limit: int) -> int | None:
-    """The newest checkpoint not above a position; those above it are forgotten."""
-    while usable and usable[-1] > limit:
-        usable.pop()
-    return usable[-1] if usable else None
 
 
 def record_of(
@@ -197,10 +177,8 @@ class _Reader:
             raise NotEnoughData(
                 "nothing was trained in this job, so that nothing can be advised; `goodput analyze` says how it is"
             )
-        counted = self._job.clock.length(timeline.start, timeline.end)
+        start, stop = self._job.counted(np.array([timeline.start, timeline.end])).tolist()
         lives, last, end = self._lives(), *self._end
-        spans = [LifeSpan(life.attempt, life.undetermined) for life in lives]
-        ledger = amounts_of(timeline, spans, self._training.taken_lost)
         productive = timeline.ledger.between(
             np.array([timeline.start]), np.array([timeline.end]), (Category.PRODUCTIVE,)
         ).get((Category.PRODUCTIVE, -1), np.zeros(1))
@@ -208,7 +186,7 @@ class _Reader:
         return with_endings(
             JobRecord(
                 name=self._name,
-                window=counted,
+                window=stop - start,
                 productive=int(productive[0]),
                 step_log=self._job.step_log,
                 step_ends=timeline.attempts.step_ends,
@@ -219,12 +197,12 @@ class _Reader:
                 latency=self._latency,
                 asynchronous=self._job.asynchronous or bool(self._log.completed),
                 unit=self._training.unit,
-                start=int(self._job.clock.counted(np.array([timeline.start]))[0]),
+                start=start,
                 lives=tuple(lives),
                 end=end,
                 last=last,
                 kept_steps=int(np.ceil(self._training.spans.kept).sum()),
-                amounts=ledger.amounts,
+                amounts=amounts_of(timeline, lives, self._training.taken_lost),
                 deaths=self._death,
                 background=self._job.background and not self._log.completed,
                 one_save=self._every is None and len(self._log.saved_steps) == 1,
@@ -261,27 +239,23 @@ class _Reader:
             row = int(kept[-1])
             last = place[int(own.attempt[row])]
             end = int(own.first[row] + (own.kept[row] or own.stop[row] - own.first[row]))
-        farthest = [self._stop_of(attempt) for attempt in self._job.lived[:last]]
+        farthest = self._training.stop[self._job.lived[:last]].tolist()
         if farthest and max(farthest) > end:
             end = max(farthest)
             last = max(index for index, stop in enumerate(farthest) if stop == end)
         return last, end
 
-    def _stop_of(self, attempt: int) -> int:
-        own, (low, high) = self._training.spans, self._job.bounds[attempt : attempt + 2].tolist()
-        complete = np.flatnonzero(own.complete[low:high])
-        return int(own.stop[low + complete[-1]]) if len(complete) else int(self._job.began[attempt])
-
     def _lives(self) -> list[Life]:
         """All of them, with what is known of how each ended."""
         raw = [self._life(place, attempt) for place, attempt in enumerate(self._job.lived)]
         traces = [self._trace(life) for life in raw]
+        startups = [life.startup for life, trace in zip(raw, traces, strict=True) if trace.progressed]
         course = JobContext(
             step_log=self._job.step_log,
             saved=distinct(self._training.saves.step + self._job.behind).tolist(),
             end=self._end[1],
             extra=latest_extra(raw),
-            startup=usual_startup(raw, traces),
+            startup=round(median(startups)) if startups else 0,
             choice=self._death,
         )
         return [settled(life, trace, course) for life, trace in zip(raw, traces, strict=True)]
@@ -298,7 +272,7 @@ class _Reader:
         return Life(
             attempt=attempt,
             first=int(self._job.began[attempt]),
-            stop=self._stop_of(attempt),
+            stop=int(self._training.stop[attempt]),
             begin=int(self._job.begin[attempt]),
             startup=int(self._training.startup[low]) if low < high else 0,
             budget=0,
@@ -328,7 +302,7 @@ class _Reader:
         seen = int(own.end[rows[-1]]) if len(rows) else life.begin
         death: int | None = alive
         if timeline.progress is not None:
-            seen = int(self._job.clock.counted(timeline.progress.position[[attempt]])[0])
+            seen = int(self._job.counted(timeline.progress.position[[attempt]])[0])
             if timeline.attempts.first_ending[attempt] < 0:
                 mine = self._training.saves.usable[self._training.saves.attempt == attempt]
                 death, alive = None, max(seen, int(mine.max(initial=seen)))

@@ -120,20 +120,20 @@ def median_share(count: I64, amount: I64, skip_first: bool) -> int | None:
         return None
     places = [(total - 1) // 2, total // 2]
     if np.all(count == 1):  # each step by itself, as most programs log: nothing to weigh
-        return _half_of(np.partition(amount[int(skip_first) :], places)[places])
+        return half(int(np.partition(amount[int(skip_first) :], places)[places].sum()))
     steps = np.maximum(count, 1)  # step-end logs have spans without a step
     low, more = amount // steps, amount % steps
     value, weight = np.concatenate((low, low + 1)), np.concatenate((count - more, more))
     weight[0] -= int(skip_first)
     order = np.argsort(value, kind="stable")
     behind = np.cumsum(weight[order])
-    return _half_of(value[order[np.searchsorted(behind, places, "right")]])
+    return half(int(value[order[np.searchsorted(behind, places, "right")]].sum()))
 
 
-def _half_of(pair: I64) -> int:
-    """Half of the sum of two, rounded half to even."""
-    half, odd = divmod(int(pair.sum()), 2)
-    return half + (odd & half & 1)
+def half(total: int) -> int:
+    """Half an amount, rounded half to even."""
+    down, odd = divmod(total, 2)
+    return down + (odd & down & 1)
 
 
 class EndKind(StrEnum):
@@ -272,7 +272,7 @@ class Amounts:
     lost: int
     """ns that they cost together."""
     failed_starts: tuple[tuple[int, int], ...]
-    """Attempt and ns of starts that never trained."""
+    """Attempts that others follow and that never trained: each with the ns from its first start to the next one's."""
 
 
 @dataclass(frozen=True)
@@ -398,13 +398,8 @@ def latest_extra(lives: Sequence[Life]) -> LinearTotal:
     for low, high, index in zip(edges, edges[1:], owner.tolist(), strict=False):
         known = lives[index].extra if index >= 0 else FLAT
         before = total[-1] - known.upto(low)
-        inside = _between(known.at, low, high)
+        first, stop = np.searchsorted(known.at, [low + 1, high])
+        inside = known.at[first:stop]
         at += [*inside, high]
         total += [before + known.upto(edge) for edge in (*inside, high)]
     return LinearTotal(at, total)
-
-
-def _between(at: Sequence[int], low: int, high: int) -> list[int]:
-    edges = np.asarray(at)
-    first, stop = np.searchsorted(edges, [low + 1, high])
-    return [int(edge) for edge in edges[first:stop]]

@@ -95,18 +95,9 @@ class Every:
         self._fixed = cost is not None
         self._delay = record.latency if delay is None else delay
         self.waits = self._delay > 0
-        known = record.first_saves
-        self._saves_at_end = bool(np.any(known.made_at == record.end))
-
-    def _multiples(self, position: int) -> int:
-        """How many saves by the rule, without the one at the end position."""
-        upto = (max(position, self._origin + self._behind) - self._behind) // self.every
-        return upto - self._origin // self.every - (self._end_is_multiple and position >= self._record.end)
-
-    @cached_property
-    def _end_is_multiple(self) -> bool:
-        step = self._record.end - self._behind
-        return step > self._origin and step % self.every == 0
+        self._saves_at_end = bool(np.any(record.first_saves.made_at == record.end))
+        step = record.end - self._behind
+        self._end_is_multiple = step > self._origin and step % every == 0
 
     @cached_property
     def _corrections(self) -> tuple[StepTotal, dict[int, StepTotal]]:
@@ -128,7 +119,9 @@ class Every:
         return np.asarray(rule | (made_at == self._record.end))
 
     def count(self, life: int, position: int) -> int:  # noqa: ARG002
-        return self._multiples(position) + (self._saves_at_end and position >= self._record.end)
+        upto = (max(position, self._origin + self._behind) - self._behind) // self.every
+        at_end = (self._saves_at_end - self._end_is_multiple) if position >= self._record.end else 0
+        return upto - self._origin // self.every + at_end
 
     def paid(self, life: int, position: int) -> int:
         known, own = self._corrections
@@ -371,18 +364,13 @@ class _Replay:
                 self._forget_pending(begun, ns)
                 return _Died(life, ns, result.position)
             self._wraps += 1
-            if self._seen_before(result.position, budget - spent - result.used):
+            left = budget - spent - result.used
+            before, self._state = self._state, (result.position, left, [(one.low, one.high) for one in self._usable])
+            if self._state == before:  # as when it last came to the end of the record: it never ends
                 return _Died(life, None)
             spent += result.used
             place, position, life = place + result.position - position, result.position, 0
         return _Died(life, None)
-
-    def _seen_before(self, position: int, left: int) -> bool:
-        """Whether the replay is in the state it was in when it last went through the whole record: then it repeats
-        itself, and never ends."""
-        state = (position, left, [(usable.low, usable.high) for usable in self._usable])
-        again, self._state = state == self._state, state
-        return again
 
     def _note(self, run: LifeReplay, result: BudgetResult, spent: int) -> None:
         """What was saved on the way."""
@@ -429,8 +417,7 @@ class _Replay:
 
     def _resume(self, life: int, died: int) -> int:
         """Where the next life begins (docs/advice.md, *How a life ended*); checkpoints above it are forgotten."""
-        one = self._record.lives[life]
-        end = self._record.ends[life]
+        one, end = self._record.lives[life], self._record.ends[life]
         assert one.resumed is not None
         newest = self._newest(died + 1)
         position = died if newest is None else newest
@@ -442,13 +429,10 @@ class _Replay:
             if end.kind == EndKind.BEYOND and newest is not None:
                 position = max(position, newest)
         position = min(position, self._record.end)
-        self._forget_above(position)
         self._path.append((died, position))
-        return position
-
-    def _forget_above(self, position: int) -> None:
         while self._usable and self._usable[-1].low >= position:  # the next life begins with one at the position itself
             self._usable.pop()
         if self._usable:
             top = self._usable[-1]
             top.high = min(top.high, position - self._record.shift)
+        return position

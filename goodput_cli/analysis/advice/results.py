@@ -9,14 +9,18 @@ a save and an MTBF M (s). All assume a constant hazard.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
+from goodput_cli.accounting.rules import Method
+from goodput_cli.analysis.answers import Diagnostics, MeasuredWindow, NamedJob, Thresholds, measured_window, named_job
 from goodput_cli.analysis.question import Death
+from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Audience
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.analysis.written import written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 
@@ -368,3 +372,51 @@ class AdviceData:
     """Names of levers about which the log says something; of those not among `levers`, nothing is to be had."""
     thresholds: tuple[Threshold, ...] = ()
     """Every `--fail-if advice.…` expression, judged."""
+
+
+@written(
+    "advice_answer",
+    "goodput advise --format json: how often to save, what would have bought most, what if",
+    kind="advice",
+)
+@dataclass(frozen=True, kw_only=True)
+class AdviceAnswer:
+    """goodput advise --format json: how often to save, what would have bought most, what if"""
+
+    job: NamedJob
+    window: MeasuredWindow
+    method: Method
+    recorded: Recorded
+    record: RecordFacts
+    saves: SaveFacts
+    interval: IntervalAdvice
+    curve: Sequence[CurvePoint]
+    levers: Annotated[tuple[Lever, ...], LEVER_TABLE]
+    """those that buy most first; they overlap"""
+    checkpoint_bound: Annotated[Lever | None, LEVER_TABLE]
+    """what no way of checkpointing can beat"""
+    scenario: Scenario | None
+    deaths: IfDeath | None
+    """null: every death was logged"""
+    thresholds: Thresholds
+    diagnostics: Diagnostics
+
+
+def advice_answer(analysis: AnalysisData, advice: AdviceData) -> AdviceAnswer:
+    """The whole advice."""
+    return AdviceAnswer(
+        job=named_job(analysis),
+        window=measured_window(analysis),
+        method=analysis.method,
+        recorded=advice.recorded,
+        record=advice.record,
+        saves=advice.saves,
+        interval=advice.interval,
+        curve=advice.curve,
+        levers=advice.levers,
+        checkpoint_bound=advice.bound,
+        scenario=advice.scenario,
+        deaths=advice.deaths,
+        thresholds=advice.thresholds,
+        diagnostics=(*analysis.diagnostics, *advice.diagnostics),
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from goodput_cli.analysis.advice.results import (
     LEVER_TABLE,
@@ -17,17 +18,17 @@ from goodput_cli.analysis.advice.results import (
     IntervalAdvice,
     Lever,
     Scenario,
+    advice_answer,
 )
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.phrases import window_text
 from goodput_cli.analysis.sheet import Audience, Card, Cell, Chart, Column, Family, Published, Sheet
 from goodput_cli.analysis.table import attribute, each
 from goodput_cli.vocabulary.text import (
-    duration,
     duration_of_seconds,
     exact,
     finite,
     percent,
-    period,
     plural,
     points,
     safe,
@@ -40,11 +41,8 @@ def _gained(value: float) -> str:
 
 def facts(analysis: Analysis, advice: AdviceData) -> Iterator[str]:
     """What the advice rests on."""
-    window, record, saves = analysis.window, advice.record, advice.saves
-    yield (
-        f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)}), goodput "
-        f"{percent(advice.recorded.goodput_percent)}"
-    )
+    record, saves = advice.record, advice.saves
+    yield f"{window_text(analysis)}, goodput {percent(advice.recorded.goodput_percent)}"
     every = "" if record.mtbf_seconds is None else f", one every {duration_of_seconds(record.mtbf_seconds)} of it"
     of = plural(record.disruptions, "disruption")
     which = f"{record.failures} of {of}" if record.disruptions else "no disruption"
@@ -89,17 +87,13 @@ def card(advice: AdviceData) -> Card:
     """The advice at a glance."""
     interval = advice.interval
     figure = {"refused": "no advice", "keep": "keep", "unclear": "unclear"}.get(interval.verdict)
-    sure = interval.verdict in ("change", "keep")
+    headline = _headline(advice)
     return Card(
         figure=figure or f"every {_every(interval.every_steps)}",
-        words=(_sentence(_headline(advice)), *([interval.say] if interval.say else [])),
+        words=(headline[:1] + headline[1:].lower(), *([interval.say] if interval.say else [])),
         facts=tuple(_card_facts(advice)),
-        tone="good" if sure else None,
+        tone="good" if interval.verdict in ("change", "keep") else None,
     )
-
-
-def _sentence(headline: str) -> str:
-    return f"{headline[:1]}{headline[1:].lower()}"
 
 
 def _card_facts(advice: AdviceData) -> Iterator[tuple[str, str]]:
@@ -353,14 +347,13 @@ _MOST_POINTS = 12
 def levers_sheet(advice: AdviceData) -> Sheet:
     """The advice alone."""
     people = tuple(_people(advice))
-    rows = [*advice.levers, *([advice.bound] if advice.bound else []), *_scenario(advice)]
-    shown = [*advice.levers[:_MOST_LEVERS], *([advice.bound] if advice.bound else [])]
+    bound = [advice.bound] if advice.bound else []
     columns = (*people, *LEVER_TABLE.table_columns())
     return Sheet(
         title=f"Advice for {advice.job}",
         columns=columns,
-        rows=_cells(columns, rows),
-        grouped_rows=_cells(columns, shown),
+        rows=_cells(columns, [*advice.levers, *bound, *_scenario(advice)]),
+        grouped_rows=_cells(columns, [*advice.levers[:_MOST_LEVERS], *bound]),
         summary=(*verdict_lines(advice), *(scenario_lines(advice.scenario) if advice.scenario else ())),
         notes=tuple(_notes(advice)),
         sections=tuple(_curve(advice)),
@@ -373,20 +366,14 @@ def advice_sheet(analysis: Analysis, advice: AdviceData) -> Sheet:
     return replace(
         alone,
         summary=(*facts(analysis, advice), *alone.summary),
-        answer=lambda: _answer(analysis, advice),
+        answer=lambda: advice_answer(analysis, advice),
         card=card(advice),
         chart=interval_chart(advice, (analysis.job.name, next(verdict_lines(advice)))),
         published=lambda: published(analysis, advice),
     )
 
 
-def _answer(analysis: Analysis, advice: AdviceData) -> object:
-    from goodput_cli.analysis.advice.answer import advice_answer  # msgspec: only for JSON
-
-    return advice_answer(analysis, advice)
-
-
-def _cells(columns: Sequence[Column], rows: Sequence[Lever]) -> tuple[tuple[Cell, ...], ...]:
+def _cells(columns: Sequence[Column], rows: Sequence[Any]) -> tuple[tuple[Cell, ...], ...]:
     return tuple(zip(*(column.values(rows) for column in columns if column.values is not None), strict=True))
 
 
@@ -428,7 +415,9 @@ def _notes(advice: AdviceData) -> Iterator[str]:
 
 
 def _curve(advice: AdviceData) -> Iterator[Sheet]:
-    points = _thinned(advice.curve)
+    """Intervals worth showing, evenly spread over the ratio."""
+    good = worth_showing(advice.curve)
+    points = good[:: -(-len(good) // _MOST_POINTS) or 1]
     if not points:
         return
     percents = [point.goodput_percent for point in points]
@@ -446,17 +435,10 @@ def _curve(advice: AdviceData) -> Iterator[Sheet]:
     yield Sheet(
         title="Goodput by interval of saves",
         columns=columns,
-        rows=tuple(zip(*(column.values(points) for column in columns if column.values is not None), strict=True)),
+        rows=_cells(columns, points),
         notes=(
             f"bars begin at {base:.1f} %; replayed: this job's own failures again, which no other job will meet",
             "the range of a gain is narrower than those of its two ends, since both have the same failures",
             "95 % ranges are of the average of many runs: one run alone varies more",
         ),
     )
-
-
-def _thinned(curve: tuple[CurvePoint, ...]) -> list[CurvePoint]:
-    """Intervals worth showing, evenly spread over the ratio."""
-    good = list(worth_showing(curve))
-    step = -(-len(good) // _MOST_POINTS) or 1
-    return good[::step]

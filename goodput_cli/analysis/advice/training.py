@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import distinct, without
+from goodput_cli.accounting.columns import distinct, run_heads, without
 from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.amounts import JobTimeline
+from goodput_cli.analysis.goodput.findings import Covered
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import Edge, Kind
 
@@ -54,9 +56,9 @@ class SavedLines:
         inside = (made > first[owner]) & (made <= stop[owner]) & (self.start >= begin[owner])
         whole = self.completed & (self.end <= end[owner])
         order = np.lexsort((self.step, owner))
-        heads = np.append(True, (np.diff(owner[order]) != 0) | (np.diff(self.step[order]) != 0))[: len(order)]
         if len(order) == 0:
             return self
+        heads = run_heads(owner[order]) | run_heads(self.step[order])
         all_whole = np.logical_and.reduceat(whole[order], np.flatnonzero(heads))
         kept = np.empty(len(order), dtype=bool)
         kept[order] = all_whole[np.cumsum(heads) - 1]
@@ -78,57 +80,6 @@ class TimedSaves:
     measured: Mask
 
 
-def saves_of(lines: SavedLines) -> tuple[TimedSaves, I64]:
-    """One row a save, and of each line (in order of start) the instant from which on it blocks for nobody else."""
-    reach = np.maximum.accumulate(lines.end) if len(lines) else lines.end
-    begins = np.minimum(np.maximum(lines.start, np.append(lines.start[:1], reach[:-1])[: len(lines)]), lines.end)
-    order = np.lexsort((lines.start, lines.step, lines.attempt))
-    owner, step = lines.attempt[order], lines.step[order]
-    heads = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(step) != 0))[: len(order)])
-    if len(heads) == 0:
-        none = np.zeros(0, dtype=np.int64)
-        return TimedSaves(none, none, none, none, none, none, none.astype(bool)), begins
-    return (
-        TimedSaves(
-            owner[heads],
-            step[heads],
-            lines.start[order][heads],
-            np.maximum.reduceat(lines.end[order], heads),
-            np.add.reduceat((lines.end - begins)[order], heads),
-            np.maximum.reduceat(lines.usable[order], heads),
-            np.logical_or.reduceat(lines.measured[order], heads),
-        ),
-        begins,
-    )
-
-
-class Covered:
-    """How much of the time up to an instant is covered by intervals, which may overlap."""
-
-    def __init__(self, start: I64, end: I64) -> None:
-        some = end > start
-        start, end = start[some], end[some]
-        order = np.argsort(start, kind="stable")
-        start, end = start[order], end[order]
-        reach = np.maximum.accumulate(end) if len(end) else end
-        self._start = np.minimum(np.maximum(start, np.append(start[:1], reach[:-1])[: len(start)]), end)
-        self._end = end
-        self._total = np.append(0, np.cumsum(self._end - self._start))
-
-    def upto(self, time: I64) -> I64:
-        """ns covered before each instant."""
-        place = np.searchsorted(self._start, time, side="right") - 1
-        known = np.maximum(place, 0)
-        if len(self._start) == 0:
-            return np.zeros(len(time), dtype=np.int64)
-        inside = np.clip(time, self._start[known], self._end[known]) - self._start[known]
-        return np.where(place >= 0, self._total[known] + inside, 0)
-
-    def within(self, start: I64, end: I64) -> I64:
-        """ns covered in each interval."""
-        return self.upto(end) - self.upto(start)
-
-
 class SaveLog:
     """The lines of saves of a job."""
 
@@ -145,7 +96,7 @@ class SaveLog:
         alone = self._alone(orbax, pairs)
         first = np.concatenate((orbax, pairs[:, 0], alone))
         saved = np.concatenate((orbax, pairs[:, 1], alone))
-        start, end = self._job.clock.counted(table.time[first]), self._job.clock.counted(table.end[saved])
+        start, end = self._job.counted(table.time[first]), self._job.counted(table.end[saved])
         start[len(orbax) + len(pairs) :] = end[len(orbax) + len(pairs) :]
         seen = timeline.ordered.table.end[orbax] == table.end[orbax]
         completed, measured = np.ones(len(first), dtype=bool), np.ones(len(first), dtype=bool)
@@ -166,7 +117,7 @@ class SaveLog:
         said = np.flatnonzero((table.kind == Kind.SAVED) & (owner >= 0))
         begun = np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL) & (owner >= 0))
         known = set(zip(owner[begun].tolist(), table.step[begun].tolist(), strict=True))
-        time = self._job.clock.counted(table.time[said]).tolist()
+        time = self._job.counted(table.time[said]).tolist()
         keys = zip(owner[said].tolist(), table.step[said].tolist(), strict=True)
         return {key: at for key, at in zip(keys, time, strict=True) if key in known}
 
@@ -187,7 +138,7 @@ class SaveLog:
         """When (counted ns) each attempt first finished each step."""
         table, owner = self._job.timeline.table, self._job.timeline.attempts.of_row
         rows = np.flatnonzero((table.kind == Kind.FINISHED) & (owner >= 0))[::-1]
-        time = self._job.clock.counted(table.time[rows])
+        time = self._job.counted(table.time[rows])
         return dict(zip(zip(owner[rows].tolist(), table.step[rows].tolist(), strict=True), time.tolist(), strict=True))
 
     @cached_property
@@ -225,8 +176,7 @@ class SaveLog:
 
 @dataclass(frozen=True)
 class TrainingColumns:
-    """Training spans in counted ns, with their bounds by attempt. complete: whether the last step's end was
-    seen. kept: steps kept; all: whether all of its time is. start-up: u."""
+    """Training spans in counted ns. complete: whether the last step's end was seen. kept: steps kept."""
 
     start: I64
     end: I64
@@ -235,7 +185,6 @@ class TrainingColumns:
     attempt: I64
     complete: Mask
     kept: I64
-    bounds: NDArray[np.intp]
 
 
 class JobTraining:
@@ -248,21 +197,22 @@ class JobTraining:
     @cached_property
     def own_lines(self) -> SavedLines:
         """Lines of the saves that count: of a step that the life trained, completed in it."""
-        count = len(self._job.timeline.attempts)
-        spans, bounds = self.spans, self._job.bounds
-        stop, begin = self._job.began.copy(), np.full(count, np.iinfo(np.int64).max)
-        for attempt in self._job.lived:
-            some = slice(*bounds[attempt : attempt + 2].tolist())
-            complete = np.flatnonzero(spans.complete[some])
-            stop[attempt] = spans.stop[some][complete[-1]] if len(complete) else self._job.began[attempt]
-            begin[attempt] = self._job.begin[attempt]
-        return self._log.lines.within(self._job.began, stop, begin, self._job.alive_until, self._job.behind)
+        begin = np.full(len(self.stop), np.iinfo(np.int64).max)
+        begin[self._job.lived] = self._job.begin[self._job.lived]
+        return self._log.lines.within(self._job.began, self.stop, begin, self._job.alive_until, self._job.behind)
+
+    @cached_property
+    def stop(self) -> I64:
+        """By attempt, the position behind its last complete step: where it began, if it completed none."""
+        stop, rows = self._job.began.copy(), np.flatnonzero(self.spans.complete)
+        stop[self.spans.attempt[rows]] = self.spans.stop[rows]
+        return stop
 
     @cached_property
     def spans(self) -> TrainingColumns:
         training = self._job.timeline.training
         own = training.spans
-        start, end = self._job.clock.counted(own.start), self._job.clock.counted(np.asarray(own.end))
+        start, end = self._job.counted(own.start), self._job.counted(np.asarray(own.end))
         complete = np.ones(len(own), dtype=bool)
         some = np.floor(training.kept_steps)
         kept = np.where(training.credited | training.whole, own.stop - own.first, some).astype(np.int64)
@@ -273,7 +223,7 @@ class JobTraining:
             self._seen_by_its_save(last[own.attempt[last] < len(self._job.bounds) - 2], start, end, complete)
         return TrainingColumns(
             start, end, own.first.astype(np.int64), np.array(own.stop, dtype=np.int64), own.attempt.astype(np.int64),
-            complete, kept, self._job.bounds,
+            complete, kept,
         )  # fmt: skip
 
     def _seen_by_its_save(self, last: NDArray[np.intp], start: I64, end: I64, complete: Mask) -> None:
@@ -296,7 +246,7 @@ class JobTraining:
         """Evals (custom events) of each training span, as far as no save covers them."""
         table, phases = self._job.timeline.table, self._job.timeline.phases
         custom = table.kind[phases.row] == Kind.CUSTOM
-        start, end = self._job.clock.counted(phases.start[custom]), self._job.clock.counted(phases.end[custom])
+        start, end = self._job.counted(phases.start[custom]), self._job.counted(phases.end[custom])
         lines, own = self.own_lines, self.spans
         both = Covered(np.concatenate((start, lines.start)), np.concatenate((end, lines.end)))
         return both.within(own.start, own.end) - self.saved_covered.within(own.start, own.end)
@@ -346,10 +296,8 @@ class JobTraining:
         made = saves.step + self._job.behind
         for save in np.flatnonzero(~saves.measured).tolist():
             low, high = self._job.bounds[saves.attempt[save] : saves.attempt[save] + 2].tolist()
-            if self._job.asynchronous:
-                place = low + int(np.searchsorted(own.stop[low:high], made[save], "right"))
-            else:
-                place = low + int(np.searchsorted(own.stop[low:high], made[save], "left"))
+            side: Literal["left", "right"] = "right" if self._job.asynchronous else "left"
+            place = low + int(np.searchsorted(own.stop[low:high], made[save], side))
             if place < high and own.complete[place]:
                 of_save[save] = min(self._save_ns, int(self.plain[place] - of_span[place]))
                 of_span[place] += of_save[save]
@@ -373,7 +321,25 @@ class JobTraining:
 
     @cached_property
     def saves(self) -> TimedSaves:
-        return saves_of(self.own_lines)[0]
+        """One row a save."""
+        lines = self.own_lines
+        if len(lines) == 0:
+            none = np.zeros(0, dtype=np.int64)
+            return TimedSaves(none, none, none, none, none, none, none.astype(bool))
+        before = np.append(lines.start[:1], np.maximum.accumulate(lines.end)[:-1])
+        alone = lines.end - np.minimum(np.maximum(lines.start, before), lines.end)  # in which it blocks for nobody else
+        order = np.lexsort((lines.start, lines.step, lines.attempt))
+        owner, step = lines.attempt[order], lines.step[order]
+        heads = np.flatnonzero(run_heads(owner) | run_heads(step))
+        return TimedSaves(
+            owner[heads],
+            step[heads],
+            lines.start[order][heads],
+            np.maximum.reduceat(lines.end[order], heads),
+            np.add.reduceat(alone[order], heads),
+            np.maximum.reduceat(lines.usable[order], heads),
+            np.logical_or.reduceat(lines.measured[order], heads),
+        )
 
     @cached_property
     def delays(self) -> I64:

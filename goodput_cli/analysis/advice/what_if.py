@@ -186,24 +186,19 @@ def scenario(
     policy = _policy(record, exposure, plan)
     if plan.failures is not None:
         return _on_average(record, exposure, plan, price, short)
-    changed = policy is not None or plan.newest
-    if not changed:
-        ns: int | None = record.window - (sum(record.gaps) - sum(short.gaps)) - short.exact
-        ns = None if ns is None else ns - sum(life.startup for life in record.lives) + sum(short.startups)
+    if policy is None and not plan.newest:
+        before = sum(record.gaps) + sum(life.startup for life in record.lives)
+        ns = record.window - before + sum(short.gaps) + sum(short.startups) - short.exact
         return _scenario(record, plan, price, "exact", ns, None)
     if not replays:
         return None
     done = replay(record, policy or AsRecorded(record), Changes(short.gaps, short.startups, plan.newest))
-    ns = None if done.ns is None else done.ns - short.exact
-    return _scenario(record, plan, price, "replay", ns, done)
+    return _scenario(record, plan, price, "replay", None if done.ns is None else done.ns - short.exact, done)
 
 
 def _policy(record: JobRecord, exposure: Exposure, plan: WhatIf) -> Policy | None:
     """None: as recorded."""
-    every = plan.every
-    if plan.every_ns is not None:
-        every = max(round(plan.every_ns / 1e9 / exposure.pace), 1) if exposure.pace else 1
-    cost = None
+    every, cost = _every(exposure, plan), None
     if plan.cost is not None:
         cost = plan.cost.most
         if plan.cost.factor is not None:
@@ -214,6 +209,13 @@ def _policy(record: JobRecord, exposure: Exposure, plan: WhatIf) -> Policy | Non
     if cost is None:
         _need_cost(record, "save-every")
     return Every(record, every, cost, plan.delay)
+
+
+def _every(exposure: Exposure, plan: WhatIf) -> int | None:
+    """The steps between two saves that are asked for."""
+    if plan.every_ns is None:
+        return plan.every
+    return max(round(plan.every_ns / 1e9 / exposure.pace), 1) if exposure.pace else 1
 
 
 def _need_cost(record: JobRecord, name: str) -> None:
@@ -241,9 +243,6 @@ def _on_average(
     assert plan.failures is not None
     if record.every is None or (record.cost is None and plan.cost is None):
         raise UsageError("failures: an average needs the cost and the interval of saves; give --save-seconds")
-    every = plan.every or record.every
-    if plan.every_ns is not None:
-        every = max(round(plan.every_ns / 1e9 / exposure.pace), 1)
     cost = record.cost or 0.0
     if plan.cost is not None:
         cost = cost / float(plan.cost.factor) if plan.cost.factor is not None else plan.cost.most / 1e9
@@ -254,7 +253,7 @@ def _on_average(
     rarer = replace(exposure, gaps=max(exposure.gaps - cut, 0.0), fixed=exposure.fixed - short.exact / 1e9)
     if plan.newest:
         rarer = replace(rarer, extra=0.0)
-    curve = Curve(rarer, [every], Saving(cost, latency / 1e9))
+    curve = Curve(rarer, [_every(exposure, plan) or record.every], Saving(cost, latency / 1e9))
     length = curve.lengths(curve.lost.sum(axis=0) * rate * exposure.weight, rarer.gaps * rate * exposure.weight)
     before, after = float(today.average[0]), float(length[0])
     seconds = record.window / 1e9 * (1 - after / before)

@@ -102,7 +102,10 @@ def _pair(
 ) -> Pair:
     before, after = baseline.summary, side.summary
     work = work_time(before, after, [one.summary for one in baselines])
-    contributions = sorted(_contributions(before, after), key=_by_size)
+    contributions = sorted(
+        _contributions(before, after),
+        key=lambda row: (row.points is None, -abs(row.taken), CATEGORIES.index(row.category), row.label or ""),
+    )
     return Pair(
         number=number,
         baseline=baseline,
@@ -137,10 +140,6 @@ def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:
         elif baseline_ns or ns:
             seconds = worth_ns(was - now, after) / 10**9
             yield Contribution(category, label, baseline_ns, ns, was, now, was - now, seconds)
-
-
-def _by_size(row: Contribution) -> tuple[bool, Fraction, int, str]:
-    return row.points is None, -abs(row.taken), CATEGORIES.index(row.category), row.label or ""
 
 
 def _methods_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:

@@ -59,7 +59,7 @@ def verdict(pair: Pair) -> str:
     moved = "rose" if pair.points > 0 else "fell"
     worth = duration(abs(round(pair.worth_ns(pair.points))))
     of = duration(pair.side.summary.window.counted_ns)
-    return f"goodput {moved} by {points(float(abs(pair.points)))[1:]} points: {was} to {now}, {worth} of its {of}"
+    return f"goodput {moved} by {_size(pair.points)} points: {was} to {now}, {worth} of its {of}"
 
 
 def _against_work(pair: Pair, was: str, now: str) -> str:
@@ -72,7 +72,7 @@ def _against_work(pair: Pair, was: str, now: str) -> str:
         why = "it is a share of another window"
     if pair.points > 0:
         return f"goodput, {was} before and {now} now, does not show it: {why}"
-    return f"goodput fell by {points(float(abs(pair.points)))[1:]} points all the same, {was} to {now}: {why}"
+    return f"goodput fell by {_size(pair.points)} points all the same, {was} to {now}: {why}"
 
 
 def work_lines(pair: Pair) -> Iterator[str]:
@@ -84,25 +84,21 @@ def work_lines(pair: Pair) -> Iterator[str]:
     was, now = (duration_of_seconds(seconds) for seconds in (work.baseline_seconds, work.seconds))
     if work.unit is None:
         yield f"not the same work: {_sizes(work)}; a kept step took {now} all in, and {was} before"
-        yield from _crashes(pair)
-        return
-    if work.unit != "step" or work.usual is not None:
+    elif work.unit != "step" or work.usual is not None:
         yield from _of_unit(pair, work)
-        yield from _crashes(pair)
-        return
-    if not work.is_clear:
-        of = f"the same {number(work.shared_steps)} steps" if work.shared_steps is not None else "the kept steps"
+    elif not work.is_clear:
+        of = "the kept steps" if work.shared_steps is None else f"the same {number(work.shared_steps)} steps"
         yield f"no clear difference: one of {of} took {now} all in, and {was} before{_pace(work.pace)}"
-        yield from _crashes(pair)
-        return
-    longer = work.longer_ns
-    more = "longer" if work.percent > 0 else "less"
-    if longer is not None and work.shared_steps is not None:
-        said = f"the same {number(work.shared_steps)} steps took {duration(abs(longer))} {more} ({work.percent:+.1f} %)"
     else:
-        said = f"a kept step took {now} all in, and {was} before ({work.percent:+.1f} %)"
-    yield said + (_pace(work.pace) or ", though nothing says how step times vary") + _losses_of_work(pair)
-    yield from _crashes(pair)
+        said = f"a kept step took {now} all in, and {was} before"
+        if work.shared_steps is not None and work.longer_ns is not None:
+            longer = f"{duration(abs(work.longer_ns))} {'longer' if work.percent > 0 else 'less'}"
+            said = f"the same {number(work.shared_steps)} steps took {longer}"
+        pace = _pace(work.pace) or ", though nothing says how step times vary"
+        yield f"{said} ({work.percent:+.1f} %){pace}{_losses_of_work(pair, work)}"
+    for side, step in zip((pair.baseline, pair.side), work.crashed_at, strict=True):
+        if step is not None:
+            yield f"{side_name(side)} crashed; it is compared up to its last kept step, {number(step)}"
 
 
 def _sizes(work: WorkTime) -> str:
@@ -127,16 +123,8 @@ def _of_unit(pair: Pair, work: WorkTime) -> Iterator[str]:
     clear = f" ({work.percent:+.1f} %)" if work.is_clear else ""
     said = "" if work.is_clear else "no clear difference: "
     yield f"{said}{what} {now} all in, {before}{clear}{by}"
-    if work.is_clear and (losses := _losses_of_work(pair).removeprefix("; ")) and work.unit == "step":
+    if work.is_clear and (losses := _losses_of_work(pair, work).removeprefix("; ")) and work.unit == "step":
         yield f"the most of it: {losses}"
-
-
-def _crashes(pair: Pair) -> Iterator[str]:
-    """Which side crashed, and up to where it is compared."""
-    at = (None, None) if pair.work is None else pair.work.crashed_at
-    for side, step in zip((pair.baseline, pair.side), at, strict=True):
-        if step is not None:
-            yield f"{side_name(side)} crashed; it is compared up to its last kept step, {number(step)}"
 
 
 def _pace(pace: Range | None) -> str:
@@ -146,11 +134,8 @@ def _pace(pace: Range | None) -> str:
     return f"; steps {pace.percent:+.1f} % (range {pace.low:.1f} to {pace.high:.1f})"
 
 
-def _losses_of_work(pair: Pair) -> str:
+def _losses_of_work(pair: Pair, work: WorkTime) -> str:
     """What was lost more or less a kept step, where that is a good part of the difference."""
-    work = pair.work
-    if work is None:
-        return ""
     lost = [part.badput for part in (work.baseline, work.side)]
     steps = [part.steps for part in (work.baseline, work.side)]
     if lost[0] is None or lost[1] is None:
@@ -244,14 +229,10 @@ def _size(by: Fraction) -> str:
 
 def length_line(pair: Pair) -> Iterator[str]:
     """That the two runs are of very different length, where they are: shares then compare unlike things."""
-    if _differ_in_length(pair):
-        was, now = (duration(side.summary.window.counted_ns) for side in (pair.baseline, pair.side))
-        yield f"runs of very different length, {was} and {now}: what comes once a run weighs more in the shorter one"
-
-
-def _differ_in_length(pair: Pair) -> bool:
     lengths = [side.summary.window.counted_ns for side in (pair.baseline, pair.side)]
-    return max(lengths) >= _VERY_DIFFERENT * min(lengths)
+    if max(lengths) >= _VERY_DIFFERENT * min(lengths):
+        was, now = map(duration, lengths)
+        yield f"runs of very different length, {was} and {now}: what comes once a run weighs more in the shorter one"
 
 
 def fact_is_better(pair: Pair, fact: Change) -> str:
@@ -305,14 +286,10 @@ def fact_words(pair: Pair, fact: Change) -> tuple[str, str, str]:
     if fact.change is None:
         return was, now, NOT_RECORDED if NOT_RECORDED in (was, now) else ""
     moved = _moved(fact, fact.change)
-    share = fact.percent
-    known = share is not None and share != 0 and fact.measure.dimension in ("time", "count")
-    return was, now, f"{moved} ({_rounded(float(share))} %)" if known and share is not None else moved
-
-
-def _rounded(share: float) -> str:
-    """With a decimal where it is small: `-3.7`, `-59`."""
-    return f"{share:+.1f}" if abs(share) < _ROUND_FROM else f"{share:+.0f}"
+    if fact.percent and fact.measure.dimension in ("time", "count"):
+        share = float(fact.percent)
+        moved += f" ({share:+.{1 if abs(share) < _ROUND_FROM else 0}f} %)"
+    return was, now, moved
 
 
 def _value(fact: Change, value: Fraction | None, side: Side) -> str:

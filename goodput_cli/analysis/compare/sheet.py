@@ -27,7 +27,7 @@ from goodput_cli.analysis.compare.phrases import (
     verdict,
     work_lines,
 )
-from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair, Side
+from goodput_cli.analysis.compare.results import Change, ComparisonData, Pair
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
 from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Family, Published, Sheet, Tone
 from goodput_cli.vocabulary.categories import brief_name, full_name
@@ -104,7 +104,11 @@ def compare_sheet(comparison: ComparisonData) -> Sheet:
         summary=tuple(line for pair in comparison.pairs for line in _summary(pair)),
         chart=change_chart(comparison.pairs[0]),
         card=card(comparison),
-        sections=tuple(part for pair in comparison.pairs for part in _parts(pair)),
+        sections=tuple(
+            part
+            for pair in comparison.pairs
+            for part in (_waterfall(pair), _facts(pair), *([_thresholds(pair)] if pair.thresholds else []))
+        ),
         published=lambda: _published(comparison),
     )
 
@@ -117,17 +121,15 @@ def _published(comparison: ComparisonData) -> Published:
         for pair in comparison.pairs
         for one in pair.thresholds
     ]
-    said = [line for pair in comparison.pairs for line in _summary(pair)]
-    families = tuple(_families(comparison))
     return Published(
         job=comparison.baseline.summary.job,
         end_ns=max(side.summary.window.end_ns for side in comparison.sides),
         headline=f"against {comparison.baseline.name}",
-        said=tuple(said),
+        said=tuple(line for pair in comparison.pairs for line in _summary(pair)),
         properties=tuple(_properties(comparison)),
         thresholds=tuple(thresholds),
         diagnostics=comparison.diagnostics,
-        families=families,
+        families=tuple(_families(comparison)),
     )
 
 
@@ -172,30 +174,15 @@ def _overview(comparison: ComparisonData) -> Iterator[tuple[Cell, ...]]:
         yield side_name(side), window.start_ns, window.counted_ns, share, share / 100, moved
 
 
-def _parts(pair: Pair) -> Iterator[Sheet]:
-    yield _waterfall(pair)
-    yield _facts(pair)
-    if pair.thresholds:
-        yield _thresholds(pair)
-
-
 def _waterfall(pair: Pair) -> Sheet:
     """From the baseline's goodput to this side's, category by category."""
     rows = list(_waterfall_rows(pair))
     widest = max((abs(points) for _, points, *_ in rows if points is not None), default=Fraction(0)) or Fraction(1)
-    sheet_rows = [
-        (
-            name,
-            float_or_none(points),
-            _worth(pair, points),
-            *_bars(points, widest),
-            float_or_none(was),
-            float_or_none(now),
-        )
-        for name, points, was, now in rows
-    ]
-    total = (float_or_none(pair.points), _worth(pair, pair.points), None, None)
-    ends = (float(pair.baseline.percent), float(pair.side.percent))
+    cells: list[tuple[Cell, ...]] = []
+    for name, points, was, now in (*rows, ("goodput", pair.points, pair.baseline.percent, pair.side.percent)):
+        time = None if points is None else round(pair.worth_ns(points))
+        bars = (None, None) if name == "goodput" else _bars(points, widest)
+        cells.append((name, float_or_none(points), time, *bars, float_or_none(was), float_or_none(now)))
     return Sheet(
         title=f"From {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(
@@ -207,7 +194,7 @@ def _waterfall(pair: Pair) -> Sheet:
             Column("was", "percent"),
             Column("is", "percent"),
         ),
-        rows=(*sheet_rows, ("goodput", *total, *ends)),
+        rows=cells,
         notes=tuple(_waterfall_notes(pair)),
     )
 
@@ -234,19 +221,12 @@ def _bars(points: Fraction | None, widest: Fraction) -> tuple[float | None, floa
     return (share, None) if points < 0 else (None, share)
 
 
-def _worth(pair: Pair, points: Fraction | None) -> int | None:
-    return None if points is None else round(pair.worth_ns(points))
-
-
 def _waterfall_notes(pair: Pair) -> Iterator[str]:
     if not any(one.points for one in pair.contributions):
         yield "no category that both sides record takes another share than it did"
-    yield f"points: percentage points of goodput. time: the same of its window of {_window(pair.side)}"
+    window = duration(pair.side.summary.window.counted_ns)
+    yield f"points: percentage points of goodput. time: the same of its window of {window}"
     yield from one_sided_lines(pair)
-
-
-def _window(side: Side) -> str:
-    return duration(side.summary.window.counted_ns)
 
 
 def _facts(pair: Pair) -> Sheet:
@@ -298,7 +278,8 @@ def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
     ends = float(pair.baseline.percent), float(pair.side.percent)
     yield name, "goodput", "goodput", None, "%", *ends, float(pair.points), float(pair.points), None, None
     for one in pair.contributions:
-        was, now, moved = _seconds(one.baseline_ns), _seconds(one.ns), _seconds(_difference(one))
+        difference = None if one.baseline_ns is None or one.ns is None else one.ns - one.baseline_ns
+        was, now, moved = map(_seconds, (one.baseline_ns, one.ns, difference))
         yield name, "category", one.category, one.label, "s", was, now, moved, float_or_none(one.points), None, None
     yield name, "category", "one_sided", None, "s", None, None, None, float(pair.one_sided), None, None
     for fact in pair.changes:
@@ -307,10 +288,6 @@ def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
     for threshold in pair.thresholds:
         limits = threshold.value, None, threshold.limit, threshold.verdict
         yield name, "threshold", threshold.expression, None, threshold.unit, None, None, *limits
-
-
-def _difference(one: Contribution) -> int | None:
-    return None if one.baseline_ns is None or one.ns is None else one.ns - one.baseline_ns
 
 
 def _seconds(ns: int | None) -> float | None:

@@ -9,7 +9,7 @@ difference is clear only where it lies outside of the range and is 2 % or more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import fmean, variance
@@ -206,9 +206,13 @@ def _of_two(before: Summary, after: Summary) -> WorkTime:
     shared = _shared(before, after)
     crashed = _crashed_at(before), _crashed_at(after)
     sizes = before.size, after.size
-    if shared is not None:
-        parts = [one for one in _of_shared(before, after, shared) if one.ns > 0 and one.steps > 0]
-        if len(parts) == 2:
+    both = [side.progress for side in (before, after) if side.progress is not None]
+    if shared is not None and len(both) == 2:
+        # From the start of the windows, where both begin with the first of these steps, so that the start-up of both
+        # counts; else from when that was done.
+        behind = None if all(one.bounds[0] == shared[0] for one in both) else shared[0]
+        parts = [one.work(shared[1], behind) for one in both]
+        if all(one.ns > 0 and one.steps > 0 for one in parts):
             return WorkTime(parts[0], parts[1], pace, round(parts[0].steps), crashed, sizes)
     was, now = _all_kept(before), _all_kept(after)
     same = shared is not None and before.step_range == after.step_range
@@ -238,16 +242,6 @@ def _shared(before: Summary, after: Summary) -> tuple[int, int] | None:
     return (first, last) if last - first + 1 >= _ALL_SHARED * shorter else None
 
 
-def _of_shared(before: Summary, after: Summary, shared: tuple[int, int]) -> Iterator[Work]:
-    """The steps that both kept, of each: from the start of the windows, where both begin with the first of them, so
-    that the start-up of both counts; else from when that was done. Nothing where a saved answer does not say it."""
-    first, last = shared
-    both = [side.progress for side in (before, after) if side.progress is not None]
-    if len(both) == 2:
-        behind = None if all(one.bounds[0] == first for one in both) else first
-        yield from (one.work(last, behind) for one in both)
-
-
 def pace_change(before: Sequence[float], after: Sequence[float]) -> Range | None:
     """From mean step times (s) of blocks; None where a side has too few."""
     if min(len(before), len(after)) < _LEAST_BLOCKS or min(*before, *after) <= 0:
@@ -257,13 +251,10 @@ def pace_change(before: Sequence[float], after: Sequence[float]) -> Range | None
     moved, error = fmean(logs[1]) - fmean(logs[0]), math.sqrt(sum(errors))
     spread = sum(one**2 / (len(side) - 1) for one, side in zip(errors, logs, strict=True))
     freedom = sum(errors) ** 2 / spread if spread > 0 else 1e9
-    half = _t(freedom) * error
+    # the 97.5 % quantile of Student's t, by the first terms of its expansion: right to 1 % from 5 on
+    student = _Z + (_Z**3 + _Z) / (4 * freedom) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom**2)
+    half = student * error
     return Range(*(100 * math.expm1(value) for value in (moved, moved - half, moved + half)))
-
-
-def _t(freedom: float) -> float:
-    """The 97.5 % quantile of Student's t, by the first terms of its expansion: right to 1 % from 5 on."""
-    return _Z + (_Z**3 + _Z) / (4 * freedom) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom**2)
 
 
 _COUNTED_OUT = 200

@@ -8,16 +8,17 @@ and the last one ends, with the window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import among, clipped, search
+from goodput_cli.accounting.columns import among, clipped, rows_of, search
 from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
 from goodput_cli.analysis.table import FilledTable, Table, column, columns_of
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
 _TOP = np.iinfo(np.int64).max
-_STARTING_PART, _TRAINING_PART, _BEHIND_PART = range(3)
 DOWN, STARTING = in_group("down"), in_group("starting")
 
 
@@ -206,16 +206,15 @@ class SavesOfAttempts:
     begun: I64
 
 
-def older_restores(timeline: Timeline, saves: SavesOfAttempts | None = None) -> list[Older]:
+def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[Older]:
     """Attempts that began below the newest checkpoint that was complete when they started, and was not given up before.
     A log that shows no saves has none."""
     began, _ = first_and_last_steps(timeline)
     stepping = np.flatnonzero(began != NO_STEP)
-    saves = saves or find_saves(timeline)
-    owner, step = saves.owner, saves.step
-    if not _may_be_older(began[stepping], stepping, owner, step):
-        return []
-    bounds, steps = np.searchsorted(owner, stepping).tolist(), step.tolist()
+    before, newest = np.searchsorted(saves.owner, stepping), np.maximum.accumulate(np.append(NO_STEP, saves.step))
+    if not (newest[before] > began[stepping]).any():
+        return []  # nearly always: none began below a save of an earlier one, given up or not
+    bounds, steps = before.tolist(), saves.step.tolist()
     usable: list[int] = []
     older: list[Older] = []
     for place, attempt in enumerate(stepping.tolist()):
@@ -246,20 +245,21 @@ def unfinished_saves(timeline: Timeline, saves: SavesOfAttempts) -> Iterator[Old
             yield Older(before, attempt, first, restored, tuple(newer.tolist()))
 
 
-def _may_be_older(began: I64, stepping: Rows, owner: Rows, step: I64) -> bool:
-    """Whether any attempt began below a save of an earlier one, given up or not: nearly always none did."""
-    newest = np.maximum.accumulate(np.append(NO_STEP, step))
-    return bool((newest[np.searchsorted(owner, stepping)] > began).any())
+def complete_saves(timeline: Timeline) -> Rows:
+    """The lines of saves. One that the end of a job cuts, which nothing ended, is not complete."""
+    table = timeline.table
+    rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
+    cut = (table.edge[rows] == Edge.INTERVAL) & (table.end[rows] >= timeline.end) & (not timeline.ended)
+    return np.asarray(rows[~cut])
 
 
 def find_saves(timeline: Timeline) -> SavesOfAttempts:
-    """The complete saves, and those that never were. One that the end of the window cuts is not complete; one that
-    ended behind the next attempt's start was not there for it. Where a line says when the save of a step is complete
+    """The complete saves, and those that never were. One that ended behind the next attempt's start was not there for
+    it. Where a line says when the save of a step is complete
     (`checkpoint_saved` beside Orbax lines), the line of its blocking part only says that it began."""
     table, attempts = timeline.table, timeline.attempts
-    rows = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
-    owner = attempts.of_row[rows]
-    rows = rows[(owner >= 0) & (table.step[rows] != NO_STEP)]
+    rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
+    rows = rows[(attempts.of_row[rows] >= 0) & (table.step[rows] != NO_STEP)]
     said = rows[table.kind[rows] == Kind.SAVED]
     begun = rows[(table.kind[rows] == Kind.SAVE) & (table.edge[rows] == Edge.INTERVAL)]
     unfinished = np.zeros(0, dtype=np.intp)
@@ -267,18 +267,13 @@ def find_saves(timeline: Timeline) -> SavesOfAttempts:
     if complete.any():
         unfinished = begun[~complete]
         rows = said
-    until = np.append(attempts.begin[1:], _TOP)[attempts.of_row[rows]]
-    cut = (table.edge[rows] == Edge.INTERVAL) & (table.end[rows] >= timeline.end) & (not timeline.ended)
-    rows = rows[~cut & (table.end[rows] <= until)]
+    rows = rows[among(rows, complete_saves(timeline))]
+    rows = rows[table.end[rows] <= np.append(attempts.begin[1:], _TOP)[attempts.of_row[rows]]]
     owner = attempts.of_row[rows]
     order = np.lexsort((table.step[rows], owner))
     return SavesOfAttempts(
         owner[order], table.step[rows][order], attempts.of_row[unfinished], table.step[unfinished].astype(np.int64)
     )
-
-
-def _group(name: str) -> Callable[[dict[str, I64]], I64]:
-    return lambda part: part[name]
 
 
 @dataclass(frozen=True)
@@ -339,7 +334,7 @@ ATTEMPTS = Table(
     "attempt_cost",
     "what an attempt cost in the window; every second of the window is in one row, and in one of the columns that add "
     "up to time",
-    columns_of(AttemptCost, _group),
+    columns_of(AttemptCost, itemgetter),
 )
 
 

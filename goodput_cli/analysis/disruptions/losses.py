@@ -9,17 +9,22 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import Gathered, clipped, distinct, first_of_each, places_within, positions, search
+from goodput_cli.accounting.columns import (
+    Gathered,
+    clipped,
+    distinct,
+    first_of_each,
+    places_within,
+    positions,
+    rows_of,
+    search,
+)
 from goodput_cli.accounting.training.kept import TrainingOutcome
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.vocabulary.categories import Category
 
 _TOP = np.iinfo(np.int64).max
-
-
-_Range = tuple[int, int, int, int]
-"""ended, attempt, low, high: steps low <= s < high of `attempt`, lost by the end of attempt `ended`."""
 
 
 def lost_steps(timeline: Timeline) -> I64:
@@ -64,7 +69,7 @@ def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = N
 
 
 class _Charged(Struct, frozen=True):
-    """`_Range` as columns."""
+    """Columns: steps low <= s < high of `attempt`, lost by the end of attempt `ended`."""
 
     ended: Rows
     attempt: Rows
@@ -105,9 +110,10 @@ def first_and_last_steps(timeline: Timeline) -> tuple[I64, I64]:
     return timeline.progress.began, timeline.progress.last
 
 
-def _ranges(began: I64, last: I64, limit: I64) -> Iterator[_Range]:
-    """For each attempt the steps that later attempts took back, by the attempt that did: the first later one that
-    began at or below a step. Steps of a branch that was given up without being redone are charged to its own end."""
+def _ranges(began: I64, last: I64, limit: I64) -> Iterator[tuple[int, int, int, int]]:
+    """Rows of `_Charged`: for each attempt the steps that later attempts took back, by the attempt that did: the first
+    later one that began at or below a step. Steps of a branch that was given up without being redone are charged to its
+    own end."""
     stepping = np.flatnonzero(began != NO_STEP).tolist()
     starts, lasts = began[stepping].tolist(), last[stepping].tolist()
     floors = np.maximum(limit, began)[stepping].tolist()
@@ -220,50 +226,32 @@ def find_evidence(timeline: Timeline) -> EvidenceRows:
     """The events that show the disruptions of a job."""
     began, last = first_and_last_steps(timeline)
     stepping = np.flatnonzero(began != NO_STEP)
-    progress = _progress_of_steps(timeline) if timeline.records is not None else _progress_of_checkpoints(timeline)
+    progress = _progress(timeline)
     return EvidenceRows(
         last_step=_last_step_rows(timeline, last),
         sign_of_life=signs_of_life(timeline),
         began=_began_rows(timeline, began),
-        resumed=_following(stepping, len(began)),
-        first_step=_first_of_later_attempts(progress, len(began)),
+        resumed=np.append(stepping, -1)[search(stepping, np.arange(len(began)), side="right")],
+        first_step=_or_none(progress.row, search(progress.owner, np.arange(len(began)), side="right")),
         regained=_regained(
             progress, stepping, last, past=timeline.records is not None and not timeline.attempts.step_ends
         ),
     )
 
 
-def _progress_of_steps(timeline: Timeline) -> _Progress:
+def _progress(timeline: Timeline) -> _Progress:
+    """In checkpoint logs where spans of training end: each is a new highest step of its attempt."""
     records = timeline.records
-    assert records is not None
+    if records is None:
+        spans, done = timeline.training.spans, np.asarray(timeline.training.spans.stop)
+        kept = done <= timeline.lineage.limit[spans.attempt]
+        return _Progress(spans.end_rows(np.arange(len(spans))), spans.attempt, done, kept)
     kept = np.empty(len(records.rows), dtype=bool)
     for start, stop in blocks(len(kept)):
         limit = timeline.lineage.limit[records.owner[start:stop]]
         compare = np.less_equal if timeline.attempts.step_ends else np.less
         compare(records.number[start:stop], limit, out=kept[start:stop])
     return _Progress(records.rows, records.owner, records.number, kept)
-
-
-def _progress_of_checkpoints(timeline: Timeline) -> _Progress:
-    """Where spans of training end: each is a new highest step of its attempt."""
-    training, limit = timeline.training, timeline.lineage.limit
-    spans, stop = training.spans, np.asarray(training.spans.stop)
-    return _Progress(
-        spans.end_rows(np.arange(len(spans))),
-        spans.attempt,
-        stop,
-        stop <= limit[spans.attempt],
-    )
-
-
-def _following(stepping: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """The next attempt with steps after each attempt; -1 without."""
-    return np.append(stepping, -1)[search(stepping, np.arange(count), side="right")]
-
-
-def _first_of_later_attempts(progress: _Progress, count: int) -> Rows:
-    place = search(progress.owner, np.arange(count), side="right")
-    return _or_none(progress.row, place)
 
 
 def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, past: bool) -> Rows:
@@ -295,7 +283,7 @@ def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
     if timeline.records is not None:
         return timeline.records.last_row
     table, attempts = timeline.table, timeline.attempts
-    rows = np.flatnonzero((table.kind == Kind.LOAD) | (table.kind == Kind.FINISHED) | (table.kind == Kind.SAVED))
+    rows = rows_of(table.kind, (Kind.LOAD, Kind.FINISHED, Kind.SAVED))
     owner = attempts.of_row[rows]
     highest = table.step[rows] == last[owner]
     return first_of_each(rows[highest], owner[highest], len(attempts))
@@ -328,7 +316,7 @@ def _began_rows(timeline: Timeline, began: I64) -> Rows:
     progress = timeline.progress
     assert progress is not None
     shown = progress.load_row.copy()
-    naming = np.flatnonzero((table.kind == Kind.SAVED) | (table.kind == Kind.FINISHED) | (table.kind == Kind.LOAD))
+    naming = rows_of(table.kind, (Kind.SAVED, Kind.FINISHED, Kind.LOAD))
     without = progress.without_load
     if len(without) == 0 or len(naming) == 0:
         return shown

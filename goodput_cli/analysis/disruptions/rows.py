@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
@@ -55,11 +55,7 @@ class Evidence:
     cause: str | None = column("text", "the line that says why it died")
 
 
-def _place(name: str) -> Callable[[DisruptionColumns], Any]:
-    return lambda part: part.evidence[name]
-
-
-EVIDENCE_COLUMNS = columns_of(Evidence, _place)
+EVIDENCE_COLUMNS = columns_of(Evidence, lambda name: lambda part: part.evidence[name])
 
 
 def _died_between(part: DisruptionColumns) -> list[list[str]]:
@@ -107,7 +103,7 @@ class Disruption:
         "can have been lost",
         least=0,
         heading="steps lost",
-        people_values=lambda part: part.steps_lost_at_least,
+        people_values=attrgetter("steps_lost_at_least"),
     )
     """With hindsight, and of earlier attempts too where it resumed before they ended."""
     steps_lost_is: Bound | None = column(
@@ -152,7 +148,7 @@ class Disruption:
         "why it died (docs/causes.md); unknown: nobody says; null for a planned scale-up",
         json={"enum": [*CAUSES, None]},
         heading="why",
-        people_values=lambda part: part.shown_causes,
+        people_values=attrgetter("shown_causes"),
     )
     cause_group: str | None = column("text", "the group of the cause", json={"enum": [*GROUPS, None]})
     cause_certainty: str | None = column(
@@ -181,7 +177,7 @@ class Disruption:
         "what others said of being left alone, by code",
         audience=Audience.JSON,
         json={"type": "array", "items": {"type": "object"}},
-        json_values=lambda part: part.echoes,
+        json_values=attrgetter("echoes"),
     )
     evidence: Evidence = column(
         "text",
@@ -207,7 +203,14 @@ class DisruptionColumns:
     @property
     def shown_causes(self) -> list[Cell]:
         """Causes as people see them: `?` behind one that is only likely, nothing where nobody says."""
-        return [_shown(one) for one in self.why]
+        return [
+            None
+            if one.code == UNKNOWN_CAUSE or one.planned
+            else one.code
+            if one.certainty == "said"
+            else f"{one.code} ?"
+            for one in self.why
+        ]
 
     @property
     def echoes(self) -> list[list[dict[str, Any]]]:
@@ -230,13 +233,10 @@ class DisruptionColumns:
         if name == "evidence":
             places = zip(*self.evidence.values(), strict=True)
             return [dict(zip(self.evidence, row, strict=True)) for row in places]
+        if name == "first_rank":
+            return np.array([UNKNOWN if one.rank is None else one.rank for one in self.why], np.int64)
         if name in _OF_CAUSE:
-            found = [_OF_CAUSE[name](one) for one in self.why]
-            return (
-                np.array([UNKNOWN if one is None else one for one in found], np.int64)
-                if name == "first_rank"
-                else found
-            )
+            return [_OF_CAUSE[name](one) for one in self.why]
         values, words = self.numbers[name], _WORDS.get(name)
         return values if words is None else [None if value == UNKNOWN else words[value] for value in values.tolist()]
 
@@ -245,11 +245,9 @@ class DisruptionColumns:
         if name in _TUPLES:
             return [getattr(one, name) for one in self.why]
         values = self.column(name)
-        return (
-            values
-            if name in _WORDS or isinstance(values, list)
-            else [None if value == UNKNOWN else value for value in values.tolist()]
-        )
+        if isinstance(values, list):
+            return values
+        return [None if value == UNKNOWN else value for value in values.tolist()]
 
     @property
     def steps_lost_at_least(self) -> list[Cell]:
@@ -261,7 +259,8 @@ class DisruptionColumns:
     def ranks(self) -> list[str | None]:
         """Ranks before and after, as `8 > 7`."""
         pairs = zip(self.values("ranks_before"), self.values("ranks_after"), strict=True)
-        return [None if before is after is None else f"{_count(before)} > {_count(after)}" for before, after in pairs]
+        shown = (["?" if count is None else str(count) for count in pair] for pair in pairs)
+        return [None if pair == ["?", "?"] else " > ".join(pair) for pair in shown]
 
     def priced(self, value: Callable[[Price, int], float | None], digits: int | None = None) -> list[Cell]:
         """Something made of the price and of what each lost (ns), to so many digits; None without a price."""
@@ -270,12 +269,6 @@ class DisruptionColumns:
             return [None] * len(self.numbers["lost_ns"])
         amounts = (value(price, ns) for ns in self.numbers["lost_ns"].tolist())
         return [amount if digits is None else round(amount or 0.0, digits) for amount in amounts]
-
-
-def _shown(why: Why) -> str | None:
-    if why.code == UNKNOWN_CAUSE or why.planned:
-        return None
-    return why.code if why.certainty == "said" else f"{why.code} ?"
 
 
 _OF_CAUSE: dict[str, Callable[[Why], Any]] = {
@@ -292,10 +285,6 @@ _OF_CAUSE: dict[str, Callable[[Why], Any]] = {
 }
 """Fields that are made of `Why`, as tables have them."""
 _TUPLES = ("also", "silent_ranks", "echoes")
-
-
-def _count(ranks: int | None) -> str:
-    return "?" if ranks is None else str(ranks)
 
 
 class Disruptions(Sequence[Disruption]):
@@ -398,24 +387,21 @@ def no_disruptions(table: EventTable) -> Disruptions:
     return Disruptions(table, dict.fromkeys((name for name in _COLUMNS if name not in _OF_CAUSE), nothing), rows)
 
 
-def _field(name: str) -> Callable[[DisruptionColumns], Any]:
-    return lambda part: part.column(name)
-
-
 _PEOPLE = ("no.", "down since", "ended", "why", "steps lost", "wasted", "downtime")
 """What people can least do without."""
+_OF_DISRUPTION = columns_of(Disruption, lambda name: methodcaller("column", name))
+_BEHIND = (
+    *(replace(one, name=f"evidence_{one.name}", audience=Audience.TABLES) for one in EVIDENCE_COLUMNS),
+    Column("ranks", "text", Audience.PEOPLE, attrgetter("ranks")),
+)
 DISRUPTIONS = Table(
     "disruption",
     "one passage to a next attempt that does not follow a believed clean end; amounts are whole, whatever the window",
-    (
-        *columns_of(Disruption, _field),
-        *(replace(one, name=f"evidence_{one.name}", audience=Audience.TABLES) for one in EVIDENCE_COLUMNS),
-        Column("ranks", "text", Audience.PEOPLE, lambda part: part.ranks),
-    ),
+    (*_OF_DISRUPTION, *_BEHIND),
     people=(*_PEOPLE, "regained", "queued", "ranks"),
     first=("number", "attempt", "ended", "wasted", "downtime", "queued"),
 )
-PRICED_DISRUPTIONS = DISRUPTIONS.with_columns(
+_PRICES = (
     Column(
         "accelerator_hours",
         "number",
@@ -434,9 +420,12 @@ PRICED_DISRUPTIONS = DISRUPTIONS.with_columns(
         nullable=True,
         title="cost",
     ),
+)
+PRICED_DISRUPTIONS = replace(
+    DISRUPTIONS,
     name="priced_disruption",
     words="a disruption and what it cost",
-    before=f"evidence_{EVIDENCE_COLUMNS[0].name}",
+    columns=(*_OF_DISRUPTION, *_PRICES, *_BEHIND),
     people=(*_PEOPLE, "accelerator h", "cost", "regained", "queued", "ranks"),
 )
 """The same with what each cost: the table of `goodput disruptions`."""

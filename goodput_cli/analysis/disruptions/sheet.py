@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
 from goodput_cli.accounting.attempts.why import Why
@@ -13,11 +13,11 @@ from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_wind
 from goodput_cli.analysis.disruptions.costs import ATTEMPTS, costs_of, costs_of_attempts
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import at_the_end, last_cause
+from goodput_cli.analysis.goodput.phrases import at_the_end, last_cause, place_text, window_text
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.table import FilledTable, Table, each
+from goodput_cli.analysis.table import FilledTable, Table, attribute, each
 from goodput_cli.analysis.written import Json, written
 from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, CauseGroup, group_of
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, exact, number, percent, period, plural
@@ -68,17 +68,17 @@ class DisruptionGroup:
 
 
 _COLUMNS = (
-    Column("count", "count", values=each(lambda one: one.count), title="how many"),
-    Column("lost", "duration", Audience.TABLES, each(lambda one: one.lost_ns)),
+    Column("count", "count", values=attribute("count"), title="how many"),
+    Column("lost", "duration", Audience.TABLES, attribute("lost_ns")),
     Column("lost time", "text", Audience.PEOPLE, each(lambda one: duration(one.lost_ns))),
-    Column("share", "text", Audience.PEOPLE, each(lambda one: percent(_share(one)))),
-    Column("first_at", "text", values=each(lambda one: one.first_at), title="first at"),
+    Column("share", "text", Audience.PEOPLE, each(lambda one: percent(100 * one.lost_ns / (one.of_ns or 1)))),
+    Column("first_at", "text", values=attribute("first_at"), title="first at"),
 )
 TABLES = {
     by: Table(
         f"by_{by}",
         "some of the disruptions",
-        (Column(by, "text", values=each(lambda one: one.name), title="why" if by != "host" else "host"), *_COLUMNS),
+        (Column(by, "text", values=attribute("name"), title="why" if by != "host" else "host"), *_COLUMNS),
     )
     for by in BY
 }
@@ -87,30 +87,23 @@ TABLES = {
 def lines(rows: Disruptions, by: By) -> list[DisruptionGroup]:
     """The disruptions that count, added up: what lost most comes first, and what nobody knows last."""
     unplanned = rows.unplanned
-    lost = [int(ns) for ns in unplanned.column("lost_ns").tolist()]
-    names: dict[str, list[int]] = {}
-    for at, why in enumerate(unplanned.why):
-        names.setdefault(_name(why, by), []).append(at)
-    if by == "cause":
-        names.setdefault(UNKNOWN_CAUSE, [])
-    total = sum(lost)
+    lost: list[int] = unplanned.column("lost_ns").tolist()
+    groups: dict[str, list[tuple[Why, int]]] = {UNKNOWN_CAUSE: []} if by == "cause" else {}
+    for why, ns in zip(unplanned.why, lost, strict=True):
+        name = {"host": why.host or UNKNOWN_HOST, "cause": why.code, "group": why.group}[by]
+        groups.setdefault(name, []).append((why, ns))
     found = [
         DisruptionGroup(
             name,
-            group_of(name) if by == "cause" else unplanned.why[places[0]].group if places else "unknown",
-            len(places),
-            sum(lost[at] for at in places),
-            total,
-            tuple(unplanned.why[at] for at in places),
+            group_of(name) if by == "cause" else some[0][0].group,
+            len(some),
+            sum(ns for _, ns in some),
+            sum(lost),
+            tuple(why for why, _ in some),
         )
-        for name, places in names.items()
+        for name, some in groups.items()
     ]
     return sorted(found, key=lambda one: (one.name in (UNKNOWN_CAUSE, UNKNOWN_HOST), -one.lost_ns, one.name))
-
-
-def by_cause(rows: Disruptions) -> tuple[ByCause, ...]:
-    """As JSON has them."""
-    return tuple(ByCause(one.name, one.group, one.count, one.lost_ns) for one in lines(rows, "cause"))
 
 
 def by_sheet(analysis: Analysis, by: By) -> Sheet:
@@ -141,27 +134,16 @@ def _notes(found: Sequence[DisruptionGroup]) -> Iterator[str]:
         yield f"{likely} {are} only likely; `goodput disruptions` shows which"
 
 
-def _name(why: Why, by: By) -> str:
-    if by == "host":
-        return why.host or UNKNOWN_HOST
-    return why.code if by == "cause" else why.group
-
-
-def _share(one: DisruptionGroup) -> float:
-    return 100 * one.lost_ns / one.of_ns if one.of_ns else 0.0
-
-
 def attempts_sheet(analysis: Analysis) -> Sheet:
     """What each attempt cost, and what all of them did."""
-    costs = costs_of(analysis)
-    table = costs_of_attempts(costs)
+    table = costs_of_attempts(costs_of(analysis))
     (columns,) = table.parts()
     people = [one for one in ATTEMPTS.columns if one.audience & Audience.PEOPLE]
     empty = {one.heading for one in people if one.kind == "duration" and not one.values(columns).any()}  # type: ignore[misc]
     shown = ATTEMPTS.sheet_columns(without=empty)
     return Sheet(
         title=f"What each attempt of {analysis.job.name} cost",
-        summary=(f"{period(*costs.within)} ({duration(analysis.window.ns)})",),
+        summary=(window_text(analysis),),
         columns=shown,
         rows=table.cells(shown),
         notes=(
@@ -211,8 +193,8 @@ def _hidden(rows: Disruptions, price: Price | None) -> set[str]:
 
 
 def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
-    window, rows, reliability = analysis.window, analysis.disruptions, analysis.reliability
-    yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
+    rows, reliability = analysis.disruptions, analysis.reliability
+    yield window_text(analysis)
     assert reliability is not None
     low, high = reliability.mtbf_ci95_seconds
     planned = len(rows) - len(rows.unplanned)
@@ -221,33 +203,21 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
     if reliability.mtbf_seconds is None:
         yield up + ("" if low is None else f": MTBF at least {duration_of_seconds(low)} (95 %)")
     else:
-        bounds = (
-            f"{duration_of_seconds(low)} to {duration_of_seconds(high)}"
-            if low is not None and high is not None
-            else "unknown"
-        )
-        yield f"{up}: MTBF {duration_of_seconds(reliability.mtbf_seconds)} (95 %: {bounds})"
-    means = []
-    if reliability.mean_downtime_seconds is not None:
-        means.append(f"mean downtime {duration_of_seconds(reliability.mean_downtime_seconds)}")
-    if reliability.mean_time_to_regain_seconds is not None:
-        means.append(f"mean time to regain progress {duration_of_seconds(reliability.mean_time_to_regain_seconds)}")
-    if means:
-        yield ", ".join(means)
+        known = None if low is None or high is None else f"{duration_of_seconds(low)} to {duration_of_seconds(high)}"
+        yield f"{up}: MTBF {duration_of_seconds(reliability.mtbf_seconds)} (95 %: {known or 'unknown'})"
+    down, regain = reliability.mean_downtime_seconds, reliability.mean_time_to_regain_seconds
+    means = (("mean downtime", down), ("mean time to regain progress", regain))
+    if shown := [f"{name} {duration_of_seconds(seconds)}" for name, seconds in means if seconds is not None]:
+        yield ", ".join(shown)
     longest = reliability.longest_unproductive
     idle = f", longest unproductive stretch {duration(longest[1] - longest[0])} ({period(*longest)})" if longest else ""
     ettr = "cannot be judged" if reliability.ettr is None else percent(100 * reliability.ettr)
     yield f"ETTR {ettr}{idle}"
     if price is not None:
-        yield _cost_text(rows, price)
-
-
-def _cost_text(rows: Disruptions, price: Price) -> str:
-    lost = int(rows.column("lost_ns").sum())
-    words = f"cost: {duration(lost)} x {exact(price.accelerators)} accelerators = {number(price.hours(lost))} h"
-    if price.per_hour is None:
-        return words
-    return f"{words} x {exact(price.per_hour)} = {price.hours(lost) * price.per_hour:,.2f}"
+        lost = int(rows.column("lost_ns").sum())
+        words = f"cost: {duration(lost)} x {exact(price.accelerators)} accelerators = {number(price.hours(lost))} h"
+        per_hour = price.per_hour
+        yield words if per_hour is None else f"{words} x {exact(per_hour)} = {price.hours(lost) * per_hour:,.2f}"
 
 
 def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
@@ -330,13 +300,11 @@ def _steps(row: Disruption) -> str:
 
 def _evidence(row: Disruption, one_source: bool) -> str:
     """The lines behind a disruption; without the file where it is the same everywhere."""
-    places = asdict(row.evidence)
     shown = []
     for name, words in _SHOWN_EVIDENCE.items():
-        place = places[name]
+        place = getattr(row.evidence, name)
         if place is not None:
-            line = place.rpartition(":")[2]
-            shown.append(f"{words} {line if one_source and line.isdigit() else place}")
+            shown.append(f"{words} {place_text(place, one_source)}")
     return f"{'lines' if one_source else 'evidence'}: {', '.join(shown)}"
 
 
@@ -383,7 +351,7 @@ def disruptions_answer(analysis: Analysis, price: Price | None) -> DisruptionsAn
         job=named_job(analysis),
         window=measured_window(analysis),
         disruptions=rows.as_priced_table(price),
-        by_cause=by_cause(rows),
+        by_cause=tuple(ByCause(one.name, one.group, one.count, one.lost_ns) for one in lines(rows, "cause")),
         attempts=costs_of_attempts(costs_of(analysis)),
         reliability=analysis.reliability,
         cost=None if price is None else _cost(rows, price),

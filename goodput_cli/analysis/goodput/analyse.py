@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, rows_of, run_heads
-from goodput_cli.accounting.segments import Key
 from goodput_cli.accounting.training.kept import ALL_KEPT
-from goodput_cli.accounting.training.spans import StepRecordsByAttempt
+from goodput_cli.analysis.disruptions.costs import complete_saves
 from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions, reliability
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.findings import findings, not_recorded, union_length
@@ -40,7 +39,7 @@ from goodput_cli.analysis.threshold import PERCENT, Expression, Threshold, judge
 from goodput_cli.arrays import F64, I64, blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
+from goodput_cli.events.schema import EventTable, Kind, LogFormat
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
 from goodput_cli.vocabulary.causes import CAUSES, OUT_OF_MEMORY
 from goodput_cli.vocabulary.text import did_you_mean, iso_to_the_second
@@ -99,14 +98,10 @@ class Share(Struct, frozen=True):
 
 
 class SliceCounts(Struct, frozen=True):
-    """The job's slice counts. stepping: active/total; available: available/total. recorded: whether there are any."""
+    """The job's slice counts. stepping: active/total; available: available/total."""
 
     stepping: Share
     available: Share
-
-    @property
-    def recorded(self) -> bool:
-        return len(self.stepping.time) > 0
 
 
 def slice_counts(table: EventTable) -> SliceCounts:
@@ -130,17 +125,14 @@ def _shares(detail: tuple[object, ...]) -> tuple[float, float]:
 def elastic_of(timeline: Timeline, start: int, end: int, goodput_percent: float | None) -> Elastic:
     """Slice efficiency of the window [start, end) (ns), and goodput times it."""
     slices = slice_counts(timeline.table)
-    if not slices.recorded:
+    if len(slices.stepping.time) == 0:
         return Elastic(None, None, None, None)
     window = np.array([start]), np.array([end])
-    stepping, available = (_known(share.mean(*window)) for share in (slices.stepping, slices.available))
+    means = (float(share.mean(*window)[0]) for share in (slices.stepping, slices.available))
+    stepping, available = (None if math.isnan(mean) else mean for mean in means)
     unknown = end - start - int(slices.stepping.known(*window)[0])
     both = None if stepping is None or goodput_percent is None else goodput_percent * stepping
     return Elastic(stepping, available, unknown, both)
-
-
-def _known(value: F64) -> float | None:
-    return None if np.isnan(value[0]) else float(value[0])
 
 
 def analyse_window(
@@ -163,15 +155,19 @@ def analyse_window(
     window = Window(start, end, excluded)
     if window.counted_ns <= 0:
         raise NotEnoughData("the whole window is excluded")
-    productive = amounts.pop((Category.PRODUCTIVE, -1), 0)
-    counted = window.counted_ns
-    badput = [_amount(timeline.table, key, ns, counted) for key, ns in amounts.items() if ns]
+    productive, counted = amounts.pop((Category.PRODUCTIVE, -1), 0), window.counted_ns
+    percent, labels = 100 * productive / counted, timeline.table.labels
+    badput = [
+        CategoryTime(CATEGORIES[category], labels[label] if label >= 0 else None, ns, 100 * ns / counted)
+        for (category, label), ns in amounts.items()
+        if ns
+    ]
     disruptions = find_disruptions(timeline, start, end)
     unknown = bool(timeline.unknown(np.array([start]), np.array([end]))[0])
     return Analysis(
         job=job,
         window=window,
-        goodput=CategoryTime(CATEGORIES[Category.PRODUCTIVE], None, productive, _percent(productive, counted)),
+        goodput=CategoryTime(CATEGORIES[Category.PRODUCTIVE], None, productive, percent),
         badput=tuple(sorted(badput, key=lambda row: (-row.ns, row.category, row.label or ""))),
         overlapped=_overlapped(timeline, start, end, counted),
         at_risk=at_risk(timeline),
@@ -182,21 +178,12 @@ def analyse_window(
         diagnostics=(*diagnostics, *findings(timeline)),
         timeline=timeline,
         table=timeline.table,
-        elastic=elastic_of(timeline, start, end, None if unknown else _percent(productive, counted)),
+        elastic=elastic_of(timeline, start, end, None if unknown else percent),
         disruptions=disruptions,
         reliability=reliability(timeline, disruptions, start, end, None if unknown else productive / counted),
         saves=saves_inside(timeline, start, end),
         method=timeline.rules.method,
     )
-
-
-def _percent(ns: int, counted: int) -> float:
-    return 100 * ns / counted
-
-
-def _amount(table: EventTable, key: Key, ns: int, counted: int) -> CategoryTime:
-    category, label = key
-    return CategoryTime(CATEGORIES[category], table.labels[label] if label >= 0 else None, ns, _percent(ns, counted))
 
 
 def _job(timeline: Timeline, name: str, formats: Sequence[LogFormat], start: int, end: int) -> Job:
@@ -254,19 +241,13 @@ def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, i
     limit = timeline.lineage.limit
     if timeline.attempts.step_ends:  # so many steps are done, and not the next one begins
         limit = np.where(limit == ALL_KEPT, limit, limit + 1)
-    return _recorded_range(timeline.records, limit, start, end)
-
-
-def _recorded_range(
-    records: StepRecordsByAttempt, limit: NDArray[np.int64], start: int, end: int
-) -> tuple[int | None, int | None]:
-    ranges: list[tuple[int, int]] = []
+    records, ranges = timeline.records, []
     for begin, stop in blocks(len(records.rows)):
         time, number = records.time[begin:stop], records.number[begin:stop]
         inside = number[(number < limit[records.owner[begin:stop]]) & (time >= start) & (time < end)]
         if len(inside):
-            ranges.append((int(inside.min()), int(inside.max())))
-    return (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else (None, None)
+            ranges += [int(inside.min()), int(inside.max())]
+    return (min(ranges), max(ranges)) if ranges else (None, None)
 
 
 def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple[CategoryTime, ...]:
@@ -275,20 +256,16 @@ def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple
         return ()
     begins, ends = timeline.loading
     ns = union_length(np.maximum(begins, start), np.minimum(ends, end))
-    return (CategoryTime(OVERLAPPED, None, ns, _percent(ns, counted)),)
+    return (CategoryTime(OVERLAPPED, None, ns, 100 * ns / counted),)
 
 
 def at_risk(timeline: Timeline) -> AtRisk | None:
     """Kept progress after the last completed save: what began before that save began is in it. Nothing is at risk
     after a clean end; None where the log has no saves, so that nobody knows."""
-    table = timeline.table
-    saves = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
-    cut = (table.edge[saves] == Edge.INTERVAL) & (table.end[saves] >= timeline.end) & (not timeline.ended)
-    saves = saves[~cut]
-    clean = len(timeline.attempts) > 0 and timeline.endings.how[-1] == End.CLEAN
+    table, saves = timeline.table, complete_saves(timeline)
     if len(saves) == 0:
         return None
-    if clean:
+    if len(timeline.attempts) and timeline.endings.how[-1] == End.CLEAN:
         return AtRisk(0.0, 0)
     last = int(table.time[saves[np.argmax(table.end[saves])]])
     kept_training = timeline.kept_training
@@ -321,25 +298,21 @@ def _reference(timeline: Timeline, productive: int) -> Reference:
 
 
 def _lines(table: EventTable) -> int:
-    """How many log lines the events came from: a line may hold several, and an entry of a service has no line."""
+    """How many log lines the events came from: a line may hold several, and an entry of a service has no line. Pairs of
+    source and line are marked off where they are as dense as in files, else sorted."""
     without = table.line <= 0
-    entries = (table.source[without].astype(np.int64) << 32) + table.entry[without]
-    return len(distinct(entries)) + _different_lines(table)
-
-
-def _different_lines(table: EventTable) -> int:
-    """How many pairs of source and line there are: marked off where they are as dense as in files, else sorted."""
+    entries = len(distinct((table.source[without].astype(np.int64) << 32) + table.entry[without]))
     room = int(table.line.max(initial=0)) + 1
     places = room * len(table.sources)
     if places > 64 * len(table):
         lined = table.line > 0
-        return len(distinct(table.source[lined].astype(np.int64) * room + table.line[lined]))
+        return entries + len(distinct(table.source[lined].astype(np.int64) * room + table.line[lined]))
     seen = np.zeros(places, dtype=bool)
     for start, stop in blocks(len(table)):
         line = table.line[start:stop]
         seen[table.source[start:stop].astype(np.int64) * room + np.maximum(line, 0)] = True
     seen[::room] = False  # of those without a line
-    return int(np.count_nonzero(seen))
+    return entries + int(np.count_nonzero(seen))
 
 
 def evaluate(expressions: Sequence[Expression], analysis: Analysis) -> tuple[Threshold, ...]:
@@ -366,7 +339,9 @@ def _value(expression: Expression, summary: Summary, analysis: Analysis) -> Frac
         return _cause_value(expression, analysis)
     value = value_of(summary, expression.name, expression.label, expression.unit)
     if value is None and expression.label is not None and expression.name not in analysis.not_recorded:
-        return Fraction(0) if _has_label(expression.label, analysis) else None
+        table = analysis.table  # none in the window is zero and not unknown, if the job has such an event anywhere
+        codes = [code for code, label in enumerate(table.labels) if label == expression.label]
+        return Fraction(0) if ((table.kind == Kind.CUSTOM) & np.isin(table.label, codes)).any() else None
     return value
 
 
@@ -389,12 +364,3 @@ def _cause_value(expression: Expression, analysis: Analysis) -> Fraction | None:
     if not lost and not analysis.table.observed.read:
         return None
     return Fraction(sum(lost), 10**9) if expression.unit == "s" else Fraction(len(lost))
-
-
-def _has_label(label: str, analysis: Analysis) -> bool:
-    """Whether the job has a custom event of that label anywhere: then none in the window is zero, not unknown."""
-    table = analysis.table
-    if label not in table.labels:
-        return False
-    custom = (table.kind == Kind.CUSTOM) & (table.label == table.labels.index(label))
-    return bool(custom.any())

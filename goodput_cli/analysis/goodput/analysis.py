@@ -16,9 +16,9 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import costs_of, costs_of_attempts
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.results import AnalysisData
-from goodput_cli.analysis.timeline.rows import evidence, segment_rows
+from goodput_cli.analysis.timeline.rows import EDGES, KINDS, evidence, segment_rows
 from goodput_cli.errors import UsageError
-from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
+from goodput_cli.events.schema import NO_STEP, EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 from goodput_cli.vocabulary.text import duration, percent, safe, shorten
 
@@ -38,12 +38,35 @@ class Analysis(AnalysisData):
         return "\n".join(_lines(self))
 
     def _repr_html_(self) -> str:
-        return notebook_html(self)
+        """The same as a piece of HTML, with the categories. No style but the notebook's own, no script; text of the log
+        is escaped."""
+        share, amount = facts.headline(self)
+        categories = [(row.name, duration(row.ns), row.percent) for row in facts.category_rows(self)]
+        insights = [(one.text, one.advice, duration(one.ns), percent(one.percent)) for one in self.insights[:_MOST]]
+        parts = [
+            f"<div><p><strong>{_text(_name(self))}: goodput {_text(share)}</strong>, {_text(amount)}<br>",
+            f"{_text(_about(self))}</p>",
+            *(f"<p>but: {_text(one)}</p>" for one in facts.doubts(self)),
+            _table(("what cost most", "what to do", "time", "share"), insights) if insights else "",
+            _table(("category", "time", "share"), categories),
+            "</div>",
+        ]
+        return "".join(parts)
 
     def to_frame(self, of: Frame = "categories") -> pd.DataFrame:
         """Rows of the answer as a DataFrame: `categories` (goodput among them), `insights`, `disruptions`, `attempts`
         (what each cost), `segments` or `events`. Raises UsageError for anything else."""
-        return frame_of(self, of)
+        makers: dict[str, Callable[[], pd.DataFrame]] = {
+            "categories": lambda: _categories(self),
+            "insights": lambda: _insights(self),
+            "disruptions": self.disruptions.to_frame,
+            "attempts": lambda: costs_of_attempts(costs_of(self)).to_frame(),
+            "segments": lambda: self.segments,
+            "events": lambda: self.events,
+        }
+        if of not in makers:
+            raise UsageError(f"there is no table {of!r}; there are {', '.join(makers)}")
+        return makers[of]()
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as `--format json` writes it (docs/schema.json)."""
@@ -77,35 +100,12 @@ class Analysis(AnalysisData):
         return event_frame(self.table)
 
 
-def frame_of(analysis: Analysis, of: str) -> pd.DataFrame:
-    """One of the tables of an analysis. Raises UsageError where there is none of that name."""
-    makers: dict[str, Callable[[], pd.DataFrame]] = {
-        "categories": lambda: _categories(analysis),
-        "insights": lambda: _insights(analysis),
-        "disruptions": analysis.disruptions.to_frame,
-        "attempts": lambda: costs_of_attempts(costs_of(analysis)).to_frame(),
-        "segments": lambda: analysis.segments,
-        "events": lambda: analysis.events,
-    }
-    if of not in makers:
-        raise UsageError(f"there is no table {of!r}; there are {', '.join(makers)}")
-    return makers[of]()
-
-
 def _categories(analysis: Analysis) -> pd.DataFrame:
     """Columns: category, label (or missing), ns, seconds, percent. Goodput first."""
     import pandas as pd
 
-    rows = (analysis.goodput, *analysis.badput)
-    return pd.DataFrame(
-        {
-            "category": [row.category for row in rows],
-            "label": [row.label for row in rows],
-            "ns": [row.ns for row in rows],
-            "seconds": [row.seconds for row in rows],
-            "percent": [row.percent for row in rows],
-        }
-    )
+    rows, names = (analysis.goodput, *analysis.badput), ("category", "label", "ns", "seconds", "percent")
+    return pd.DataFrame({name: [getattr(row, name) for row in rows] for name in names})
 
 
 def _insights(analysis: Analysis) -> pd.DataFrame:
@@ -139,7 +139,7 @@ def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:
             "ns": rows.end - rows.start,
             "seconds": (rows.end - rows.start) / 1e9,
             "category": _names(rows.category, CATEGORIES),
-            "label": _labels(timeline.table, rows.label, rows.category),
+            "label": _labels(timeline.table, rows.label, rows.category == Category.CUSTOM),
             "attempt": _optional(rows.attempt + 1, rows.attempt >= 0),
             "first_step": _optional(rows.first, steps),
             "last_step": _optional(rows.stop - 1, steps),
@@ -161,13 +161,11 @@ def event_frame(table: EventTable) -> pd.DataFrame:
         {
             "time": pd.to_datetime(table.time, unit="ns", utc=True),
             "end": pd.to_datetime(np.asarray(table.end), unit="ns", utc=True),
-            "kind": _names(table.kind, [kind.name.lower() for kind in Kind]),
-            "edge": _names(table.edge, [edge.name.lower() for edge in Edge]),
+            "kind": _names(table.kind, KINDS),
+            "edge": _names(table.edge, EDGES),
             "step": _optional(table.step, table.step != NO_STEP),
             "rank": _optional(table.rank, table.rank >= 0),
-            "label": pd.array(
-                [table.labels[code] if code >= 0 else None for code in table.label.tolist()], dtype=object
-            ),
+            "label": _labels(table, table.label, table.label >= 0),
             "source": _names(table.source, table.sources),
             "line": table.line.astype(np.int64),
             "evidence": pd.Series(list(table.places(np.arange(len(table)))), dtype=object),
@@ -189,14 +187,11 @@ def _optional(values: NDArray[np.signedinteger], known: NDArray[np.bool_]) -> pd
     return pd.arrays.IntegerArray(np.where(known, values, 0).astype(np.int64), ~known)
 
 
-def _labels(table: EventTable, label: NDArray[np.int32], category: NDArray[np.int8]) -> object:
+def _labels(table: EventTable, label: NDArray[np.signedinteger], named: NDArray[np.bool_]) -> object:
     import pandas as pd
 
-    named = category == Category.CUSTOM
-    return pd.array(
-        [table.labels[code] if has else None for code, has in zip(label.tolist(), named.tolist(), strict=True)],
-        dtype=object,
-    )
+    pairs = zip(label.tolist(), named.tolist(), strict=True)
+    return pd.array([table.labels[code] if has else None for code, has in pairs], dtype=object)
 
 
 _MOST = 5
@@ -208,7 +203,7 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     """The answer, and the most costly insights."""
     share, amount = facts.headline(analysis)
     yield f"<Analysis of {_name(analysis)}: goodput {share}, {amount}"
-    yield f" {facts.window_text(analysis)}, {facts.attempts_text(analysis)}, {facts.progress_text(analysis)}"
+    yield f" {_about(analysis)}"
     yield from (f" but: {safe(one)}" for one in facts.doubts(analysis))
     for insight in analysis.insights[:_MOST]:
         yield f" {percent(insight.percent):>8}  {duration(insight.ns):>11}  {safe(insight.text)}"
@@ -219,22 +214,8 @@ def _name(analysis: Analysis) -> str:
     return shorten(safe(analysis.job.name), _LONGEST, "...")
 
 
-def notebook_html(analysis: Analysis) -> str:
-    """The same as a piece of HTML, with the categories. No style but the notebook's own, no script; text of the log is
-    escaped."""
-    share, amount = facts.headline(analysis)
-    categories = [(row.name, duration(row.ns), row.percent) for row in facts.category_rows(analysis)]
-    insights = [(one.text, one.advice, duration(one.ns), percent(one.percent)) for one in analysis.insights[:_MOST]]
-    parts = [
-        f"<div><p><strong>{_text(_name(analysis))}: goodput {_text(share)}</strong>, {_text(amount)}<br>",
-        f"{_text(facts.window_text(analysis))}, {_text(facts.attempts_text(analysis))}, "
-        f"{_text(facts.progress_text(analysis))}</p>",
-        *(f"<p>but: {_text(one)}</p>" for one in facts.doubts(analysis)),
-        _table(("what cost most", "what to do", "time", "share"), insights) if insights else "",
-        _table(("category", "time", "share"), categories),
-        "</div>",
-    ]
-    return "".join(parts)
+def _about(analysis: Analysis) -> str:
+    return f"{facts.window_text(analysis)}, {facts.attempts_text(analysis)}, {facts.progress_text(analysis)}"
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -13,7 +13,6 @@ from goodput_cli.analysis.goodput.phrases import every_doubt, last_cause
 from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.results import (
     AtRisk,
-    CategoryTime,
     Elastic,
     Job,
     Method,
@@ -141,6 +140,7 @@ class AnalysisAnswer:
 
 def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
     """The analysis as JSON has it."""
+    progress = progress_of(analysis)
     return AnalysisAnswer(
         job=analysis.job,
         window=analysis.window,
@@ -148,14 +148,16 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         too_short=analysis.too_short,
         doubts=every_doubt(analysis),
         insights=analysis.insights,
-        badput=[badput(row) for row in analysis.badput],
+        badput=[
+            Badput(category=row.category, label=row.label, ns=row.ns, percent=row.percent) for row in analysis.badput
+        ],
         overlapped=[Overlapped(row.category, row.ns) for row in analysis.overlapped],
         at_risk=analysis.at_risk,
         reference=analysis.reference,
         method=analysis.method,
         steps=analysis.steps,
         step_blocks=Blocks(analysis).values,
-        progress=_progress(analysis),
+        progress=() if progress is None else progress.points,
         size=size_of(analysis),
         saves=analysis.saves,
         elastic=analysis.elastic,
@@ -169,19 +171,9 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
     )
 
 
-def _progress(analysis: Analysis) -> Sequence[tuple[int, float]]:
-    progress = progress_of(analysis)
-    return () if progress is None else progress.points
-
-
 def last_end(analysis: Analysis) -> LastEnd | None:
     """Why the last attempt died; None where it did not crash, nor says a line behind its last step why it may have."""
     if analysis.job.ending != "crashed" and last_cause(analysis) is None:
         return None
     why = analysis.timeline.causes.why[-1]
     return LastEnd(why.code, why.certainty, why.text, why.where, why.rank, why.host or None, why.device or None)
-
-
-def badput(row: CategoryTime) -> Badput:
-    """A row of the ledger."""
-    return Badput(category=row.category, label=row.label, ns=row.ns, percent=row.percent)

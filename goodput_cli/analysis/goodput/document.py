@@ -12,18 +12,15 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from goodput_cli.accounting.segments import Ledger
 from goodput_cli.analysis import document as blocks
-from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.document import Strip
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.analysis import Analysis
@@ -38,25 +35,22 @@ from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE, group_of
 from goodput_cli.vocabulary.text import duration, exact, finite, iso, percent, safe, seconds_text
 
 
-def strip_of(ledger: Ledger, disruptions: Sequence[Disruption], start: int, end: int, cells: int) -> Strip:
-    """The window [start, end) (ns) in at most `cells` cells; fewer where it has fewer nanoseconds."""
+def strip_of(analysis: Analysis, cells: int) -> Strip:
+    """The window in at most `cells` cells; fewer where it has fewer nanoseconds."""
+    start, end = analysis.window.start_ns, analysis.window.end_ns
     cells = min(cells, end - start)
-    bounds = _bounds(start, end, cells)
-    amounts: dict[int, I64] = {}
-    for (category, _), amount in ledger.between(bounds[:-1], bounds[1:]).items():  # a user's labels are one category
+    # Python's integers, because a product of ns and cells may not fit into 64 bits
+    bounds = np.array([start + (end - start) * cell // cells for cell in range(cells + 1)], dtype=np.int64)
+    amounts: dict[int, I64] = {}  # a user's labels are one category
+    for (category, _), amount in analysis.timeline.ledger.between(bounds[:-1], bounds[1:]).items():
         amounts[category] = amounts[category] + amount if category in amounts else amount
     keys = list(amounts)
     largest = np.argmax(np.array([amounts[key] for key in keys]), axis=0)
     names = tuple(CATEGORIES[keys[row]] for row in largest.tolist())
-    marks = np.array([one.last_sign_of_life_ns for one in disruptions], dtype=np.int64)
+    marks = np.array([one.last_sign_of_life_ns for one in analysis.disruptions], dtype=np.int64)
     inside = marks[(marks >= start) & (marks <= end)]
     places = np.minimum(np.searchsorted(bounds, inside, side="right") - 1, cells - 1)
     return Strip(start, end, names, tuple(np.bincount(places, minlength=cells).tolist()))
-
-
-def _bounds(start: int, end: int, cells: int) -> NDArray[np.int64]:
-    """`cells + 1` instants; Python's integers, because a product of ns and cells may not fit into 64 bits."""
-    return np.array([start + (end - start) * cell // cells for cell in range(cells + 1)], dtype=np.int64)
 
 
 def families(analysis: Analysis) -> Iterator[Family]:
@@ -72,7 +66,10 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield _one(
         "goodput_window_end_timestamp_seconds", "End of the window, since 1970 UTC.", seconds_text(window.end_ns)
     )
-    yield Family("goodput_overlapped_seconds", "Time that overlaps training.", _overlapped(analysis))
+    overlapped: list[tuple[Labels, str]] = [
+        ({"category": row.category}, seconds_text(row.ns)) for row in analysis.overlapped
+    ]
+    yield Family("goodput_overlapped_seconds", "Time that overlaps training.", overlapped)
     yield from (measured.pop(name) for name in ("goodput_attempts", "goodput_disruptions"))
     yield Family("goodput_disruptions_by_cause", "Disruptions in the window by why they died.", list(_causes(analysis)))
     yield measured.pop("goodput_kept_steps")
@@ -122,10 +119,6 @@ def _causes(analysis: Analysis) -> Iterator[tuple[Labels, str]]:
     counts.setdefault(UNKNOWN_CAUSE, 0)
     for code in sorted(counts):
         yield {"cause": code, "group": group_of(code)}, str(counts[code])
-
-
-def _overlapped(analysis: Analysis) -> list[tuple[Labels, str]]:
-    return [({"category": row.category}, seconds_text(row.ns)) for row in analysis.overlapped]
 
 
 def _one(name: str, meaning: str, value: str | None) -> Family:
@@ -188,7 +181,6 @@ class AnalysisDocument(Struct, frozen=True):
 
     def figures(self) -> Iterator[Family]:
         """Every metric."""
-
         return families(self.analysis)
 
     def json_answer(self) -> object:
@@ -212,7 +204,7 @@ class AnalysisDocument(Struct, frozen=True):
             disrupted=bool(analysis.disruptions),
             known=not analysis.goodput_unknown,
         )
-        yield blocks.Picture(window.start_ns, window.end_ns, partial(_strip, analysis))
+        yield blocks.Picture(window.start_ns, window.end_ns, partial(strip_of, analysis))
         yield blocks.Ledger(tuple(phrases.category_rows(analysis)), window.counted_ns)
         if beside := tuple(phrases.beside_ledger(analysis)):
             yield blocks.Facts(beside)
@@ -222,7 +214,8 @@ class AnalysisDocument(Struct, frozen=True):
             yield blocks.Details("disruption", len(analysis.disruptions), partial(_disruptions, analysis))
         if (end := why_it_ended(analysis)) is not None:
             yield blocks.Line(end)
-        yield from _reference(analysis)
+        if rows := phrases.reference_rows(analysis):
+            yield blocks.Pairs(phrases.reference_text(analysis) or "", phrases.pin_option(analysis), tuple(rows))
         if steps := phrases.step_text(analysis):
             yield blocks.Line(f"step times, {steps}")
         if analysis.not_recorded:
@@ -254,18 +247,6 @@ def _headline(analysis: Analysis) -> blocks.Headline:
         progress=phrases.progress_text(analysis),
         doubts=phrases.doubts(analysis),
     )
-
-
-def _strip(analysis: Analysis, cells: int) -> Strip:
-    window = analysis.window
-    return strip_of(analysis.timeline.ledger, analysis.disruptions, window.start_ns, window.end_ns, cells)
-
-
-def _reference(analysis: Analysis) -> Iterator[blocks.Pairs]:
-    """The resiliency calculator's table, where there is a reference."""
-    rows = phrases.reference_rows(analysis)
-    if rows:
-        yield blocks.Pairs(phrases.reference_text(analysis) or "", phrases.pin_option(analysis), tuple(rows))
 
 
 def _disruptions(analysis: Analysis) -> Sheet:

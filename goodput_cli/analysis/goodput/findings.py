@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
 from goodput_cli.accounting.attempts.endings import End
@@ -18,7 +17,7 @@ from goodput_cli.accounting.columns import codes_in, distinct, is_sorted, of_kin
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.progress import gaps_of_means
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
 from goodput_cli.events.schema import BEGINS_RUN, NO_STEP, NONE, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
@@ -47,21 +46,16 @@ _MOST_GAPS = 5
 _UNEXPLAINED = (Category.RECOVERY, Category.UNDETERMINED, Category.OTHER)
 _LEAST_GAP_NS = 3600 * NS_PER_SECOND
 _LARGE_GAP = 0.25
+"""Of the job: a gap between two files that is as large is named."""
 _FAR_NS = 30 * NS_PER_DAY
 """No line for so long: whatever the lines on both sides say, a person would ask."""
-"""Of the job: a gap between two files that is as large is named."""
 _SLIGHTLY = 0.01
 """A reference that is beaten by less is as good as right."""
 
 
 def findings(timeline: Timeline) -> tuple[Diagnostic, ...]:
     """Everything the accounting noticed, in a fixed order."""
-    return tuple(
-        diagnostic
-        for check in (_identity, _gap, _attempts, _intervals, _progress, _reference, _loading, _evidence)
-        for diagnostic in check(timeline)
-        if diagnostic.count
-    )
+    return tuple(diagnostic for check in _CHECKS for diagnostic in check(timeline) if diagnostic.count)
 
 
 def _evidence(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -80,20 +74,16 @@ def _evidence(timeline: Timeline) -> Iterator[Diagnostic]:
 
 def _identity(timeline: Timeline) -> Iterator[Diagnostic]:
     ordered = timeline.ordered
-    yield diagnostic_at(
-        "duplicate_events",
-        ordered.original,
-        ordered.duplicates,
-        "lines that say exactly what another line says; each counts once",
-    )
+    message = "lines that say exactly what another line says; each counts once"
+    yield diagnostic_at("duplicate_events", ordered.original, ordered.duplicates, message)
 
 
 def _gap(timeline: Timeline) -> Iterator[Diagnostic]:
     """The longest stretch that no line explains, behind which the job goes on: two jobs may have been read as one."""
     segments, table = timeline.segments, timeline.table
-    far = list(_far_apart(timeline))
-    if far:
-        yield from far
+    far = _far_apart(timeline)
+    if far is not None:
+        yield far
         return
     open_ = np.flatnonzero(of_kind(segments.category, _UNEXPLAINED))
     if len(open_) == 0:
@@ -117,21 +107,21 @@ def _gap(timeline: Timeline) -> Iterator[Diagnostic]:
         )
 
 
-def _far_apart(timeline: Timeline) -> Iterator[Diagnostic]:
+def _far_apart(timeline: Timeline) -> Diagnostic | None:
     """A month or more without a line, but for what was excluded: a stamp is wrong, or lines are missing."""
     table, segments = timeline.table, timeline.segments
     if timeline.end - timeline.start < _FAR_NS or len(table) < 2:
-        return
+        return None
     apart = np.diff(table.time)
     if apart.max() < _FAR_NS:
-        return
+        return None
     before = int(np.argmax(apart))
     start, end = int(table.time[before]), int(table.time[before + 1])
     left_out = segments.category == Category.EXCLUDED
     inside = np.minimum(segments.end[left_out], end) - np.maximum(segments.start[left_out], start)
     if end - start - int(np.maximum(inside, 0).sum()) < _FAR_NS:
-        return
-    yield diagnostic_at(
+        return None
+    return diagnostic_at(
         "long_gap",
         table,
         np.array([before + 1]),
@@ -170,16 +160,7 @@ def _says_that_it_begins(timeline: Timeline) -> bool:
     return len(rows) > 0 and int(table.time[rows[0]]) <= int(table.time[timeline.attempts.begin_row[0]])
 
 
-def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
-    yield from _beginning(timeline)
-    yield from _several_writers(timeline)
-    yield from _without_a_start_line(timeline)
-    yield from _starts_without_rank(timeline)
-    yield from _ends_not_believed(timeline)
-    yield from _earlier_runs_of_the_name(timeline)
-
-
-def _beginning(timeline: Timeline) -> Iterator[Diagnostic]:
+def _starts(timeline: Timeline) -> Iterator[Diagnostic]:
     table, attempts = timeline.table, timeline.attempts
     if len(attempts) and not attempts.started[0] and not _says_that_it_begins(timeline):
         yield diagnostic_at(
@@ -189,10 +170,6 @@ def _beginning(timeline: Timeline) -> Iterator[Diagnostic]:
             "the log begins in the middle of a run: no start line stands before its first step or checkpoint, so "
             "what came before is not in the window",
         )
-
-
-def _several_writers(timeline: Timeline) -> Iterator[Diagnostic]:
-    table, attempts = timeline.table, timeline.attempts
     second = second_writers(table)
     yield diagnostic_at(
         "two_writers",
@@ -208,10 +185,6 @@ def _several_writers(timeline: Timeline) -> Iterator[Diagnostic]:
             attempts.dropped,
             "steps that several hosts reported; the earliest report counts, so let one host write",
         )
-
-
-def _without_a_start_line(timeline: Timeline) -> Iterator[Diagnostic]:
-    table, attempts = timeline.table, timeline.attempts
     unseen = np.flatnonzero(~attempts.started)
     yield diagnostic_at(
         "restart_without_start",
@@ -221,7 +194,7 @@ def _without_a_start_line(timeline: Timeline) -> Iterator[Diagnostic]:
     )
 
 
-def _ends_not_believed(timeline: Timeline) -> Iterator[Diagnostic]:
+def _ends_and_runs(timeline: Timeline) -> Iterator[Diagnostic]:
     table, attempts = timeline.table, timeline.attempts
     if attempts.step_log:
         claimed = attempts.closing[of_kind(table.kind[attempts.closing], CLEAN_KINDS)]
@@ -232,14 +205,11 @@ def _ends_not_believed(timeline: Timeline) -> Iterator[Diagnostic]:
             claimed[crashed],
             "job ends after which steps were redone or a crash was logged: they count as terminations",
         )
-
-
-def _earlier_runs_of_the_name(timeline: Timeline) -> Iterator[Diagnostic]:
     starts = timeline.runs
     if len(starts) > 1:
         yield diagnostic_at(
             "restarted_from_scratch",
-            timeline.table,
+            table,
             np.array(starts[1:], dtype=np.intp),
             f"the job name was used for {len(starts)} runs, and what the earlier ones did counts as wasted; "
             "--run N or --run last analyses one",
@@ -331,8 +301,6 @@ def _step_ends(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def _progress(timeline: Timeline) -> Iterator[Diagnostic]:
-    yield from _unrecorded(timeline)
-    yield from _step_ends(timeline)
     progress = timeline.progress
     if progress is None:
         return
@@ -417,7 +385,33 @@ def _loading(timeline: Timeline) -> Iterator[Diagnostic]:
         )
 
 
-def union_length(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
+_CHECKS = (
+    _identity, _gap, _starts, _starts_without_rank, _ends_and_runs, _intervals, _unrecorded, _step_ends, _progress,
+    _reference, _loading, _evidence,
+)  # fmt: skip
+"""In the order of their findings."""
+
+
+class Covered:
+    """How much of the time up to an instant is covered by intervals, which may overlap."""
+
+    def __init__(self, start: I64, end: I64) -> None:
+        order = np.argsort(start, kind="stable")
+        self._start, self._end = start[order], np.maximum.accumulate(end[order])
+        self._start[1:] = np.maximum(self._start[1:], self._end[:-1])  # what an earlier one covers counts once
+        self._total = np.append(0, np.cumsum(np.maximum(self._end - self._start, 0)))
+
+    def upto(self, time: I64) -> I64:
+        """ns covered before each instant."""
+        place = np.searchsorted(self._start, time, side="right")
+        return np.asarray(self._total[place] - np.maximum(np.append(0, self._end)[place] - time, 0) * (place > 0))
+
+    def within(self, start: I64, end: I64) -> I64:
+        """ns covered in each interval."""
+        return self.upto(end) - self.upto(start)
+
+
+def union_length(start: I64, end: I64) -> int:
     """Length (ns) of the union of intervals."""
     some = start < end
     if not some.all():
@@ -442,39 +436,28 @@ def not_recorded(timeline: Timeline) -> tuple[str, ...]:
     A category whose lines the job never wrote is unknown. So is what could not be measured: startup without a usual
     step time, stalls where they are not looked for, slowdown without a reference.
     """
-    kinds = {Kind(value) for value in codes_in(timeline.table.kind)} - _points(timeline)
+    table, progress = timeline.table, timeline.progress
+    kinds = {Kind(value) for value in codes_in(table.kind)}
+    for kind in (Kind.SAVE, Kind.RESTORE):  # of which no line says how long they took
+        if not (table.edge[table.kind == kind] == Edge.INTERVAL).any():
+            kinds.discard(kind)
     missing = {category for category, evidence in _EVIDENCE.items() if evidence and not kinds & evidence}
-    missing -= _checkpointed(timeline)
+    if progress is not None:  # shown without a line: a save between a step's end and its line, a restore before a load
+        missing -= {Category.SAVE} if len(progress.saves) else set()
+        missing -= {Category.RESTORE} if (progress.load_row >= 0).any() else set()
     missing |= _not_measured(timeline)
     occurring = {category for category, _ in timeline.ledger.keys}
     return tuple(category.id for category in sorted(missing - occurring))
 
 
-def _points(timeline: Timeline) -> set[Kind]:
-    """Saves and restores of which no line says how long they took."""
-    table = timeline.table
-    return {kind for kind in (Kind.SAVE, Kind.RESTORE) if not (table.edge[table.kind == kind] == Edge.INTERVAL).any()}
-
-
-def _checkpointed(timeline: Timeline) -> set[Category]:
-    """What checkpoint logs show without a line of its own: a save between a step's end and the line that says it is
-    saved, a restore before a load."""
-    progress = timeline.progress
-    if progress is None:
-        return set()
-    shown = {Category.SAVE} if len(progress.saves) else set()
-    return shown | ({Category.RESTORE} if (progress.load_row >= 0).any() else set())
-
-
 def _not_measured(timeline: Timeline) -> set[Category]:
     """What follows from the usual step time or a reference, where there is none."""
     missing: set[Category] = set()
-    progress = timeline.progress
-    asynchronous = progress is not None and progress.asynchronous
-    if np.isnan(timeline.usual_step.median).all() or asynchronous:
+    progress, no_usual_step = timeline.progress, np.isnan(timeline.usual_step.median).all()
+    if no_usual_step or (progress is not None and progress.asynchronous):
         missing.add(Category.PROGRAM_STARTUP)
     measured = timeline.records is not None and timeline.reference_ns is None and timeline.rules.method.stall_factor > 0
-    if not measured or np.isnan(timeline.usual_step.median).all():
+    if not measured or no_usual_step:
         missing.add(Category.STALL)
     if timeline.reference_ns is None:
         missing.add(Category.SLOWDOWN)

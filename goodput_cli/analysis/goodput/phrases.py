@@ -109,6 +109,12 @@ def window_text(analysis: AnalysisData) -> str:
     return f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
 
 
+def place_text(where: str, one_source: bool) -> str:
+    """A place without its file, where that is the same everywhere."""
+    line = where.rpartition(":")[2]
+    return line if one_source and line.isdigit() else where
+
+
 def attempts_text(analysis: AnalysisData) -> str:
     """How many attempts the job had; said so where the window is a part of it."""
     return plural(analysis.job.attempts, "attempt") + (" in the whole job" if is_part(analysis) else "")
@@ -202,10 +208,7 @@ def beside_ledger(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
     if analysis.window.excluded_ns:
         yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)} taken out, not part of the 100 %"
     for row in analysis.overlapped:
-        yield (
-            row.category,
-            f"{duration(row.ns)}, {OVERLAPPED_REMARK}",
-        )
+        yield row.category, f"{duration(row.ns)}, {OVERLAPPED_REMARK}"
     if analysis.elastic.stepping is not None:
         yield "slices", elastic_text(analysis.elastic)
     risk = analysis.at_risk
@@ -293,9 +296,9 @@ def threshold_limit(threshold: Threshold) -> str:
 
 def threshold_reason(threshold: Threshold) -> str:
     """Why the verdict is what it is: `70.43 %, limit 90 %`."""
-    if threshold.value is None:
-        return f"the log holds nothing to judge it by{(threshold.hint and f'; {threshold.hint}') or ''}"
     hint = f"; {threshold.hint}" if threshold.hint else ""
+    if threshold.value is None:
+        return f"the log holds nothing to judge it by{hint}"
     return f"{threshold_value(threshold)}, limit {threshold_limit(threshold)}{hint}"
 
 

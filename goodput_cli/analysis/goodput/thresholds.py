@@ -50,24 +50,17 @@ def measure_named(name: str, text: str, *, insights: bool = False) -> Named:
 
 
 def _find(name: str, text: str) -> Named:
-    prefix, colon, code = name.partition(":")
-    if prefix.strip().lower() == CAUSE and colon:
-        return _cause_named(code.strip().lower(), text)
-    if prefix.strip().lower() != INSIGHT or not colon:
+    prefix, _, code = (part.strip().lower() for part in name.partition(":"))
+    if ":" not in name or prefix not in (CAUSE, INSIGHT):
         return measure_named(name, text, insights=True)
-    code = code.strip().lower()
-    if code in BY_CODE:
-        return Named(INSIGHT, "share", code)
-    hint = did_you_mean(code, BY_CODE, f"kinds are {', '.join(BY_CODE)}")
-    raise UsageError(f"{text!r}: there is no insight {code!r}; {hint}")
-
-
-def _cause_named(code: str, text: str) -> Named:
-    known = (*CAUSES, *GROUPS, OOM)
+    if prefix == CAUSE:
+        known: tuple[str, ...] = (*CAUSES, *GROUPS, OOM)
+        words = f"causes are {', '.join(CAUSES)}; groups are {', '.join(GROUPS)}; and {OOM}"
+    else:
+        known, words = tuple(BY_CODE), f"kinds are {', '.join(BY_CODE)}"
     if code in known:
-        return Named(CAUSE, "losses", code)
-    hint = did_you_mean(code, known, f"causes are {', '.join(CAUSES)}; groups are {', '.join(GROUPS)}; and {OOM}")
-    raise UsageError(f"{text!r}: there is no cause {code!r}; {hint}")
+        return Named(prefix, "losses" if prefix == CAUSE else "share", code)
+    raise UsageError(f"{text!r}: there is no {prefix} {code!r}; {did_you_mean(code, known, words)}")
 
 
 TIMES = tuple(UNIT_SECONDS)

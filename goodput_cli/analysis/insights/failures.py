@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct, structs
 
 from goodput_cli.accounting.attempts.why import Why
+from goodput_cli.accounting.columns import last_of_each, of_kind, rows_of
 from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.analysis.insights.hosts import (
-    HostRepeat,
     deaths_by_host,
     listed_name,
     of_a_host,
@@ -78,25 +78,27 @@ class Failures(Struct, frozen=True):
 
 
 def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate]:
-    """All kinds, each second in the first that explains it. slow_saves: time in saves (ns) that another insight has."""
+    """All kinds, each second in the first that explains it: a finder takes what it explains out of the rest.
+    slow_saves: time in saves (ns) that another insight has."""
     between = _between_runs(failures)
     if between.any():
         yield _runs(failures, between)
-        failures = _without(failures, between)
+        left = ~between
+        failures = structs.replace(
+            failures,
+            unplanned=failures.unplanned & left,
+            down=failures.down * left,
+            older=failures.older * left,
+            wasted=failures.wasted * left,
+            unfinished=failures.unfinished * left,
+            olders=tuple(one for one in failures.olders if left[one.ended]),
+        )
     yield from _older_checkpoints(failures)
     yield from _failed_saves(failures)
     rest = failures.unplanned.copy()
-    starts = _failing_starts(failures)
-    if np.count_nonzero(starts) >= _AGAIN:
-        yield _starts_that_die(failures, starts)
-        rest &= ~starts
-    for repeat, dead in _repeating_hosts(failures, rest):
-        yield _dies_on_one_host(failures, repeat, dead)
-        rest[dead] = False
-    same = _same_step(failures, rest)
-    if same is not None:
-        yield _dies_in_one_step(failures, same)
-        rest[same] = False
+    yield from _failing_starts(failures, rest)
+    yield from _repeating_hosts(failures, rest)
+    yield from _same_step(failures, rest)
     policy = save_policy(failures.analysis, int(np.count_nonzero(rest & _inside(failures.analysis, len(rest)))))
     wasted = np.where(rest, failures.wasted, 0)
     if policy is not None and policy.too_rare:
@@ -105,10 +107,7 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
         wasted = np.zeros_like(wasted)
     elif policy is not None and policy.too_frequent:
         yield frequent_saves(failures.analysis, policy, slow_saves)
-    outage = _long_outage(failures, rest)
-    if outage is not None:
-        yield _outage(failures, outage, int(wasted[outage]))
-        rest[outage] = False
+    yield from _long_outage(failures, rest, wasted)
     yield from _disruptions(failures, rest, wasted, policy)
 
 
@@ -134,41 +133,21 @@ def _runs(failures: Failures, between: Mask) -> Candidate:
     )  # fmt: skip
 
 
-def _without(failures: Failures, taken: Mask) -> Failures:
-    """What is left without the passages behind some attempts."""
-    left = ~taken
-    return structs.replace(
-        failures,
-        unplanned=failures.unplanned & left,
-        down=failures.down * left,
-        older=failures.older * left,
-        wasted=failures.wasted * left,
-        unfinished=failures.unfinished * left,
-        olders=tuple(one for one in failures.olders if left[one.ended]),
-    )
-
-
 def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
-    analysis, olders = failures.analysis, failures.olders
-    costly = [one for one in olders if failures.older[one.ended] > 0]
+    costly = [one for one in failures.olders if failures.older[one.ended] > 0]
     if not costly:
         return
-    timeline = analysis.timeline
     worst = max(costly, key=lambda one: int(failures.older[one.ended]))
-    text = _older_words(worst)
+    saved = [str(step) for step in worst.newer[-_MOST_NAMED:]]
+    names = saved[0] if len(saved) == 1 else f"{', '.join(saved[:-1])} and {saved[-1]}"
+    what, step = ("restarted at", worst.began) if worst.restored is None else ("restored", worst.restored)
+    text = f"{what} step {step}, though {names} {'was' if len(saved) == 1 else 'were'} saved"
     if len(costly) > 1:
-        text = f"{text}; {plural(len(costly), 'such restore')} in all"
-    begin = timeline.attempts.begin
-    yield Candidate(
-        "older_checkpoint", int(failures.older.sum()), text, int(begin[costly[0].resumed]),
-        int(begin[costly[-1].resumed]), len(costly), _older_rows(failures, worst),
-        About(tuple(_number(analysis, one.ended) for one in costly[:_MOST_ABOUT])),
-        command="timeline", options=("--around", f"disruption:{_number(analysis, worst.ended)}"),
-    )  # fmt: skip
+        text += f"; {plural(len(costly), 'such restore')} in all"
+    yield _restores(failures, "older_checkpoint", int(failures.older.sum()), text, costly, worst)
 
 
 def _failed_saves(failures: Failures) -> Iterator[Candidate]:
-    analysis = failures.analysis
     costly = [one for one in failures.failed if failures.unfinished[one.ended] > 0]
     if not costly:
         return
@@ -179,33 +158,25 @@ def _failed_saves(failures: Failures) -> Iterator[Candidate]:
     else:
         text = f"{len(worst.newer)} saves after step {worst.began - 1} began and were never complete"
     text += f"; {plural(count - len(worst.newer), 'more such save')}" if count > len(worst.newer) else ""
-    begin, number = analysis.timeline.attempts.begin, _number(analysis, worst.ended)
-    yield Candidate(
-        "failed_saves", int(failures.unfinished.sum()), text, int(begin[costly[0].resumed]),
-        int(begin[costly[-1].resumed]), count, _older_rows(failures, worst),
-        About(tuple(_number(analysis, one.ended) for one in costly[:_MOST_ABOUT])),
-        command="timeline", options=("--around", f"disruption:{number}"),
-        advice="nothing newer was there to restore; finish a save before the next one" if count == 1 else None,
+    advice = "nothing newer was there to restore; finish a save before the next one" if count == 1 else None
+    yield _restores(failures, "failed_saves", int(failures.unfinished.sum()), text, costly, worst, advice, count)
+
+
+def _restores(
+    failures: Failures, code: str, ns: int, text: str, costly: list[Older], worst: Older, advice: str | None = None,
+    count: int | None = None,
+) -> Candidate:  # fmt: skip
+    """Restores that left saves aside; the lines are the worst one, and the newest save that it left aside."""
+    table, attempts = failures.analysis.timeline.table, failures.analysis.timeline.attempts
+    restores = np.flatnonzero((attempts.of_row == worst.resumed) & of_kind(table.kind, (Kind.RESTORE, Kind.LOAD)))
+    saves = np.flatnonzero(of_kind(table.kind, (Kind.SAVE, Kind.SAVED)) & (table.step == worst.newer[-1]))
+    saves = saves[saves < attempts.begin_row[worst.resumed]]
+    return Candidate(
+        code, ns, text, int(attempts.begin[costly[0].resumed]), int(attempts.begin[costly[-1].resumed]),
+        len(costly) if count is None else count, (*restores[:1].tolist(), *saves[-1:].tolist()),
+        About(tuple(_number(failures.analysis, one.ended) for one in costly[:_MOST_ABOUT])), command="timeline",
+        options=("--around", f"disruption:{_number(failures.analysis, worst.ended)}"), advice=advice,
     )  # fmt: skip
-
-
-def _older_words(one: Older) -> str:
-    saved = [str(step) for step in one.newer[-_MOST_NAMED:]]
-    names = saved[0] if len(saved) == 1 else f"{', '.join(saved[:-1])} and {saved[-1]}"
-    verb = "was" if len(saved) == 1 else "were"
-    what, step = ("restarted at", one.began) if one.restored is None else ("restored", one.restored)
-    return f"{what} step {step}, though {names} {verb} saved"
-
-
-def _older_rows(failures: Failures, one: Older) -> tuple[int, ...]:
-    """The restore, and the newest save that it left aside."""
-    timeline = failures.analysis.timeline
-    table, attempts = timeline.table, timeline.attempts
-    own = attempts.of_row == one.resumed
-    restores = np.flatnonzero(own & ((table.kind == Kind.RESTORE) | (table.kind == Kind.LOAD)))
-    saves = np.flatnonzero(((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED)) & (table.step == one.newer[-1]))
-    saves = saves[saves < attempts.begin_row[one.resumed]]
-    return (*restores[:1].tolist(), *saves[-1:].tolist())
 
 
 def _number(analysis: AnalysisData, attempt: int) -> int:
@@ -220,101 +191,87 @@ def _about(failures: Failures, ended: Rows) -> About:
     return About(tuple((np.searchsorted(disruptions, ended[:_MOST_ABOUT]) + 1).tolist()))
 
 
-def _failing_starts(failures: Failures) -> Mask:
-    """Which disruptions ended an attempt that never came to a step, or lived for less than a minute."""
+def _failing_starts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
+    """Disruptions, three at least, that ended an attempt which never came to a step, or lived for less than a minute;
+    they are taken out of the rest."""
     timeline = failures.analysis.timeline
-    began, _ = first_and_last_steps(timeline)
-    lived = timeline.sign_of_life - timeline.attempts.begin
-    short = (began == NO_STEP) | (lived < _SHORT_NS)
-    return np.asarray(failures.unplanned & short[:-1] & (failures.lost > 0))
-
-
-def _starts_that_die(failures: Failures, starts: Mask) -> Candidate:
-    timeline = failures.analysis.timeline
-    attempts, which = timeline.attempts, np.flatnonzero(starts)
-    lived = int((timeline.sign_of_life - attempts.begin)[which].max())
+    attempts, lived = timeline.attempts, timeline.sign_of_life - timeline.attempts.begin
+    short = (first_and_last_steps(timeline)[0] == NO_STEP) | (lived < _SHORT_NS)
+    which = np.flatnonzero(failures.unplanned & short[:-1] & (failures.lost > 0))
+    if len(which) < _AGAIN:
+        return
+    rest[which] = False
     begin, end = int(attempts.begin[which[0]]), int(attempts.begin[which[-1] + 1])
-    words = f"{len(which)} of {len(attempts)} starts died within {duration(lived)}"
-    return Candidate(
+    words = f"{len(which)} of {len(attempts)} starts died within {duration(int(lived[which].max()))}"
+    yield Candidate(
         "failing_starts", int(failures.lost[which].sum()), f"{words}, {_between(begin, end)}", begin, end, len(which),
         _ending_rows(failures, which[:_MOST_ROWS]), _about(failures, which), command="timeline",
         options=("--around", f"disruption:{_number(failures.analysis, int(which[0]))}", "--events"),
     )  # fmt: skip
 
 
-def _repeating_hosts(failures: Failures, rest: Mask) -> list[tuple[HostRepeat[str], Rows]]:
-    """Hosts on which more deaths are than chance explains, each with the attempts that died there."""
+def _repeating_hosts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
+    """Hosts on which more deaths are than chance explains; the attempts that died there are taken out of the rest."""
     timeline = failures.analysis.timeline
     time_up = time_up_by_host(timeline)
     if time_up is None:
-        return []
+        return
     why, found = timeline.causes.why, dict[int, str]()
     for at in np.flatnonzero(failures.unplanned).tolist():
         name = listed_name(why[at].host, time_up) if of_a_host(why[at].code) else None
         if name is not None:
             found[at] = name
     deaths = deaths_by_host((int(timeline.sign_of_life[at]), host) for at, host in found.items())
-    of_host = [
-        (one, np.array([at for at, host in found.items() if host == one.host and rest[at]], dtype=np.intp))
-        for one in repeating(deaths, time_up)
-    ]
-    return [(one, dead) for one, dead in of_host if len(dead)]
+    for one in repeating(deaths, time_up):
+        dead = np.array([at for at, host in found.items() if host == one.host and rest[at]], dtype=np.intp)
+        if len(dead):
+            rest[dead] = False
+            codes = sorted({why[at].code for at in dead.tolist()})
+            text = (
+                f"{one.deaths} of {one.of} deaths were on {one.host}, one of {one.hosts} hosts "
+                f"({', '.join(codes)}; by chance p = {one.p:.2g})"
+            )
+            advice = f"drain {one.host} and test it"
+            yield _deaths(failures, "repeat_host", text, dead, options=("--by", "host"), advice=advice)
 
 
-def _dies_on_one_host(failures: Failures, repeat: HostRepeat[str], dead: Rows) -> Candidate:
+def _deaths(failures: Failures, code: str, text: str, dead: Rows, **more: Any) -> Candidate:
+    """Of some deaths, with what they cost. more: further fields."""
     timeline = failures.analysis.timeline
     down, wasted = int(failures.down[dead].sum()), int(failures.wasted[dead].sum())
-    codes = sorted({timeline.causes.why[at].code for at in dead.tolist()})
-    text = (
-        f"{repeat.deaths} of {repeat.of} deaths were on {repeat.host}, one of {repeat.hosts} hosts "
-        f"({', '.join(codes)}; by chance p = {repeat.p:.2g}): {_down_and_wasted(down, wasted)}"
-    )
     return Candidate(
-        "repeat_host", down + wasted, text, int(timeline.sign_of_life[dead[0]]),
+        code, down + wasted, f"{text}: {_down_and_wasted(down, wasted)}", int(timeline.sign_of_life[dead[0]]),
         int(timeline.attempts.up[dead[-1] + 1]), len(dead), _ending_rows(failures, dead[:_MOST_ROWS]),
-        _about(failures, dead), options=("--by", "host"), advice=f"drain {repeat.host} and test it",
+        _about(failures, dead), **more,
     )  # fmt: skip
 
 
-def _same_step(failures: Failures, rest: Mask) -> Rows | None:
+def _same_step(failures: Failures, rest: Mask) -> Iterator[Candidate]:
     """Attempts, three at least, that died in the same step behind others of their own, not at a save, and for no reason
-    that has nothing to do with a step."""
+    that has nothing to do with a step; they are taken out of the rest."""
     timeline = failures.analysis.timeline
     if timeline.records is None:
-        return None
+        return
     began, last = first_and_last_steps(timeline)
     which = np.flatnonzero(rest & (last[:-1] != NO_STEP) & (last[:-1] > began[:-1] + 1))
     why = timeline.causes.why
     which = np.array([at for at in which.tolist() if not why[at].known or why[at].code in _OF_STEPS], dtype=np.intp)
-    if len(which) < _AGAIN:
-        return None
     steps, counts = np.unique(last[which], return_counts=True)
-    if counts.max() < _AGAIN:
-        return None
+    if counts.max(initial=0) < _AGAIN:
+        return
     dead = which[last[which] == steps[counts.argmax()]]
-    table = timeline.table
-    saves = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
-    rows = timeline.records.rows
-    last_row = np.array([rows[timeline.records.owner == at].max() for at in dead.tolist()])
-    saving = [
-        bool(np.any((saves > row) & (timeline.attempts.of_row[saves] == at)))
-        for at, row in zip(dead, last_row, strict=True)
-    ]
-    dead = dead[~np.array(saving)]
-    return dead if len(dead) >= _AGAIN else None
-
-
-def _dies_in_one_step(failures: Failures, dead: Rows) -> Candidate:
-    analysis, timeline = failures.analysis, failures.analysis.timeline
-    step = int(first_and_last_steps(timeline)[1][dead[0]]) + int(timeline.attempts.step_ends)
-    down, wasted = int(failures.down[dead].sum()), int(failures.wasted[dead].sum())
-    codes = {timeline.causes.why[at].code for at in dead.tolist() if timeline.causes.why[at].known}
+    saves = rows_of(timeline.table.kind, (Kind.SAVE, Kind.SAVED))
+    last_save = last_of_each(saves, timeline.attempts.of_row[saves], len(last))
+    dead = dead[last_save[dead] <= timeline.records.last_row[dead]]
+    if len(dead) < _AGAIN:
+        return
+    rest[dead] = False
+    step = int(last[dead[0]]) + int(timeline.attempts.step_ends)
+    codes = {why[at].code for at in dead.tolist() if why[at].known}
     named = f" ({', '.join(sorted(codes))})" if codes else ""
-    text = f"{len(dead)} attempts died in step {step}{named}: {_down_and_wasted(down, wasted)}"
-    return Candidate(
-        "same_step", down + wasted, text, int(timeline.sign_of_life[dead[0]]), int(timeline.attempts.up[dead[-1] + 1]),
-        len(dead), _ending_rows(failures, dead[:_MOST_ROWS]), _about(failures, dead), command="timeline",
-        options=("--around", f"disruption:{_number(analysis, int(dead[0]))}", "--events"),
+    yield _deaths(
+        failures, "same_step", f"{len(dead)} attempts died in step {step}{named}", dead, command="timeline",
+        options=("--around", f"disruption:{_number(failures.analysis, int(dead[0]))}", "--events"),
     )  # fmt: skip
 
 
@@ -337,33 +294,26 @@ def _ending_rows(failures: Failures, which: Rows) -> tuple[int, ...]:
     return tuple(np.where(first >= 0, first, attempts.begin_row[which + 1]).tolist())
 
 
-def _long_outage(failures: Failures, rest: Mask) -> int | None:
-    """The longest downtime, where it is far longer than the median of the others."""
+def _long_outage(failures: Failures, rest: Mask, wasted: I64) -> Iterator[Candidate]:
+    """The longest downtime, where it is far longer than the median of the others; it is taken out of the rest. wasted:
+    training (ns) that disruptions took back, and that no other insight has."""
     which = np.flatnonzero(rest & (failures.down > 0))
     if len(which) < 2:
-        return None
-    longest = int(which[np.argmax(failures.down[which])])
-    usual = float(np.median(failures.down[which[which != longest]]))
-    window = failures.analysis.window.counted_ns
-    if failures.down[longest] <= _FAR_LONGER * usual or 50 * int(failures.down[longest]) < window:
-        return None
-    return longest
-
-
-def _outage(failures: Failures, ended: int, wasted: int) -> Candidate:
-    """wasted: training (ns) that the disruption took back, and that no other insight has."""
-    timeline = failures.analysis.timeline
+        return
+    ended = int(which[np.argmax(failures.down[which])])
+    usual, down = float(np.median(failures.down[which[which != ended]])), int(failures.down[ended])
+    if down <= _FAR_LONGER * usual or 50 * down < failures.analysis.window.counted_ns:
+        return
+    rest[ended] = False
+    timeline, lost = failures.analysis.timeline, int(wasted[ended])
     begin, end = int(timeline.sign_of_life[ended]), int(timeline.attempts.up[ended + 1])
-    disruption = _number(failures.analysis, ended)
-    why = timeline.causes.why[ended]
+    disruption, why = _number(failures.analysis, ended), timeline.causes.why[ended]
     named = "" if why.certainty is None else f" ({next(_words_of_causes([why]))})"
     text = f"nothing ran for {duration(max(end - begin, 0))} after disruption {disruption}{named}, "
-    text += _between(begin, end)
-    text += f"; it also undid {duration(wasted)} of training" if wasted else ""
-    return Candidate(
-        "long_outage", int(failures.down[ended]) + wasted, text, begin, end, 1,
-        _ending_rows(failures, np.array([ended])), About((disruption,)),
-        options=("--around", f"disruption:{disruption}"), command="timeline",
+    text += _between(begin, end) + (f"; it also undid {duration(lost)} of training" if lost else "")
+    yield Candidate(
+        "long_outage", down + lost, text, begin, end, 1, _ending_rows(failures, np.array([ended])),
+        About((disruption,)), options=("--around", f"disruption:{disruption}"), command="timeline",
     )  # fmt: skip
 
 
@@ -387,9 +337,13 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     advice = _RESTARTS if down > lost and not quick else _FIRST if down > lost else lost_training(analysis, policy)
     command: str | None = None if down > lost else "advise"
     options: tuple[str, ...] = ()
-    cause = _costliest_cause(analysis, which, amounts)
-    if cause is not None:
-        advice, command, options = CAUSES[cause].advice, "disruptions", ("--by", "cause")
+    lost_to: Counter[str] = Counter()
+    for why, ns in zip(_why(analysis, which), amounts.tolist(), strict=True):
+        if why.certainty is not None:
+            lost_to[why.code] += ns
+    if lost_to:
+        costliest = max(sorted(lost_to), key=lambda code: lost_to[code])
+        advice, command, options = CAUSES[costliest].advice, "disruptions", ("--by", "cause")
     yield Candidate(
         "disruptions", int(amounts.sum()), text, int(timeline.sign_of_life[which[0]]),
         int(timeline.attempts.up[which[-1] + 1]), len(which), _ending_rows(failures, np.array([worst])),
@@ -410,15 +364,6 @@ def _words_of_causes(why: list[Why]) -> Iterator[str]:
         place = f" on {next(iter(hosts))}" if len(hosts) == 1 and "" not in hosts else ""
         words = "nobody says why" if code == UNKNOWN_CAUSE else f"{code}{place}"
         yield f"{count} {words}" if len(why) > 1 else words
-
-
-def _costliest_cause(analysis: AnalysisData, which: Rows, amounts: I64) -> str | None:
-    """The cause that lost most; None where nobody says any."""
-    lost: Counter[str] = Counter()
-    for one, ns in zip(_why(analysis, which), amounts.tolist(), strict=True):
-        if one.certainty is not None:
-            lost[one.code] += ns
-    return max(sorted(lost), key=lambda code: lost[code]) if lost else None
 
 
 def _inside(analysis: AnalysisData, attempts: int) -> Mask:

@@ -39,7 +39,13 @@ _OF_SHORT_JOBS = frozenset({
 
 def find_insights(analysis: AnalysisData) -> tuple[Insight, ...]:
     """The insights of the window, the most costly first."""
-    made = [_made(analysis, candidate) for candidate in _all(analysis) if _matters(analysis, candidate)]
+    made = [
+        _made(analysis, one)
+        for one in _all(analysis)
+        if one.ns >= LEAST_NS
+        and 100 * one.ns >= BY_CODE[one.code].least_percent * analysis.window.counted_ns
+        and (one.code in _OF_SHORT_JOBS or not analysis.too_short)
+    ]
     return tuple(sorted(made, key=lambda insight: (-insight.ns, insight.code)))
 
 
@@ -56,7 +62,7 @@ def _all(analysis: AnalysisData) -> Iterator[Candidate]:
     periodic = find_periodic(analysis)
     hangs = find_hangs(timeline, within)
     if periodic is not None:
-        hangs = hangs.without(periodic.holds(hangs.attempt, hangs.step))
+        hangs = hangs.take(~periodic.holds(hangs.attempt, hangs.step))
     hangs = that_matter(hangs, timeline, within)
     costs = costs_of(analysis)
     unplanned, lost = costs.unplanned, costs.taken_back[:-1]
@@ -76,34 +82,29 @@ def _all(analysis: AnalysisData) -> Iterator[Candidate]:
     yield from find_hang(hangs, timeline)
     hung_now = list(find_hung_now(analysis))
     yield from hung_now
-    periodic_candidates = [] if periodic is None else [periodic_insight(analysis, periodic)]
-    yield from periodic_candidates
     slow = list(find_slow_steps(analysis))
+    if periodic is not None:
+        slow.append(periodic_insight(analysis, periodic))
     yield from slow
     if slow_saves is not None:
-        yield slow_saves.candidate
-    yield from find_input_bound(analysis, sum(one.in_goodput_ns for one in (*periodic_candidates, *slow)))
+        yield slow_saves
+    yield from find_input_bound(analysis, sum(one.in_goodput_ns for one in slow))
     yield from find_given_up(analysis, taken_back)
     yield from find_shares(analysis)
     yield from find_unexplained(analysis, sum(one.ns for one in hung_now))
 
 
-def _matters(analysis: AnalysisData, candidate: Candidate) -> bool:
-    if analysis.too_short and candidate.code not in _OF_SHORT_JOBS:
-        return False
-    least = BY_CODE[candidate.code].least_percent
-    return candidate.ns >= LEAST_NS and 100 * candidate.ns >= least * analysis.window.counted_ns
-
-
 def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:
-    kind, table = BY_CODE[candidate.code], analysis.timeline.table
+    kind, table, advice = BY_CODE[candidate.code], analysis.timeline.table, candidate.advice
+    if candidate.code in ("rare_saves", "frequent_saves"):  # how often to save: only for what is shown, as it is work
+        advice = interval_advised(analysis)
     return Insight(
         code=candidate.code,
         ns=candidate.ns,
         in_goodput_ns=candidate.in_goodput_ns,
         percent=100 * candidate.ns / analysis.window.counted_ns,
         text=candidate.text,
-        advice=candidate.advice or _interval(analysis, candidate.code) or kind.advice,
+        advice=advice or kind.advice,
         command=(candidate.command or kind.command, *candidate.options),
         source=analysis.asked,
         start_ns=candidate.start_ns,
@@ -113,8 +114,3 @@ def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:
         about=candidate.about,
         price=analysis.price,
     )
-
-
-def _interval(analysis: AnalysisData, code: str) -> str | None:
-    """How often to save, for what that would change. Asked last: only what is shown is worth the work."""
-    return interval_advised(analysis) if code in ("rare_saves", "frequent_saves") else None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import union
+from goodput_cli.accounting.columns import of_kind, union
 from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.losses import taken_back_by
+from goodput_cli.analysis.goodput.findings import Covered
 from goodput_cli.analysis.steps.times import timed_steps
 from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import Edge, Kind
@@ -52,36 +53,34 @@ class Hangs:
     def __len__(self) -> int:
         return len(self.ns)
 
-    def without(self, some: Mask) -> Hangs:
-        """The others."""
-        return Hangs(*(getattr(self, name)[~some] for name in Hangs.__dataclass_fields__))
+    def take(self, some: Mask | Rows) -> Hangs:
+        """Some of them."""
+        return Hangs(*(getattr(self, name)[some] for name in _COLUMNS))
 
 
-_NONE = Hangs(*(np.zeros(0, dtype=np.int64) for _ in range(10)))
+_COLUMNS = [one.name for one in fields(Hangs)]
+_NONE = Hangs(*(np.zeros(0, dtype=np.int64) for _ in _COLUMNS))
 
 
 def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     """Of the step times inside a window (ns). Without --stall-factor none is looked for."""
     factor, usual, records = timeline.rules.method.stall_factor, timeline.usual_step.median, timeline.records
-    place = _long_steps(timeline, within) if factor > 0 else np.zeros(0, dtype=np.intp)
     if records is None or factor <= 0:
         return _NONE
-    in_flight = _in_flight(timeline, within)
+    place, in_flight = _long_steps(timeline, within), _in_flight(timeline, within)
     if len(place) == 0:
         return in_flight
-    attempt, number, start, end = (
-        records.owner[place],
-        records.number[place],
-        records.time[place],
-        records.time[place + 1],
-    )
+    attempt, number = records.owner[place], records.number[place]
+    start, end = records.time[place], records.time[place + 1]
     expected = np.rint(usual[attempt] * (records.number[place + 1] - number)).astype(np.int64)
     ends = int(timeline.attempts.step_ends)
     row, named = records.rows[place], records.rows[place + ends]
     amounts = timeline.ledger.between(start, end, (*_KEPT, Category.WASTED))
     nothing = np.zeros(len(place), dtype=np.int64)
     wasted = amounts.pop((Category.WASTED, -1), nothing)
-    wasted = np.where(_opening(timeline, row), 0, np.maximum(wasted - _explained(timeline, start, end), 0))
+    spans = timeline.training.spans
+    opening = np.isin(row, spans.row[spans.opening])  # in lost training the ledger does not tell a start-up apart
+    wasted = np.where(opening, 0, np.maximum(wasted - _explained(timeline, start, end), 0))
     kept = sum(amounts.values(), nothing)
     hung = np.flatnonzero(kept + wasted > factor * expected)
     beyond = (kept + wasted - expected)[hung]
@@ -91,7 +90,10 @@ def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
         attempt[hung], number, number + ends, start[hung], end[hung], named[hung], beyond, lost, expected[hung],
         records.number[place[hung] + 1].astype(np.int64) - 1,
     )  # fmt: skip
-    return _both(during, in_flight) if len(in_flight) else during
+    if len(in_flight) == 0:
+        return during
+    both = Hangs(*(np.concatenate((getattr(during, name), getattr(in_flight, name))) for name in _COLUMNS))
+    return both.take(np.argsort(both.start, kind="stable"))
 
 
 def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Hangs:
@@ -113,14 +115,7 @@ def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Ha
     apart = (hangs.ns >= HANG_NS) & (hangs.ns + hangs.usual > limit * hangs.usual)
     if not apart.any() and hangs.ns.sum() >= _MANY * (within[1] - within[0]):
         return hangs
-    return hangs.without(~apart)
-
-
-def _both(one: Hangs, other: Hangs) -> Hangs:
-    """In time order."""
-    columns = [np.concatenate((getattr(one, name), getattr(other, name))) for name in Hangs.__dataclass_fields__]
-    order = np.argsort(columns[list(Hangs.__dataclass_fields__).index("start")], kind="stable")
-    return Hangs(*(column[order] for column in columns))
+    return hangs.take(apart)
 
 
 def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
@@ -142,10 +137,8 @@ def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     beyond = np.maximum(wasted - _explained(timeline, start, end) - expected, 0)
     some = beyond > factor * expected
     number, ends = records.number[last].astype(np.int64), int(timeline.attempts.step_ends)
-    columns = (
-        attempt, number, number + ends, start, end, records.rows[last], beyond, beyond, expected, number
-    )  # fmt: skip
-    return Hangs(*(column[some] for column in columns))
+    rows = records.rows[last]
+    return Hangs(attempt, number, number + ends, start, end, rows, beyond, beyond, expected, number).take(some)
 
 
 def ran_out_of_time(why: Why) -> bool:
@@ -206,30 +199,14 @@ def _stalled(timeline: Timeline) -> Rows:
     return np.asarray(place[(records.rows[place] == row) & (place < len(records.rows) - 1)])
 
 
-def _opening(timeline: Timeline, rows: Rows) -> Mask:
-    """Which steps may hold a start-up: where training is lost, the ledger does not tell it apart."""
-    spans = timeline.training.spans
-    return np.isin(rows, spans.row[spans.opening])
-
-
 def _explained(timeline: Timeline, start: I64, end: I64) -> I64:
     """Time (ns) of each interval in which a line names something other than training: where training is lost, the
     ledger holds it as wasted too."""
     table, phases = timeline.table, timeline.phases
-    saves = np.flatnonzero(((table.kind == Kind.SAVE) | (table.kind == Kind.RESTORE)) & (table.edge == Edge.INTERVAL))
+    saves = np.flatnonzero(of_kind(table.kind, (Kind.SAVE, Kind.RESTORE)) & (table.edge == Edge.INTERVAL))
     begins = np.concatenate((phases.start, table.time[saves]))
     ends = np.concatenate((phases.end, table.end[saves]))
-    order = np.argsort(begins, kind="stable")
-    begins, ends = begins[order], np.maximum.accumulate(ends[order])
-    begins[1:] = np.maximum(begins[1:], ends[:-1])  # what an earlier one covers counts once
-    before = np.append(0, np.cumsum(np.maximum(ends - begins, 0)))
-
-    def upto(time: I64) -> I64:
-        place = np.searchsorted(begins, time, side="right")
-        beyond = np.maximum(np.append(0, ends)[place] - time, 0) if len(ends) else 0
-        return np.asarray(before[place] - beyond)
-
-    return upto(end) - upto(start)
+    return Covered(begins, ends).within(start, end)
 
 
 def lost_in_hangs(timeline: Timeline, hangs: Hangs, olders: tuple[Older, ...]) -> tuple[I64, I64]:
@@ -242,10 +219,9 @@ def lost_in_hangs(timeline: Timeline, hangs: Hangs, olders: tuple[Older, ...]) -
     newest = np.full(len(lost), np.iinfo(np.int64).min)
     for one in olders:
         newest[one.ended] = one.below
-    step = hangs.number
     ended = taken_back_by(timeline, hangs.attempt, hangs.upto)  # of a record of several steps the last are lost
     some = np.flatnonzero((hangs.lost > 0) & (ended >= 0))
     np.add.at(lost, ended[some], hangs.lost[some])
-    avoidable = some[step[some] < newest[ended[some]]]
+    avoidable = some[hangs.number[some] < newest[ended[some]]]
     np.add.at(kept, ended[avoidable], hangs.lost[avoidable])
     return lost[:-1], kept[:-1]

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import distinct
+from goodput_cli.accounting.columns import distinct, rows_of
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.steps.times import TimedSteps, block_means, block_size, drifts, timed_steps
@@ -87,8 +87,7 @@ def find_periodic(analysis: AnalysisData) -> Periodic | None:
     slow = steps.take(long)
     amounts = timeline.ledger.between(slow.time, slow.end, _TRAINED)
     nothing = np.zeros(len(long), dtype=np.int64)
-    trained = sum((ns for ns in amounts.values()), nothing)
-    beyond = trained - round(usual * 1e9)
+    beyond = sum(amounts.values(), nothing) - round(usual * 1e9)
     some = beyond > _LONGER * usual * 1e9  # others held a save or an evaluation, which have their own lines
     slow, beyond = slow.take(np.flatnonzero(some)), beyond[some]
     every = _distance(slow.number)
@@ -169,15 +168,9 @@ def find_drift(analysis: AnalysisData, steps: TimedSteps) -> Iterator[Candidate]
     )  # fmt: skip
 
 
-class SlowSaves(Struct, frozen=True):
-    """What saves took beyond the usual one."""
-
-    candidate: Candidate
-    ns: int
-
-
-def find_slow_saves(analysis: AnalysisData) -> SlowSaves | None:
-    """Saves that grow, or single ones that take far longer than the others: eight saves at least."""
+def find_slow_saves(analysis: AnalysisData) -> Candidate | None:
+    """Saves that grow, or single ones that take far longer than the others: eight saves at least. What they took beyond
+    the usual one."""
     timeline, window = analysis.timeline, analysis.window
     table = timeline.table
     rows = np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL))
@@ -211,14 +204,13 @@ def find_slow_saves(analysis: AnalysisData) -> SlowSaves | None:
     return _slow_saves(analysis, rows[odd], beyond[odd], text, "see what the storage did then")
 
 
-def _slow_saves(analysis: AnalysisData, rows: Rows, beyond: I64, text: str, advice: str) -> SlowSaves:
+def _slow_saves(analysis: AnalysisData, rows: Rows, beyond: I64, text: str, advice: str) -> Candidate:
     table, worst = analysis.timeline.table, rows[np.argsort(-beyond, kind="stable")[:_MOST_ROWS]]
-    ns = int(beyond.sum())
-    candidate = Candidate(
-        "slow_saves", ns, text, int(table.time[rows[0]]), int(table.end[rows[-1]]), len(rows), tuple(worst.tolist()),
-        About(categories=(Category.SAVE.id,)), options=("--category", Category.SAVE.id), advice=advice,
+    return Candidate(
+        "slow_saves", int(beyond.sum()), text, int(table.time[rows[0]]), int(table.end[rows[-1]]), len(rows),
+        tuple(worst.tolist()), About(categories=(Category.SAVE.id,)), options=("--category", Category.SAVE.id),
+        advice=advice,
     )  # fmt: skip
-    return SlowSaves(candidate, ns)
 
 
 def hangs_now(timeline: Timeline) -> tuple[int, int, int] | None:
@@ -261,8 +253,6 @@ class SavePolicy(Struct, frozen=True):
     two."""
     best: float
     """Training between two of them, by the formula."""
-    steps: int | None
-    """Steps between two of them; None where they name too few."""
     failures: int
     """From so many the formula has its time between failures."""
 
@@ -284,34 +274,25 @@ def save_policy(analysis: AnalysisData, failures: int) -> SavePolicy | None:
     cost = MEASURES["saves.time"].of(summary_of(analysis))
     if saves is None or not cost or reliability is None or not failures:
         return None
-    steps, each = _steps_apart(analysis), float(cost)
-    apart = _seconds_apart(analysis, saves.interval_seconds, each, steps)
+    each, interval = float(cost), saves.interval_seconds
+    apart = _seconds_apart(analysis) if interval is None else interval - each
     if apart is None or apart <= 0:
         return None
     from goodput_cli.analysis.advice.results import young  # only where saves and failures are known
 
     best = young(each, reliability.exposure_ns / 1e9 / failures)
-    interval = apart if saves.interval_seconds is None else saves.interval_seconds
-    return SavePolicy(saves.count, each, apart, interval, best, steps, failures)
+    return SavePolicy(saves.count, each, apart, apart if interval is None else interval, best, failures)
 
 
-def _seconds_apart(analysis: AnalysisData, interval: float | None, cost: float, steps: int | None) -> float | None:
-    """Training between two saves (s). interval: from one to the next of the same attempt; where no attempt has two, the
-    steps between them say it."""
-    if interval is not None:
-        return interval - cost
-    usual = analysis.timeline.usual_step.median
-    known = usual[~np.isnan(usual)]
-    return None if steps is None or len(known) == 0 else steps * float(known[-1]) / 1e9
-
-
-def _steps_apart(analysis: AnalysisData) -> int | None:
-    """Steps between two saves; of a single one, those before it. None where saves name no steps."""
-    table, kept = analysis.timeline.table, analysis.job.kept_range
-    steps = distinct(table.step[(table.kind == Kind.SAVE) | (table.kind == Kind.SAVED)])
-    if len(steps) == 1 and kept is not None:
-        return max(int(steps[0]) + 1 - kept[0], 1)
-    return int(np.median(np.diff(steps))) if len(steps) > 1 else None
+def _seconds_apart(analysis: AnalysisData) -> float | None:
+    """Training between two saves (s), where no attempt has two: by the steps between them; of a single one, by those
+    before it. None where saves name no steps."""
+    table, kept, usual = analysis.timeline.table, analysis.job.kept_range, analysis.timeline.usual_step.median
+    known, steps = usual[~np.isnan(usual)], distinct(table.step[rows_of(table.kind, (Kind.SAVE, Kind.SAVED))])
+    if len(known) == 0 or len(steps) == 0 or (len(steps) == 1 and kept is None):
+        return None
+    apart = int(np.median(np.diff(steps))) if kept is None or len(steps) > 1 else max(int(steps[0]) + 1 - kept[0], 1)
+    return apart * float(known[-1]) / 1e9
 
 
 def rare_saves(analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: About) -> Candidate:

@@ -5,7 +5,7 @@ Categories with more than their usual share of the window, and what the log leav
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from goodput_cli.analysis.steps.times import (
     timed_steps,
 )
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
+from goodput_cli.analysis.timeline.rows import segments_inside
 from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.events.schema import NONE
@@ -41,7 +42,6 @@ _NO_ROWS = np.zeros(0, dtype=np.intp)
 _MOST_ABOUT = 100
 _HALF = 0.5
 _TENTH = 0.1
-_WITHIN = WITHIN
 _TIMEOUT = "others waited until their timeout: see which rank was gone and why, and shorten the timeout"
 _NOW_AND_THEN = "see what these steps share: a host, their data, the network"
 _HUNG_OR_STOPPED = "see whether its process ran then: it hung, or was stopped and went on at this step"
@@ -88,7 +88,8 @@ def _words_of_hangs(hangs: Hangs, timeline: Timeline, by_timeout: Mask) -> tuple
     if hangs.ns[worst] < HANG_NS:
         what = f"{count} steps took long now and then, step {step}" if count > 1 else f"step {step} took"
         return f"{what} {took}; a usual one takes {usual}", _NOW_AND_THEN
-    advice = _TIMEOUT if _waits_for_a_watchdog(timeline, int(hangs.attempt[worst])) else None
+    why = timeline.causes.why[hangs.attempt[worst]] if timeline.table.observed.rows else None
+    advice = _TIMEOUT if why is not None and ran_out_of_time(why) else None
     if advice is None and _may_be_a_restart(timeline, start, end):
         if count > 1:
             return f"no line for a long time in {count} steps, in step {step} for {took}", _HUNG_OR_STOPPED
@@ -110,11 +111,6 @@ def _may_be_a_restart(timeline: Timeline, start: int, end: int) -> bool:
     table, within = timeline.table, np.searchsorted(timeline.table.time, [start + 1, end])
     told = timeline.attempts.started.any() or (table.step_time != NONE).any()
     return not told and int(within[0]) == int(within[1])
-
-
-def _waits_for_a_watchdog(timeline: Timeline, attempt: int) -> bool:
-    """Whether a line says that an attempt ended when a wait ran out of time."""
-    return bool(timeline.table.observed.rows) and ran_out_of_time(timeline.causes.why[attempt])
 
 
 def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
@@ -142,21 +138,22 @@ def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
         text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"
     rows = steps.take(np.searchsorted(steps.time, [regime.start_ns for regime in regimes[:_MOST_ROWS]])).row
     lost = lost_in_regimes(timeline, steps, regimes)
-    first = int(steps.number[0])
     loading = _more_loading(timeline, regimes)
     waits = loading > _HALF * lost
-    text += _WITHIN + (f"; data was loaded for {duration(loading)} more than usual" if waits else "")
+    text += WITHIN + (f"; data was loaded for {duration(loading)} more than usual" if waits else "")
+    advice = BY_CODE["input_bound"].advice if waits else None
+    if not waits and worst.first_step == steps.number[0]:
+        advice = _SINCE_START
     yield Candidate(
         "slow_steps", lost, text, regimes[0].start_ns, regimes[-1].end_ns,
-        len(regimes), tuple(rows.tolist()),
-        About(steps=tuple(regime.first_step for regime in regimes[:_MOST_ROWS])), in_goodput_ns=lost,
-        advice=BY_CODE["input_bound"].advice if waits else _SINCE_START if worst.first_step == first else None,
+        len(regimes), tuple(rows.tolist()), About(steps=tuple(one.first_step for one in regimes[:_MOST_ROWS])),
+        in_goodput_ns=lost, advice=advice,
     )  # fmt: skip
 
 
 def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Candidate:
     window = analysis.window
-    slow = sum(row.ns for row in analysis.badput if row.category == Category.SLOWDOWN.id)
+    slow = _lost_to(analysis, Category.SLOWDOWN)
     took = 1 + slow / analysis.goodput.ns if analysis.goodput.ns else 0.0
     text = f"steps took {took:.2f} x the reference step time of {duration(round(float(reference_ns)))}"
     command = "rolling" if analysis.timeline.records is None else None  # checkpoint logs show no single steps
@@ -181,27 +178,24 @@ def find_input_bound(analysis: AnalysisData, explained: int) -> Iterator[Candida
     """Waiting for data: outside steps for certain, inside them perhaps. explained: loading (ns) of which another
     insight tells."""
     window = analysis.window
-    outside = sum(row.ns for row in analysis.badput if row.category == Category.DATA_LOADING_SYNC.id)
+    outside, text = _lost_to(analysis, Category.DATA_LOADING_SYNC), "no step was in flight while data was loaded"
     inside = max(sum(row.ns for row in analysis.overlapped if row.category == OVERLAPPED) - explained, 0)
     training = analysis.goodput.ns
     if training and inside > _TENTH * training:
         share = percent(100 * inside / training, 0)
-        text = f"data was loaded during {share} of training, which may wait for it{_WITHIN}"
+        text = f"data was loaded during {share} of training, which may wait for it{WITHIN}"
+    else:
+        inside = 0
+    if outside + inside:
         yield Candidate("input_bound", outside + inside, text, window.start_ns, window.end_ns,
                     about=About(categories=(Category.DATA_LOADING_SYNC.id,)),
                     options=("--category", Category.DATA_LOADING_SYNC.id), in_goodput_ns=inside)  # fmt: skip
-    elif outside:
-        text = "no step was in flight while data was loaded"
-        yield Candidate("input_bound", outside, text, window.start_ns, window.end_ns,
-                    about=About(categories=(Category.DATA_LOADING_SYNC.id,)),
-                    options=("--category", Category.DATA_LOADING_SYNC.id))  # fmt: skip
 
 
 def find_given_up(analysis: AnalysisData, taken_back: int) -> Iterator[Candidate]:
     """Wasted training that no disruption took back. taken_back: what disruptions and hangs took (ns)."""
     timeline, window = analysis.timeline, analysis.window
-    ns = sum(row.ns for row in analysis.badput if row.category == Category.WASTED.id) - taken_back
-    runs = len(timeline.runs)
+    ns, runs = _lost_to(analysis, Category.WASTED) - taken_back, len(timeline.runs)
     text = "training was given up without a disruption"
     if any(row.category == Category.STOPPED.id for row in analysis.badput):
         text = "training that no save held was given up at a planned stop"
@@ -239,10 +233,11 @@ def find_shares(analysis: AnalysisData) -> Iterator[Candidate]:
         rows = [row for row in analysis.badput if BY_NAME[row.category] in categories]
         if rows:
             yield _share(analysis, code, rows)
-    custom = [row for row in analysis.badput if row.category == Category.CUSTOM.id and row.label is not None]
-    if custom:
-        by_label = _by_label(analysis)
-        for row in custom:
+    segments, labels = _segments(analysis, [Category.CUSTOM]), analysis.table.labels
+    by_code = alike(analysis.timeline.segments.label(segments))
+    by_label = {labels[code]: segments[rows] for code, rows in by_code.items()}
+    for row in analysis.badput:
+        if row.category == Category.CUSTOM.id and row.label is not None:
             yield _custom(analysis, row, by_label.get(row.label, _NO_ROWS))
 
 
@@ -253,29 +248,20 @@ def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime]) -> Candi
     ns = sum(row.ns for row in rows)
     text = f"{number(count)} {_WORDS[code].format(s='s' * (count > 1), each=_each(ns, count))}"
     options = _OPTIONS[code] if code in _OPTIONS else ("--category", max(rows, key=lambda row: row.ns).category)
-    found = _found(analysis, code, ns, text + inferred * ", start-up included",
-                   segments, rows, options, count)  # fmt: skip
-    return replace(found, advice=_to_date_ends(analysis)) if code == "undetermined" else found
-
-
-def _to_date_ends(analysis: AnalysisData) -> str:
-    """What to log so that it is known when attempts end, which logs of each format say in their own way."""
-    advice = CODES["undetermined_time"].advice_for(analysis.job.formats)
-    return f"{advice[0].lower()}{advice[1:].rstrip('.')}"
-
-
-def _by_label(analysis: AnalysisData) -> Mapping[str | None, Rows]:
-    """The segments of custom events in the window, by type."""
-    segments = _segments(analysis, [Category.CUSTOM])
-    labels = analysis.timeline.table.labels
-    codes = analysis.timeline.segments.label(segments)
-    return {labels[code]: segments[rows] for code, rows in alike(codes).items()}
+    found = _found(analysis, code, ns, text + inferred * ", start-up included", segments, rows, options, count)
+    if code != "undetermined":
+        return found
+    advice = CODES["undetermined_time"].advice_for(
+        analysis.job.formats
+    )  # what to log, so that it is known when one ends
+    return replace(found, advice=f"{advice[0].lower()}{advice[1:].rstrip('.')}")
 
 
 def _custom(analysis: AnalysisData, row: CategoryTime, segments: Rows) -> Candidate:
     assert row.label is not None
     count = _how_many(analysis, segments)
-    text = f"{row.label} held up training {_times(count)}{_each(row.ns, count)}"
+    times = "once" if count == 1 else plural(count, "time")
+    text = f"{row.label} held up training {times}{_each(row.ns, count)}"
     code = "evals" if is_eval(row.label) else "custom_events"
     options = () if code == "evals" else ("--category", f"custom:{row.label}")
     return _found(analysis, code, row.ns, text, segments, [row], options, count)
@@ -285,7 +271,7 @@ def find_unexplained(analysis: AnalysisData, explained: int) -> Iterator[Candida
     """The end of a job that nobody heard of again, and other time in `other`; what the log does not record could be
     there. explained: time in `other` (ns) of which another insight tells."""
     timeline, window = analysis.timeline, analysis.window
-    other = sum(row.ns for row in analysis.badput if row.category == Category.OTHER.id) - explained
+    other = _lost_to(analysis, Category.OTHER) - explained
     silence = _silence(analysis)
     dead = int(_lengths(analysis, silence).sum())
     if dead:
@@ -323,19 +309,21 @@ def _silence(analysis: AnalysisData) -> Rows:
     usual = timeline.usual_step.median
     known = usual[~np.isnan(usual)]
     patience = max(_DEAD_NS, timeline.rules.method.stall_factor * (float(known[-1]) if len(known) else 0.0))
-    nothing = np.zeros(0, dtype=np.intp)
     if timeline.ended or timeline.end - heard <= patience:
-        return nothing
+        return _NO_ROWS
     segments = _segments(analysis, [Category.OTHER])
     return segments[timeline.segments.start[segments] >= heard]
 
 
 def _segments(analysis: AnalysisData, categories: list[Category]) -> Rows:
     """Those of some categories that reach into the window."""
-    segments, window = analysis.timeline.segments, analysis.window
-    first = int(np.searchsorted(segments.end, window.start_ns, side="right"))
-    stop = int(np.searchsorted(segments.start, window.end_ns, side="left"))
-    return np.flatnonzero(of_kind(segments.category[first:stop], categories)) + first
+    inside = segments_inside(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)
+    return np.asarray(np.flatnonzero(of_kind(analysis.timeline.segments.category[inside], categories)) + inside.start)
+
+
+def _lost_to(analysis: AnalysisData, category: Category) -> int:
+    """Badput (ns) of a category, whatever its label."""
+    return sum(row.ns for row in analysis.badput if row.category == category.id)
 
 
 def _lengths(analysis: AnalysisData, rows: Rows) -> I64:
@@ -372,7 +360,3 @@ def _rows(analysis: AnalysisData, segments: Rows) -> tuple[int, ...]:
 def _each(ns: int, count: int) -> str:
     """How long each of several things took."""
     return f", {duration(ns // count)} on average" if count > 1 else ""
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else plural(count, "time")

@@ -65,16 +65,12 @@ def extremes(heads: Mask, values: NDArray[np.float64]) -> Places:
 def _first_equal(values: NDArray[np.float64], target: NDArray[np.float64], run: NDArray[np.intp]) -> Places:
     """The first place of each run at which its wanted value stands."""
     matches = np.flatnonzero(values == target[run])
-    fresh = np.ones(len(matches), dtype=bool)
-    fresh[1:] = run[matches[1:]] != run[matches[:-1]]
-    return matches[fresh]
+    return matches[run_heads(run[matches])]
 
 
 def first_of_each(buckets: I64) -> tuple[Places, I64]:
     """The first place of each run of equal buckets, and how many places the run has."""
-    heads = np.ones(len(buckets), dtype=bool)
-    heads[1:] = buckets[1:] != buckets[:-1]
-    first = np.flatnonzero(heads)
+    first = np.flatnonzero(run_heads(buckets))
     return first, np.diff(np.append(first, len(buckets))).astype(np.int64)
 
 

@@ -12,7 +12,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import step_times_text
+from goodput_cli.analysis.goodput.phrases import place_text, step_times_text, window_text
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.steps.times import SLOW_REGIMES, Regime, TimedSteps, slow_regimes, step_times, timed_steps
@@ -22,7 +22,7 @@ from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
-from goodput_cli.vocabulary.text import clock, duration, duration_of_seconds, period, plural
+from goodput_cli.vocabulary.text import clock, duration_of_seconds, plural
 
 SERIES = 1000
 """A series has at most so many values; of longer ones every k-th is given."""
@@ -123,15 +123,9 @@ _LOG_SPREAD = 4.0
 class SlowStep:
     """One slow step: its fields are the columns of `goodput steps`."""
 
-    step: int = column(
-        "count",
-        "its number",
-    )
+    step: int = column("count", "its number")
     count: int = column(
-        "count",
-        "above 1 where not every step is logged: the time is their mean",
-        name="steps",
-        least=1,
+        "count", "above 1 where not every step is logged: the time is their mean", name="steps", least=1
     )
     attempt: int = column("count", "from 1", least=1, heading="attempt", spare=True)
     time_ns: int = column("instant", "when it began", name="start", heading="start", spare=True)
@@ -144,14 +138,6 @@ class SlowStep:
         brief=brief_name,
     )
     where: str = column("text", "file:line or insertId of its start", name="evidence")
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """|step time - ideal| in seconds (accounting §8)."""
-
-    mean_seconds: float
-    max_seconds: float
 
 
 @dataclass(frozen=True)
@@ -168,7 +154,9 @@ class StepReport:
     """What `goodput steps` answers."""
 
     statistics: StepStatistics
-    deviation: Deviation
+    mean_deviation_seconds: float
+    """Of |step time - ideal| (accounting §8)."""
+    max_deviation_seconds: float
     slowest: tuple[SlowStep, ...]
     """The slowest first."""
     regimes: tuple[Regime, ...]
@@ -184,7 +172,7 @@ def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
     """Statistics of the step times in [start, end] (ns); all None where there are none."""
     times = step_times(timeline, start, end)
     if len(times) == 0:
-        return StepStatistics(0, None, None, None, None, None)
+        return StepStatistics(0)
     count, mean = len(times), float(times.mean())
     p50, p90, p99 = np.percentile(times, (50, 90, 99)).tolist()
     middle = float(np.median(times))
@@ -202,7 +190,8 @@ def step_report(analysis: Analysis, slowest: int = 10) -> StepReport:
     away = np.abs(steps.seconds - statistics.ideal_seconds)
     return StepReport(
         statistics=statistics,
-        deviation=Deviation(float(away.mean()), float(away.max())),
+        mean_deviation_seconds=float(away.mean()),
+        max_deviation_seconds=float(away.max()),
         slowest=_slowest(timeline, steps, slowest),
         regimes=slow_regimes(timeline, steps),
         histogram=histogram(steps.seconds),
@@ -313,38 +302,28 @@ def _people_columns(report: StepReport, one_source: bool) -> Iterator[Column]:
     yield Column("step time", "duration", Audience.PEOPLE, each(lambda slow: _ns(slow.seconds)))
     times = each(lambda slow: round(slow.seconds / ideal, 2) if ideal else None)
     yield Column("x ideal", "number", Audience.PEOPLE, times)
-    place = each(lambda slow: _place(slow.where, one_source))
-    yield Column("evidence", "text", Audience.PEOPLE, place)
+    yield Column("evidence", "text", Audience.PEOPLE, each(lambda slow: place_text(slow.where, one_source)))
 
 
 def _steps(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _place(where: str, one_source: bool) -> str:
-    line = where.rpartition(":")[2]
-    return line if one_source and line.isdigit() else where
-
-
 def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
-    window, steps, away = analysis.window, report.statistics, report.deviation
-    yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
+    steps = report.statistics
+    yield window_text(analysis)
     yield f"{plural(steps.count, 'step time')}: {step_times_text(steps)}"
-    mean, most = duration_of_seconds(away.mean_seconds), duration_of_seconds(away.max_seconds)
+    mean, most = map(duration_of_seconds, (report.mean_deviation_seconds, report.max_deviation_seconds))
     yield f"deviation from the ideal: mean {mean}, max {most}"
     if not report.regimes:
         yield "no slow regime: the level of the step time did not move up and stay"
     for regime in report.regimes:
-        yield f"slow: {_regime_text(regime)}"
-
-
-def _regime_text(regime: Regime) -> str:
-    since = " ".join(clock(regime.start_ns))
-    until = "on" if regime.ongoing else f"to {' '.join(clock(regime.end_ns))}"
-    return (
-        f"steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual "
-        f"{duration_of_seconds(regime.usual_seconds)}, from {since} UTC {until}"
-    )
+        since = " ".join(clock(regime.start_ns))
+        until = "on" if regime.ongoing else f"to {' '.join(clock(regime.end_ns))}"
+        yield (
+            f"slow: steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual "
+            f"{duration_of_seconds(regime.usual_seconds)}, from {since} UTC {until}"
+        )
 
 
 def _notes(analysis: Analysis, report: StepReport, one_source: bool) -> Iterator[str]:
@@ -361,7 +340,7 @@ def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
         Column("step time", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.seconds))),
         Column("x usual", "number", Audience.PEOPLE, each(lambda regime: round(regime.factor, 2))),
         Column("beyond usual", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.lost_seconds))),
-        Column("evidence", "text", Audience.PEOPLE, each(lambda regime: _place(regime.where, one_source))),
+        Column("evidence", "text", Audience.PEOPLE, each(lambda regime: place_text(regime.where, one_source))),
     )
     rows = table_rows(columns, len(report.regimes), lambda: [report.regimes])
     return Sheet(title=REGIMES, columns=columns, rows=rows)
@@ -441,8 +420,8 @@ def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
         window=measured_window(analysis),
         steps=StepTimes(
             **asdict(report.statistics),
-            mean_deviation_seconds=report.deviation.mean_seconds,
-            max_deviation_seconds=report.deviation.max_seconds,
+            mean_deviation_seconds=report.mean_deviation_seconds,
+            max_deviation_seconds=report.max_deviation_seconds,
         ),
         slowest=report.slowest,
         slow_regimes=report.regimes,

@@ -184,7 +184,7 @@ def slow_regimes(timeline: Timeline, steps: TimedSteps) -> tuple[Regime, ...]:
     if len(cuts) == 0:
         return ()  # one level is the usual one
     bounds = np.concatenate(([0], cuts, [len(seconds)])).astype(np.intp)
-    levels = _levels(seconds, cuts)
+    levels = np.array([winsorised_mean(part) for part in np.split(seconds, cuts)])
     usual = _usual_level(levels, np.diff(bounds))
     if usual <= 0:
         return ()
@@ -260,11 +260,6 @@ def _unlike(seconds: F64, bounds: list[int]) -> list[int]:
 def _quartiles(seconds: F64) -> F64:
     """As logarithms."""
     return np.asarray(np.log(np.maximum(np.percentile(seconds, (25, 50, 75)), 1e-9)))
-
-
-def _levels(seconds: F64, cuts: NDArray[np.intp]) -> F64:
-    """Level (s) of each part."""
-    return np.array([winsorised_mean(part) for part in np.split(seconds, cuts)])
 
 
 def block_size(count: int) -> int:

@@ -223,7 +223,7 @@ def event_rows(timeline: Timeline, start: int, end: int) -> Rows:
 
 
 KINDS = [kind.name.lower() for kind in Kind]
-_EDGES = [edge.name.lower() for edge in Edge]
+EDGES = [edge.name.lower() for edge in Edge]
 _SEGMENT_CATEGORIES = [name for name in CATEGORIES if name != CATEGORIES[Category.SLOWDOWN]]
 _AT_ONCE = 1024
 
@@ -287,10 +287,6 @@ def _last_steps(part: SegmentsPart) -> I64:
     return np.where(part.rows.stop == NO_STEP, UNKNOWN, part.rows.stop - 1)
 
 
-def _joined_places(part: SegmentsPart) -> list[str]:
-    return [" ".join(places) for places in part.places]
-
-
 def _ranks(part: Events) -> I64:
     ranks = part.table.rank[part.rows].astype(np.int64)
     return np.where(ranks < 0, UNKNOWN, ranks)
@@ -334,7 +330,7 @@ SEGMENTS = Table(
             "evidence",
             "text",
             Audience.PROGRAMS,
-            _joined_places,
+            lambda part: [" ".join(places) for places in part.places],
             "file:line or insertId of the events that bound it, or, where nothing was logged for it, of the events "
             "around it",
             json={"type": "array", "items": {"type": "string"}, "maxItems": 2},
@@ -364,8 +360,8 @@ EVENTS = Table(
             "edge",
             "text",
             Audience.JSON,
-            lambda part: [_EDGES[edge] for edge in part.table.edge[part.rows].tolist()],
-            json={"enum": _EDGES},
+            lambda part: [EDGES[edge] for edge in part.table.edge[part.rows].tolist()],
+            json={"enum": EDGES},
         ),
         Column(
             "step", "count", Audience.JSON, lambda part: part.table.step[part.rows], "the step it names", nullable=True

@@ -49,31 +49,29 @@ def timeline_sheet(
     columns = _columns(rows)
     shown_events = [] if events is None else list(_grouped_events(timeline, events))
     shown = _interleaved(_segment_rows(columns, timeline, runs), shown_events)
-    total = int((rows.end - rows.start).sum())
-    summary = [f"{period(*window)} ({duration(window[1] - window[0])})"]
-    summary.append(f"{plural(len(rows), 'segment')} in {plural(len(runs), 'row')}, {duration(total)}")
+    total = duration(int((rows.end - rows.start).sum()))
     return Sheet(
         title=f"Timeline of {analysis.job.name}",
-        summary=tuple(summary),
+        summary=(
+            f"{period(*window)} ({duration(window[1] - window[0])})",
+            f"{plural(len(rows), 'segment')} in {plural(len(runs), 'row')}, {total}",
+        ),
         columns=columns,
         rows=Lazy(
             len(rows) + (0 if events is None else len(events)), lambda: _exact_rows(columns, timeline, rows, events)
         ),
         grouped_rows=tuple(_lines_only(cells) if one_source else cells for cells in shown),
-        notes=(*_notes(table, filtered=filtered), *_why(timeline, window)),
+        notes=tuple(_notes(timeline, window, filtered=filtered)),
         answer=lambda: timeline_answer(analysis, rows, window, events),
     )
 
 
-def _notes(table: EventTable, *, filtered: bool) -> Iterator[str]:
+def _notes(timeline: Timeline, window: tuple[int, int], *, filtered: bool) -> Iterator[str]:
+    """Among them why attempts died in the window, where lines say so (docs/causes.md)."""
     if filtered:
         yield "segments were left out by --category or --min-duration"
-    if len(table.sources) == 1:
-        yield f"evidence: lines of {table.sources[0]}"
-
-
-def _why(timeline: Timeline, window: tuple[int, int]) -> Iterator[str]:
-    """Why attempts died in a window, where lines say so (docs/causes.md)."""
+    if len(timeline.table.sources) == 1:
+        yield f"evidence: lines of {timeline.table.sources[0]}"
     for number, attempt in enumerate(timeline.disruptions.tolist(), 1):
         why = timeline.causes.why[attempt]
         if why.certainty is not None and window[0] <= timeline.sign_of_life[attempt] < window[1]:
