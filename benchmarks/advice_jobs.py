@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from goodput_cli.analysis.advice.lives import DeathEvidence, JobContext, settled, with_endings
 from goodput_cli.analysis.advice.record import (
     FLAT,
     Amounts,
     JobRecord,
-    Life,
+    ReplayAttempt,
     SaveColumns,
     latest_extra,
     linear_total,
 )
+from goodput_cli.analysis.advice.replay_attempts import DeathEvidence, JobContext, completed_attempt, with_endings
 
 NS = 10**9
 _PARTS = ("down", "queued", "init", "prep", "restore", "load", "elastic", "startup")
@@ -47,7 +47,7 @@ class Job:
 def record_of_job(job: Job, random: np.random.Generator) -> JobRecord:
     """One record of a job that saves every `job.every` steps."""
     step, cost, gap = (round(value * NS) for value in (job.step, job.cost, job.gap))
-    lives: list[Life] = []
+    lives: list[ReplayAttempt] = []
     traces: list[DeathEvidence] = []
     position, clock = 0, gap
     budgets = job.lives(random)
@@ -60,7 +60,7 @@ def record_of_job(job: Job, random: np.random.Generator) -> JobRecord:
         traces.append(DeathEvidence(seen, 0, death, seen if censored else death, death, not censored, True, 1))
         clock = (seen if censored else death) + gap
     course = JobContext(True, (), lives[-1].stop, latest_extra(lives), 0, "middle")
-    lives = [settled(life, trace, course) for life, trace in zip(lives, traces, strict=True)]
+    lives = [completed_attempt(life, trace, course) for life, trace in zip(lives, traces, strict=True)]
     lives = [
         replace(life, kept=step * ((life.stop if life.resumed is None else life.resumed) - life.first))
         for life in lives
@@ -79,7 +79,7 @@ def record_of_job(job: Job, random: np.random.Generator) -> JobRecord:
     )  # fmt: skip
 
 
-def _lived(first: int, begin: int, budget: int, step: int, cost: int, every: int) -> tuple[Life, int]:
+def _lived(first: int, begin: int, budget: int, step: int, cost: int, every: int) -> tuple[ReplayAttempt, int]:
     """One life from a position on, and when (ns) its last complete step or save ended."""
     period = every * step + cost
     to_save = (every - (first - 1) % every) if first else every + 1  # steps until the first save is due
@@ -92,7 +92,7 @@ def _lived(first: int, begin: int, budget: int, step: int, cost: int, every: int
     made = first + to_save + every * np.arange(saves, dtype=np.int64)
     work = linear_total(np.arange(steps), np.ones(steps, np.int64), np.full(steps, step), step)
     columns = SaveColumns(made, np.full(saves, cost), np.zeros(saves, np.int64))
-    life = Life(0, first, first + steps, begin, 0, 0, 0, step, work, FLAT, columns, False, None, 0)
+    life = ReplayAttempt(0, first, first + steps, begin, 0, 0, 0, step, work, FLAT, columns, False, None, 0)
     return life, begin + steps * step + saves * cost
 
 

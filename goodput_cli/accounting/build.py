@@ -23,7 +23,7 @@ from goodput_cli.accounting.attempts.endings import (
     last_signs_of_life,
     preempted_saves,
 )
-from goodput_cli.accounting.attempts.lives import Causes, causes_of, with_preemptions
+from goodput_cli.accounting.attempts.evidence_of_attempts import Causes, causes_of, with_preemptions
 from goodput_cli.accounting.claims import downtime, planned_stops_excluded
 from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.accounting.intervals import (
@@ -33,8 +33,8 @@ from goodput_cli.accounting.intervals import (
     phase_intervals,
     steps_in_flight,
 )
+from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.order import ENDINGS, Ordered, seen_at
-from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.segments import Ledger, Overlaps, Segments, partition, resolve_overlaps
 from goodput_cli.accounting.sweep import Claims, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
@@ -66,7 +66,7 @@ class Timeline:
     """Its events, in order and each once; what `--as-of` hides is left out."""
     ordered: Ordered
     """What `table` was made from, duplicates included."""
-    rules: Rules
+    rules: AccountingOptions
     start: int
     end: int
     """The job window [start, end), in ns."""
@@ -227,7 +227,7 @@ class _Job(Struct, frozen=True):
     ended: bool
 
 
-def build_timeline(ordered: Ordered, rules: Rules, as_of: int | None = None) -> Timeline | None:
+def build_timeline(ordered: Ordered, rules: AccountingOptions, as_of: int | None = None) -> Timeline | None:
     """Account for the job of these events. None if they span no time.
 
     as_of: ns; events after it are not seen, and unless the job had ended by then it is where the window ends.
@@ -270,7 +270,7 @@ def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
     return bool(clean or not (table.kind[rows] == Kind.CRASHED).any())
 
 
-def _account(job: _Job, rules: Rules) -> Timeline:
+def _account(job: _Job, rules: AccountingOptions) -> Timeline:
     """The chapters of accounting.md, one after the other."""
     table, attempts, endings = job.table, job.attempts, job.endings
     rules = replace(rules, exclusions=(*rules.exclusions, *claims.clock_steps(table)))
@@ -320,7 +320,7 @@ def _account(job: _Job, rules: Rules) -> Timeline:
 
 
 def _claims_of_events(
-    job: _Job, rules: Rules, phases: Intervals, sign_of_life: I64, checkpoints: CheckpointProgress | None
+    job: _Job, rules: AccountingOptions, phases: Intervals, sign_of_life: I64, checkpoints: CheckpointProgress | None
 ) -> tuple[Claims, ...]:
     """All claims but those of data loading and wasted training."""
     table, attempts, endings = job.table, job.attempts, job.endings
@@ -345,7 +345,7 @@ def _lost_behind_step_ends(job: _Job, progress: Progress, sign_of_life: I64) -> 
 
 
 def _kept_training(
-    job: _Job, rules: Rules, progress: Progress, overlaps: Overlaps, reference: Fraction | None
+    job: _Job, rules: AccountingOptions, progress: Progress, overlaps: Overlaps, reference: Fraction | None
 ) -> KeptTraining:
     """Kept training with its start-up, and its stalls or its slowdown."""
     training, records, claimed_time = progress.training, progress.records, overlaps.claimed_time

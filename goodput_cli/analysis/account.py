@@ -20,8 +20,8 @@ from goodput_cli.accounting.attempts.attempts import find_attempts
 from goodput_cli.accounting.attempts.endings import find_runs
 from goodput_cli.accounting.build import Timeline, build_timeline, is_step_log, job_start
 from goodput_cli.accounting.columns import codes_in, distinct
+from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.order import Ordered, in_order
-from goodput_cli.accounting.rules import Rules
 from goodput_cli.analysis.goodput.analyse import analyse_window, evaluate
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.findings import beaten_reference
@@ -38,7 +38,7 @@ from goodput_cli.vocabulary.when import NS_PER_DAY, Anchors, load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check import Finding
-    from goodput_cli.events.observations import Observation
+    from goodput_cli.events.evidence import FailureEvidence
 
 
 _LISTED = 10
@@ -128,7 +128,7 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
-def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: Sequence[Observation] = ()) -> NotEnoughData:
+def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: Sequence[FailureEvidence] = ()) -> NotEnoughData:
     """What to say of a log without any event: what its sources hold instead. observed: what lines say of deaths."""
     if observed:
         one = min(observed, key=lambda one: (one.source, one.line))
@@ -265,7 +265,7 @@ def _timeline(ordered: Ordered, question: Question, name: str) -> tuple[Timeline
     reference = question.reference_step_time
     if reference == BASELINE:
         raise UsageError("--reference-step-time baseline: only `goodput compare` has a baseline; give seconds, or auto")
-    rules = Rules(
+    rules = AccountingOptions(
         method=question.method,
         reference_ns=reference * 10**9 if isinstance(reference, Fraction) else reference,
         exclusions=tuple(span.resolve(whole) for span in question.exclude),

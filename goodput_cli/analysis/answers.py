@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
+from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, written
 from goodput_cli.analysis.results import AnalysisData, Stretch
 from goodput_cli.analysis.threshold import Threshold, Verdict
-from goodput_cli.analysis.written import Bounds, Count, Instant, Json, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.order import in_order
 from goodput_cli.analysis.goodput.findings import findings
+from goodput_cli.analysis.json_fields import Count, written
 from goodput_cli.analysis.log_coverage import check_clocks, check_coverage, check_hosts, check_skew, far_times
 from goodput_cli.analysis.sheet import Answered, Audience, Cell, Column, Sheet
 from goodput_cli.analysis.table import Table, attribute, each, table_rows
-from goodput_cli.analysis.written import Count, written
 from goodput_cli.diagnostics.diagnostic import (
     SEVERITIES,
     Diagnostic,
@@ -31,7 +31,7 @@ from goodput_cli.diagnostics.diagnostic import (
     problems,
     worst_first,
 )
-from goodput_cli.events.observations import Observation, quoted
+from goodput_cli.events.evidence import FailureEvidence, quoted
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST, ROLES
 from goodput_cli.vocabulary.secrets import without_secrets
@@ -83,7 +83,7 @@ OBSERVATIONS = Table(
 _MOST, _QUOTED = 40, 5
 
 
-def observations_sheet(observations: Sequence[Observation]) -> Sheet:
+def observations_sheet(observations: Sequence[FailureEvidence]) -> Sheet:
     """The observations of a log as people see them: the first of many."""
     columns = OBSERVATIONS.people_columns()
     shown = observations[:_MOST]
@@ -195,7 +195,7 @@ class CheckReport(Answered):
     """events checked, duplicates included"""
     findings: Annotated[tuple[Finding, ...], FINDINGS]
     """the gravest first, then by code and job"""
-    observations: Annotated[tuple[Observation, ...], OBSERVATIONS] = ()
+    observations: Annotated[tuple[FailureEvidence, ...], OBSERVATIONS] = ()
     """what lines say about deaths, also in a file that holds no job; in the order of files and lines"""
 
     def count(self, severity: Severity) -> int:
@@ -233,7 +233,7 @@ def report(
     of_jobs: Iterable[tuple[str, Sequence[str], Diagnostic]],
     runs: int,
     events: int,
-    observations: Sequence[Observation] = (),
+    observations: Sequence[FailureEvidence] = (),
 ) -> CheckReport:
     """All findings in order. reading: what was noticed while reading; names: of the jobs checked. of_jobs: what was
     noticed in each, with its name and those of its log formats."""

@@ -20,11 +20,11 @@ from goodput_cli.analysis.account import account_for, by_job, pick_job
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
 from goodput_cli.analysis.disruptions.find import count_disruptions
+from goodput_cli.analysis.json_fields import Count, written
 from goodput_cli.analysis.question import Question
 from goodput_cli.analysis.rolling import as_known_at
 from goodput_cli.analysis.sheet import Answered, Audience, Column, Sheet
 from goodput_cli.analysis.table import Table, attribute, each
-from goodput_cli.analysis.written import Count, written
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError

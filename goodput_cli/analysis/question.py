@@ -11,9 +11,9 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from goodput_cli.accounting.rules import HOW, WHEN, Method
+from goodput_cli.accounting.options import HOW, WHEN, Method
 from goodput_cli.errors import UsageError
-from goodput_cli.events.hints import WHAT
+from goodput_cli.events.reading_options import WHAT
 from goodput_cli.vocabulary.option import bounded, declared, option, read_length
 from goodput_cli.vocabulary.text import did_you_mean
 from goodput_cli.vocabulary.when import AUTO, NS_PER_HOUR, NS_PER_SECOND, Span, When, load_zone, parse_span, parse_when

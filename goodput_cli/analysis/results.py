@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from goodput_cli.accounting.rules import Method as Method
-from goodput_cli.analysis.written import Amount, Count, Instant, Json, written
+from goodput_cli.accounting.options import Method as Method
+from goodput_cli.analysis.json_fields import Amount, Count, Instant, Json, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.text import plural
 

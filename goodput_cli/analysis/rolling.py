@@ -17,10 +17,10 @@ from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analyse import slice_counts
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import window_text
+from goodput_cli.analysis.json_fields import Instant, Json, written
 from goodput_cli.analysis.results import Rolling, WindowRow
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table
-from goodput_cli.analysis.written import Instant, Json, written
 from goodput_cli.arrays import I64, Mask, blocks
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name

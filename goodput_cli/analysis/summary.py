@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from goodput_cli.analysis.json_fields import Amount, Count, written
 from goodput_cli.analysis.sheet import Lazy
-from goodput_cli.analysis.written import Amount, Count, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
 

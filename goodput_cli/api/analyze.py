@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from goodput_cli.analysis.question import AdviceQuestion
-from goodput_cli.api.options import ADVISE, ANALYZE, Records, Source, asked, split, taken, takes
+from goodput_cli.api.options import ADVISE, ANALYZE, Records, Source, command_line_of, parsed_options, split, takes
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def analyze(
         reading.job_name,
         expressions,
         price=price,
-        asked=asked(sources, reading, question),
+        asked=command_line_of(sources, reading, question),
     )
 
 
@@ -75,7 +75,7 @@ def advise(
 
     Errors are those of `goodput_cli.analyze`; NotEnoughData also where nothing was trained.
     """
-    from goodput_cli.analysis.advice.advise import advise_analysis, told
+    from goodput_cli.analysis.advice.advise import advice_options, advise_analysis
     from goodput_cli.analysis.advice.thresholds import parse_advice
     from goodput_cli.analysis.question import price_of
 
@@ -83,7 +83,7 @@ def advise(
         raise UsageError("advice is about a whole job: leave start and end out, or name a run")
     price = price_of(accelerators, price_per_hour)
     expressions = [parse_advice(one) for one in thresholds]
-    question, of_job = taken(AdviceQuestion, options)
-    said = told(question, price)
+    question, of_job = parsed_options(AdviceQuestion, options)
+    said = advice_options(question, price)
     analysis = analyze(sources, **of_job)
     return advise_analysis(analysis, said, question.death, question.save_ns, question.interval_now, expressions)

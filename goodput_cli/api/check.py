@@ -170,14 +170,14 @@ def mapping_report(
     are in the report. Raises UsageError."""
     from goodput_cli.analysis.check import mapping_sheet, refused_notes, unread_sheet
     from goodput_cli.events.documents import says_something
-    from goodput_cli.events.hints import Hints
     from goodput_cli.events.mappings.explained import lines_of, matches
     from goodput_cli.events.mappings.registry import load_mappings, read_files
     from goodput_cli.events.mappings.samples import failed_samples
+    from goodput_cli.events.reading_options import ReadingOptions
 
     loaded = load_mappings(read_files(mapping), samples=False).named
     own = {made.name for made in load_mappings(read_files(typed), samples=False).named}
-    hints = Hints(mapping=tuple(mapping), samples=False)
+    hints = ReadingOptions(mapping=tuple(mapping), samples=False)
     lines: Iterator[Line] = lines_of(sources, loaded, lambda head: says_something(head, hints), stdin)
     found, rest, examples = matches(loaded, lines)
     shown = [one for one in found if one.made.name in own or one.lines]

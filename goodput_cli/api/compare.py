@@ -16,7 +16,17 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Unpack
 
 from goodput_cli.analysis.question import BASELINE
-from goodput_cli.api.options import CLOUD_LOGGING, COMPARE, Reading, Sides, Source, addresses, split, taken, takes
+from goodput_cli.api.options import (
+    CLOUD_LOGGING,
+    COMPARE,
+    Reading,
+    Sides,
+    Source,
+    addresses,
+    parsed_options,
+    split,
+    takes,
+)
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.sources.base import scheme_of, without_password
 
@@ -73,7 +83,7 @@ def compare(
     from goodput_cli.analysis.compare.results import parse_change
 
     expressions = [parse_change(one) if isinstance(one, str) else one for one in changes]
-    asked, of_all = taken(Sides, options)
+    asked, of_all = parsed_options(Sides, options)
     baselines = addresses(asked.baseline)
     planned = plan_sides(
         addresses(sources) + addresses(others),

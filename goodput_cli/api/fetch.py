@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 import orjson
 
-from goodput_cli.api.options import FETCH, Keeping, Source, addresses, split, taken, takes
+from goodput_cli.api.options import FETCH, Keeping, Source, addresses, parsed_options, split, takes
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
@@ -78,7 +78,7 @@ def fetch(
     """
     path = Path(output)
     snapshot.check_name(path)
-    keeping, of_reading = taken(Keeping, options)
+    keeping, of_reading = parsed_options(Keeping, options)
     reading, _ = split(of_reading)
     named = addresses(sources)
     _check_is_no_source(path, named, reading.stdin, update=keeping.update)

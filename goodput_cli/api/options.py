@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, fields
 from io import IOBase
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from goodput_cli.accounting.rules import HOW
+from goodput_cli.accounting.options import HOW
 from goodput_cli.analysis.question import AdviceQuestion, Question, make_question
 from goodput_cli.errors import UsageError
-from goodput_cli.events.hints import WHAT, Hints
+from goodput_cli.events.reading_options import WHAT, ReadingOptions
 from goodput_cli.sources.base import without_password
 from goodput_cli.vocabulary.option import DAY, Keywords, argument, bounded, declared, option, read_ns
 
@@ -85,7 +85,7 @@ class Reading:
         about="Whether entries of Cloud Logging that were read before may be kept and used.",
         names=("--no-cache",),
     )
-    hints: Hints = field(default_factory=Hints)
+    hints: ReadingOptions = field(default_factory=ReadingOptions)
     """What logs do not say themselves."""
     heartbeats: bool = option(
         True,
@@ -249,7 +249,7 @@ def readable(sources: Any) -> list[str | RawBatch]:
     return [batch_of(one) if is_table(one) or is_records(one) else _address(one) for one in sources]
 
 
-def asked(sources: Source | Sequence[Source], reading: Reading, question: Question) -> tuple[str, ...]:
+def command_line_of(sources: Source | Sequence[Source], reading: Reading, question: Question) -> tuple[str, ...]:
     """The logs, and what chooses the job and how it is measured, as one types them: `Analysis.asked`. Not the window: a
     command that shows more names its own."""
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
@@ -263,7 +263,7 @@ def asked(sources: Source | Sequence[Source], reading: Reading, question: Questi
 
 def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:
     """How to read, and what to ask: everything is checked here, before a log is read. Raises UsageError."""
-    hints, given = taken(Hints, options)
+    hints, given = parsed_options(ReadingOptions, options)
     reading = Reading(hints=hints, **{one.name: given.pop(one.name) for one in fields(Reading) if one.name in given})
     return reading, make_question(**given)
 
@@ -291,7 +291,7 @@ WATCH = Keywords.of("WatchOptions", "The same, of a log that grows.", Following,
 ADVISE = Keywords.of("AdviseOptions", "The same, of advice on the whole job.", AdviceQuestion, base=JOB)
 
 
-def taken(kind: type[Declaring], options: Mapping[str, Any]) -> tuple[Declaring, dict[str, Any]]:
+def parsed_options(kind: type[Declaring], options: Mapping[str, Any]) -> tuple[Declaring, dict[str, Any]]:
     """A dataclass that declares options, made of those that are given, and the other options. Raises UsageError."""
     rest = dict(options)
     typed = [(one, rest.pop(one.keyword)) for one in declared(kind) if one.keyword in rest]

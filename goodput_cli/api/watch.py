@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
-from goodput_cli.api.options import WATCH, Following, Source, addresses, asked, split, taken, takes
+from goodput_cli.api.options import WATCH, Following, Source, addresses, command_line_of, parsed_options, split, takes
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, SourceError
 from goodput_cli.events.decode import Decoder
@@ -44,7 +44,7 @@ class Watched:
     ) -> None:
         reading, self._question = split(options)
         self._job_name = reading.job_name
-        self._asked = asked(sources, reading, self._question)
+        self._asked = command_line_of(sources, reading, self._question)
         self._notices: dict[tuple[str, str], Diagnostic] = {}
         hints = reading.hints.checked().about(reading.job_name)
         self._context = ReadContext(
@@ -153,7 +153,7 @@ def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -
     file was truncated, the network fails). The others are those of `goodput_cli.analyze`; so are the errors, of the
     first answer only where it can go on.
     """
-    following, of_job = taken(Following, options)
+    following, of_job = parsed_options(Following, options)
     of_now: AnalyzeOptions = {"as_of": "now", **of_job}  # type: ignore[typeddict-item]
     with closing(Watched(sources, **of_now)) as watched:
         while True:

@@ -63,7 +63,7 @@ def _paragraphs(name: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class LazyCommand:
     """A command in a module that is imported when it is called.
 
     file: of the module in `cli/commands`, which holds it as a `click.Command` of the command's name. summary: the first
@@ -103,7 +103,7 @@ class LazyGroup(click.Group):
     """
 
     def __init__(
-        self, *args: object, elsewhere: Mapping[str, Elsewhere], default: str | None = None, **kwargs: object
+        self, *args: object, elsewhere: Mapping[str, LazyCommand], default: str | None = None, **kwargs: object
     ) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         self._elsewhere = dict(elsewhere)

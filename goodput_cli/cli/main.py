@@ -12,29 +12,29 @@ from collections.abc import Sequence
 import click
 
 from goodput_cli.cli.console import INTERRUPTED, WORD, prepare_streams, print_message, print_safely
-from goodput_cli.cli.group import Elsewhere, LazyGroup
+from goodput_cli.cli.group import LazyCommand, LazyGroup
 from goodput_cli.errors import GoodputError, is_of_machine, reason_of, to_install
 from goodput_cli.vocabulary.text import safe
 
 DISTRIBUTION = "goodput-cli"
 DEBUG_VARIABLE = "GOODPUT_DEBUG"
 COMMANDS = {
-    "analyze": Elsewhere("job", "Put every second of a training job in exactly one category."),
-    "rolling": Elsewhere("job", "Show goodput and badput in windows that move through the job."),
-    "timeline": Elsewhere("job", "Show what the job did when, and the lines that prove it."),
-    "disruptions": Elsewhere("job", "List every disruption: what it lost, and the proof."),
-    "steps": Elsewhere("job", "Show step times: statistics, slowest steps, slow regimes."),
-    "advise": Elsewhere("job", "Say how often to save, and what would buy most goodput."),
-    "compare": Elsewhere("compare", "Show runs side by side, and what made the difference."),
-    "jobs": Elsewhere("compare", "List every job in the logs, with its goodput."),
-    "fleet": Elsewhere("fleet", "Show what thousands of jobs made of their time."),
-    "check": Elsewhere("logs", "Find what is wrong with event logs, and what to do about it."),
-    "reconcile": Elsewhere("compare", "Show goodput here and by the reference library, and why."),
-    "fetch": Elsewhere("logs", "Keep a local snapshot of logs that every command reads."),
-    "watch": Elsewhere("live", "Follow a running job: the answer is redrawn as it grows."),
-    "monitor": Elsewhere("live", "Publish a running job's goodput, from a process beside it."),
-    "doctor": Elsewhere("doctor", "Say which extras, credentials and settings are there."),
-    "record": Elsewhere("record", "Write one event of a job, from its launcher script."),
+    "analyze": LazyCommand("job", "Put every second of a training job in exactly one category."),
+    "rolling": LazyCommand("job", "Show goodput and badput in windows that move through the job."),
+    "timeline": LazyCommand("job", "Show what the job did when, and the lines that prove it."),
+    "disruptions": LazyCommand("job", "List every disruption: what it lost, and the proof."),
+    "steps": LazyCommand("job", "Show step times: statistics, slowest steps, slow regimes."),
+    "advise": LazyCommand("job", "Say how often to save, and what would buy most goodput."),
+    "compare": LazyCommand("compare", "Show runs side by side, and what made the difference."),
+    "jobs": LazyCommand("compare", "List every job in the logs, with its goodput."),
+    "fleet": LazyCommand("fleet", "Show what thousands of jobs made of their time."),
+    "check": LazyCommand("logs", "Find what is wrong with event logs, and what to do about it."),
+    "reconcile": LazyCommand("compare", "Show goodput here and by the reference library, and why."),
+    "fetch": LazyCommand("logs", "Keep a local snapshot of logs that every command reads."),
+    "watch": LazyCommand("live", "Follow a running job: the answer is redrawn as it grows."),
+    "monitor": LazyCommand("live", "Publish a running job's goodput, from a process beside it."),
+    "doctor": LazyCommand("doctor", "Say which extras, credentials and settings are there."),
+    "record": LazyCommand("record", "Write one event of a job, from its launcher script."),
 }
 """Every command, in the order in which `--help` shows them."""
 

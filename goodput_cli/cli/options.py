@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 import click
 
 from goodput_cli.analysis.question import Question, price_of
-from goodput_cli.api.options import JOB, Reading, taken
+from goodput_cli.api.options import JOB, Reading, parsed_options
 from goodput_cli.cli.console import print_message
 from goodput_cli.cli.group import FILE, WRITTEN, LazyGroup, complete_format
 from goodput_cli.cli.settings import every_mapping
 from goodput_cli.errors import UsageError
-from goodput_cli.events.hints import WHAT
+from goodput_cli.events.reading_options import WHAT
 from goodput_cli.report.base import is_format, no_such_format
 from goodput_cli.vocabulary import option as declare
 from goodput_cli.vocabulary.option import Declared, bounded, bounded_text, read_length
@@ -321,7 +321,7 @@ def options_of(kind: type, argument: str) -> Callable[[Callable[..., int]], Call
 
     def change(values: dict[str, Any]) -> dict[str, Any]:
         made: Any
-        made, others = taken(kind, values)
+        made, others = parsed_options(kind, values)
         return {**others, argument: made}
 
     return _changed_by(change, *map(declared_option, declare.in_order(declare.declared(kind))))

@@ -128,7 +128,7 @@ def writable(path: Path, *, force: bool) -> Path:
     return path
 
 
-class Once:
+class NewDiagnostics:
     """Lets each diagnostic through once: an answer that is given again and again finds the same ones."""
 
     def __init__(self) -> None:

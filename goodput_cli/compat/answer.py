@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.json_fields import written
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
-from goodput_cli.analysis.written import written
 from goodput_cli.compat.library import NAME
 from goodput_cli.compat.reconcile import Movement, ReconciledRow, Reconciliation
 from goodput_cli.compat.rules import OUTSIDE, RULES, SURPLUS

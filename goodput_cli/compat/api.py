@@ -13,7 +13,7 @@ from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS
 from goodput_cli.accounting.columns import rows_of
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.api.analyze import analyze
-from goodput_cli.api.options import JOB, Source, taken, takes
+from goodput_cli.api.options import JOB, Source, parsed_options, takes
 from goodput_cli.compat.checkpoints import CheckpointReconciliation, reconcile_checkpoints
 from goodput_cli.compat.library import ask_library, require_library
 from goodput_cli.compat.reconcile import Reconciliation, events_seen
@@ -44,7 +44,7 @@ def reconcile(
     reference library is needed and not installed, GoodputError when the time is over. What the library itself refuses
     is part of the answer.
     """
-    asking, of_job = taken(Asking, options)
+    asking, of_job = parsed_options(Asking, options)
     return reconcile_job(analyze(sources, **of_job), asking.timeout)
 
 

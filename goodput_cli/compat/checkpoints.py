@@ -14,8 +14,8 @@ import numpy as np
 
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.json_fields import written
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
-from goodput_cli.analysis.written import written
 from goodput_cli.compat.answer import OtherSide
 from goodput_cli.compat.rules import CALCULATOR, CALCULATOR_RULES
 from goodput_cli.events.schema import Kind

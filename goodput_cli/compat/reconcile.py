@@ -17,7 +17,7 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.order import seen_at
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.written import Json, written
+from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.arrays import I64
 from goodput_cli.compat.library import OTHER, PRODUCTIVE, LibraryAccount, LibraryAnswer, library_account
 from goodput_cli.compat.rules import OUTSIDE, RULES, name_rule, name_surplus

@@ -15,12 +15,12 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.cluster_attempts import ApiObject, ContainerLife
+from goodput_cli.events.evidence import UntimedEvidence, quoted
 from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.observations import Sighting, quoted
 from goodput_cli.events.text.blocks import exception_in, raised
 from goodput_cli.events.text.causes import CauseRows, by_exit, shipped_rows
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.marks import What
+from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.causes import CAUSES, KILLED, UNKNOWN_CAUSE, Role
@@ -31,12 +31,12 @@ _CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
 _KILLS = ("SIGKILL", "SIGTERM")
 
 
-def recorded(reason: str, line: int, ns: int, rank: int | None, host: str, job: str) -> Sighting | None:
+def recorded(reason: str, line: int, ns: int, rank: int | None, host: str, job: str) -> UntimedEvidence | None:
     """What the reason of a recorder says: the class of an exception, a signal, or a word that somebody typed."""
     if not reason:
         return None
     code, role, before = _meaning(reason)
-    one = Sighting(code, role, quoted(reason), RECORDED, "process", line, "", Stamp(ns, Zone.EXACT, False))
+    one = UntimedEvidence(code, role, quoted(reason), RECORDED, "process", line, "", Stamp(ns, Zone.EXACT, False))
     one.rank, one.host, one.job = rank, host, job
     one.before_steps, one.last_line, one.unhandled = before, line, True
     return one
@@ -107,7 +107,7 @@ def is_of_cluster(keys: frozenset[str], record: Mapping[str, Any]) -> bool:
 
 def observe(records: Records, output: Output, rows: CauseRows) -> None:
     """Collect what the records say."""
-    seen: list[Sighting] = []
+    seen: list[UntimedEvidence] = []
     for at, record in enumerate(records.records):
         line = int(records.origin.line[at])
         if "kind" in record:
@@ -132,7 +132,7 @@ def _single(record: Mapping[str, Any], kind: str = "") -> Iterator[Mapping[str, 
             yield from _single(item, own)
 
 
-def _of_kind(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
+def _of_kind(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
     if record.get("kind") == "Event" or "involvedObject" in record or "regarding" in record:
         yield from _event(record, line)
     elif record.get("kind") == "Pod" or ("status" in record and not record.get("kind")):
@@ -141,18 +141,20 @@ def _of_kind(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
         yield from _controller(record, line)
 
 
-def _reasoned(record: Mapping[str, Any], line: int) -> Sighting:
+def _reasoned(record: Mapping[str, Any], line: int) -> UntimedEvidence:
     """A line that a collector or an operator writes as JSON, with one of the reasons of Kubernetes."""
     named = next((str(record[key]) for key in _PODS if record.get(key)), "")
     said = next((str(record[key]) for key in ("message", "msg") if record.get(key)), "")
     stamp = _first_time(map(record.get, _TIMES))
     reason = str(record["reason"])
-    one = Sighting(*_REASONS[reason], quoted(f"{reason}: {said}" if said else reason), "reason", "pod", line, "", stamp)
+    one = UntimedEvidence(
+        *_REASONS[reason], quoted(f"{reason}: {said}" if said else reason), "reason", "pod", line, "", stamp
+    )
     one.identity, one.last_line = named, line
     return one
 
 
-def _event(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
+def _event(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
     reason, message = str(record.get("reason", "")), str(record.get("message") or record.get("note") or "")
     about = _mapping(record.get("involvedObject") or record.get("regarding"))
     said = _REASONS.get(reason)
@@ -167,7 +169,7 @@ def _event(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
         return
     name = str(about.get("name", ""))
     text = ": ".join(part for part in (name, message or reason) if part)
-    one = Sighting(*said, quoted(text), "event", "pod", line, "", stamp)
+    one = UntimedEvidence(*said, quoted(text), "event", "pod", line, "", stamp)
     one.last_line = line
     source = _mapping(record.get("source"))
     on_node = _ON_NODE.search(message)
@@ -179,16 +181,16 @@ def _event(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
     yield one
 
 
-def _pod(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
+def _pod(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
     status, about = _mapping(record.get("status")), _mapping(record.get("metadata"))
     host = str(_mapping(record.get("spec")).get("nodeName") or "")
     labels, notes = _mapping(about.get("labels")), _mapping(about.get("annotations"))
     job = next((str(labels[key]) for key in _JOBS if labels.get(key)), "")
     index = next((str(one) for one in (labels.get(key) or notes.get(key) for key in _INDEX) if one), "")
 
-    def seen(code: str, role: Role, text: str, stamp: Stamp | None) -> Sighting:
+    def seen(code: str, role: Role, text: str, stamp: Stamp | None) -> UntimedEvidence:
         name = str(about.get("name", ""))
-        one = Sighting(code, role, quoted(f"{name}: {text}" if name else text), "pod", "pod", line, "", stamp)
+        one = UntimedEvidence(code, role, quoted(f"{name}: {text}" if name else text), "pod", "pod", line, "", stamp)
         one.host, one.identity, one.job, one.last_line = host, name, job, line
         one.rank = int(index) if index.isdigit() and len(index) < 7 else None
         return one
@@ -224,7 +226,7 @@ _ENDING = ("Failed", "Evicted")
 """Conditions of Jobs, JobSets and Workloads that say why they ended."""
 
 
-def _controller(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
+def _controller(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
     """Why a Job or a JobSet failed, or a Workload was evicted, where its condition names a reason that is known."""
     about = _mapping(record.get("metadata"))
     for condition in _listed(_mapping(record.get("status")).get("conditions")):
@@ -233,7 +235,7 @@ def _controller(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
         if said is not None and told.get("type") in _ENDING and told.get("status") == "True":
             text = str(told.get("message") or told["reason"])
             stamp = _time(told.get("lastTransitionTime"))
-            one = Sighting(*said, quoted(text), "controller", "pod", line, "", stamp)
+            one = UntimedEvidence(*said, quoted(text), "controller", "pod", line, "", stamp)
             one.identity, one.job, one.last_line = str(about.get("name", "")), _key_of(record), line
             yield one
 
@@ -242,7 +244,7 @@ def _containers(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [one for one in _listed(status.get("containerStatuses")) if isinstance(one, Mapping)]
 
 
-def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterator[Sighting]:
+def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterator[UntimedEvidence]:
     """An exception as torchrun's `@record` keeps it: text, stack and time."""
     message = _mapping(record.get("message"))
     more = _mapping(message.get("extraInfo"))
@@ -261,7 +263,7 @@ def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterat
     if isinstance(more.get("timestamp"), str) and str(more["timestamp"]).isdigit():
         seconds = int(str(more["timestamp"]))
     stamp = Stamp(int(seconds) * 10**9, Zone.EXACT, True) if seconds and 0 < seconds < 9e9 else None
-    one = Sighting(code, role, quoted(text or last), "error.json", "process", line, "", stamp)
+    one = UntimedEvidence(code, role, quoted(text or last), "error.json", "process", line, "", stamp)
     one.unhandled, one.before_steps, one.last_line = True, before, line
     one.device = found.fields.get("device", "") if found is not None else ""
     yield one
@@ -298,11 +300,14 @@ def _object(record: Mapping[str, Any], line: int) -> ApiObject | None:
         every = {str(_mapping(one).get("type")) for one in _listed(status.get("conditions"))}
         again = bool(counted) or not every.isdisjoint(("Evicted", "Preempted", "Requeued"))
         evicted = told.get("Evicted")
-        how = What.PREEMPTED if evicted is not None and evicted[1] == "Preempted" else What.TERMINATED
+        how = EventType.PREEMPTED if evicted is not None and evicted[1] == "Preempted" else EventType.TERMINATED
         ended = (evicted[0], how) if evicted is not None and evicted[0] is not None else None
         return replace(own, again=again, ended=ended)
     clean, failed = told.get("Complete") or told.get("Completed"), told.get("Failed")
-    end = next(((one[0], how) for one, how in ((clean, What.FINISHED), (failed, What.CRASHED)) if one and one[0]), None)
+    end = next(
+        ((one[0], how) for one, how in ((clean, EventType.FINISHED), (failed, EventType.CRASHED)) if one and one[0]),
+        None,
+    )
     return replace(own, again=bool(number(status.get("restarts"))), ended=end)
 
 
@@ -318,7 +323,7 @@ def _with_lives(pod: ApiObject, record: Mapping[str, Any], told: Mapping[str, tu
     reason = str(status.get("reason") or target[1])
     taken = None
     if reason in _REASONS:
-        taken = What.PREEMPTED if _REASONS[reason][0] == "preempted" else What.TERMINATED
+        taken = EventType.PREEMPTED if _REASONS[reason][0] == "preempted" else EventType.TERMINATED
     states = [_mapping(_mapping(main.get(state)).get("terminated")) for state in ("lastState", "state")]
     lives = [_life(states[0], None), _life(states[1], taken)]
     running = _ns(_mapping(_mapping(main.get("state")).get("running")).get("startedAt"))
@@ -329,12 +334,12 @@ def _with_lives(pod: ApiObject, record: Mapping[str, Any], told: Mapping[str, tu
     return replace(pod, lives=tuple(one for one in lives if one), restarts=int(restarts) if restarts else 0)
 
 
-def _life(ended: Mapping[str, Any], taken: What | None) -> ContainerLife | None:
+def _life(ended: Mapping[str, Any], taken: EventType | None) -> ContainerLife | None:
     """A life that is over. taken: how it ended, where the pod says that it was taken away."""
     begin, end, code = _ns(ended.get("startedAt")), _ns(ended.get("finishedAt")), number(ended.get("exitCode"))
     if end is None or code is None:
         return None
-    how = What.FINISHED if code == 0 else taken or What.CRASHED
+    how = EventType.FINISHED if code == 0 else taken or EventType.CRASHED
     return ContainerLife(end if begin is None else min(begin, end), end, how)
 
 

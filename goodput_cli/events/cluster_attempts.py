@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from goodput_cli.events.text.marks import What
+from goodput_cli.events.text.log_lines import EventType
 
 
 class ContainerLife(NamedTuple):
@@ -18,7 +18,7 @@ class ContainerLife(NamedTuple):
     begin: int
     end: int | None
     """None: it runs, or nobody says."""
-    how: What | None
+    how: EventType | None
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ApiObject:
     restarts: int = 0
     again: bool = False
     """Whether what it says of `ready` stands in the place of something earlier."""
-    ended: tuple[int, What] | None = None
+    ended: tuple[int, EventType] | None = None
 
     @property
     def forgotten(self) -> int:
@@ -56,7 +56,7 @@ class Attempt:
     asked: int | None = None
     """When its Workload was made, if the attempt is the first of it."""
     end: int | None = None
-    how: What | None = None
+    how: EventType | None = None
     line: int = 1
 
 
@@ -87,7 +87,7 @@ def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:
             failed, ended = None, -math.inf
         groups[-1].append((life, pod))
         ended = max(ended, math.inf if life.end is None else life.end)
-        if life.end is not None and life.how is not What.FINISHED:
+        if life.end is not None and life.how is not EventType.FINISHED:
             failed = life.end if failed is None else min(failed, life.end)
     found = [_attempt(group, loads if at == 0 else ()) for at, group in enumerate(groups)]
     waiting = [pod for pod in pods if not pod.lives and pod.ready is not None]
@@ -115,9 +115,9 @@ def _attempt(group: Sequence[tuple[ContainerLife, ApiObject]], loads: Sequence[A
         found.begin = max(scheduled)
         found.created = min((pod.created for pod in fresh if pod.created is not None), default=None)
         found.asked = _asked(loads)
-    failed = [(life.end, life.how) for life, _ in group if life.end is not None and life.how is not What.FINISHED]
+    failed = [(life.end, life.how) for life, _ in group if life.end is not None and life.how is not EventType.FINISHED]
     if failed:
         found.end, found.how = min(failed, key=lambda pair: pair[0])
     elif all(life.end is not None for life, _ in group):
-        found.end, found.how = max(life.end or 0 for life, _ in group), What.FINISHED
+        found.end, found.how = max(life.end or 0 for life, _ in group), EventType.FINISHED
     return found

@@ -30,12 +30,12 @@ from goodput_cli.events.envelope import (
     stamps_in,
     stamps_of,
 )
+from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.fast_json import Columns, Wrapping
 from goodput_cli.events.formats.base import Entry, Format, Output, Parsed, Records
-from goodput_cli.events.formats.registry import Recogniser, take
-from goodput_cli.events.hints import Hints
+from goodput_cli.events.formats.registry import FormatDispatcher, take
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
-from goodput_cli.events.observations import NO_OBSERVATIONS, Observed
+from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.rows import Details, Interner, Origin, RowBuilder, build_table, constant, joined
 from goodput_cli.events.schema import NONE, EventLog, Kind, LogFormat, Metric
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
@@ -72,9 +72,9 @@ _OTHER = ("other_output", "JSON objects among text that no log format recognises
 class Decoder:
     """Takes blocks of records in order of arrival; `finish` gives the log."""
 
-    def __init__(self, timezone: str, hints: Hints | None = None) -> None:
+    def __init__(self, timezone: str, hints: ReadingOptions | None = None) -> None:
         """timezone: of timestamps that name none; `AUTO` for what the entries around them show, else UTC."""
-        self._hints = hints or Hints()
+        self._hints = hints or ReadingOptions()
         self._earlier: frozenset[str] = frozenset()
         self.notes = DiagnosticCollector()
         self.sources: Interner[str] = Interner()
@@ -84,7 +84,7 @@ class Decoder:
         self._zones = EntryZones() if timezone == AUTO else None
         clock = TimestampReader(load_zone(timezone))
         self._output = Output(self._rows, self.notes, Interner(), Details(), clock, zones=self._zones)
-        self._recogniser = Recogniser(self._hints, self.notes)
+        self._recogniser = FormatDispatcher(self._hints, self.notes)
         self._stray = _STRAY
         self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
 
@@ -143,7 +143,7 @@ class Decoder:
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
         columns, notes = self._rows.columns(), DiagnosticCollector()
         metrics: tuple[Metric, ...] = ()
-        observed = NO_OBSERVATIONS
+        observed = NO_EVIDENCE
         if output.texts:
             of_text, metrics, observed = self._of_text(sources, columns, notes)
             columns = joined(columns, of_text)
@@ -169,7 +169,7 @@ class Decoder:
 
     def _of_text(
         self, sources: Sequence[str], recorded: Mapping[str, NDArray[Any]], notes: DiagnosticCollector
-    ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], Observed]:
+    ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], EvidenceOfLog]:
         """Columns of what sources of text gave so far, what was measured, and what was seen of deaths. recorded: the
         columns of all other lines."""
         from goodput_cli.events.text.collected import Texts  # few logs hold text
@@ -184,8 +184,8 @@ class Decoder:
         return rows.columns(), tuple(texts.metrics), texts.observed(sources, self._hints, output)
 
     def _beside_cluster(
-        self, columns: dict[str, NDArray[Any]], observed: Observed, notes: DiagnosticCollector
-    ) -> tuple[dict[str, NDArray[Any]], Observed]:
+        self, columns: dict[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
+    ) -> tuple[dict[str, NDArray[Any]], EvidenceOfLog]:
         """The columns with what objects of Kubernetes say of their jobs, and what was seen with the jobs of objects."""
         from goodput_cli.events.text.to_rows import KUBERNETES, add_rows, beside_cluster  # few logs hold any
 
@@ -198,8 +198,8 @@ class Decoder:
             kind[own & (time >= asked) & (time <= until)] = Kind.HEARTBEAT
             early = own & (time >= asked) & (time < begin)
             time[early] = end[early] = begin
-        for (source, job), marks in beside.marks.items():
-            add_rows(rows, source, job, marks, output, self.sources.values()[source])
+        for (source, job), log_lines in beside.log_lines.items():
+            add_rows(rows, source, job, log_lines, output, self.sources.values()[source])
             self._formats_of_job[jobs[job]].setdefault(KUBERNETES, LogFormat(KUBERNETES))
         named = {name: jobs[job] for name, job in beside.jobs.items()}
         seen = tuple(

@@ -17,8 +17,8 @@ from msgspec import structs
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
 from goodput_cli.events.formats.base import NOTHING, DocumentReader, Parsed
-from goodput_cli.events.hints import Hints
 from goodput_cli.events.json_documents import JsonLines, JsonObjects
+from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.sources.base import Batch, RawBatch, Record
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.sources.layouts import RUN_FILE_ENDING, side_log, store_file
@@ -85,15 +85,17 @@ def cells(line: str, delimiter: str) -> list[str]:
         return []
 
 
-def says_something(head: bytes, hints: Hints | None = None) -> bool:
+def says_something(head: bytes, hints: ReadingOptions | None = None) -> bool:
     """Whether a document that begins like this is a table or text that some format knows."""
-    hints = hints or Hints()
+    hints = hints or ReadingOptions()
     reader = _of_text(RawBatch("", 1, head), hints)
     rules = hints.mappings.ruleset
     return reader is not None and (not reader.by_line or rules.knows(head) or rules.observes(head))
 
 
-def document_reader(batch: RawBatch, fast: FastJson | None = None, hints: Hints | None = None) -> DocumentReader:
+def document_reader(
+    batch: RawBatch, fast: FastJson | None = None, hints: ReadingOptions | None = None
+) -> DocumentReader:
     """What reads the document that this batch begins. fast: what has read lines of JSON of documents before. hints:
     formats that a user declared, among others."""
     if is_event_file(batch.source):
@@ -109,13 +111,13 @@ def document_reader(batch: RawBatch, fast: FastJson | None = None, hints: Hints 
         return JsonObjects()
     python = batch.data.startswith(b"{'")  # a dict as Python prints it, which is no JSON
     if python or not batch.data.startswith(b"{") or _may_be_text(batch.data):
-        reader = _of_text(batch, hints or Hints())
+        reader = _of_text(batch, hints or ReadingOptions())
         if reader is not None:
             return reader
     return JsonLines(fast)
 
 
-def _of_tracker(batch: RawBatch, hints: Hints | None) -> DocumentReader | None:
+def _of_tracker(batch: RawBatch, hints: ReadingOptions | None) -> DocumentReader | None:
     """What reads a file of an experiment tracker; None for any other."""
     stored = store_file(batch.source)
     if stored is not None:
@@ -128,11 +130,11 @@ def _of_tracker(batch: RawBatch, hints: Hints | None) -> DocumentReader | None:
     from goodput_cli.events.trackers.wandb import RunFileReader, SideLogReader
 
     if RunFileReader.begins(batch.source, batch.data):
-        return RunFileReader((hints or Hints()).mappings.ruleset)
+        return RunFileReader((hints or ReadingOptions()).mappings.ruleset)
     return None if side is None else SideLogReader(side)
 
 
-def _of_text(batch: RawBatch, hints: Hints) -> DocumentReader | None:
+def _of_text(batch: RawBatch, hints: ReadingOptions) -> DocumentReader | None:
     """What reads a document that is a table or text; None for lines of JSON, bad ones among them."""
     from goodput_cli.events.text.scan import TextLines, is_text
 
@@ -165,8 +167,8 @@ def _may_be_text(data: bytes) -> bool:
 class Documents:
     """The documents of one or more sources while they are read."""
 
-    def __init__(self, hints: Hints | None = None) -> None:
-        self._hints = hints or Hints()
+    def __init__(self, hints: ReadingOptions | None = None) -> None:
+        self._hints = hints or ReadingOptions()
         self._readers: dict[str, DocumentReader] = {}
         self._fast = FastJson()
 

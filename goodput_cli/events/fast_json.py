@@ -30,7 +30,7 @@ from goodput_cli.events.values import (
     KEEP_FIRST,
     MAX_DIGITS,
     WORD,
-    Numerals,
+    DecimalColumn,
     digit_values,
     from_digits,
     joined_numerals,
@@ -143,7 +143,7 @@ class Columns(Struct, frozen=True):
     keys: frozenset[str]
     constants: dict[str, Any]
     """What is the same in all of them."""
-    numbers: dict[str, Numerals]
+    numbers: dict[str, DecimalColumn]
     texts: dict[str, Characters]
     """uint8[n, width]: the characters of timestamps."""
     wrapping: Wrapping | None = None
@@ -402,7 +402,7 @@ class Template:
         count = int(np.count_nonzero(good))
         if 2 * count < len(rows):
             return self._read(block, rows[good]) if count else None
-        numbers: dict[str, Numerals] = {}
+        numbers: dict[str, DecimalColumn] = {}
         texts: dict[Path, Characters] = {}
         for slot, characters, stop in self._places(head, tail):
             own = characters[:, stop - (slot.stop - slot.start) : stop]
@@ -418,7 +418,7 @@ class Template:
             if slot.has_fraction:
                 fraction, valid = _fraction(characters, stop + 1, digits)
                 good &= valid & (whole >= FIRST_SECOND) & (whole < END_SECOND)
-            numbers[slot.path[-1]] = Numerals(whole, fraction)
+            numbers[slot.path[-1]] = DecimalColumn(whole, fraction)
         columns = self._columns(block, rows, numbers, texts)
         if good.all():
             return columns
@@ -431,7 +431,9 @@ class Template:
             for slot in slots:
                 yield slot, characters, ahead + slot.stop
 
-    def _columns(self, block: Block, rows: I64, numbers: dict[str, Numerals], texts: dict[Path, Characters]) -> Columns:
+    def _columns(
+        self, block: Block, rows: I64, numbers: dict[str, DecimalColumn], texts: dict[Path, Characters]
+    ) -> Columns:
         own, wrapping = texts, None
         if self._log_name is not None:
             own = {path: characters for path, characters in texts.items() if len(path) > 1}

@@ -227,17 +227,17 @@ class JsonObjects:
         start_line = self._line
         for token in _TOKEN.finditer(data):
             at = token.start()
-            mark = data[at : at + 1]
-            if mark == b"\n":
+            log_line = data[at : at + 1]
+            if log_line == b"\n":
                 self._line += 1
-            elif mark == b"{":
+            elif log_line == b"{":
                 if self._depth == 0:
                     yield from self._between(start_line, data[start:at])
                     start, self._start_line = at, self._line
                     before = data[data.rfind(b"\n", 0, at) + 1 : at]  # of the objects here that begin a line
                     self._indent = _ANY_INDENT if before.strip() else re.escape(before)
                 self._depth += 1
-            elif mark == b"}" and self._depth:
+            elif log_line == b"}" and self._depth:
                 self._depth -= 1
                 if self._depth == 0:
                     self._keep(data[start : at + 1])

@@ -19,7 +19,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, says_something
-from goodput_cli.events.hints import Hints
+from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.schema import EventLog, Kind
 from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, SourceFilter, source_for
 from goodput_cli.vocabulary.when import AUTO, load_zone
@@ -93,7 +93,7 @@ def read_events(
     progress: Progress | None = None,
     wanted: SourceFilter | None = None,
     notice: Callable[[str], None] | None = None,
-    hints: Hints | None = None,
+    hints: ReadingOptions | None = None,
 ) -> EventLog:
     """Read the logs behind `uris` (files, globs, folders, `-`, or what plug-ins add; lines in memory as a batch) into
     one table.
@@ -122,12 +122,12 @@ def read_events(
     return decode_batches(batches, timezone, context, notices, hints)
 
 
-def is_log(hints: Hints | None) -> Callable[[bytes], bool]:
+def is_log(hints: ReadingOptions | None) -> Callable[[bytes], bool]:
     """What says whether text that begins like this is a log."""
     return lambda head: says_something(head, hints)
 
 
-def gives_steps(hints: Hints | None) -> Callable[[Iterator[Batch]], bool]:
+def gives_steps(hints: ReadingOptions | None) -> Callable[[Iterator[Batch]], bool]:
     """What says whether a document gives steps, as far as its first block tells."""
 
     def ask(batches: Iterator[Batch]) -> bool:
@@ -143,11 +143,11 @@ def decode_batches(
     timezone: str,
     context: ReadContext,
     notices: list[Diagnostic],
-    hints: Hints | None = None,
+    hints: ReadingOptions | None = None,
 ) -> EventLog:
     """The events in the batches of some sources. timezone: of timestamps without one. notices: what the sources report
     to `context` while they are read."""
-    hints = (hints or Hints()).about(context.wanted.job_name)
+    hints = (hints or ReadingOptions()).about(context.wanted.job_name)
     decoder = Decoder(timezone, hints)
     with garbage_collection_paused():
         for batches in found:

@@ -21,7 +21,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, Metric, taken
+from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, Metric, rows_of_column
 
 
 def constant(size: int, value: int, dtype: type[np.generic] = np.int32) -> NDArray[Any]:
@@ -177,8 +177,8 @@ class Origin(Struct, frozen=True):
 
     def take(self, rows: NDArray[Any]) -> Origin:
         """The records chosen by an index array or a mask."""
-        entry, job = taken(self.entry, rows), taken(self.job, rows)
-        writer = None if self.writer is None else taken(self.writer, rows)
+        entry, job = rows_of_column(self.entry, rows), rows_of_column(self.job, rows)
+        writer = None if self.writer is None else rows_of_column(self.writer, rows)
         return Origin(self.source, self.order[rows], self.line[rows], entry, job, writer)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import Code
-from goodput_cli.events.observations import NO_OBSERVATIONS, Observed
+from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 
 if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -84,7 +84,7 @@ class Edge(Code):
     INTERVAL = 3  # both in one line: `time` to `end`; never a step
 
 
-def taken(column: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+def rows_of_column(column: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
     """Some rows of a column. A column of one value that takes no memory (see `rows.constant`) stays one."""
     if column.strides == (0,) and len(column):
         size = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
@@ -179,7 +179,7 @@ class EventTable:
     numbers)."""
     metrics: tuple[Metric, ...] = ()
     """What programs measured beside the events, of all jobs of the log. It feeds no figure of the ledger."""
-    observed: Observed = NO_OBSERVATIONS
+    observed: EvidenceOfLog = NO_EVIDENCE
     """What lines say about deaths, of all jobs of the log. It feeds no figure of the ledger."""
 
     def __len__(self) -> int:
@@ -195,7 +195,7 @@ class EventTable:
         for name in COLUMNS:
             column = getattr(self, name)
             if id(column) not in done:
-                done[id(column)] = taken(column, rows)
+                done[id(column)] = rows_of_column(column, rows)
             columns[name] = done[id(column)]
         return replace(self, **columns)
 

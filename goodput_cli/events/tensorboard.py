@@ -14,7 +14,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.event_files import BrokenFrameError, Event, frames, parse
 from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.marks import Mark, Said, What
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, counts_from_0, round_to_us
@@ -125,35 +125,35 @@ def _rank(tag: str) -> int:
     return _PREFERRED.index(tag) if tag in _PREFERRED else len(_PREFERRED)
 
 
-def marks_of(events: Sequence[tuple[int, Event]], name: str, tag: str | None, from_0: bool) -> list[Mark]:
+def marks_of(events: Sequence[tuple[int, Event]], name: str, tag: str | None, from_0: bool) -> list[LogLine]:
     """The marks of a file. name: of the file. tag: whose steps count. from_0: the step that is done is one more."""
     process = _process(name)
     means = _means(events)
-    out: list[Mark] = []
+    out: list[LogLine] = []
     last: int | None = None
     for number, event in events:
         if not 0 <= event.wall_time < MAX_SECONDS:
             continue
         stamp = Stamp(round_to_us(event.wall_time), Zone.EXACT, False)
 
-        def add(what: What, at: int = number, when: Stamp = stamp, **more: object) -> None:
-            out.append(Mark(at, process, when, Said(NAME, what, **more)))  # type: ignore[arg-type]
+        def add(what: EventType, at: int = number, when: Stamp = stamp, **more: object) -> None:
+            out.append(LogLine(at, process, when, ParsedEvent(NAME, what, **more)))  # type: ignore[arg-type]
 
         if event.opens:
-            add(What.START)
+            add(EventType.START)
             continue
         tags = {plain(scalar.tag): scalar.value for scalar in event.scalars}
         if _END in tags:
-            add(What.FINISHED)
+            add(EventType.FINISHED)
         elif tag in tags and event.step != last and event.step >= 0:
             last = event.step
-            add(What.STEP, step=event.step + from_0, step_time=means.get(event.step))
+            add(EventType.STEP, step=event.step + from_0, step_time=means.get(event.step))
         elif _EVAL_SECONDS in tags and tags[_EVAL_SECONDS] >= 0:
-            add(What.EVAL, took=_ns(tags[_EVAL_SECONDS]))
+            add(EventType.EVAL, took=_ns(tags[_EVAL_SECONDS]))
         elif any(map(_EVALUATION.search, tags)):
-            add(What.EVAL)
+            add(EventType.EVAL)
         elif tags and tag not in tags:
-            add(What.ALIVE)
+            add(EventType.ALIVE)
     return _one_evaluation_each(out)
 
 
@@ -186,32 +186,33 @@ def _ns(seconds: float) -> int:
     return round_to_us(float(f"{seconds:.7g}"))
 
 
-def _one_evaluation_each(marks: list[Mark]) -> list[Mark]:
+def _one_evaluation_each(log_lines: list[LogLine]) -> list[LogLine]:
     """Of the scalars of one evaluation, that with its duration, else the last."""
-    out: list[Mark] = []
-    for mark in marks:
-        if not out or not said(out[-1]).what is said(mark).what is What.EVAL:
-            out.append(mark)
-        elif said(mark).took is not None or said(out[-1]).took is None:
-            out[-1] = mark
+    out: list[LogLine] = []
+    for log_line in log_lines:
+        if not out or not said(out[-1]).type is said(log_line).type is EventType.EVAL:
+            out.append(log_line)
+        elif said(log_line).took is not None or said(out[-1]).took is None:
+            out[-1] = log_line
     return out
 
 
-def one_start_each(parts: Sequence[list[Mark]]) -> None:
+def one_start_each(parts: Sequence[list[LogLine]]) -> None:
     """A process may open several files: within ten minutes and with no step in between they are one start."""
-    marks = sorted(
-        (mark for part in parts for mark in part if said(mark).format == NAME), key=lambda mark: (mark.time, mark.line)
+    log_lines = sorted(
+        (log_line for part in parts for log_line in part if said(log_line).format == NAME),
+        key=lambda log_line: (log_line.time, log_line.line),
     )
     begun: dict[str, int] = {}
-    for mark in marks:
-        if said(mark).what is What.STEP:
-            begun.pop(mark.stream, None)
-        elif said(mark).what is What.START:
-            first = begun.get(mark.stream)
-            if first is not None and mark.time - first <= _ONE_START:
-                mark.said = replace(said(mark), what=What.ALIVE)
+    for log_line in log_lines:
+        if said(log_line).type is EventType.STEP:
+            begun.pop(log_line.stream, None)
+        elif said(log_line).type is EventType.START:
+            first = begun.get(log_line.stream)
+            if first is not None and log_line.time - first <= _ONE_START:
+                log_line.event = replace(said(log_line), type=EventType.ALIVE)
             else:
-                begun[mark.stream] = mark.time
+                begun[log_line.stream] = log_line.time
 
 
 def _process(name: str) -> str:
@@ -231,12 +232,12 @@ def folder_of(name: str) -> str:
     return folder
 
 
-def may_lose_tails(parts: Sequence[list[Mark]]) -> bool:
+def may_lose_tails(parts: Sequence[list[LogLine]]) -> bool:
     """Whether a process of these files ended without saying so, and another one followed."""
-    starts = sorted(mark.time for part in parts for mark in part if _is(mark, What.START))
-    ends = sorted(mark.time for part in parts for mark in part if _is(mark, What.FINISHED))
+    starts = sorted(log_line.time for part in parts for log_line in part if _is(log_line, EventType.START))
+    ends = sorted(log_line.time for part in parts for log_line in part if _is(log_line, EventType.FINISHED))
     return len(starts) - 1 > sum(end <= starts[-1] for end in ends) if starts else False
 
 
-def _is(mark: Mark, what: What) -> bool:
-    return said(mark).format == NAME and said(mark).what is what
+def _is(log_line: LogLine, what: EventType) -> bool:
+    return said(log_line).format == NAME and said(log_line).type is what

@@ -161,7 +161,7 @@ _EXACT_DIGITS = 100
 """A fraction that is a multiple of this many units has at most six digits."""
 
 
-class Numerals(Struct, frozen=True):
+class DecimalColumn(Struct, frozen=True):
     """n numbers from 0 up, as digits.
 
     whole: int64[n], the part before the point. fraction: int64[n], the part behind it in 10^-8, None if there is no
@@ -171,9 +171,9 @@ class Numerals(Struct, frozen=True):
     whole: I64
     fraction: I64 | None = None
 
-    def take(self, chosen: Mask) -> Numerals:
+    def take(self, chosen: Mask) -> DecimalColumn:
         """Some of them."""
-        return Numerals(self.whole[chosen], None if self.fraction is None else self.fraction[chosen])
+        return DecimalColumn(self.whole[chosen], None if self.fraction is None else self.fraction[chosen])
 
     def epoch_ns(self) -> tuple[I64, Mask]:
         """What `epoch_column` makes of the same numbers: ns int64[n], and which are good."""
@@ -184,10 +184,12 @@ class Numerals(Struct, frozen=True):
         return ns, np.ones(len(ns), bool)
 
 
-def joined_numerals(parts: Sequence[Numerals]) -> Numerals:
+def joined_numerals(parts: Sequence[DecimalColumn]) -> DecimalColumn:
     """Numbers one behind the other; all of them have a fraction, or none."""
     fractions = [part.fraction for part in parts if part.fraction is not None]
-    return Numerals(np.concatenate([part.whole for part in parts]), np.concatenate(fractions) if fractions else None)
+    return DecimalColumn(
+        np.concatenate([part.whole for part in parts]), np.concatenate(fractions) if fractions else None
+    )
 
 
 def _microseconds(whole: I64, fraction: I64) -> I64:

@@ -16,14 +16,14 @@ from typing import Annotated, Any
 import numpy as np
 
 from goodput_cli.analysis.insights.hosts import AGAIN_NS, listed_name, of_a_host, repeating
-from goodput_cli.analysis.written import Count, Json, written
+from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import Diagnostic, severity_of
-from goodput_cli.events.observations import TOLERANCE_NS
+from goodput_cli.events.evidence import TOLERANCE_NS
 from goodput_cli.fleet.labels import (
+    AcceleratorSpan,
     Allocation,
     Capacity,
-    Holding,
     JoinedAllocations,
     Labels,
     holdings,
@@ -279,7 +279,9 @@ class RunAmounts:
                 None if chip is None else hours(chip), money, one.evidence,
             )  # fmt: skip
 
-    def _add_piece(self, sums: Sums, piece: Holding, time: Mapping[LabelledCategory, int], steps: float) -> None:
+    def _add_piece(
+        self, sums: Sums, piece: AcceleratorSpan, time: Mapping[LabelledCategory, int], steps: float
+    ) -> None:
         """Add what the time (ns) of a piece went to. steps: those of it that were kept."""
         count, labels = piece.accelerators, self.labels
         up = _inside(piece, *self.result.up)
@@ -329,7 +331,7 @@ class RunAmounts:
         sums.ideal_kept += count * ns
 
 
-def _inside(piece: Holding, start: I64, end: I64) -> int:
+def _inside(piece: AcceleratorSpan, start: I64, end: I64) -> int:
     """How much (ns) of some intervals lies in a piece."""
     return int(np.maximum(np.minimum(end, piece.end) - np.maximum(start, piece.start), 0).sum())
 

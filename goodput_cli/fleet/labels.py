@@ -380,7 +380,7 @@ def _period(row: TableRow, first: str, last: str, zone: tzinfo) -> tuple[int, in
 
 
 @dataclass(frozen=True)
-class Holding:
+class AcceleratorSpan:
     """A piece [start, end) (ns) of a run's time with one number of accelerators."""
 
     start: int
@@ -393,7 +393,7 @@ class Holding:
 
 def holdings(
     start: int, end: int, allocations: Sequence[Allocation], otherwise: int | None, cuts: Sequence[int]
-) -> list[Holding]:
+) -> list[AcceleratorSpan]:
     """The pieces of [start, end) (ns), in order, cut at these instants too. allocations: of the run; those of one time
     add up. Where there is none, the nearest earlier number counts, and before the first one that. otherwise: the number
     of a run without allocations."""
@@ -401,13 +401,13 @@ def holdings(
     own = (edge for one in inside for edge in (one.start, one.end) if start < edge < end)
     bounds = list(pairwise(sorted({start, end, *cuts, *own})))
     if not inside:
-        return [Holding(begin, stop, otherwise, None) for begin, stop in bounds]
+        return [AcceleratorSpan(begin, stop, otherwise, None) for begin, stop in bounds]
     counts = [sum(one.accelerators for one in inside if one.start <= begin and one.end > begin) for begin, _ in bounds]
     last = next(count for count in counts if count)
-    pieces: list[Holding] = []
+    pieces: list[AcceleratorSpan] = []
     for (begin, stop), count in zip(bounds, counts, strict=True):
         last = count or last
-        pieces.append(Holding(begin, stop, last, count > 0))
+        pieces.append(AcceleratorSpan(begin, stop, last, count > 0))
     return pieces
 
 

@@ -10,10 +10,10 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from goodput_cli.analysis.answers import Diagnostics
+from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, written
 from goodput_cli.analysis.sheet import Answered, Audience, Family, Lazy, Published, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.analysis.written import Bounds, Count, Instant, Json, written
 from goodput_cli.fleet.aggregate import HostTest
 from goodput_cli.fleet.question import Grouping
 from goodput_cli.fleet.rows import (

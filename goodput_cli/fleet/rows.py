@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any
 
+from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.analysis.written import Json, written
 from goodput_cli.fleet.results import RunResult
 from goodput_cli.fleet.sums import LabelledCategory, Mpg, Sums, hours, percent, ratio
 from goodput_cli.vocabulary.categories import Category, brief_name

@@ -23,7 +23,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from goodput_cli.api.options import JOB, SHARED, Reading, Source, addresses, readable, split, taken, takes
+from goodput_cli.api.options import JOB, SHARED, Reading, Source, addresses, parsed_options, readable, split, takes
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError
 from goodput_cli.fleet.passes.engine import expected_seconds, worker_count
 from goodput_cli.fleet.question import FleetQuestion, Grouping, Tables, Workers
@@ -67,8 +67,8 @@ def fleet_report(
     Raises UsageError (also with file and line in a table), SourceError where nothing can be listed, NotEnoughData
     where no run lies in the window, and GoodputError where the store or the scheduler cannot be used.
     """
-    tables, rest = taken(Tables, options)
-    grouping, rest = taken(Grouping, rest)
+    tables, rest = parsed_options(Tables, options)
+    grouping, rest = parsed_options(Grouping, rest)
     question = FleetQuestion(grouping, *split(rest), tuple(jobs))
     folder = None if store is None else Path(store)
     return report_on(question, addresses(sources), tables, _workers(workers), folder)

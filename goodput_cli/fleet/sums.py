@@ -18,7 +18,7 @@ import numpy as np
 
 from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
-from goodput_cli.analysis.written import Json
+from goodput_cli.analysis.json_fields import Json
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.results import Spans
 from goodput_cli.vocabulary.categories import Category

@@ -17,9 +17,9 @@ import orjson
 from msgspec import to_builtins
 
 from goodput_cli.analysis.document import Document
+from goodput_cli.analysis.json_fields import SchemaEntry
 from goodput_cli.analysis.sheet import SCHEMA_VERSION, Lazy
-from goodput_cli.analysis.wire import json_type
-from goodput_cli.analysis.written import Written
+from goodput_cli.analysis.to_json import json_type
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.text import finite, well_formed
 
@@ -68,7 +68,7 @@ def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer'
 
 def json_text(answer: Any) -> str:
     """The answer as one JSON object, a key a line. It is a `written` result, or what msgspec makes an object of."""
-    about: Written | None = getattr(type(answer), "__written__", None)
+    about: SchemaEntry | None = getattr(type(answer), "__written__", None)
     if about is None:
         return "".join(_parts(to_builtins(answer, enc_hook=list), indented=False))
     written = {"schema_version": SCHEMA_VERSION, "kind": about.kind, **json_type(type(answer)).write(answer)}

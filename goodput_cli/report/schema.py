@@ -13,7 +13,7 @@ from goodput_cli.analysis.jobs import JobList
 from goodput_cli.analysis.rolling import RollingAnswer
 from goodput_cli.analysis.steps.sheet import StepsAnswer
 from goodput_cli.analysis.timeline.sheet import TimelineAnswer
-from goodput_cli.analysis.wire import Schema, json_type
+from goodput_cli.analysis.to_json import Schema, json_type
 from goodput_cli.compat.answer import ReconcileAnswer
 from goodput_cli.compat.checkpoints import ReconcileCheckpointsAnswer
 from goodput_cli.fleet.report import FleetReport

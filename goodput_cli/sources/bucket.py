@@ -28,7 +28,7 @@ from goodput_cli.sources.object_store import (
     fixed_part,
     has_magic,
 )
-from goodput_cli.sources.remote import GaveUpError, Patience, TransientError, read_ahead, try_again
+from goodput_cli.sources.remote import GaveUpError, RetryPolicy, TransientError, read_ahead, try_again
 
 Result = TypeVar("Result")
 
@@ -36,7 +36,7 @@ WORKERS = 16
 PART_BYTES = 4 << 20
 HELD_PARTS = 24
 """Parts being fetched or waiting to be read: 96 MiB at the most."""
-PATIENCE = Patience(first=0.5, longest=30.0, tries=5)
+PATIENCE = RetryPolicy(first=0.5, longest=30.0, tries=5)
 MAX_REPLACED = 3
 """How often an object may be replaced while it is read before that is an error."""
 

@@ -22,7 +22,7 @@ import numpy as np
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.sources.base import ReadContext, Record
 from goodput_cli.sources.google_credentials import Connection
-from goodput_cli.sources.remote import GaveUpError, Patience, RequestThreads, TransientError, try_again
+from goodput_cli.sources.remote import GaveUpError, RequestThreads, RetryPolicy, TransientError, try_again
 from goodput_cli.vocabulary.text import iso_of_nine_digits
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -213,7 +213,7 @@ def _value(value: Any) -> Any:
 
 PAGE_SIZE = 1000
 """The most that the API gives."""
-PATIENCE = Patience(first=1.0, longest=32.0, tries=6, altogether=600.0)
+PATIENCE = RetryPolicy(first=1.0, longest=32.0, tries=6, altogether=600.0)
 DEADLINE = 60.0
 """Seconds that one request may take."""
 ENTRIES_A_MINUTE = 60_000

@@ -113,7 +113,7 @@ def is_of_tracker(name: str, *, in_bucket: bool = False) -> bool:
     )
 
 
-def sorted_out(names: Iterable[str]) -> SortedOut:
+def logs_and_runs(names: Iterable[str]) -> SortedOut:
     """Logs, and what trackers wrote, with what a run that they hold printed. What else lies in the folder of a run (its
     summary, packages) is neither: it is no log of its own; nor are mmengine's scalars, where the text log of the same
     process lies beside them."""
@@ -220,7 +220,7 @@ def _logs_in_folder(folder: str) -> list[str]:
 
 def files_in_folder(folder: str) -> SortedOut:
     """The logs in a folder's tree, and the files of trackers. Raises SourceError if there are neither."""
-    files = sorted_out(sorted(_walk(_own_name(folder), set())))
+    files = logs_and_runs(sorted(_walk(_own_name(folder), set())))
     if not files.logs and not files.tracked:
         timeless = min(
             (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name in TIMELESS),

@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How long to keep trying. Pauses are those of `record.queues.pause_after`."""
 
     first: float
@@ -55,7 +55,7 @@ class GaveUpError(Exception):
 
 def try_again(
     work: Callable[[], Result],
-    patience: Patience,
+    patience: RetryPolicy,
     stop: Event,
     before_pause: Callable[[TransientError, float, str], object] | None = None,
 ) -> Result:

@@ -25,8 +25,8 @@ from goodput_cli.accounting.columns import (
     row_type,
     search,
 )
+from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.order import in_order
-from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.segments import partition
 from goodput_cli.analysis.account import analyze_log, pick_job
 from goodput_cli.analysis.question import make_question
@@ -45,7 +45,7 @@ def log_of(**scenario: object) -> EventLog:
 
 
 def timeline_of(log: EventLog) -> Timeline:
-    made = build_timeline(in_order(pick_job(log, None)[0]), Rules())
+    made = build_timeline(in_order(pick_job(log, None)[0]), AccountingOptions())
     assert made is not None
     return made
 

@@ -14,8 +14,8 @@ import pytest
 
 from goodput_cli import analyze
 from goodput_cli.accounting.build import build_timeline
+from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.order import in_order
-from goodput_cli.accounting.rules import Rules
 from goodput_cli.analysis.account import pick_job
 from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.analysis import Analysis
@@ -104,7 +104,7 @@ def _calls(scenario: Scenario) -> _Counted:
 
 
 def _account_for(events: EventTable, name: str, formats: tuple[LogFormat, ...]) -> Analysis:
-    timeline = build_timeline(in_order(events), Rules())
+    timeline = build_timeline(in_order(events), AccountingOptions())
     assert timeline is not None
     return analyse_window(timeline, name, formats, timeline.start, timeline.end)
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodput_cli.analysis.advice.curve import Curve, Saving, exposure_of
-from goodput_cli.analysis.advice.lives import record_of
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
+from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.errors import NotEnoughData
 from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import advice as oracle

@@ -16,17 +16,17 @@ import goodput_cli
 from goodput_cli.analysis.advice.advise import check_replay
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, one_run, spread, uniforms
 from goodput_cli.analysis.advice.interval import roundest
-from goodput_cli.analysis.advice.lives import DeathEvidence, JobContext, record_of, settled
 from goodput_cli.analysis.advice.record import (
     FLAT,
     EndKind,
-    Life,
+    ReplayAttempt,
     SaveColumns,
     linear_total,
     median_share,
     sparse_linear_total,
     step_total,
 )
+from goodput_cli.analysis.advice.replay_attempts import DeathEvidence, JobContext, completed_attempt, record_of
 from goodput_cli.analysis.advice.results import daly, exact, formulas, young
 from goodput_cli.analysis.advice.what_if import Cut, parse_plan
 from goodput_cli.analysis.goodput.findings import Covered
@@ -146,12 +146,12 @@ def test_evals_and_saves_by_position() -> None:
     assert (saves.last(0, 8), saves.last(5, 8), saves.last(5, 9)) == (5, None, 9)
 
 
-def life(steps: int, first: int = 0) -> Life:
+def life(steps: int, first: int = 0) -> ReplayAttempt:
     """Steps of 10 s, none saved, from second 100 on."""
     none = np.zeros(0, np.int64)
     work = linear_total(np.arange(steps), np.ones(steps, np.int64), np.full(steps, 10 * SECOND), 10 * SECOND)
-    return Life(0, first, first + steps, 100 * SECOND, 0, 0, 0, 10 * SECOND, work, FLAT, SaveColumns(none, none, none),
-                False, first, 0)  # fmt: skip
+    return ReplayAttempt(0, first, first + steps, 100 * SECOND, 0, 0, 0, 10 * SECOND, work, FLAT,
+                         SaveColumns(none, none, none), False, first, 0)  # fmt: skip
 
 
 @pytest.mark.parametrize(("behind", "hang"), [(4, 0), (9.999999999, 0), (10, 1e-9), (310, 300 + 1e-9)])
@@ -160,7 +160,7 @@ def test_a_hang_at_the_end(behind: float, hang: float) -> None:
     one, seen = life(3), 130 * SECOND
     death = seen + round(behind * SECOND)
     trace = DeathEvidence(seen, 0, death, death, death, True, True, 1)
-    done = settled(one, trace, JobContext(True, (), 99, FLAT, 0, "middle"))
+    done = completed_attempt(one, trace, JobContext(True, (), 99, FLAT, 0, "middle"))
     assert (done.hang, done.budget + done.hang) == (round(hang * SECOND), death - 100 * SECOND)
 
 
@@ -168,13 +168,13 @@ def test_a_hang_at_the_end(behind: float, hang: float) -> None:
 def test_death_in_checkpoint_logs(choice: str, lived: float) -> None:
     """Three steps seen, the next save ten further on: had it lived for 100 s more, that would have been seen."""
     trace = DeathEvidence(130 * SECOND, 0, None, 130 * SECOND, 900 * SECOND, False, True, 3)
-    done = settled(life(3), trace, JobContext(False, (13,), 99, FLAT, 0, choice))  # type: ignore[arg-type]
+    done = completed_attempt(life(3), trace, JobContext(False, (13,), 99, FLAT, 0, choice))  # type: ignore[arg-type]
     assert (done.budget, done.hang) == (round(lived * SECOND), 0)
 
 
 def test_what_was_logged_beyond_the_next_save_is_a_hang() -> None:
     trace = DeathEvidence(130 * SECOND, 0, 500 * SECOND, 500 * SECOND, 900 * SECOND, False, True, 3)
-    done = settled(life(3), trace, JobContext(False, (13,), 99, FLAT, 0, "middle"))
+    done = completed_attempt(life(3), trace, JobContext(False, (13,), 99, FLAT, 0, "middle"))
     assert done.hang == 270 * SECOND + 1
 
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
+from goodput_cli.analysis.json_fields import Count, Instant, Json, written
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.analysis.wire import json_type
-from goodput_cli.analysis.written import Count, Instant, Json, written
+from goodput_cli.analysis.to_json import json_type
 from goodput_cli.report.json import json_text
 
 SECOND = 10**9

@@ -14,7 +14,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli import plugins
-from goodput_cli.accounting.rules import Method
+from goodput_cli.accounting.options import Method
 from goodput_cli.analysis.question import Question, make_question
 from goodput_cli.api.options import Reading
 from goodput_cli.errors import UsageError

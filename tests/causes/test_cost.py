@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.events.read import read_events
-from goodput_cli.events.text import observing, scan
-from goodput_cli.events.text.observer import Line, Observer
+from goodput_cli.events.text import evidence_lines as observing
+from goodput_cli.events.text import scan
+from goodput_cli.events.text.evidence_reader import Line, Observer
 from tests.causes.wordings import life, wordings
 
 

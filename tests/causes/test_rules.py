@@ -18,7 +18,7 @@ import goodput_cli
 from goodput_cli.accounting.build import build_timeline
 from goodput_cli.accounting.order import in_order
 from goodput_cli.analysis.disruptions.rows import Disruption
-from goodput_cli.events.observations import NO_OBSERVATIONS
+from goodput_cli.events.evidence import NO_EVIDENCE
 from goodput_cli.events.read import read_events
 
 
@@ -281,7 +281,7 @@ def test_observations_change_no_second(tmp_path: Path) -> None:
     job(tmp_path, *raised(3, OOM), kern_log=XID.format("10:50"), agent_log=NODE_07.format("node-07"))
     table = read_events([str(tmp_path)]).table
     rules: Any = goodput_cli.analyze(str(tmp_path), job_name="job").timeline.rules
-    seen, blind = (build_timeline(in_order(one), rules) for one in (table, replace(table, observed=NO_OBSERVATIONS)))
+    seen, blind = (build_timeline(in_order(one), rules) for one in (table, replace(table, observed=NO_EVIDENCE)))
     assert seen is not None
     assert blind is not None
     assert (seen.start, seen.end, seen.sign_of_life.tolist()) == (blind.start, blind.end, blind.sign_of_life.tolist())

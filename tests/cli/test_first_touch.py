@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
-from goodput_cli.api.options import asked, split
+from goodput_cli.api.options import command_line_of, split
 from goodput_cli.cli.main import COMMANDS, run
 from goodput_cli.cli.settings import misread_variables
 from goodput_cli.errors import SourceError
@@ -130,7 +130,7 @@ def test_suggested_commands_keep_what_chooses_and_measures_the_job() -> None:
         "job_name": "j", "mapping": ["own.toml"], "year": 2025, "run": "last", "async_saves": True, "stall_factor": 3,
         "exclude": "-2h/-1h", "reference_step_time": 2.5, "data_loading": "overlapped", "start": "-1h",
     }  # fmt: skip
-    words = asked("run.log", *split(options))
+    words = command_line_of("run.log", *split(options))
     assert " ".join(words) == (
         "run.log -j j --mapping own.toml --year 2025 --run last --reference-step-time 2.5 --async-saves "
         "--stall-factor 3 --exclude -2h/-1h"

@@ -25,7 +25,7 @@ from goodput_cli.events.values import (
     END_SECOND,
     FIRST_SECOND,
     KEEP_FIRST,
-    Numerals,
+    DecimalColumn,
     digit_values,
     epoch_column,
     from_digits,
@@ -152,7 +152,7 @@ def test_fractions_are_rounded_as_floats_are() -> None:
     fraction = [value % 10**count for value, count in zip(fraction, digits, strict=True)]
     texts = [f"{w}.{f:0{d}d}" for w, f, d in zip(whole, fraction, digits, strict=True)]
     scaled = [f * 10 ** (8 - d) for f, d in zip(fraction, digits, strict=True)]
-    ns, good = Numerals(np.array(whole), np.array(scaled)).epoch_ns()
+    ns, good = DecimalColumn(np.array(whole), np.array(scaled)).epoch_ns()
     expected, as_good = epoch_column([float(text) for text in texts])
     assert ns.tolist() == expected.tolist()
     assert good.tolist() == as_good.tolist()

@@ -222,17 +222,17 @@ def test_epochs_are_the_steps_of_a_log_that_has_no_others(tmp_path: Path) -> Non
 )
 def test_whatever_the_log_is_the_draft_is_a_mapping_or_says_what_to_write(tmp_path: Path, text: str) -> None:
     from goodput_cli.errors import UsageError
-    from goodput_cli.events.hints import Hints
+    from goodput_cli.events.reading_options import ReadingOptions
 
     log, own = tmp_path / "x.log", tmp_path / "my.toml"
     log.write_text(text, encoding="utf-8")
     own.write_text(draft_mapping(str(log)).text, encoding="utf-8")
     if "\n[[rule]]" in own.read_text("utf-8"):
-        Hints(mapping=(str(own),)).checked()
+        ReadingOptions(mapping=(str(own),)).checked()
     else:
         assert "say what a step looks like" in own.read_text("utf-8")
         with pytest.raises(UsageError, match=r"needs `\[\[rule\]\]` tables"):
-            Hints(mapping=(str(own),)).checked()
+            ReadingOptions(mapping=(str(own),)).checked()
 
 
 def test_a_log_that_is_on_the_list_needs_none(tmp_path: Path) -> None:

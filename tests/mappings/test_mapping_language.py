@@ -179,8 +179,8 @@ def test_a_mapping_stands_for_a_shipped_one_of_its_name(tmp_path: Path) -> None:
 def test_what_another_process_gets_of_a_mapping_are_its_files(tmp_path: Path) -> None:
     import pickle
 
-    from goodput_cli.events.hints import Hints
+    from goodput_cli.events.reading_options import ReadingOptions
 
-    hints = Hints(mapping=(str(mapping(tmp_path, STEP + "line = 'step {step:int} done'\n")),)).checked()
+    hints = ReadingOptions(mapping=(str(mapping(tmp_path, STEP + "line = 'step {step:int} done'\n")),)).checked()
     os.unlink(tmp_path / "my.toml")
     assert [one.name for one in pickle.loads(pickle.dumps(hints)).mappings.named] == ["my"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.errors import UsageError
-from goodput_cli.events.hints import Hints
 from goodput_cli.events.mappings.samples import SampleFailed
+from goodput_cli.events.reading_options import ReadingOptions
 from tests.text.support import NANOGPT
 
 NAME, STEPS, EVENT, UNIT = 'name = "nanogpt"', 'steps = "index"', 'event = "step"\n', 'each = { unit = "ms" }'
@@ -94,7 +94,7 @@ def test_a_mistake_has_its_place(tmp_path: Path, was: str, becomes: str, place: 
     path = tmp_path / "my.toml"
     path.write_text(NANOGPT.replace(was, becomes, 1), encoding="utf-8")
     with pytest.raises(UsageError) as error:
-        Hints(mapping=(str(path),)).checked()
+        ReadingOptions(mapping=(str(path),)).checked()
     assert sentence in str(error.value)
     assert str(error.value).startswith(f"{path}:{place}: ")
     assert isinstance(error.value, SampleFailed) == sentence.startswith("sample failed")
@@ -118,7 +118,7 @@ def test_a_file_that_is_no_mapping_has_a_place_too(tmp_path: Path, text: str, pl
     path = tmp_path / "my.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=re.escape(sentence)) as error:
-        Hints(mapping=(str(path),)).checked()
+        ReadingOptions(mapping=(str(path),)).checked()
     assert str(error.value).startswith(f"{path}:{place}: ")
 
 
@@ -127,7 +127,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "large.toml").write_bytes(b"#" * (1 << 20) + b"\n")
     for name, sentence in (("none.toml", "No such file"), ("bytes.toml", "2:1: is no text"), ("large.toml", "1 MiB")):
         with pytest.raises(UsageError, match=sentence):
-            Hints(mapping=(str(tmp_path / name),)).checked()
+            ReadingOptions(mapping=(str(tmp_path / name),)).checked()
 
 
 def test_a_sample_that_a_later_rule_would_read_says_which(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_a_sample_that_a_later_rule_would_read_says_which(tmp_path: Path) -> Non
     path = tmp_path / "my.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError) as error:
-        Hints(mapping=(str(path),)).checked()
+        ReadingOptions(mapping=(str(path),)).checked()
     assert str(error.value).startswith(f"{path}:13:1: this rule is never asked: the rule in line 10 reads its lines")
     path.write_text(text.replace(SAVE, f"{SAVE}\nalso = true"), encoding="utf-8")
     with pytest.raises(SampleFailed, match='`event` is "eval"'):  # both read it, and the first is what is shown
-        Hints(mapping=(str(path),)).checked()
+        ReadingOptions(mapping=(str(path),)).checked()

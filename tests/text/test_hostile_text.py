@@ -138,13 +138,13 @@ def test_lines_without_a_literal_are_not_looked_at(monkeypatch: pytest.MonkeyPat
     from goodput_cli.events.text import lines
 
     looked: list[str] = []
-    real = lines.Ruleset.read
+    real = lines.LineRules.read
 
-    def counted(rules: lines.Ruleset, text: str, overwritten: bool = False) -> Any:
+    def counted(rules: lines.LineRules, text: str, overwritten: bool = False) -> Any:
         looked.append(text)
         return real(rules, text, overwritten)
 
-    monkeypatch.setattr(lines.Ruleset, "read", counted)
+    monkeypatch.setattr(lines.LineRules, "read", counted)
     read("nothing to see, 2026-03-01 10:00:30 it says\n" * 1000 + GOOD + "more of nothing\n" * 1000)
     assert len(looked) < 2 * GOOD.count("\n") + 5
 

@@ -46,7 +46,7 @@ MADE_OF_VALUES = {
     "events.mappings.toml": "around a literal, asked about a mapping",
     "events.mappings.registry": "around a literal, asked about a mapping",
     "events.mappings.times": "a layout of times, asked about the head of a line",
-    "events.text.marks": "rules, which test_patterns.py attacks",
+    "events.text.log_lines": "rules, which test_patterns.py attacks",
     "sources.object_store": "a glob that a person types, asked about names of at most 1024 characters",
 }
 """Modules with patterns that only a run of the program makes, and of what."""

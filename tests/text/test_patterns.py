@@ -9,7 +9,7 @@ import pytest
 
 from goodput_cli.events.text.causes import shipped_rows
 from goodput_cli.events.text.entries import nodes_in
-from goodput_cli.events.text.marks import linear
+from goodput_cli.events.text.log_lines import linear
 from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
 
 ROOT = Path(__file__).parents[2]

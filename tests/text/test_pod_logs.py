@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from goodput_cli.events.text.lines import Ruleset
+from goodput_cli.events.text.lines import LineRules
 from goodput_cli.events.text.scan import TextLines
 from goodput_cli.sources.base import RawBatch
 from tests.text.support import analysed, codes, seconds, written
@@ -36,9 +36,9 @@ def test_ranks_behind_a_collector_are_told_apart_up_to_the_last_character_of_a_f
     """Each has its first and its last sign of life; the file ends right behind a rank."""
     ranks = ("[rank10]: ", "[rank11]: ", "[rank1]:")
     text = "".join(line(second, f"{ranks[second % 3]}alive") for second in range(8)) + line(8, ranks[2]).rstrip("\n")
-    part = TextLines(Ruleset(())).feed(RawBatch("log", 1, text.encode())).text
+    part = TextLines(LineRules(())).feed(RawBatch("log", 1, text.encode())).text
     assert part is not None
-    assert [(mark.line, mark.stream) for mark in part.marks] == [
+    assert [(mark.line, mark.stream) for mark in part.log_lines] == [
         (1, "10"), (2, "11"), (3, "1"), (7, "10"), (8, "11"), (9, "1")
     ]  # fmt: skip
 

@@ -108,12 +108,12 @@ def test_other_bars_are_none_of_training(tmp_path: Path) -> None:
 
 
 def test_few_states_of_a_bar_are_kept() -> None:
-    from goodput_cli.events.text.marks import Mark
+    from goodput_cli.events.text.log_lines import LogLine
     from goodput_cli.events.text.programs.progress_bars import RULES, thinned
 
     rule = next(one for one in RULES if one.anchor == "s/it")
     states = [rule.pattern.search(state(at, 9000, at // 10).strip("\r") + " 0.10s/it]") for at in range(9000)]
-    marks = [(at, Mark(1, "", None, rule.read(found))) for at, found in enumerate(states)]
+    marks = [(at, LogLine(1, "", None, rule.read(found))) for at, found in enumerate(states)]
     kept = [at for at, _ in thinned(marks)]
     assert kept[0] == 0
     assert kept[-1] == 8999

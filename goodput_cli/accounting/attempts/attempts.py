@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.attempts.bursts import STARTUP_PHASES, Bursts, closing_lines, find_bursts
+from goodput_cli.accounting.attempts.rank_starts import STARTUP_PHASES, Bursts, closing_lines, find_bursts
 from goodput_cli.accounting.attempts.restarts import (
     StepRecords,
     checkpoint_regions_with_restarts,

@@ -9,10 +9,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from goodput_cli.events.observations import (
+from goodput_cli.events.evidence import (
     LATEST,
     TOLERANCE_NS,
-    Observation,
+    FailureEvidence,
     earliest,
     latest,
     names_it_goes_by,
@@ -21,7 +21,7 @@ from goodput_cli.events.observations import (
 )
 
 
-class Place(NamedTuple):
+class ProcessLocation(NamedTuple):
     """Where a process is, as launchers tell."""
 
     rank: int | None
@@ -33,14 +33,16 @@ class Place(NamedTuple):
 class Places:
     """The places that launchers name, in order."""
 
-    def __init__(self, seen: Iterable[Observation]) -> None:
-        self._every = [Place(one.rank, one.local_rank, one.host, one.pid) for one in seen if one.speaker == "launcher"]
+    def __init__(self, seen: Iterable[FailureEvidence]) -> None:
+        self._every = [
+            ProcessLocation(one.rank, one.local_rank, one.host, one.pid) for one in seen if one.speaker == "launcher"
+        ]
         self._at: defaultdict[Hashable, list[int]] = defaultdict(list)
         for at, place in enumerate(self._every):
             for key in _filed_under(place):
                 self._at[key].append(at)
 
-    def completed(self, one: Observation) -> Observation:
+    def completed(self, one: FailureEvidence) -> FailureEvidence:
         """A row with the rank, the host and the pid of the launcher's lines about the same process, one behind the
         other: what one of them adds, the next are found by."""
         at = self._behind(one, -1)
@@ -50,13 +52,13 @@ class Places:
             at = self._behind(one, at)
         return one
 
-    def _behind(self, one: Observation, last: int) -> int | None:
+    def _behind(self, one: FailureEvidence, last: int) -> int | None:
         """The first place of the same process behind another."""
         found = (self._at[key] for key in _asked_for(one) if key in self._at)
         return min((rows[at] for rows in found if (at := bisect_right(rows, last)) < len(rows)), default=None)
 
 
-def _filed_under(place: Place) -> Iterator[Hashable]:
+def _filed_under(place: ProcessLocation) -> Iterator[Hashable]:
     names = names_it_goes_by(place.host)
     if place.pid is not None:
         yield "pid", place.pid
@@ -67,7 +69,7 @@ def _filed_under(place: Place) -> Iterator[Hashable]:
         yield from (("local", place.local_rank, name) for name in names)
 
 
-def _asked_for(one: Observation) -> Iterator[Hashable]:
+def _asked_for(one: FailureEvidence) -> Iterator[Hashable]:
     names = names_it_is_asked_by(one.host)
     if one.pid is not None and one.host:
         yield from (("pid", one.pid, name) for name in (*names, ""))
@@ -79,11 +81,11 @@ def _asked_for(one: Observation) -> Iterator[Hashable]:
         yield from (("local", one.local_rank, name) for name in names)
 
 
-def _is_complete(one: Observation) -> bool:
+def _is_complete(one: FailureEvidence) -> bool:
     return one.rank is not None and one.local_rank is not None and one.pid is not None and bool(one.host)
 
 
-def completed(one: Observation, other: Place | Observation) -> Observation:
+def completed(one: FailureEvidence, other: ProcessLocation | FailureEvidence) -> FailureEvidence:
     """With the process of another where it does not name one itself."""
     return replace(
         one,
@@ -96,7 +98,7 @@ def completed(one: Observation, other: Place | Observation) -> Observation:
 class FirstSeen:
     """The processes that agents name as the first failure that they saw."""
 
-    def __init__(self, seen: Iterable[Observation]) -> None:
+    def __init__(self, seen: Iterable[FailureEvidence]) -> None:
         launched = [one for one in seen if one.speaker == "launcher" and one.role == "exit"]
         named = [one for one in launched if one.first]
         if not named:
@@ -109,7 +111,7 @@ class FirstSeen:
         self._without_rank = {one.pid for one in named if one.pid is not None and one.rank is None}
         self._only = named[0] if len(named) == 1 else None
 
-    def has(self, one: Observation, pid: int | None) -> bool:
+    def has(self, one: FailureEvidence, pid: int | None) -> bool:
         """Whether it is one of them. pid: that of its process, if that counts."""
         if one.rank in self._ranks:
             return True
@@ -124,12 +126,12 @@ class FirstSeen:
 class Processes:
     """The processes that rows are of (see `same_process`)."""
 
-    def __init__(self, rows: Sequence[Observation]) -> None:
+    def __init__(self, rows: Sequence[FailureEvidence]) -> None:
         self._pids = {one.pid for one in rows if one.pid is not None}
         self._of_all = _ranks_and_streams(rows)
         self._without_pid = _ranks_and_streams(one for one in rows if one.pid is None)
 
-    def has(self, one: Observation) -> bool:
+    def has(self, one: FailureEvidence) -> bool:
         """Whether a row is of one of them."""
         if one.pid is not None and one.pid in self._pids:
             return True
@@ -137,7 +139,7 @@ class Processes:
         return one.rank in ranks if one.rank is not None else (one.source, one.stream) in streams
 
 
-def _ranks_and_streams(rows: Iterable[Observation]) -> tuple[set[int], set[tuple[str, str]]]:
+def _ranks_and_streams(rows: Iterable[FailureEvidence]) -> tuple[set[int], set[tuple[str, str]]]:
     ranks: set[int] = set()
     streams: set[tuple[str, str]] = set()
     for one in rows:
@@ -150,14 +152,14 @@ def _ranks_and_streams(rows: Iterable[Observation]) -> tuple[set[int], set[tuple
 class Exits:
     """The ends of processes that launchers and schedulers tell of."""
 
-    def __init__(self, seen: Iterable[Observation]) -> None:
+    def __init__(self, seen: Iterable[FailureEvidence]) -> None:
         ends = [one for one in seen if one.role == "exit" and one.speaker in ("launcher", "scheduler")]
-        kinds: defaultdict[tuple[bool, bool], list[Observation]] = defaultdict(list)
+        kinds: defaultdict[tuple[bool, bool], list[FailureEvidence]] = defaultdict(list)
         for one in ends:
             kinds[one.rank is not None, one.pid is not None].append(one)
         self._kinds = {kind: _Exits.of(rows) for kind, rows in kinds.items()}
 
-    def tell_of(self, root: Observation) -> bool:
+    def tell_of(self, root: FailureEvidence) -> bool:
         """Whether one is of the process of a root: by its rank, else by its pid, else by what stands behind it."""
         for (ranked, numbered), exits in self._kinds.items():
             if root.rank is not None and ranked:
@@ -177,7 +179,7 @@ class _Exits(NamedTuple):
     last_line: dict[str, int]
 
     @classmethod
-    def of(cls, rows: Sequence[Observation]) -> _Exits:
+    def of(cls, rows: Sequence[FailureEvidence]) -> _Exits:
         last: dict[str, int] = {}
         for one in rows:
             last[one.source] = max(one.line, last.get(one.source, one.line))
@@ -187,14 +189,14 @@ class _Exits(NamedTuple):
 class Killed:
     """Exits by SIGKILL that nobody has explained yet."""
 
-    def __init__(self, exits: Sequence[Observation]) -> None:
+    def __init__(self, exits: Sequence[FailureEvidence]) -> None:
         self._left = dict(enumerate(exits))
         self._at: defaultdict[Hashable, dict[int, None]] = defaultdict(dict)
         for at, one in self._left.items():
             for key in _keys_of_killed(one):
                 self._at[key][at] = None
 
-    def near(self, root: Observation) -> list[tuple[int, Observation]]:
+    def near(self, root: FailureEvidence) -> list[tuple[int, FailureEvidence]]:
         """Those that may be of the kill of a root, in order: of its pid, or of its host without one."""
         if root.speaker == "scheduler":
             return list(self._left.items())
@@ -210,7 +212,7 @@ class Killed:
             self._at[key].pop(at, None)
 
 
-def _keys_of_killed(one: Observation) -> Iterator[Hashable]:
+def _keys_of_killed(one: FailureEvidence) -> Iterator[Hashable]:
     if one.pid is not None:
         yield "pid", one.pid
     for name in names_it_goes_by(one.host):
@@ -219,7 +221,7 @@ def _keys_of_killed(one: Observation) -> Iterator[Hashable]:
             yield "no pid", name
 
 
-def first_of(rows: Sequence[Observation]) -> list[Observation]:
+def first_of(rows: Sequence[FailureEvidence]) -> list[FailureEvidence]:
     """Those that no other precedes (see `precedes`): by lines within the output of one rank, else by time. All,
     where a clock that went back makes each one behind another."""
     processes = [_process(at, one) for at, one in enumerate(rows)]
@@ -229,7 +231,7 @@ def first_of(rows: Sequence[Observation]) -> list[Observation]:
         lines[process] = min(one.line, lines.get(process, one.line))
         ends[process] = min(latest(one), ends.get(process, LATEST))
     soonest = sorted(ends, key=ends.__getitem__)[:2]
-    found: list[Observation] = []
+    found: list[FailureEvidence] = []
     for process, one in zip(processes, rows, strict=True):
         behind = any(ends[other] + TOLERANCE_NS < earliest(one) for other in soonest if other != process)
         if not behind and one.line <= lines[process]:
@@ -237,12 +239,12 @@ def first_of(rows: Sequence[Observation]) -> list[Observation]:
     return found or list(rows)
 
 
-def _process(at: int, one: Observation) -> Hashable:
+def _process(at: int, one: FailureEvidence) -> Hashable:
     """What lines are of one process in one file; of what names no rank each is on its own."""
     return at if one.rank is None else (one.source, one.stream, one.rank)
 
 
-def killed_later(root: Observation, killed: Sequence[Observation], wait: int) -> bool:
+def killed_later(root: FailureEvidence, killed: Sequence[FailureEvidence], wait: int) -> bool:
     """Whether another process was killed more than `wait` (ns) behind a root. killed: the latest first."""
     for one in killed:
         if earliest(one) <= latest(root) + wait:

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import NOWHERE, Sparse, among, clipped
-from goodput_cli.accounting.rules import Rules
+from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.spans import TrainingSpans, UsualStepTimes
 from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
@@ -139,7 +139,7 @@ class TrainingOutcome(Struct, frozen=True):
 
 
 def apply_lineage(
-    spans: TrainingSpans, lineage: Lineage, rules: Rules, lost: tuple[tuple[int, int], ...] = ()
+    spans: TrainingSpans, lineage: Lineage, rules: AccountingOptions, lost: tuple[tuple[int, int], ...] = ()
 ) -> TrainingOutcome:
     """What the lineage keeps of each span. lost: between which instants (ns) lines of steps were lost."""
     size = len(spans)

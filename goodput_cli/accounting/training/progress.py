@@ -21,7 +21,7 @@ from goodput_cli.accounting.attempts.endings import End, Endings
 from goodput_cli.accounting.claims import lost_steps
 from goodput_cli.accounting.columns import owner_type
 from goodput_cli.accounting.intervals import Priority, reinitialised
-from goodput_cli.accounting.rules import Rules
+from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.sweep import ClaimedTime, Claims, claim
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress, checkpoint_progress
 from goodput_cli.accounting.training.kept import (
@@ -73,14 +73,16 @@ class Progress(Struct, frozen=True):
         return attempts.started | (np.arange(len(attempts)) > 0)
 
 
-def find_progress(table: EventTable, attempts: Attempts, endings: Endings, rules: Rules, sign_of_life: I64) -> Progress:
+def find_progress(
+    table: EventTable, attempts: Attempts, endings: Endings, rules: AccountingOptions, sign_of_life: I64
+) -> Progress:
     """Training of a job, and what is kept of it. sign_of_life: ns, one an attempt."""
     if attempts.step_log:
         return _of_steps(table, attempts, rules, sign_of_life)
     return _of_checkpoints(table, attempts, endings, rules)
 
 
-def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life: I64) -> Progress:
+def _of_steps(table: EventTable, attempts: Attempts, rules: AccountingOptions, sign_of_life: I64) -> Progress:
     records = step_records(table, attempts)
     lineage = trace(records.began, records.last, records.stride)
     ending = int(attempts.first_ending[-1]) if len(attempts) else -1
@@ -101,7 +103,7 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
     return Progress(records, None, lineage, training)
 
 
-def _of_checkpoints(table: EventTable, attempts: Attempts, endings: Endings, rules: Rules) -> Progress:
+def _of_checkpoints(table: EventTable, attempts: Attempts, endings: Endings, rules: AccountingOptions) -> Progress:
     checkpoints = checkpoint_progress(table, attempts, rules.method.async_saves)
     lineage = _cut_by_crash(trace(checkpoints.began, checkpoints.last, lambda _: 0), checkpoints, endings)
     return Progress(None, checkpoints, lineage, apply_lineage(checkpoints.spans, lineage, rules))
@@ -117,7 +119,7 @@ def _cut_by_crash(lineage: Lineage, checkpoints: CheckpointProgress, endings: En
 
 
 def reference_step_time(
-    rules: Rules, training: TrainingOutcome, claimed_time: ClaimedTime, step_log: bool
+    rules: AccountingOptions, training: TrainingOutcome, claimed_time: ClaimedTime, step_log: bool
 ) -> tuple[Fraction | None, Literal["given", "auto"] | None]:
     """The reference step time in use (ns), and where it came from.
 

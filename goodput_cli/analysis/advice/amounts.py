@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, search
-from goodput_cli.analysis.advice.record import Amounts, Life
+from goodput_cli.analysis.advice.record import Amounts, ReplayAttempt
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.goodput.findings import Covered, not_recorded
 from goodput_cli.analysis.steps.times import lost_in_regimes, slow_regimes, timed_steps
@@ -33,7 +33,7 @@ PARTS: dict[str, tuple[Category, ...]] = {
 _UNTIL_UP = ("down", "queued")
 
 
-def amounts_of(timeline: Timeline, lives: Sequence[Life], taken: int) -> Amounts:
+def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -> Amounts:
     """Sums of the ledger. taken: ns of the wasted time that saves of a given cost take."""
     costs = AttemptCosts(timeline)
     parts, disrupted = _parts(costs, lives), costs.unplanned
@@ -73,7 +73,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[Life], taken: int) -> Amounts
     )
 
 
-def _parts(costs: AttemptCosts, lives: Sequence[Life]) -> dict[str, I64]:
+def _parts(costs: AttemptCosts, lives: Sequence[ReplayAttempt]) -> dict[str, I64]:
     """Amounts (ns) by what they are of and by attempt that another one follows."""
     parts = {
         name: costs.until_up(*categories) if name in _UNTIL_UP else costs.until_trained(*categories)

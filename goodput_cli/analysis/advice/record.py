@@ -173,7 +173,7 @@ class SaveColumns:
 
 
 @dataclass(frozen=True)
-class Life:
+class ReplayAttempt:
     """One life. Its time is `startup`, `budget` and `hang`, one after the other."""
 
     attempt: int
@@ -303,7 +303,7 @@ class JobRecord:
     """Usual step time of the job (ns)."""
     start: int
     """Start of the window: counted time (ns)."""
-    lives: tuple[Life, ...]
+    lives: tuple[ReplayAttempt, ...]
     """In time order."""
     end: int
     """Position at which the job ended."""
@@ -385,7 +385,7 @@ class JobRecord:
         return latest_extra(self.lives)
 
 
-def latest_extra(lives: Sequence[Life]) -> LinearTotal:
+def latest_extra(lives: Sequence[ReplayAttempt]) -> LinearTotal:
     """Evals by position (ns), as the latest life had them that trained a step there; 0 where none did."""
     if not any(life.extra.total[-1] for life in lives):
         return FLAT

@@ -157,7 +157,7 @@ class BudgetResult:
     made: list[tuple[int, int]] | None = None
 
 
-class LifeReplay:
+class AttemptReplay:
     """The clock of one life of the record from a place and a position on."""
 
     def __init__(self, record: JobRecord, policy: Policy, life: int, place: int, position: int) -> None:
@@ -305,7 +305,7 @@ class _Usable:
     """Checkpoints that can be restored: those of the policy at low < position <= high, in a life, or of these only
     `made`; and `low` itself if a life resumed there."""
 
-    run: LifeReplay
+    run: AttemptReplay
     spent: int
     low: int
     high: int
@@ -353,7 +353,7 @@ class _Replay:
         while self._wraps <= MOST_WRAPS:
             last = life == record.last
             budget += record.last_budget if last else record.lives[life].budget
-            run = LifeReplay(record, self._policy, life, place, position)
+            run = AttemptReplay(record, self._policy, life, place, position)
             endless = record.last == 0 and (place > 0 or spent > 0)
             result = run.within(None if endless else budget - spent, record.end)
             self._note(run, result, spent)
@@ -372,7 +372,7 @@ class _Replay:
             place, position, life = place + result.position - position, result.position, 0
         return _Died(life, None)
 
-    def _note(self, run: LifeReplay, result: BudgetResult, spent: int) -> None:
+    def _note(self, run: AttemptReplay, result: BudgetResult, spent: int) -> None:
         """What was saved on the way."""
         self._usable.append(_Usable(run, spent, run.position, result.whole, result.made, run.place == 0))
         if result.made is None:

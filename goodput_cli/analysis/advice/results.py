@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
-from goodput_cli.accounting.rules import Method
+from goodput_cli.accounting.options import Method
 from goodput_cli.analysis.answers import Diagnostics, MeasuredWindow, NamedJob, Thresholds, measured_window, named_job
+from goodput_cli.analysis.json_fields import written
 from goodput_cli.analysis.question import Death
 from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Audience
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.analysis.written import written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 
@@ -283,7 +283,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
-class Lever:
+class Improvement:
     """What would have bought goodput: a row of the answer."""
 
     name: str = column("text", "as in --fail-if advice.NAME")
@@ -303,7 +303,7 @@ class Lever:
     )
 
 
-LEVER_TABLE = Table("lever", "what would have bought goodput", columns_of(Lever, attribute))
+LEVER_TABLE = Table("lever", "what would have bought goodput", columns_of(Improvement, attribute))
 
 
 @dataclass(frozen=True)
@@ -358,9 +358,9 @@ class AdviceData:
     """How often to save."""
     curve: tuple[CurvePoint, ...]
     """Goodput at each interval that was looked at."""
-    levers: tuple[Lever, ...]
+    levers: tuple[Improvement, ...]
     """What would have bought goodput, the most first."""
-    bound: Lever | None
+    bound: Improvement | None
     """What checkpointing could buy at most; it is shown below the levers, not ranked among them."""
     scenario: Scenario | None
     """What if: all changes together; None: no change was asked for."""
@@ -391,9 +391,9 @@ class AdviceAnswer:
     saves: SaveFacts
     interval: IntervalAdvice
     curve: Sequence[CurvePoint]
-    levers: Annotated[tuple[Lever, ...], LEVER_TABLE]
+    levers: Annotated[tuple[Improvement, ...], LEVER_TABLE]
     """those that buy most first; they overlap"""
-    checkpoint_bound: Annotated[Lever | None, LEVER_TABLE]
+    checkpoint_bound: Annotated[Improvement | None, LEVER_TABLE]
     """what no way of checkpointing can beat"""
     scenario: Scenario | None
     deaths: IfDeath | None

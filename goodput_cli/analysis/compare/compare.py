@@ -25,12 +25,12 @@ from goodput_cli.analysis.compare.results import (
 )
 from goodput_cli.analysis.compare.sheet import compare_sheet
 from goodput_cli.analysis.compare.work import WorkTime, work_time
+from goodput_cli.analysis.json_fields import Bounds, FromOne, written
 from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
 from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.analysis.threshold import Expression
-from goodput_cli.analysis.written import Bounds, FromOne, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 from goodput_cli.vocabulary.option import declared

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from goodput_cli.analysis.compare.work import WorkTime
 from goodput_cli.analysis.goodput.thresholds import TIMES, measure_named
+from goodput_cli.analysis.json_fields import Count, FromOne, Instant, Json, written
 from goodput_cli.analysis.measures import MEASURES, Measure, percent_of, value_of
 from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.summary import Summary
@@ -26,7 +27,6 @@ from goodput_cli.analysis.threshold import (
     judged,
     read,
 )
-from goodput_cli.analysis.written import Count, FromOne, Instant, Json, written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}

@@ -17,7 +17,7 @@ from goodput_cli.analysis.goodput.answer import AnalysisAnswer, Badput
 from goodput_cli.analysis.results import Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Size, Summary, summary_from
-from goodput_cli.analysis.wire import json_type
+from goodput_cli.analysis.to_json import json_type
 from goodput_cli.errors import SourceError
 from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
 

@@ -15,8 +15,8 @@ from fractions import Fraction
 from statistics import fmean, variance
 from typing import Annotated, Literal
 
+from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.summary import Size, Summary, Work
-from goodput_cli.analysis.written import Json, written
 
 LEAST_PERCENT = 2.0
 """A smaller difference is not called one: two equal runs differ by as much from night to night."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.endings import Elastic, End
-from goodput_cli.accounting.attempts.why import Why
+from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, distinct
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
@@ -92,7 +92,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "regained": regained,
     }
     causes, planned = timeline.causes.why, timeline.planned
-    why = tuple(Why(planned=True) if planned[attempt] else causes[attempt] for attempt in dead.tolist())
+    why = tuple(FailureCause(planned=True) if planned[attempt] else causes[attempt] for attempt in dead.tolist())
     return Disruptions(table, columns, rows, why)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.why import Echo, Why
+from goodput_cli.accounting.attempts.failure_cause import Echo, FailureCause
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import INSTANT, UNKNOWN, FilledTable, Table, column, columns_of, row_schema
@@ -197,7 +197,7 @@ class DisruptionColumns:
     """By the names of the fields of `Evidence`."""
     price: Price | None = None
     """Of what they lost, where it is known."""
-    why: Sequence[Why] = ()
+    why: Sequence[FailureCause] = ()
     """Why each died."""
 
     @property
@@ -271,7 +271,7 @@ class DisruptionColumns:
         return [amount if digits is None else round(amount or 0.0, digits) for amount in amounts]
 
 
-_OF_CAUSE: dict[str, Callable[[Why], Any]] = {
+_OF_CAUSE: dict[str, Callable[[FailureCause], Any]] = {
     "cause": lambda why: None if why.planned else why.code,
     "cause_group": lambda why: None if why.planned else why.group,
     "cause_certainty": lambda why: why.certainty,
@@ -283,7 +283,7 @@ _OF_CAUSE: dict[str, Callable[[Why], Any]] = {
     "silent_ranks": lambda why: " ".join(map(str, why.silent_ranks)) or None,
     "echoes": attrgetter("echoes"),
 }
-"""Fields that are made of `Why`, as tables have them."""
+"""Fields that are made of `FailureCause`, as tables have them."""
 _TUPLES = ("also", "silent_ranks", "echoes")
 
 
@@ -296,7 +296,7 @@ class Disruptions(Sequence[Disruption]):
     """
 
     def __init__(
-        self, table: EventTable, columns: dict[str, I64], rows: dict[str, Rows], why: Sequence[Why] = ()
+        self, table: EventTable, columns: dict[str, I64], rows: dict[str, Rows], why: Sequence[FailureCause] = ()
     ) -> None:
         self._table = table
         self._columns = columns

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
-from goodput_cli.accounting.attempts.why import Why
+from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.disruptions.costs import ATTEMPTS, costs_of, costs_of_attempts
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import at_the_end, last_cause, place_text, window_text
+from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table, attribute, each
-from goodput_cli.analysis.written import Json, written
 from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, CauseGroup, group_of
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, exact, number, percent, period, plural
 
@@ -53,7 +53,7 @@ class DisruptionGroup:
     lost_ns: int
     of_ns: int
     """What all lost."""
-    why: tuple[Why, ...]
+    why: tuple[FailureCause, ...]
 
     @property
     def first_at(self) -> str | None:
@@ -88,7 +88,7 @@ def lines(rows: Disruptions, by: By) -> list[DisruptionGroup]:
     """The disruptions that count, added up: what lost most comes first, and what nobody knows last."""
     unplanned = rows.unplanned
     lost: list[int] = unplanned.column("lost_ns").tolist()
-    groups: dict[str, list[tuple[Why, int]]] = {UNKNOWN_CAUSE: []} if by == "cause" else {}
+    groups: dict[str, list[tuple[FailureCause, int]]] = {UNKNOWN_CAUSE: []} if by == "cause" else {}
     for why, ns in zip(unplanned.why, lost, strict=True):
         name = {"host": why.host or UNKNOWN_HOST, "cause": why.code, "group": why.group}[by]
         groups.setdefault(name, []).append((why, ns))
@@ -251,7 +251,7 @@ _WOULD_SAY = "the output of all ranks, the scheduler's or the kernel's log may (
 """Where to look on, where nobody says why."""
 
 
-def cause_note(number: int, why: Why) -> str:
+def cause_note(number: int, why: FailureCause) -> str:
     """Why the attempt before a disruption died, with the line that says so."""
     if why.planned:
         return f"no. {number}: planned"
@@ -266,7 +266,7 @@ def end_note(analysis: Analysis) -> str | None:
     return None if last is None else f"{at_the_end(analysis)}{cause_words(last)}"
 
 
-def cause_words(why: Why) -> str:
+def cause_words(why: FailureCause) -> str:
     """`, rank 3, node-01, device_oom: ...`: where and why an attempt died, and the line that says so."""
     places = [
         "" if why.rank is None else f"rank {why.rank}",
@@ -281,7 +281,7 @@ def cause_words(why: Why) -> str:
     return f"{place}, {why.code}{words}{where}{likely}{also}{_waits(why)}"
 
 
-def _waits(why: Why) -> str:
+def _waits(why: FailureCause) -> str:
     waited = max((len(one.ranks) for one in why.echoes if one.code == "collective_timeout"), default=0)
     text = f"; {plural(waited, 'rank')} waited in vain" if waited and why.code != "collective_timeout" else ""
     if why.silent_ranks:

@@ -11,6 +11,7 @@ from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import every_doubt, last_cause
 from goodput_cli.analysis.insights.kinds import Insight
+from goodput_cli.analysis.json_fields import Bounds, Count, Json, written
 from goodput_cli.analysis.results import (
     AtRisk,
     Elastic,
@@ -25,7 +26,6 @@ from goodput_cli.analysis.results import (
 from goodput_cli.analysis.rolling import WINDOWS, filled
 from goodput_cli.analysis.summary import Blocks, Size, progress_of, size_of
 from goodput_cli.analysis.table import FilledTable
-from goodput_cli.analysis.written import Bounds, Count, Json, written
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, OVERLAPPED, Category
 
 _BADPUT = tuple(category.id for category in Category if category not in NOT_BADPUT)

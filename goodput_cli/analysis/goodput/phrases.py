@@ -30,7 +30,7 @@ from goodput_cli.vocabulary.text import (
 )
 
 if TYPE_CHECKING:
-    from goodput_cli.accounting.attempts.why import Why
+    from goodput_cli.accounting.attempts.failure_cause import FailureCause
     from goodput_cli.analysis.results import AnalysisData, CategoryTime, Elastic, Job, StepStatistics
 
 PLACES = 3
@@ -166,7 +166,7 @@ def ending_text(job: Job) -> str:
     return _ENDINGS.get(job.ending, job.ending)
 
 
-def last_cause(analysis: AnalysisData) -> Why | None:
+def last_cause(analysis: AnalysisData) -> FailureCause | None:
     """Why the last attempt died, where it crashed in the window, or its end was not logged, and a line says why."""
     why = analysis.timeline.causes.why
     died = has_ending(analysis) and analysis.job.ending in ("crashed", "not_logged")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct, structs
 
-from goodput_cli.accounting.attempts.why import Why
+from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.columns import last_of_each, of_kind, rows_of
 from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended
@@ -351,12 +351,12 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     )  # fmt: skip
 
 
-def _why(analysis: AnalysisData, which: Rows) -> list[Why]:
+def _why(analysis: AnalysisData, which: Rows) -> list[FailureCause]:
     """Why some attempts died (docs/causes.md)."""
     return [analysis.timeline.causes.why[attempt] for attempt in which.tolist()]
 
 
-def _words_of_causes(why: list[Why]) -> Iterator[str]:
+def _words_of_causes(why: list[FailureCause]) -> Iterator[str]:
     """Each cause with how often it was, and its host where that is always the same; what nobody knows last."""
     codes = Counter(one.code for one in why)
     for code, count in sorted(codes.items(), key=lambda pair: (pair[0] == UNKNOWN_CAUSE, -pair[1], pair[0])):

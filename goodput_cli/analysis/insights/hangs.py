@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.why import Why
+from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind, union
 from goodput_cli.analysis.disruptions.costs import Older
@@ -141,7 +141,7 @@ def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     return Hangs(attempt, number, number + ends, start, end, rows, beyond, beyond, expected, number).take(some)
 
 
-def ran_out_of_time(why: Why) -> bool:
+def ran_out_of_time(why: FailureCause) -> bool:
     """Whether a line says that an attempt ended when a wait ran out of time."""
     seen = [one for one in (*why.used, why.evidence) if one is not None]
     return any(one.waited_ns or _RAN_FOR.search(one.text) for one in seen)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.events.observations import same_host
+from goodput_cli.events.evidence import same_host
 from goodput_cli.vocabulary.causes import group_of
 
 LEAST = 3

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from goodput_cli.analysis.json_fields import Amount, Bounds, Count, Instant, Json, written
 from goodput_cli.analysis.question import Price
-from goodput_cli.analysis.written import Amount, Bounds, Count, Instant, Json, written
 from goodput_cli.vocabulary.toml_rows import TomlRows
 
 

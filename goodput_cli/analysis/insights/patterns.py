@@ -311,7 +311,7 @@ def interval_advised(analysis: AnalysisData) -> str | None:
         return None
     from goodput_cli.analysis.advice.curve import exposure_of  # only where saves are too rare
     from goodput_cli.analysis.advice.interval import interval_advice
-    from goodput_cli.analysis.advice.lives import record_of
+    from goodput_cli.analysis.advice.replay_attempts import record_of
 
     try:
         record = record_of(timeline, analysis.job.name)

@@ -13,11 +13,11 @@ from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import place_text, step_times_text, window_text
+from goodput_cli.analysis.json_fields import Amount, FromOne, written
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.steps.times import SLOW_REGIMES, Regime, TimedSteps, slow_regimes, step_times, timed_steps
 from goodput_cli.analysis.table import Table, attribute, column, columns_of, each, table_rows
-from goodput_cli.analysis.written import Amount, FromOne, written
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP

@@ -14,6 +14,7 @@ from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.hangs import find_hangs
+from goodput_cli.analysis.json_fields import Count, Instant, Json, written
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Lazy, Sheet
 from goodput_cli.analysis.table import FilledTable, seen_by
 from goodput_cli.analysis.timeline.rows import (
@@ -26,7 +27,6 @@ from goodput_cli.analysis.timeline.rows import (
     folded,
     segment_table,
 )
-from goodput_cli.analysis.written import Count, Instant, Json, written
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import brief_name, full_name

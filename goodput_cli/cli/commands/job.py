@@ -118,10 +118,10 @@ def advise(
     The job's own log is replayed under other policies, and the answer says how sure it is. SOURCE is as for analyze.
     """
     session = open_sheet_session(line, offers=("chart", "published"))
-    from goodput_cli.analysis.advice.advise import advise_analysis, told
+    from goodput_cli.analysis.advice.advise import advice_options, advise_analysis
     from goodput_cli.analysis.advice.sheet import advice_sheet
 
-    said = told(question, price)
+    said = advice_options(question, price)
     analysis = session.analyze()
     advice = advise_analysis(analysis, said, question.death, question.save_ns, question.interval_now, thresholds)
     return session.finish(

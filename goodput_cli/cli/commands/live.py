@@ -39,7 +39,7 @@ from goodput_cli.cli.options import (
     shared_options,
     threshold_options,
 )
-from goodput_cli.cli.session import FilesRead, Once, remarks, sources_of
+from goodput_cli.cli.session import FilesRead, NewDiagnostics, remarks, sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.base import is_binary, load_renderer
@@ -112,7 +112,7 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
     if is_binary(format_):
         raise UsageError(f"watch writes text, and {format_} is not; use goodput analyze -o FILE for it")
     render = load_renderer(format_)
-    once, waiting, written = Once(), "", False
+    once, waiting, written = NewDiagnostics(), "", False
 
     def show(update: Update) -> bool:
         nonlocal waiting, written
@@ -264,7 +264,7 @@ def monitor(
     workers = _open(targets, health, plan.interval, only, labels)
     stop = Stop(parent, plan.grace, raise_what_was_lost)
     raise_again()
-    once = Once()
+    once = NewDiagnostics()
     running = Monitor(
         partial(Watched, sources, once=history, **options),
         workers,

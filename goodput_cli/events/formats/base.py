@@ -24,7 +24,7 @@ from goodput_cli.events.fast_json import Columns
 from goodput_cli.events.rows import Details, Interner, Measurements, Origin, RowBuilder, constant
 from goodput_cli.events.text.collector import Collector, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
-from goodput_cli.events.values import Numerals, epoch_column, whole_column, why_no_time
+from goodput_cli.events.values import DecimalColumn, epoch_column, whole_column, why_no_time
 from goodput_cli.sources.base import RawBatch, Record
 
 RUNS = "mldiagnostics"
@@ -77,7 +77,7 @@ class Records:
         """The value of one of `keys` if it is known to be the same in all records, else None."""
         return None if self.columns is None else self.columns.constants.get(key)
 
-    def numerals(self, key: str) -> Numerals | None:
+    def numerals(self, key: str) -> DecimalColumn | None:
         """The values of one of `keys` if they were read as digits."""
         return None if self.columns is None else self.columns.numbers.get(key)
 
@@ -165,7 +165,7 @@ _MISSING: Any = object()
 class Format(Protocol):
     """A log format: recognises its records and translates them into canonical rows (see `events.schema`).
 
-    It may also have what `Traits` lists.
+    It may also have what `FormatOptions` lists.
     """
 
     @property
@@ -184,7 +184,7 @@ class Format(Protocol):
 
 
 @dataclass(frozen=True)
-class Traits:
+class FormatOptions:
     """What else a format may have, as attributes and methods of these names, and what is taken of one that has not."""
 
     job_key: str = JOB_NAME
@@ -202,7 +202,7 @@ class Traits:
     """See `LogFormat`."""
 
     @classmethod
-    def of(cls, one: Format) -> Traits:
+    def of(cls, one: Format) -> FormatOptions:
         """Those of a format."""
         found = ((name, getattr(one, name, _MISSING)) for name in cls.__dataclass_fields__)
         return cls(**{name: value for name, value in found if value is not _MISSING})
@@ -241,7 +241,7 @@ class Parsed(Struct, frozen=True):
 
     def __len__(self) -> int:
         """How many records and bad lines there are."""
-        of_text = 0 if self.text is None else len(self.text.marks) + len(self.text.bad) + self.text.noise
+        of_text = 0 if self.text is None else len(self.text.log_lines) + len(self.text.bad) + self.text.noise
         return of_text + len(self.records) + len(self.bad) + sum(len(one.rows) for one in self.columns)
 
 

@@ -17,14 +17,14 @@ import numpy as np
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.envelope import PAYLOAD, SAYS_NOTHING
-from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Records, Traits
+from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, FormatOptions, Records
 from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct, Timeless
 from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
-from goodput_cli.events.hints import Hints
 from goodput_cli.events.json_documents import KEYS as WRAPPED
+from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.sources.base import Record
 
 if TYPE_CHECKING:
@@ -87,23 +87,23 @@ slow by inventing keys or their order."""
 _CACHE_SIZE = 4096
 
 
-class Recogniser:
+class FormatDispatcher:
     """Knows all formats: those that a user declared, ours, and those of shipped mappings where nothing else reads."""
 
-    def __init__(self, hints: Hints, notes: DiagnosticCollector) -> None:
+    def __init__(self, hints: ReadingOptions, notes: DiagnosticCollector) -> None:
         """notes: takes what plug-ins get wrong."""
         self._hints = hints
         self._formats = (*(hints.mappings.first_formats if hints.mapping else ()), *all_formats(notes))
-        self._traits: dict[Format, Traits] = {}  # of those that read something
+        self._traits: dict[Format, FormatOptions] = {}  # of those that read something
         self._by_their_entries = {
             one: recognises for one in self._formats if (recognises := getattr(one, "recognises_entry", None))
         }
         self._format_of: dict[Hashable, Format | None] = {}
 
-    def traits(self, log_format: Format) -> Traits:
+    def traits(self, log_format: Format) -> FormatOptions:
         """What a format says of itself."""
         if log_format not in self._traits:
-            self._traits[log_format] = Traits.of(log_format)
+            self._traits[log_format] = FormatOptions.of(log_format)
         return self._traits[log_format]
 
     @cached_property

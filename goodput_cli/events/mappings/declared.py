@@ -15,8 +15,8 @@ from msgspec import Meta, Struct, field
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.times import ClockError, check_format
-from goodput_cli.events.mappings.toml import Mistake, Place, TomlFile, converted
-from goodput_cli.events.text.marks import What
+from goodput_cli.events.mappings.toml import Mistake, TomlFile, TomlLocation, converted
+from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST
 from goodput_cli.vocabulary.text import did_you_mean
 from goodput_cli.vocabulary.when import load_zone
@@ -29,7 +29,7 @@ UNITS: dict[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 
 """Seconds a unit; -1: it is a rate, of which one over it is meant."""
 AMOUNTS = ("each", "took", "elapsed")
 """The fields that have a unit."""
-_ACCOUNTED = (What.STEP, What.STEP_START, What.STEP_FINISHED, What.SAVED, What.START)
+_ACCOUNTED = (EventType.STEP, EventType.STEP_START, EventType.STEP_FINISHED, EventType.SAVED, EventType.START)
 _MOST_RULES = 1000
 _LONGEST_CONDITION = 200
 _NEEDS_RULES = f"a mapping needs `[[rule]]` tables, at most {_MOST_RULES} of them"
@@ -135,7 +135,7 @@ Wanted = Annotated[
 class DeclaredRule(_Table, frozen=True):
     """One `[[rule]]`: it has one of `line`, `regex` and `keys`, or one of the first two for a text in records."""
 
-    event: What
+    event: EventType
     line: str | None = None
     regex: str | None = None
     keys: Annotated[
@@ -213,7 +213,7 @@ class DeclaredRule(_Table, frozen=True):
 class Gives(_Table, frozen=True):
     """What a sample gives; amounts are seconds."""
 
-    event: What | None = None
+    event: EventType | None = None
     step: int | None = None
     each: float | None = None
     took: float | None = None
@@ -388,7 +388,7 @@ class DeclaredAt(NamedTuple):
     """A mapping, and where it stands."""
 
     declared: Declared
-    place: Place
+    place: TomlLocation
 
 
 def mappings_in(name: str, text: str) -> Iterator[DeclaredAt]:
@@ -397,16 +397,16 @@ def mappings_in(name: str, text: str) -> Iterator[DeclaredAt]:
     file = TomlFile(name, text)
     above = _settings_above(file.content, name)
     if above is None:
-        yield _declared(file.content, Place(file))
+        yield _declared(file.content, TomlLocation(file))
         return
     tables: Any = file.content
     for key in above:
         tables = tables.get(key, {}) if isinstance(tables, dict) else {}
-    place = Place(file, above)
+    place = TomlLocation(file, above)
     if not isinstance(tables, dict):
         raise place.error("`mapping` holds a table for each mapping, such as [mapping.NAME]")
     if not tables:
-        raise Place(file).error("holds no mapping: neither `[[rule]]` tables nor settings with `[mapping.NAME]`")
+        raise TomlLocation(file).error("holds no mapping: neither `[[rule]]` tables nor settings with `[mapping.NAME]`")
     for own, content in tables.items():
         if not isinstance(content, dict):
             raise place.of(own).error(f"`mapping.{own}` is a table")
@@ -420,5 +420,5 @@ def _settings_above(content: dict[str, Any], name: str) -> tuple[str, ...] | Non
     return ("mapping",) if isinstance(content.get("mapping"), dict) and "rule" not in content else None
 
 
-def _declared(content: Any, place: Place) -> DeclaredAt:
+def _declared(content: Any, place: TomlLocation) -> DeclaredAt:
     return DeclaredAt(converted(Declared, content, place, "a mapping"), place)

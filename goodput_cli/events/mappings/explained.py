@@ -12,16 +12,16 @@ from typing import Any, BinaryIO, NamedTuple
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.documents import cells, delimiter_of
+from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.json_documents import json_in, wrapped_line
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import Read, read_line, read_record, record_of, shown
-from goodput_cli.events.observations import Sighting
+from goodput_cli.events.text.evidence_reader import Line as Observed
+from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.lines import LONGEST
-from goodput_cli.events.text.marks import Said, What, asked_of, line_readings
-from goodput_cli.events.text.observer import Line as Observed
-from goodput_cli.events.text.observer import Observer
+from goodput_cli.events.text.log_lines import EventType, ParsedEvent, asked_of, line_readings
 from goodput_cli.events.text.stamps import StampError, bare, stamp_of
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, source_for
 from goodput_cli.vocabulary.text import seconds_text
@@ -139,8 +139,8 @@ class Matches:
         row.lines += 1
         place = f"{line.source}:{line.number}"
         row.first, row.last = row.first or place, place
-        if read.said is not None and len(row.results) < _RESULTS:
-            row.results.append(" ".join(_gives(shown(read.said, read.stamp))))
+        if read.event is not None and len(row.results) < _RESULTS:
+            row.results.append(" ".join(_gives(shown(read.event, read.stamp))))
 
 
 def matches(mappings: Sequence[Mapped], lines: Iterable[Line]) -> tuple[list[Matches], Counter[str], dict[str, Line]]:
@@ -170,7 +170,7 @@ def explain(line: Line, mappings: Mappings, above: Sequence[Line] = (), below: S
         yield f"written by: {taken.stream}"
     try:
         stamp = taken.collected or stamp_of(taken.text)
-        yield f"its time: {shown(Said('', What.ALIVE), stamp)['time'] or 'none that is known'}"
+        yield f"its time: {shown(ParsedEvent('', EventType.ALIVE), stamp)['time'] or 'none that is known'}"
     except StampError as error:
         yield f"its time: {error}"
     record = line.row if line.row is not None else record_of(taken.text)
@@ -201,7 +201,7 @@ def _evidence(line: Line, mappings: Mappings, around: Sequence[Line]) -> list[st
     """What the line says of a death (docs/causes.md): which row reads it, and its fields; empty: nothing. around: the
     lines beside it and itself, in order."""
     texts = [(one.number, words) for one in around if (words := _words(one)) is not None and len(words) <= LONGEST]
-    observer, seen, in_block = Observer(mappings.ruleset.causes, line.source), list[Sighting](), False
+    observer, seen, in_block = Observer(mappings.ruleset.causes, line.source), list[UntimedEvidence](), False
     last: deque[str] = deque(maxlen=_BACK)
     for number, words in texts:
         observer.epoch = number  # nothing is folded into an earlier line that says the same
@@ -218,7 +218,7 @@ def _evidence(line: Line, mappings: Mappings, around: Sequence[Line]) -> list[st
     return [_OF_BLOCK] if in_block else []
 
 
-def _fields(one: Sighting) -> Iterator[str]:
+def _fields(one: UntimedEvidence) -> Iterator[str]:
     values = {name: getattr(one, name) for name in _FIELDS}
     yield from (f"{name.replace('_', ' ')}: {value}" for name, value in values.items() if value not in (None, ""))
     if one.suspects:
@@ -259,10 +259,10 @@ def _explain_record(record: Mapping[str, Any], mappings: Mappings) -> Iterator[s
         yield f"read by: {one.name}, rule {one.declared.rule[read.rule].name!r}"
         if read.refused:
             yield f"refused: {f'`{read.field}`: ' if read.field else ''}{read.refused}"
-        elif read.said is None:
+        elif read.event is None:
             yield "gives: nothing, though it is known"
         else:
-            yield from _gives(shown(read.said, read.stamp), ": ")
+            yield from _gives(shown(read.event, read.stamp), ": ")
         return
     own = next((one.name for one in all_formats(DiagnosticCollector()) if one.recognises(record)), None)
     wrapped = wrapped_line(frozenset(record))

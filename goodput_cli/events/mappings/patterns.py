@@ -15,7 +15,7 @@ from typing import Any
 from goodput_cli.events.mappings.declared import AMOUNTS, FIELDS, DeclaredCause, DeclaredRule, Time
 from goodput_cli.events.mappings.toml import Mistake
 from goodput_cli.events.text.causes import CauseRow, shipped_values
-from goodput_cli.events.text.marks import What, linear
+from goodput_cli.events.text.log_lines import EventType, linear
 from goodput_cli.vocabulary.text import did_you_mean
 
 TYPES = {
@@ -175,7 +175,7 @@ def compiled(rule: DeclaredRule, time: Time) -> tuple[Any, str]:
     way = "regex" if rule.line is None else "line"
     _, made, anchor = _checked(rule.text, way, anywhere=rule.slow or rule.of_records)
     named = frozenset(made.groupindex)
-    if rule.event in (What.STEP, What.STEP_START) and "step" not in named | rule.keys.keys():
+    if rule.event in (EventType.STEP, EventType.STEP_START) and "step" not in named | rule.keys.keys():
         close = did_you_mean("step", sorted(named))
         hint = f" ({close})" if close else ", such as {step:int}" if way == "line" else r", such as (?P<step>\d+)"
         raise Mistake(f"a `{rule.event}` rule needs a field `step`{hint}", way)
@@ -237,7 +237,7 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
     """What every rule needs, of lines and of records. given: its fields. Raises Mistake."""
     if rule.time == "cursor" and not {"each", "took", "elapsed"} & given:
         raise Mistake('`time = "cursor"` needs a field `each`, `took` or `elapsed`', "time")
-    if rule.event is What.CUSTOM and not rule.label and "label" not in given:
+    if rule.event is EventType.CUSTOM and not rule.label and "label" not in given:
         raise Mistake("a `custom` rule needs a `label`")
     for field in AMOUNTS:
         if getattr(rule, field) is not None and field not in given:
@@ -245,7 +245,7 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
     if time.field not in (*FIELDS, *given):
         raise Mistake(f"the rule has no field `{time.field}`", "time", "field")
     counts = rule.epoch is not None and rule.epoch.steps is not None
-    if rule.event in (What.STEP, What.STEP_START) and "epoch" in given and not counts and "of" not in given:
+    if rule.event in (EventType.STEP, EventType.STEP_START) and "epoch" in given and not counts and "of" not in given:
         raise Mistake(
             "how many steps has an epoch? A field `of` says it, or `epoch = { first = 1, steps = 500 }`; if steps do "
             "not begin anew with each epoch, leave the field `epoch` out",

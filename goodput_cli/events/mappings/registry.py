@@ -27,7 +27,7 @@ from goodput_cli.events.mappings.samples import check_shadows, failed_samples
 from goodput_cli.events.mappings.times import is_searched
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.entries import PRINTED_ENTRIES
-from goodput_cli.events.text.lines import Ruleset
+from goodput_cli.events.text.lines import LineRules
 from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
 
 PROFILE_ENDINGS = (".yaml", ".yml")
@@ -205,7 +205,7 @@ class Mappings:
     """Those that a user gave, which are asked first; they stand for shipped ones of their names."""
 
     @cached_property
-    def ruleset(self) -> Ruleset:
+    def ruleset(self) -> LineRules:
         """Every rule for lines of text, in the order in which they are tried."""
         ours = (
             *megatron.RULES,
@@ -216,7 +216,7 @@ class Mappings:
             *(rule for one in self._ours(SHIPPED) for rule in one.lines),
             *progress_bars.RULES,
         )
-        return Ruleset((*(rule for one in self.named for rule in one.lines), *ours), self._evidence)
+        return LineRules((*(rule for one in self.named for rule in one.lines), *ours), self._evidence)
 
     @cached_property
     def _evidence(self) -> CauseRows:

@@ -20,20 +20,20 @@ from goodput_cli.events.formats.collected import Collected
 from goodput_cli.events.mappings.declared import Condition, Declared, DeclaredAt, DeclaredRule, Time, Wanted
 from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
-from goodput_cli.events.mappings.toml import Mistake, Place
+from goodput_cli.events.mappings.toml import Mistake, TomlLocation
 from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.marks import (
+from goodput_cli.events.text.log_lines import (
     ENDS,
     BadValueError,
-    Mark,
+    EventType,
+    LineRule,
+    LogLine,
+    ParsedEvent,
     Pattern,
     Reading,
-    Rule,
     Running,
-    Said,
-    What,
     duration,
     readings,
     whole,
@@ -46,7 +46,7 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 Record = Mapping[str, Any]
 _MISSING = object()
 _NEEDED = ("step", "time", "text")
-STEPPED = (What.STEP, What.SAVE, What.SAVED, What.RESTORE, What.RESUME, What.EVAL)
+STEPPED = (EventType.STEP, EventType.SAVE, EventType.SAVED, EventType.RESTORE, EventType.RESUME, EventType.EVAL)
 """Events whose `step` says how many are done: one more than the index of the last."""
 _EDGES = {"point": Edge.POINT, "begin": Edge.BEGIN, "end": Edge.END}
 _CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d{1,9})?)", re.ASCII)
@@ -57,7 +57,7 @@ _PART = re.compile(r"[^.\[\]]+")
 
 
 @dataclass(frozen=True, eq=False)
-class LineRule(Rule):
+class DeclaredLineRule(LineRule):
     """Reads one kind of line as a mapping says."""
 
     number: int = 0
@@ -112,9 +112,9 @@ class RecordRule:
             return False
         return self.pattern is None or self._match(record) is not None
 
-    def read(self, record: Record) -> Said | None:
+    def read(self, record: Record) -> ParsedEvent | None:
         """What a record says; None: nothing, though it is known. Raises BadValueError."""
-        if self.declared.event is What.IGNORE:
+        if self.declared.event is EventType.IGNORE:
             return None
         fields = {name: str(value) for name, value in self._values(record) if value is not None and name != "text"}
         if self.pattern is not None:
@@ -192,8 +192,8 @@ class Mapped:
     """A mapping whose patterns are compiled: ready to read lines and records."""
 
     declared: Declared
-    place: Place
-    lines: tuple[LineRule, ...]
+    place: TomlLocation
+    lines: tuple[DeclaredLineRule, ...]
     records: tuple[RecordRule, ...]
     causes: tuple[CauseRow, ...] = ()
     """What its lines say about deaths."""
@@ -203,7 +203,7 @@ class Mapped:
         """The name of the format."""
         return self.declared.name
 
-    def place_of(self, rule: int) -> Place:
+    def place_of(self, rule: int) -> TomlLocation:
         """Where the rule of a number stands."""
         return self.place.of("rule", rule)
 
@@ -211,7 +211,7 @@ class Mapped:
 def made_of(mapping: DeclaredAt) -> Mapped:
     """The rules of a mapping; its samples are not looked at. Raises UsageError with the place of what is wrong."""
     declared, place = mapping
-    lines: list[LineRule] = []
+    lines: list[DeclaredLineRule] = []
     records: list[RecordRule] = []
     for row, rule in enumerate(declared.rule):
         try:
@@ -234,24 +234,24 @@ def _record_rule(row: int, declared: Declared, rule: DeclaredRule) -> RecordRule
     time = declared.time_of(rule)
     if "text" in rule.keys:
         return RecordRule(row, rule, declared, time, *compiled(rule, time))
-    if rule.event in (What.STEP, What.STEP_START) and "step" not in rule.keys:
+    if rule.event in (EventType.STEP, EventType.STEP_START) and "step" not in rule.keys:
         raise Mistake("a `step` rule needs a `step` among its `keys`", "keys")
     check_rule(rule, time, frozenset(rule.keys))
     return RecordRule(row, rule, declared, time)
 
 
-def _line_rule(row: int, declared: Declared, rule: DeclaredRule) -> LineRule:
+def _line_rule(row: int, declared: Declared, rule: DeclaredRule) -> DeclaredLineRule:
     time = declared.time_of(rule)
 
-    def read(found: Any) -> Said | None:
-        if rule.event is What.IGNORE:
+    def read(found: Any) -> ParsedEvent | None:
+        if rule.event is EventType.IGNORE:
             return None
         fields = {name: value for name, value in found.groupdict().items() if value is not None}
         return meaning(declared, rule, time, fields, found.string)
 
     pattern, anchor = compiled(rule, time)
     split = declared.split is not None
-    return LineRule(declared.name, anchor, pattern, read, rule.text, rule.also, split, row)
+    return DeclaredLineRule(declared.name, anchor, pattern, read, rule.text, rule.also, split, row)
 
 
 class MappedRecords(Collected):
@@ -271,7 +271,7 @@ class MappedRecords(Collected):
     def translate(self, records: Records, output: Output) -> Mask:
         """A mark for each rule that reads a record."""
         used = np.zeros(len(records), dtype=np.bool_)
-        marks: list[Mark] = []
+        log_lines: list[LogLine] = []
         turns = output.texts.turns.setdefault((records.origin.source, self.name), InTurns())
         for at, record in enumerate(records.records):
             for reading in record_readings(self._rules, record):
@@ -279,22 +279,22 @@ class MappedRecords(Collected):
                 if reading.refused is not None:
                     reason = output.notes.bounded("bad_value", str(reading.refused))
                     output.report("bad_value", f"{reason}; dropped", records, [at])
-                elif reading.said is not None:
-                    stamp, reading.said.at = reading.said.at, None  # it is the time of the mark
+                elif reading.event is not None:
+                    stamp, reading.event.at = reading.event.at, None  # it is the time of the mark
                     if stamp is None and records.stamp[at] >= 0:
                         stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
                     line = int(records.origin.line[at])
-                    marks.append(Mark(line, "", stamp, reading.said))
-                    _follow(turns, record, line, reading.said)
-        output.texts.add(records.origin.source, TextPart(marks, interleaved=turns.found()))
+                    log_lines.append(LogLine(line, "", stamp, reading.event))
+                    _follow(turns, record, line, reading.event)
+        output.texts.add(records.origin.source, TextPart(log_lines, interleaved=turns.found()))
         return used
 
 
-def _follow(turns: InTurns, record: Record, line: int, said: Said) -> None:
+def _follow(turns: InTurns, record: Record, line: int, said: ParsedEvent) -> None:
     """Follow who writes the steps of records."""
-    if said.what is What.STEP and said.step is not None and not said.rank:
+    if said.type is EventType.STEP and said.step is not None and not said.rank:
         turns.take(line, said.step, " ".join(f"{key}={value}" for key, value in record.items()))
-    elif said.what in (What.START, What.RESUME, What.RESTORE, *ENDS):
+    elif said.type in (EventType.START, EventType.RESUME, EventType.RESTORE, *ENDS):
         turns.restart()
 
 
@@ -306,10 +306,12 @@ class BadFieldError(BadValueError):
         self.field = field
 
 
-def meaning(declared: Declared, rule: DeclaredRule, time: Time, fields: Mapping[str, str], line: str = "") -> Said:
+def meaning(
+    declared: Declared, rule: DeclaredRule, time: Time, fields: Mapping[str, str], line: str = ""
+) -> ParsedEvent:
     """What fields mean, with the time that they or the line say in the mapping's own way. time: how it is written;
     line: in which it may stand; "" for none. Raises BadFieldError."""
-    said = Said(declared.name, rule.event, edge=_EDGES[rule.edge], begins=rule.begins, once=rule.once)
+    said = ParsedEvent(declared.name, rule.event, edge=_EDGES[rule.edge], begins=rule.begins, once=rule.once)
     said.label, said.rank = rule.label or fields.get("label", ""), fields.get("rank", "")
     if isinstance(declared.job, str):
         said.job = fields.get("job", "") or declared.job
@@ -318,10 +320,10 @@ def meaning(declared: Declared, rule: DeclaredRule, time: Time, fields: Mapping[
     said.running = _running(rule, fields)
     if "step" in fields:
         said.step = _step(declared, rule, fields, said.running)
-    if declared.steps == "start" and rule.event is What.STEP:
-        said.what = What.STEP_START
-    elif said.what is What.STEP and said.step == 0 and (said.running is None or said.running.of is None):
-        said.what, said.once, said.step = What.START, True, None  # a bar that has just begun: no step is done yet
+    if declared.steps == "start" and rule.event is EventType.STEP:
+        said.type = EventType.STEP_START
+    elif said.type is EventType.STEP and said.step == 0 and (said.running is None or said.running.of is None):
+        said.type, said.once, said.step = EventType.START, True, None  # a bar that has just begun: no step is done yet
     if "each" in fields and not _is_of_some(rule):
         said.step_time = _amount("each", fields, rule)
     if "took" in fields:

@@ -14,15 +14,15 @@ from goodput_cli.events.mappings.declared import DeclaredRule, DeclaredSample
 from goodput_cli.events.mappings.patterns import examples_of
 from goodput_cli.events.mappings.rules import (
     BadFieldError,
-    LineRule,
+    DeclaredLineRule,
     Mapped,
     RecordRule,
     needed_fields,
     record_readings,
 )
-from goodput_cli.events.mappings.toml import Place
+from goodput_cli.events.mappings.toml import TomlLocation
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
-from goodput_cli.events.text.marks import Reading, Said, What, line_readings
+from goodput_cli.events.text.log_lines import EventType, ParsedEvent, Reading, line_readings
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, stamp_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -36,7 +36,7 @@ class Read(NamedTuple):
 
     rule: int
     """The number of the rule that reads it, from 0."""
-    said: Said | None
+    event: ParsedEvent | None
     """None: nothing, though the line is known, or its values are wrong."""
     stamp: Stamp | None = None
     refused: str = ""
@@ -85,19 +85,19 @@ def _check_sample(made: Mapped, number: int) -> None:
     if read.refused:
         raise place.error(f"sample failed: {read.refused}", SampleFailed)
     gives = sample.gives.values
-    values = {"event": What.IGNORE} if read.said is None else shown(read.said, read.stamp)
+    values = {"event": EventType.IGNORE} if read.event is None else shown(read.event, read.stamp)
     wrong = next((key for key, value in gives.items() if not _same(values.get(key), value)), None)
-    if wrong is None or (read.said is None and "event" not in gives):
+    if wrong is None or (read.event is None and "event" not in gives):
         return
     _check_shadow(made, sample, read)
     rule = f"the rule in line {made.place_of(read.rule).line}"
-    if read.said is None:
+    if read.event is None:
         raise place.error(f"sample failed: {rule} ignores it", SampleFailed)
     told, found = _as_written(gives[wrong]), _as_written(values[wrong])
     raise place.error(f"sample failed: `{wrong}` is {told} in `gives`, and {rule} gives {found}", SampleFailed)
 
 
-def _check_evidence(made: Mapped, sample: DeclaredSample, place: Place) -> None:
+def _check_evidence(made: Mapped, sample: DeclaredSample, place: TomlLocation) -> None:
     """Raises SampleFailed where a sample of evidence is not read as it says."""
     found = CauseRows((*made.causes, *shipped_rows().rows)).read(bare(sample.line).text)
     if found is None:
@@ -135,7 +135,7 @@ def _shadowed(made: Mapped, rule: int, earlier: int) -> UsageError:
     )
 
 
-def shown(said: Said, stamp: Stamp | None) -> dict[str, Any]:
+def shown(said: ParsedEvent, stamp: Stamp | None) -> dict[str, Any]:
     """What a line gives, by the names that samples use; seconds and ISO times."""
     time = None
     if stamp is not None:
@@ -144,7 +144,7 @@ def shown(said: Said, stamp: Stamp | None) -> dict[str, Any]:
         time = time[5:] if stamp.zone is Zone.YEARLESS else time
     elapsed = None if said.running is None else said.running.elapsed
     return {
-        "event": said.what.value,
+        "event": said.type.value,
         "step": said.step,
         "each": None if said.step_time is None else said.step_time / NS_PER_SECOND,
         "took": None if said.took is None else said.took / NS_PER_SECOND,
@@ -167,9 +167,9 @@ def record_of(line: str) -> Mapping[str, Any] | None:
         return None
 
 
-def _read(reading: Reading[LineRule] | Reading[RecordRule], text: str = "") -> Read:
+def _read(reading: Reading[DeclaredLineRule] | Reading[RecordRule], text: str = "") -> Read:
     """A reading, with the time that the line says in other ways than the rule's."""
-    said, error = reading.said, reading.refused
+    said, error = reading.event, reading.refused
     try:
         if error is None:
             stamp = None if said is None else said.at or (stamp_of(text) if text else None)
@@ -185,8 +185,8 @@ def _check_shadow(made: Mapped, sample: DeclaredSample, read: Read) -> None:
         return
     for number in range(read.rule + 1, len(made.declared.rule)):
         later = read_line(_only(made, number), sample.line)
-        if later is not None and later.said is not None:
-            values = shown(later.said, later.stamp)
+        if later is not None and later.event is not None:
+            values = shown(later.event, later.stamp)
             if all(_same(values[key], value) for key, value in sample.gives.values.items()):
                 raise _shadowed(made, number, read.rule)
 

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from functools import cache
 
-from goodput_cli.events.text.marks import BadValueError
+from goodput_cli.events.text.log_lines import BadValueError
 from goodput_cli.events.text.stamps import HEAD, PLACEHOLDER_YEAR, Stamp, Zone, read_dated
 from goodput_cli.events.values import number, round_to_us
 from goodput_cli.vocabulary.text import likeliest

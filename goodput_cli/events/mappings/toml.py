@@ -114,15 +114,15 @@ class Mistake(ValueError):
         self.path: Path = path
 
 
-class Place(Struct, frozen=True):
+class TomlLocation(Struct, frozen=True):
     """A place in a file, looked for only if something is wrong there."""
 
     file: TomlFile
     path: Path = ()
 
-    def of(self, *path: str | int) -> Place:
+    def of(self, *path: str | int) -> TomlLocation:
         """A place below."""
-        return Place(self.file, (*self.path, *path))
+        return TomlLocation(self.file, (*self.path, *path))
 
     def error(self, sentence: str, kind: Callable[[str], UsageError] = UsageError) -> UsageError:
         """A mistake at this place."""
@@ -162,7 +162,7 @@ _WRITTEN = {
 }
 
 
-def converted(kind: type[Table], content: Any, place: Place, holder: str) -> Table:
+def converted(kind: type[Table], content: Any, place: TomlLocation, holder: str) -> Table:
     """A table of TOML as its type declares it. holder: what it is, such as `a mapping`. Raises UsageError with the
     place of the first mistake."""
     try:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from goodput_cli.events.observations import Sighting
+from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.causes import TRACEBACK
 from goodput_cli.events.text.stamps import read_or_none
 from goodput_cli.vocabulary.causes import KILLED, PEER_LOST, UNKNOWN_CAUSE, Role
@@ -213,8 +213,8 @@ class AgentBlock:
 
     stream: str
     first: bool = False
-    entry: Sighting | None = None
-    failures: list[Sighting] = field(default_factory=list)
+    entry: UntimedEvidence | None = None
+    failures: list[UntimedEvidence] = field(default_factory=list)
     over: bool = False
     seen: int = 0
     rules: int = 0
@@ -231,7 +231,7 @@ class AgentBlock:
             return True
         if _ENTRY.match(text):
             cause: tuple[str, Role] = (UNKNOWN_CAUSE, "exit")
-            self.entry = Sighting(*cause, "", "agent block", "launcher", 0, self.stream, first=self.first)
+            self.entry = UntimedEvidence(*cause, "", "agent block", "launcher", 0, self.stream, first=self.first)
             self.failures.append(self.entry)
             return True
         key = _KEY.match(text)
@@ -241,7 +241,7 @@ class AgentBlock:
         self.over = self.over or self.seen >= _LONGEST_AGENT
         return text.startswith(" ") or not text.strip() or text.rstrip().endswith(("FAILED", "Failures:"))
 
-    def _about(self, entry: Sighting, key: str, value: str, text: str, line: int) -> None:
+    def _about(self, entry: UntimedEvidence, key: str, value: str, text: str, line: int) -> None:
         if key == "time":
             entry.stamp = read_or_none(value.replace("_", " "))
         elif key == "host":

@@ -10,8 +10,8 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
-from goodput_cli.events.observations import Speaker
-from goodput_cli.events.text.marks import linear
+from goodput_cli.events.evidence import Speaker
+from goodput_cli.events.text.log_lines import linear
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 
 TRACEBACK = "Traceback (most recent call last)"

@@ -13,17 +13,25 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.evidence import EvidenceOfLog
 from goodput_cli.events.formats.base import RUNS, Output
-from goodput_cli.events.observations import Observed
 from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text.collector import CollectedSource, Collector
+from goodput_cli.events.text.evidence_times import observations_of, says_events
+from goodput_cli.events.text.infer_times import (
+    FoundZone,
+    InferredTimes,
+    begun_again,
+    by_elapsed,
+    counted_steps,
+    infer_times,
+    jumps,
+)
 from goodput_cli.events.text.jobs import Named, TextFile, beside, completed, name_jobs, stem_of, times_beside
-from goodput_cli.events.text.marks import Mark, What
+from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import metrics_of, said
-from goodput_cli.events.text.observation_times import observations_of, says_events
-from goodput_cli.events.text.place import FoundZone, Placed, begun_again, by_elapsed, jumps, place, settled
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer, without_begun_elsewhere
@@ -48,7 +56,7 @@ from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.vocabulary.when import load_zone
 
 if TYPE_CHECKING:
-    from goodput_cli.events.hints import Hints
+    from goodput_cli.events.reading_options import ReadingOptions
     from goodput_cli.events.trackers.runs import Run
 
 
@@ -59,13 +67,13 @@ _NO_TIME = (
 
 
 def note_source(
-    name: str, code: int, source: CollectedSource, placed: Placed, output: Output, zone: FoundZone | None
+    name: str, code: int, source: CollectedSource, placed: InferredTimes, output: Output, zone: FoundZone | None
 ) -> None:
     """What was noticed in one source. zone: of its stamps without one, where lines show it."""
     notes = output.notes
     for line, reason in source.bad:
         notes.add("bad_value", f"{notes.bounded('bad_value', reason)}; the line says nothing", code, [line])
-    events = [mark for mark in source.marks if mark.said is not None]
+    events = [log_line for log_line in source.log_lines if log_line.event is not None]
     if not events and not source.events:
         if source.noise and not source.bad:
             message = f"text in which no line says anything: `goodput check --suggest {name}` drafts a mapping"
@@ -82,7 +90,7 @@ def note_source(
         notes.add("no_clock", message, code, [events[0].line])
     if placed.back and not source.events:
         notes.add("stamps_go_back", "a clock goes back between two lines", code, list(placed.back))
-    anew = placed.anew or begun_again(source.marks)
+    anew = placed.anew or begun_again(source.log_lines)
     if anew and placed.no_clock:
         message = "a clock begins anew: a process began, and how long the job was down before is unknown; counted as 0"
         notes.add("clock_begins_anew", message, code, list(anew))
@@ -91,7 +99,7 @@ def note_source(
         notes.add("missing_records", message, code, list(placed.missing))
 
 
-def _note_zone(code: int, placed: Placed, output: Output, zone: FoundZone | None) -> None:
+def _note_zone(code: int, placed: InferredTimes, output: Output, zone: FoundZone | None) -> None:
     notes = output.notes
     if placed.naive and zone is not None:
         message = f"timestamps without a zone are of {zone}, as a collector's times beside them show, and are read so"
@@ -101,21 +109,23 @@ def _note_zone(code: int, placed: Placed, output: Output, zone: FoundZone | None
         notes.add("naive_timestamps", message, code, list(placed.naive), (), len(placed.naive))
 
 
-def _note_counter(code: int, meaning: Sequence[Mark], notes: DiagnosticCollector) -> None:
+def _note_counter(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector) -> None:
     """Steps of MLPerf that are samples, as nothing says how many of them a step takes."""
     lines = [
-        mark.line for mark in meaning if mark.said and (mark.said.format, mark.said.name) == (mllog.NAME, mllog.SAMPLES)
+        log_line.line
+        for log_line in meaning
+        if log_line.event and (log_line.event.format, log_line.event.name) == (mllog.NAME, mllog.SAMPLES)
     ]
     if lines:
         message = "steps are samples here: no `global_batch_size` says how many of them a step takes"
         notes.add("counter_is_no_step", message, code, lines[:1], (), len(lines))
 
 
-def _note_assumed(code: int, meaning: Sequence[Mark], hints: Hints, notes: DiagnosticCollector) -> None:
+def _note_assumed(code: int, meaning: Sequence[LogLine], hints: ReadingOptions, notes: DiagnosticCollector) -> None:
     """What a drafted mapping assumed, of the lines that it read."""
     first: dict[str, int] = {}
-    for mark in meaning:
-        first.setdefault(said(mark).format, mark.line)
+    for log_line in meaning:
+        first.setdefault(said(log_line).format, log_line.line)
     for name, sentence in hints.mappings.assumed_of(first):
         message = f"the draft {name} assumed: {notes.bounded('drafted_mapping', sentence)}"
         notes.add("drafted_mapping", message, code, [first[name]])
@@ -124,36 +134,48 @@ def _note_assumed(code: int, meaning: Sequence[Mark], hints: Hints, notes: Diagn
 def _note_few(parts: Sequence[_Part], notes: DiagnosticCollector) -> None:
     """That a job has so few records of steps that nothing tells usual ones from others."""
     records = [
-        (code, mark) for code, marks in parts for mark in marks if said(mark).what in (What.STEP, What.STEP_START)
+        (code, log_line)
+        for code, log_lines in parts
+        for log_line in log_lines
+        if said(log_line).type in (EventType.STEP, EventType.STEP_START)
     ]
-    if 0 < len({said(mark).step for _, mark in records}) < _FEW:
+    if 0 < len({said(log_line).step for _, log_line in records}) < _FEW:
         message = (
             "one record of a step: the time of a step is not known"
             if len(records) == 1
             else ("two records of steps: one distance between steps is no usual one")
         )
-        notes.add("few_records", message, records[0][0], [mark.line for code, mark in records if code == records[0][0]])
+        notes.add(
+            "few_records",
+            message,
+            records[0][0],
+            [log_line.line for code, log_line in records if code == records[0][0]],
+        )
 
 
-def _note_open(code: int, meaning: Sequence[Mark], notes: DiagnosticCollector) -> None:
+def _note_open(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector) -> None:
     """Saves and restores whose end no line says."""
-    lines = [mark.line for mark in meaning if said(mark).name == LEFT_OPEN]
+    lines = [log_line.line for log_line in meaning if said(log_line).name == LEFT_OPEN]
     if lines:
         message = "a save or restore that no line ends; it is taken to last until its process ended"
         notes.add("open_interval", message, code, lines, (), len(lines))
 
 
-def note_runs(grouped: Grouped, marks: Sequence[Mark], code: int, notes: DiagnosticCollector) -> None:
-    first = [marks[0].line], [marks[0].entry]
+def note_runs(grouped: Grouped, log_lines: Sequence[LogLine], code: int, notes: DiagnosticCollector) -> None:
+    first = [log_lines[0].line], [log_lines[0].entry]
     if grouped.together:
         notes.add("runs_grouped", "runs whose names differ in their time of start are one job", code, *first)
     if grouped.apart:
         message = "runs are named by numbers that do not say which are of one job; --job-name says that all are"
         notes.add("runs_not_grouped", message, code, *first)
-    for host, mark in silent_hosts(marks):
+    for host, log_line in silent_hosts(log_lines):
         shown = notes.bounded("host_silent", host)
         notes.add(
-            "host_silent", f"host {shown} gives no more signs of life while others do", code, [mark.line], [mark.entry]
+            "host_silent",
+            f"host {shown} gives no more signs of life while others do",
+            code,
+            [log_line.line],
+            [log_line.entry],
         )
 
 
@@ -209,7 +231,7 @@ def _listed(names: Sequence[str]) -> str:
     return few + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
-_Part = tuple[int, list[Mark]]
+_Part = tuple[int, list[LogLine]]
 """A source, and what it says of one allocation."""
 _NAMED = 3
 """So many files are named."""
@@ -231,12 +253,17 @@ class Texts:
         """Jobs that were runs before another one in their folder; made by `rows`."""
 
     def rows(
-        self, names: Sequence[str], hints: Hints, output: Output, jobs: Interner[str], recorded: Mapping[str, Any]
+        self,
+        names: Sequence[str],
+        hints: ReadingOptions,
+        output: Output,
+        jobs: Interner[str],
+        recorded: Mapping[str, Any],
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources. recorded: columns of the events
         that are no text, of which a tracker may have the same run."""
         for one in self._every.values():  # records come grouped by their shape
-            one.marks.sort(key=lambda mark: mark.line)
+            one.log_lines.sort(key=lambda log_line: log_line.line)
         self._tell_outputs_apart(names)
         sources = self._without_runs(names, hints, output.notes)
         parts, run_lines = self._parts(sources, names, hints, output)
@@ -256,15 +283,15 @@ class Texts:
             self._put_together(job, of_job, output.notes)
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
-        for (code, marks), job in zip(parts, named, strict=True):
-            add_rows(builder, code, jobs.code(job), marks, output, names[code])
-            formats[job] |= {said(mark).format for mark in marks}
-        for code, job, marks in runs:
-            add_rows(builder, code, jobs.code(job), marks, output, names[code])
+        for (code, log_lines), job in zip(parts, named, strict=True):
+            add_rows(builder, code, jobs.code(job), log_lines, output, names[code])
+            formats[job] |= {said(log_line).format for log_line in log_lines}
+        for code, job, log_lines in runs:
+            add_rows(builder, code, jobs.code(job), log_lines, output, names[code])
             formats[job].add(RUNS)
         for run in tracked:
-            for code, marks in run.by_source().items():
-                add_rows(builder, code, jobs.code(run.job), marks, output, names[code])
+            for code, log_lines in run.by_source().items():
+                add_rows(builder, code, jobs.code(run.job), log_lines, output, names[code])
             formats[run.job].add(run.tool)
         self._keep_printed(every)
         return builder, formats
@@ -284,7 +311,7 @@ class Texts:
         self._every = without_outputs(self._every, names)
         self._sources = {code: one for code, one in self._every.items() if says_events(one)}
 
-    def _tracked(self, names: Sequence[str], hints: Hints, output: Output) -> list[Run]:
+    def _tracked(self, names: Sequence[str], hints: ReadingOptions, output: Output) -> list[Run]:
         """The runs of experiment trackers."""
         tracked = {code: source.tracked for code, source in self._sources.items() if source.tracked}
         if not tracked:
@@ -293,44 +320,44 @@ class Texts:
 
         return runs_of(tracked, names, hints.job_name, output)
 
-    def observed(self, names: Sequence[str], hints: Hints, output: Output) -> Observed:
+    def observed(self, names: Sequence[str], hints: ReadingOptions, output: Output) -> EvidenceOfLog:
         """What was seen of deaths, in all sources. After `rows`, which finds when things were."""
         zones = _zones(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._every, names)
 
         def local(code: int) -> Callable[[int], int]:
-            return _local(self._every[code].marks, hints, output, zones.get(folder_of(names[code])))[0]
+            return _local(self._every[code].log_lines, hints, output, zones.get(folder_of(names[code])))[0]
 
         found = observations_of(self._every, names, local, near, hints.year, hints.now_ns)
         return replace(found, hosts_of_job=hints.hosts_of_job, quotes=hints.quotes)
 
     def _parts(
-        self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: Hints, output: Output
-    ) -> tuple[list[_Part], list[tuple[int, Mark]]]:
+        self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output
+    ) -> tuple[list[_Part], list[tuple[int, LogLine]]]:
         """What each source says, a part an allocation, placed in time; and the lines of runs of ML Diagnostics, which
         do not name them."""
         zones = _zones(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._sources, names)
-        trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.marks)}
+        trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.log_lines)}
         parts: list[_Part] = []
-        run_lines: list[tuple[int, Mark]] = []
+        run_lines: list[tuple[int, LogLine]] = []
         twins = _with_text_beside(sources, names)
         for code, source in completed(sources, names).items():
             if code in twins:
                 message = "scalars without a time of day, of a run whose text lies beside them: not read"
-                output.notes.add("other_output", message, code, [], (), len(source.marks))
+                output.notes.add("other_output", message, code, [], (), len(source.log_lines))
                 continue
-            read = source.marks
-            source.marks = _settled(read, stem_of(names[code]) in trainers, hints)
-            if read and not source.marks and not source.noise:
+            read = source.log_lines
+            source.log_lines = _settled(read, stem_of(names[code]) in trainers, hints)
+            if read and not source.log_lines and not source.noise:
                 output.notes.add("no_time_in_log", _NO_TIME, code, [read[0].line], (), len(read))
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, hints, output, zone, near.get(code, ()))
             note_source(names[code], code, source, placed, output, zone)
-            jump = jumps(source.marks)
+            jump = jumps(source.log_lines)
             if jump is not None:
                 output.notes.add("clock_jumps", jump[1], code, [jump[0]])
-            meaning = meaning_of(source.marks) + (first_begin(source.marks) if placed.no_clock else [])
+            meaning = meaning_of(source.log_lines) + (first_begin(source.log_lines) if placed.no_clock else [])
             if hints.mapping:
                 _note_assumed(code, meaning, hints, output.notes)
             _note_counter(code, meaning, output.notes)
@@ -338,74 +365,89 @@ class Texts:
                 found = source.interleaved
                 output.notes.add("several_runs_in_file", found.sentence, code, list(found.lines))
             _note_open(code, meaning, output.notes)
-            run_lines += [(code, mark) for mark in meaning if said(mark).format == RUN_LINES]
-            meaning = [mark for mark in meaning if said(mark).format != RUN_LINES]
+            run_lines += [(code, log_line) for log_line in meaning if said(log_line).format == RUN_LINES]
+            meaning = [log_line for log_line in meaning if said(log_line).format != RUN_LINES]
             parts += [(code, part) for part in allocations(meaning) if part]
         return parts, run_lines
 
     def _without_runs(
-        self, names: Sequence[str], hints: Hints, notes: DiagnosticCollector
+        self, names: Sequence[str], hints: ReadingOptions, notes: DiagnosticCollector
     ) -> dict[int, CollectedSource]:
         """All sources with the marks of their text and event files."""
         of_event_files = self._of_event_files(names, hints, notes)
         return {
-            code: replace(source, marks=[one for one in of_event_files.get(code, source.marks) if not _is_run(one)])
+            code: replace(
+                source, log_lines=[one for one in of_event_files.get(code, source.log_lines) if not _is_run(one)]
+            )
             for code, source in self._sources.items()
         }
 
     def _put_together(self, job: str, parts: Sequence[_Part], notes: DiagnosticCollector) -> None:
         """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""
-        marks = [marks for _, marks in parts]
-        self.metrics += metrics_of(job, [mark for part in marks for mark in part])
+        log_lines = [log_lines for _, log_lines in parts]
+        self.metrics += metrics_of(job, [log_line for part in log_lines for log_line in part])
         _note_few(parts, notes)
-        end_with_time(sorted((mark for part in marks for mark in part), key=lambda mark: (mark.time, mark.line)))
-        ends_in_their_second(marks)
-        started_by_scheduler(marks)
-        megatron.late_starts(marks)
-        launcher.started_by_launcher(marks, _STARTED_LATE)
-        launcher.began_before(marks)
-        launcher.outlive(marks)
-        without_begun_elsewhere(marks)
-        one_start_each(marks)
-        without_preludes(marks)
-        if may_lose_tails(marks):
+        end_with_time(
+            sorted(
+                (log_line for part in log_lines for log_line in part),
+                key=lambda log_line: (log_line.time, log_line.line),
+            )
+        )
+        ends_in_their_second(log_lines)
+        started_by_scheduler(log_lines)
+        megatron.late_starts(log_lines)
+        launcher.started_by_launcher(log_lines, _STARTED_LATE)
+        launcher.began_before(log_lines)
+        launcher.outlive(log_lines)
+        without_begun_elsewhere(log_lines)
+        one_start_each(log_lines)
+        without_preludes(log_lines)
+        if may_lose_tails(log_lines):
             message = "event files end up to 2 min before their writers died"
             notes.add("tail_may_be_lost", message, parts[0][0], [1])
 
     def _runs(
-        self, hints: Hints, jobs: Sequence[str], notes: DiagnosticCollector, lines: Sequence[tuple[int, Mark]]
-    ) -> list[tuple[int, str, list[Mark]]]:
+        self,
+        hints: ReadingOptions,
+        jobs: Sequence[str],
+        notes: DiagnosticCollector,
+        lines: Sequence[tuple[int, LogLine]],
+    ) -> list[tuple[int, str, list[LogLine]]]:
         """(source, job, marks) of runs of ML Diagnostics. lines: what their programs printed."""
-        marks = {code: [mark for mark in one.marks if _is_run(mark)] for code, one in self._sources.items()}
-        for code, mark in of_their_runs(lines, marks):
-            marks[code].append(mark)
-        every = [mark for part in marks.values() for mark in part]
+        log_lines = {
+            code: [log_line for log_line in one.log_lines if _is_run(log_line)] for code, one in self._sources.items()
+        }
+        for code, log_line in of_their_runs(lines, log_lines):
+            log_lines[code].append(log_line)
+        every = [log_line for part in log_lines.values() for log_line in part]
         if not every:
             return []
         grouped = group_runs(
-            (said(mark).job for mark in every),
+            (said(log_line).job for log_line in every),
             hints.job_name,
             [job for job in jobs if job != RUNS],
             hints.exact_run_name,
         )
-        note_runs(grouped, every, next(code for code, part in marks.items() if part), notes)
-        by_job: defaultdict[str, list[Mark]] = defaultdict(list)
-        source_of = {id(mark): code for code, part in marks.items() for mark in part}
-        for mark in every:
-            by_job[grouped.jobs[said(mark).job]].append(mark)
-        found: list[tuple[int, str, list[Mark]]] = []
+        note_runs(grouped, every, next(code for code, part in log_lines.items() if part), notes)
+        by_job: defaultdict[str, list[LogLine]] = defaultdict(list)
+        source_of = {id(log_line): code for code, part in log_lines.items() for log_line in part}
+        for log_line in every:
+            by_job[grouped.jobs[said(log_line).job]].append(log_line)
+        found: list[tuple[int, str, list[LogLine]]] = []
         for job, part in by_job.items():
             self.metrics += metrics_of(job, part)
-            several = len({said(mark).job for mark in part}) > 1
+            several = len({said(log_line).job for log_line in part}) > 1
             meaning = run_events(part, several, job in jobs)
-            by_source: defaultdict[int, list[Mark]] = defaultdict(list)
-            places = {(mark.line, mark.entry, mark.time): source_of[id(mark)] for mark in part}
-            for mark in meaning:
-                by_source[places[mark.line, mark.entry, mark.time]].append(mark)
+            by_source: defaultdict[int, list[LogLine]] = defaultdict(list)
+            places = {(log_line.line, log_line.entry, log_line.time): source_of[id(log_line)] for log_line in part}
+            for log_line in meaning:
+                by_source[places[log_line.line, log_line.entry, log_line.time]].append(log_line)
             found += [(code, job, rows) for code, rows in by_source.items()]
         return found
 
-    def _of_event_files(self, names: Sequence[str], hints: Hints, notes: DiagnosticCollector) -> dict[int, list[Mark]]:
+    def _of_event_files(
+        self, names: Sequence[str], hints: ReadingOptions, notes: DiagnosticCollector
+    ) -> dict[int, list[LogLine]]:
         """The marks of event files, by source; files of one job share the tag whose steps count."""
         folders: defaultdict[str, list[int]] = defaultdict(list)
         for code, source in self._sources.items():
@@ -416,38 +458,38 @@ class Texts:
             return {}
         from goodput_cli.events import tensorboard
 
-        marks: dict[int, list[Mark]] = {}
+        log_lines: dict[int, list[LogLine]] = {}
         for codes in folders.values():
             files = [self._sources[code].events for code in codes]
             tags = tensorboard.step_tags(files, hints.tensorboard_tag)
             from_0 = hints.tensorboard_tag is None and tensorboard.steps_count_from_0(files, tags)
             for code, events, tag in zip(codes, files, tags, strict=True):
-                marks[code] = tensorboard.marks_of(events, names[code], tag, from_0)
+                log_lines[code] = tensorboard.marks_of(events, names[code], tag, from_0)
                 if tag is not None:
                     shown = notes.bounded("step_tag", tag)
                     notes.add(
                         "step_tag", f"steps are those of the scalar {shown}; --tensorboard-tag names another", code, [1]
                     )
-        return marks
+        return log_lines
 
     @staticmethod
     def _placed(
-        source: CollectedSource, hints: Hints, output: Output, zone: FoundZone | None, near: Sequence[int]
-    ) -> Placed:
+        source: CollectedSource, hints: ReadingOptions, output: Output, zone: FoundZone | None, near: Sequence[int]
+    ) -> InferredTimes:
         modified = source.modified_ns or hints.now_ns
-        local, said_zone = _local(source.marks, hints, output, zone)
+        local, said_zone = _local(source.log_lines, hints, output, zone)
         when = hints.clock_start
         start = None if when is None else when.value if when.kind == "instant" else local(when.value)
-        placed = place(source.marks, modified, hints.year, local, ONE_STORY, near, start)
-        placed = replace(placed, anew=by_elapsed(source.marks))
+        placed = infer_times(source.log_lines, modified, hints.year, local, ONE_STORY, near, start)
+        placed = replace(placed, anew=by_elapsed(source.log_lines))
         return replace(placed, naive=()) if said_zone else placed
 
 
 def _local(
-    marks: Sequence[Mark], hints: Hints, output: Output, zone: FoundZone | None
+    log_lines: Sequence[LogLine], hints: ReadingOptions, output: Output, zone: FoundZone | None
 ) -> tuple[Callable[[int], int], str]:
     """What a local time of a source is in ns UTC, and the zone that a mapping names."""
-    said_zone = hints.mappings.zone_of(_formats(marks)) if hints.mapping and output.zones else ""
+    said_zone = hints.mappings.zone_of(_formats(log_lines)) if hints.mapping and output.zones else ""
     if said_zone:
         return TimestampReader(load_zone(said_zone)).from_local, said_zone
     return output.clock.from_local if zone is None else zone.from_local, ""
@@ -460,12 +502,12 @@ _TEXT_OF = {"detectron2": "detectron2-text", "mmengine": "mmengine-text"}
 def _with_text_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> frozenset[int]:
     """Sources of scalars in whose folder the text of the same program tells of steps too, and when."""
     told = {
-        (beside(names[code]), one.said.format)
+        (beside(names[code]), one.event.format)
         for code, source in sources.items()
-        for one in source.marks
-        if one.said is not None and one.said.what is What.STEP and one.said.format in _TEXT_OF.values()
+        for one in source.log_lines
+        if one.event is not None and one.event.type is EventType.STEP and one.event.format in _TEXT_OF.values()
     }
-    formats = {code: _formats(source.marks) for code, source in sources.items()} if told else {}
+    formats = {code: _formats(source.log_lines) for code, source in sources.items()} if told else {}
     return frozenset(
         code
         for code, some in formats.items()
@@ -479,9 +521,9 @@ def _same_runs(
     """The job of each part, where some are of the run that a tracker has too."""
     from goodput_cli.events.trackers.registry import same_runs  # few logs are of trackers
 
-    by_job: defaultdict[str, list[Mark]] = defaultdict(list)
-    for (_, marks), job in zip(parts, named, strict=True):
-        by_job[job] += marks
+    by_job: defaultdict[str, list[LogLine]] = defaultdict(list)
+    for (_, log_lines), job in zip(parts, named, strict=True):
+        by_job[job] += log_lines
     renamed = same_runs(tracked, by_job, notes)
     return [renamed.get(job, job) for job in named]
 
@@ -494,23 +536,25 @@ def _without_recorded(
     return without_recorded(tracked, recorded, jobs, notes)
 
 
-def _settled(marks: list[Mark], of_trainer: bool, hints: Hints) -> list[Mark]:
+def _settled(log_lines: list[LogLine], of_trainer: bool, hints: ReadingOptions) -> list[LogLine]:
     """The marks of a text in the order in which things were, without those of which better ones tell."""
-    if any(mark.entry >= 0 for mark in marks):  # entries come in any order
-        marks = sorted(marks, key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
-    elif any(b.line < a.line for a, b in pairwise(marks)):  # records come grouped by their keys
-        marks = sorted(marks, key=lambda mark: mark.line)
-    marks = as_records(settled(launcher.next_jobs(mllog.alone(marks))), of_trainer)
-    own_clock = hints.mapping and hints.mappings.has_own_clock(_formats(marks))
-    return [mark for mark in marks if mark.said is not None] if own_clock else marks
+    if any(log_line.entry >= 0 for log_line in log_lines):  # entries come in any order
+        log_lines = sorted(
+            log_lines, key=lambda log_line: (0 if log_line.stamp is None else log_line.stamp.ns, log_line.line)
+        )
+    elif any(b.line < a.line for a, b in pairwise(log_lines)):  # records come grouped by their keys
+        log_lines = sorted(log_lines, key=lambda log_line: log_line.line)
+    log_lines = as_records(counted_steps(launcher.next_jobs(mllog.alone(log_lines))), of_trainer)
+    own_clock = hints.mapping and hints.mappings.has_own_clock(_formats(log_lines))
+    return [log_line for log_line in log_lines if log_line.event is not None] if own_clock else log_lines
 
 
 def _zones(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[str, FoundZone]:
     """The zone of each folder, where a collector's times stand beside those of its lines."""
-    marks: defaultdict[str, list[Mark]] = defaultdict(list)
+    log_lines: defaultdict[str, list[LogLine]] = defaultdict(list)
     for code, source in sources.items():
-        marks[folder_of(names[code])] += [mark for mark in source.marks if mark.local is not None]
-    found = {folder: FoundZone(of_folder) for folder, of_folder in marks.items() if of_folder}
+        log_lines[folder_of(names[code])] += [log_line for log_line in source.log_lines if log_line.local is not None]
+    found = {folder: FoundZone(of_folder) for folder, of_folder in log_lines.items() if of_folder}
     return {folder: zone for folder, zone in found.items() if zone}
 
 
@@ -518,14 +562,14 @@ def _named(
     parts: Sequence[_Part],
     sources: Mapping[int, CollectedSource],
     names: Sequence[str],
-    hints: Hints,
+    hints: ReadingOptions,
     notes: DiagnosticCollector,
 ) -> Named:
     """The job of each part."""
     codes = [code for code, _ in parts]
-    own = {code: _own_job(sources[code].marks, names[code], hints) for code in codes}
+    own = {code: _own_job(sources[code].log_lines, names[code], hints) for code in codes}
     named = name_jobs(
-        [_file(names[code], marks, own[code], sources[code].losses) for code, marks in parts],
+        [_file(names[code], log_lines, own[code], sources[code].losses) for code, log_lines in parts],
         hints.job_name,
         hints.join,
     )
@@ -533,36 +577,38 @@ def _named(
     return named
 
 
-def _file(name: str, events: Sequence[Mark], own_job: str, losses: Mapping[int, float]) -> TextFile:
+def _file(name: str, events: Sequence[LogLine], own_job: str, losses: Mapping[int, float]) -> TextFile:
     steps: dict[int, int] = {}
-    for mark in events:
-        one = said(mark)
-        if one.what is What.STEP and one.step is not None:
-            steps.setdefault(one.step, mark.end)
-    times = [time for mark in events for time in (mark.time, mark.end)]
+    for log_line in events:
+        one = said(log_line)
+        if one.type is EventType.STEP and one.step is not None:
+            steps.setdefault(one.step, log_line.end)
+    times = [time for log_line in events for time in (log_line.time, log_line.end)]
     first = said(events[0])
     by_scheduler = first.format == SACCT  # then all are: see `allocations`
     own, number = (first.job, first.name) if by_scheduler else (own_job, "")
     if first.format == mllog.NAME and first.job:
         own = f"{own}.{first.job}"
-    restores = any(said(mark).what is What.RESTORE for mark in events)
+    restores = any(said(log_line).type is EventType.RESTORE for log_line in events)
     return TextFile(name, own, min(times), max(times), steps, number, restores, losses)
 
 
-def _own_job(marks: Sequence[Mark], source: str, hints: Hints) -> str:
+def _own_job(log_lines: Sequence[LogLine], source: str, hints: ReadingOptions) -> str:
     """The name that the text of a source gives its job: that of an experiment rather than that of a folder."""
-    of_mllog = [mark for mark in marks if mark.said is not None and mark.said.format == mllog.NAME]
+    of_mllog = [
+        log_line for log_line in log_lines if log_line.event is not None and log_line.event.format == mllog.NAME
+    ]
     if of_mllog:
         return mllog.job_of(of_mllog, source)
-    names = {one.name: one.job for one in (mark.said for mark in marks) if one is not None and one.job}
+    names = {one.name: one.job for one in (log_line.event for log_line in log_lines) if one is not None and one.job}
     names.pop("log_interval", None)
-    of_path = hints.mappings.job_in(source, _formats(marks)) if hints.mapping else ""
+    of_path = hints.mappings.job_in(source, _formats(log_lines)) if hints.mapping else ""
     return of_path or names.get("wandb_exp_name") or next(iter(names.values()), "")
 
 
-def _formats(marks: Sequence[Mark]) -> frozenset[str]:
-    return frozenset(one.format for one in (mark.said for mark in marks) if one is not None)
+def _formats(log_lines: Sequence[LogLine]) -> frozenset[str]:
+    return frozenset(one.format for one in (log_line.event for log_line in log_lines) if one is not None)
 
 
-def _is_run(mark: Mark) -> bool:
-    return mark.said is not None and mark.said.format == RUNS
+def _is_run(log_line: LogLine) -> bool:
+    return log_line.event is not None and log_line.event.format == RUNS

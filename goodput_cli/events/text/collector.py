@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from goodput_cli.events.cluster_attempts import ApiObject
     from goodput_cli.events.event_files import Event
-    from goodput_cli.events.observations import Sighting
-    from goodput_cli.events.text.marks import Mark
+    from goodput_cli.events.evidence import UntimedEvidence
+    from goodput_cli.events.text.evidence_lines import EntryObserver
+    from goodput_cli.events.text.log_lines import LogLine
     from goodput_cli.events.text.meaning import Interleaved, InTurns
-    from goodput_cli.events.text.observing import EntryObserver
 
 
 @dataclass
 class TextPart:
     """What a part of a source said."""
 
-    marks: list[Mark] = field(default_factory=list)
+    log_lines: list[LogLine] = field(default_factory=list)
     bad: list[tuple[int, str]] = field(default_factory=list)
     """Lines that a rule knows and whose values are wrong: number and reason."""
     noise: int = 0
@@ -36,7 +36,7 @@ class TextPart:
     """The number of the event from which on nothing can be read."""
     tracked: list[object] = field(default_factory=list)
     """What a file of an experiment tracker says (`events.trackers`)."""
-    seen: list[Sighting] = field(default_factory=list)
+    seen: list[UntimedEvidence] = field(default_factory=list)
     """Observations: what lines say about deaths."""
     left_out: int = 0
     """How many observations were too many."""
@@ -74,7 +74,7 @@ class Collector:
     def of_files(self) -> bool:
         """Whether files say some of it, and not only entries of Cloud Logging, which name their job."""
         return bool(self.objects) or any(
-            one.events or one.tracked or (one.marks and one.marks[0].entry < 0) for one in self.sources.values()
+            one.events or one.tracked or (one.log_lines and one.log_lines[0].entry < 0) for one in self.sources.values()
         )
 
     def written(self, source: int, modified_ns: int) -> None:
@@ -86,7 +86,7 @@ class Collector:
     def add(self, source: int, part: TextPart) -> None:
         """What a part of a source said. source: its code."""
         one = self.sources.setdefault(source, CollectedSource())
-        one.marks += part.marks
+        one.log_lines += part.log_lines
         one.bad += part.bad
         one.noise += part.noise
         one.seen += part.seen

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.envelope import labels_in
+from goodput_cli.events.evidence import ALLOCATED, UntimedEvidence, quoted
 from goodput_cli.events.formats.base import (
     CONFIGS,
     HOST,
@@ -27,13 +28,12 @@ from goodput_cli.events.formats.base import (
     Records,
     labels_of,
 )
-from goodput_cli.events.observations import ALLOCATED, Sighting, quoted
 from goodput_cli.events.text.causes import by_exit
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.lines import LONGEST, Ruleset
-from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, What, pattern, timed
-from goodput_cli.events.text.observer import Line
-from goodput_cli.events.text.observing import EntryObserver, may_say
+from goodput_cli.events.text.evidence_lines import EntryObserver, may_say
+from goodput_cli.events.text.evidence_reader import Line
+from goodput_cli.events.text.lines import LONGEST, LineRules
+from goodput_cli.events.text.log_lines import BadValueError, EventType, LineRule, LogLine, ParsedEvent, pattern, timed
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_or_none
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS
@@ -48,14 +48,14 @@ _STREAM_LABELS = ("pod_name", "instance_id", "container_name")
 
 def collect(
     records: Records, entries: Sequence[Entry], key: str, stamps: I64, codes: NDArray[np.int32],
-    output: Output, rules: Ruleset,
+    output: Output, rules: LineRules,
 ) -> Mask:  # fmt: skip
     """Collect what lines say; bool[n]: the entries of which a rule knows a line. key: of the text in a record. stamps:
     ns of each entry. codes: of the entries' identities."""
     used = np.zeros(len(records), dtype=np.bool_)
-    marks: list[Mark] = []
-    printed: list[tuple[Line, list[Said]]] = []
-    alive: dict[str, tuple[Mark, Mark]] = {}  # the first and the last that says nothing
+    log_lines: list[LogLine] = []
+    printed: list[tuple[Line, list[ParsedEvent]]] = []
+    alive: dict[str, tuple[LogLine, LogLine]] = {}  # the first and the last that says nothing
     for at, (record, entry) in enumerate(zip(records.records, entries, strict=True)):
         text, stamp = record.get(key), int(stamps[at])
         if not isinstance(text, str) or stamp < 0:
@@ -69,14 +69,16 @@ def collect(
         for own, said in found:
             used[at] = True
             said.job = said.job or job
-            marks.append(timed(Mark(line, stream, own, said, entry=int(codes[at])), collected))
+            log_lines.append(timed(LogLine(line, stream, own, said, entry=int(codes[at])), collected))
         if not found:
-            silent = Mark(line, stream, collected, entry=int(codes[at]))
+            silent = LogLine(line, stream, collected, entry=int(codes[at]))
             first, last = alive.get(stream, (silent, silent))
             alive[stream] = (min(first, silent, key=_time), max(last, silent, key=_time))
-    marks = sorted([*marks, *(mark for seen in alive.values() for mark in seen)], key=lambda mark: mark.line)
+    log_lines = sorted(
+        [*log_lines, *(log_line for seen in alive.values() for log_line in seen)], key=lambda log_line: log_line.line
+    )
     seen = _observed(records.origin.source, printed, rules, output)
-    output.texts.add(records.origin.source, TextPart(marks if used.any() else [], seen=seen))
+    output.texts.add(records.origin.source, TextPart(log_lines if used.any() else [], seen=seen))
     return used
 
 
@@ -86,7 +88,9 @@ def _line(raw: str, number: int, stream: str, collected: Stamp, entry: int, job:
     return Line(number, inner.text, raw, streams, inner.collected or collected, entry, job, host)
 
 
-def _observed(source: int, printed: list[tuple[Line, list[Said]]], rules: Ruleset, output: Output) -> list[Sighting]:
+def _observed(
+    source: int, printed: list[tuple[Line, list[ParsedEvent]]], rules: LineRules, output: Output
+) -> list[UntimedEvidence]:
     """What is seen of deaths in lines, which entries hold in any order."""
     causes = rules.causes
     worth = [causes.may_read(one.raw.encode(errors="replace")) for one, _ in printed]
@@ -112,18 +116,18 @@ def _host(entry: Entry) -> str:
     return next((str(labels[key]) for key in _HOST_LABELS if labels.get(key)), "")
 
 
-def _time(mark: Mark) -> int:
-    return -1 if mark.stamp is None else mark.stamp.ns
+def _time(log_line: LogLine) -> int:
+    return -1 if log_line.stamp is None else log_line.stamp.ns
 
 
-def said_of_line(line: str, rules: Ruleset) -> list[tuple[Stamp | None, Said]]:
+def said_of_line(line: str, rules: LineRules) -> list[tuple[Stamp | None, ParsedEvent]]:
     """The line's own time and what it says."""
     if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
         return []
     text = bare(line).text
     found, _, _ = rules.read(text)
     own = stamp_or_none(text) if found else None
-    return [(own, said) for said in found if said.what is not What.IGNORE]
+    return [(own, said) for said in found if said.type is not EventType.IGNORE]
 
 
 def _job(entry: Entry) -> str:
@@ -146,7 +150,7 @@ _EVERY_NS = 10 * NS_PER_SECOND
 
 def collect_metrics(records: Records, output: Output, alive: dict[tuple[str, str], int]) -> Mask:
     """Collect what entries say; bool[n]: those that were of the format. alive: when each host was last seen."""
-    marks: list[Mark] = []
+    log_lines: list[LogLine] = []
     assert records.entries is not None
     used = np.zeros(len(records), dtype=np.bool_)
     for at, (record, entry) in enumerate(zip(records.records, records.entries, strict=True)):
@@ -160,19 +164,19 @@ def collect_metrics(records: Records, output: Output, alive: dict[tuple[str, str
             output.report("bad_value", reason, records, [at])
         elif said is not None:
             line, of = int(records.origin.line[at]), int(records.origin.entry[at])
-            marks.append(Mark(line, said.job, Stamp(stamp, Zone.EXACT, False), said, stamp, stamp, entry=of))
-    output.texts.add(records.origin.source, TextPart(marks))
+            log_lines.append(LogLine(line, said.job, Stamp(stamp, Zone.EXACT, False), said, stamp, stamp, entry=of))
+    output.texts.add(records.origin.source, TextPart(log_lines))
     return used
 
 
 def _said(
     record: Mapping[str, Any], metric: str, run: str, stamp: int, alive: dict[tuple[str, str], int]
-) -> tuple[Said | None, str]:
+) -> tuple[ParsedEvent | None, str]:
     """What an entry says, or why it says nothing."""
     if stamp < 0:
         return None, "an entry of a metric without a timestamp; dropped"
     if metric == _STARTED:
-        return Said(RUNS, What.START, job=run, name=metric), ""
+        return ParsedEvent(RUNS, EventType.START, job=run, name=metric), ""
     rank = str(record.get(PROCESS, ""))
     host = str(record.get(HOST, "")) or rank
     value = _value(record.get(VALUES))
@@ -180,12 +184,12 @@ def _said(
         return None, f"`{VALUES}` holds no numbers; dropped"
     if metric in SYSTEM_METRICS or STEP not in record:
         if metric in MEASURED:
-            return Said(RUNS, What.ALIVE, job=run, name=metric, metrics={metric: value}), ""
+            return ParsedEvent(RUNS, EventType.ALIVE, job=run, name=metric, metrics={metric: value}), ""
         last = alive.get((run, rank or host))
         if last is not None and last <= stamp < last + _EVERY_NS:
             return None, ""
         alive[run, rank or host] = stamp
-        return Said(RUNS, What.ALIVE, job=run, rank=rank or host), ""
+        return ParsedEvent(RUNS, EventType.ALIVE, job=run, rank=rank or host), ""
     if metric == "step":
         return None, ""
     step = whole_number(record[STEP])
@@ -194,7 +198,7 @@ def _said(
     shown = {metric: value} if metric in MEASURED else {}
     unit = record.get(UNIT)
     detail = (("unit", unit),) if isinstance(unit, str) and shown else ()
-    return Said(RUNS, What.STEP, step, job=run, name=metric, metrics=shown, detail=detail), ""
+    return ParsedEvent(RUNS, EventType.STEP, step, job=run, name=metric, metrics=shown, detail=detail), ""
 
 
 def _value(values: Any) -> float | None:
@@ -211,19 +215,19 @@ def _value(values: Any) -> float | None:
 
 
 ALLOCATION = "sacct"
-_STATES: Mapping[str, tuple[What, str]] = {
-    "COMPLETED": (What.FINISHED, ""),
-    "CANCELLED": (What.STOPPED, "cancelled"),
-    "PREEMPTED": (What.PREEMPTED, "preempted"),
-    "TIMEOUT": (What.TERMINATED, "time_limit"),
-    "REQUEUED": (What.TERMINATED, ""),
-    "DEADLINE": (What.TERMINATED, "time_limit"),
-    "REVOKED": (What.TERMINATED, ""),
-    "SUSPENDED": (What.TERMINATED, ""),
-    "FAILED": (What.CRASHED, ""),
-    "NODE_FAIL": (What.CRASHED, "node_failure"),
-    "OUT_OF_MEMORY": (What.CRASHED, "host_oom"),
-    "BOOT_FAIL": (What.CRASHED, "node_failure"),
+_STATES: Mapping[str, tuple[EventType, str]] = {
+    "COMPLETED": (EventType.FINISHED, ""),
+    "CANCELLED": (EventType.STOPPED, "cancelled"),
+    "PREEMPTED": (EventType.PREEMPTED, "preempted"),
+    "TIMEOUT": (EventType.TERMINATED, "time_limit"),
+    "REQUEUED": (EventType.TERMINATED, ""),
+    "DEADLINE": (EventType.TERMINATED, "time_limit"),
+    "REVOKED": (EventType.TERMINATED, ""),
+    "SUSPENDED": (EventType.TERMINATED, ""),
+    "FAILED": (EventType.CRASHED, ""),
+    "NODE_FAIL": (EventType.CRASHED, "node_failure"),
+    "OUT_OF_MEMORY": (EventType.CRASHED, "host_oom"),
+    "BOOT_FAIL": (EventType.CRASHED, "node_failure"),
 }
 """By state of an allocation that has ended: how it ended, and the cause that the state names; "": none."""
 _LIST = re.compile(r"([\w.-]++)(?:\[([\d,-]+)\]([\w.-]*))?(?:,|$)")
@@ -250,12 +254,12 @@ def nodes_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found)) if len(found) <= _MOST_NODES else ()
 
 
-def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Stamp | None) -> Sighting | None:
+def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Stamp | None) -> UntimedEvidence | None:
     """The hosts that an allocation of Slurm had: no evidence of a death, but of where it was."""
     hosts = nodes_in(str(record.get("NodeList", "")))
     if not hosts or started is None or hosts[0].lower() in ("none", "unknown"):
         return None
-    one = Sighting(UNKNOWN_CAUSE, "context", "", ALLOCATED, "scheduler", line, "", started)
+    one = UntimedEvidence(UNKNOWN_CAUSE, "context", "", ALLOCATED, "scheduler", line, "", started)
     one.hosts, one.last_line = dict.fromkeys(hosts, line), line
     return one
 
@@ -265,18 +269,20 @@ def _state_of(record: Mapping[str, Any]) -> str:
     return str(record.get("State", "")).upper().split(" ", 1)[0].rstrip("+")
 
 
-def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> Sighting | None:
+def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> UntimedEvidence | None:
     """Why an allocation of Slurm ended: its state, else the signal of its exit code."""
     state = str(record.get("State", "")).upper()
     _, code = _STATES.get(_state_of(record), (None, ""))
     if code:
-        one = Sighting(code, "root", quoted(state), ALLOCATION, "scheduler", line, "", ended)
+        one = UntimedEvidence(code, "root", quoted(state), ALLOCATION, "scheduler", line, "", ended)
     else:
         signal = str(record.get("ExitCode", "")).partition(":")[2]
         said = by_exit(-int(signal)) if signal.isdigit() and signal != "0" and len(signal) < 4 else None
         if said is None:
             return None
-        one = Sighting(*said, quoted(f"{state} {record.get('ExitCode')}"), ALLOCATION, "scheduler", line, "", ended)
+        one = UntimedEvidence(
+            *said, quoted(f"{state} {record.get('ExitCode')}"), ALLOCATION, "scheduler", line, "", ended
+        )
         one.exit = -int(signal)
     one.identity, one.last_line = str(record.get("JobID", "")), line
     return one
@@ -287,32 +293,32 @@ _NO_TIME = ("Unknown", "None", "N/A", "")
 
 def collect_allocations(records: Records, output: Output) -> None:
     """Collect the marks of allocations; steps of a job (`812.batch`) are parts of it."""
-    marks: list[Mark] = []
-    seen: list[Sighting] = []
+    log_lines: list[LogLine] = []
+    seen: list[UntimedEvidence] = []
     for at, record in enumerate(records.records):
         if "." in str(record["JobID"]):
             continue
         line = int(records.origin.line[at])
         try:
-            marks += _marks(record, line)
+            log_lines += _marks(record, line)
             hosts = nodes_of_allocation(record, line, _time_allocations(record, "Start"))
             why = of_allocation(record, line, _time_allocations(record, "End"))
             seen += [one for one in (hosts, why) if one is not None]
         except StampError as error:
             output.report("bad_value", f"{output.notes.bounded('bad_value', str(error))}; dropped", records, [at])
-    output.texts.add(records.origin.source, TextPart(marks, seen=seen))
+    output.texts.add(records.origin.source, TextPart(log_lines, seen=seen))
 
 
-def _marks(record: Mapping[str, Any], line: int) -> list[Mark]:
+def _marks(record: Mapping[str, Any], line: int) -> list[LogLine]:
     submitted = _time_allocations(record, "Eligible") or _time_allocations(record, "Submit")
     started, ended = _time_allocations(record, "Start"), _time_allocations(record, "End")
     state = _state_of(record)
-    found = [(What.SCHEDULED, submitted), (What.START, started)]
+    found = [(EventType.SCHEDULED, submitted), (EventType.START, started)]
     if state in _STATES and started is not None:
         found.append((_STATES[state][0], ended))
     return [
-        Mark(line, "", stamp, Said(SACCT, what, name=str(record["JobID"]), job=str(record.get("JobName", "")), detail=(
-            ("state", state),)))
+        LogLine(line, "", stamp, ParsedEvent(SACCT, what, name=str(record["JobID"]), job=str(record.get("JobName", "")),
+                                             detail=(("state", state),)))
         for what, stamp in found
         if stamp is not None
     ]  # fmt: skip
@@ -323,11 +329,11 @@ def _time_allocations(record: Mapping[str, Any], key: str) -> Stamp | None:
     return None if text in _NO_TIME else read_dated(text)
 
 
-def _refuse(_found: Any) -> Said:
+def _refuse(_found: Any) -> ParsedEvent:
     raise BadValueError("an entry printed as YAML: ask gcloud for --format=json")
 
 
 PRINTED_ENTRIES = (
-    Rule("cloud-logging", "jsonPayload:", pattern(r"^jsonPayload:\s*$"), _refuse, "YAML"),
-    Rule("cloud-logging", "textPayload:", pattern(r"^textPayload: "), _refuse, "YAML"),
+    LineRule("cloud-logging", "jsonPayload:", pattern(r"^jsonPayload:\s*$"), _refuse, "YAML"),
+    LineRule("cloud-logging", "textPayload:", pattern(r"^textPayload: "), _refuse, "YAML"),
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.collector import CollectedSource
-from goodput_cli.events.text.marks import ENDS, Mark, What
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 from goodput_cli.sources.blocks import is_event_file
@@ -374,7 +374,7 @@ def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -
     dated: dict[int, list[int]] = {}
     yearless: list[int] = []
     for code, source in sources.items():
-        stamps = [mark.stamp for mark in source.marks if mark.stamp is not None]
+        stamps = [log_line.stamp for log_line in source.log_lines if log_line.stamp is not None]
         times = [stamp.ns for stamp in stamps if stamp.zone is not Zone.YEARLESS]
         dated[code] = [min(times), max(times)] if times else []
         if stamps and not times:
@@ -392,7 +392,9 @@ def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -
 def completed(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
     """The sources, where files of one folder complete one another."""
     beside = _Beside.of(list(sources), names)
-    stepping = {code for code, source in sources.items() if any(_is(mark, What.STEP) for mark in source.marks)}
+    stepping = {
+        code for code, source in sources.items() if any(_is(log_line, EventType.STEP) for log_line in source.log_lines)
+    }
     found = dict(sources)
     iterations = {
         folder: _iterations(sources[code] for code in group if code in stepping)
@@ -404,28 +406,28 @@ def completed(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> d
         if code in stepping or folder not in iterations:
             continue
         same = [sources[one] for one in beside.stem[stem_of(names[code])] if one in stepping]
-        marks = _with_ends(source.marks, same)
-        found[code] = replace(source, marks=_with_iterations(marks, iterations[folder]))
+        log_lines = _with_ends(source.log_lines, same)
+        found[code] = replace(source, log_lines=_with_iterations(log_lines, iterations[folder]))
     return found
 
 
-def _is(mark: Mark, what: What) -> bool:
-    return mark.said is not None and mark.said.what is what
+def _is(log_line: LogLine, what: EventType) -> bool:
+    return log_line.event is not None and log_line.event.type is what
 
 
-def _with_ends(marks: Sequence[Mark], same: Sequence[CollectedSource]) -> list[Mark]:
+def _with_ends(log_lines: Sequence[LogLine], same: Sequence[CollectedSource]) -> list[LogLine]:
     """An end without a time in a file without steps, that no end with one follows, is where the file of the same name
     ends; if there is none, nothing says when it was, and another file will."""
-    last = [source.marks[-1].stamp for source in same if source.marks[-1].stamp is not None]
-    timed = max((mark.line for mark in marks if _is_end(mark) and not _is_open(mark)), default=-1)
-    found: list[Mark] = []
+    last = [source.log_lines[-1].stamp for source in same if source.log_lines[-1].stamp is not None]
+    timed = max((log_line.line for log_line in log_lines if _is_end(log_line) and not _is_open(log_line)), default=-1)
+    found: list[LogLine] = []
     before: Stamp | None = None
-    for mark in marks:
-        before = mark.stamp or before
-        if not _is_open(mark) or mark.line < timed:
-            found.append(mark)
+    for log_line in log_lines:
+        before = log_line.stamp or before
+        if not _is_open(log_line) or log_line.line < timed:
+            found.append(log_line)
         elif last:
-            found.append(mark if _is_behind(before, last[0]) else replace(mark, stamp=last[0]))
+            found.append(log_line if _is_behind(before, last[0]) else replace(log_line, stamp=last[0]))
     return found
 
 
@@ -435,68 +437,75 @@ def _is_behind(stamp: Stamp | None, other: Stamp) -> bool:
     return stamp is not None and stamp.ns >= other.ns
 
 
-def _is_end(mark: Mark) -> bool:
-    return mark.said is not None and mark.said.what in ENDS
+def _is_end(log_line: LogLine) -> bool:
+    return log_line.event is not None and log_line.event.type in ENDS
 
 
-def _is_open(mark: Mark) -> bool:
+def _is_open(log_line: LogLine) -> bool:
     """Whether it is an end without a time."""
-    return _is_end(mark) and mark.stamp is None and mark.said is not None and mark.said.at is None
+    return _is_end(log_line) and log_line.stamp is None and log_line.event is not None and log_line.event.at is None
 
 
-def _iterations(sources: Iterable[CollectedSource]) -> dict[int, list[Mark]]:
+def _iterations(sources: Iterable[CollectedSource]) -> dict[int, list[LogLine]]:
     """The lines of Megatron with a time about each iteration."""
-    found: defaultdict[int, list[Mark]] = defaultdict(list)
-    for mark in (mark for source in sources for mark in source.marks):
-        if _is(mark, What.STEP) and mark.said is not None and mark.said.format == MEGATRON and mark.stamp is not None:
-            found[mark.said.step or 0].append(mark)
+    found: defaultdict[int, list[LogLine]] = defaultdict(list)
+    for log_line in (log_line for source in sources for log_line in source.log_lines):
+        if (
+            _is(log_line, EventType.STEP)
+            and log_line.event is not None
+            and log_line.event.format == MEGATRON
+            and log_line.stamp is not None
+        ):
+            found[log_line.event.step or 0].append(log_line)
     return dict(found)
 
 
-def _with_iterations(marks: Sequence[Mark], iterations: Mapping[int, Sequence[Mark]]) -> list[Mark]:
+def _with_iterations(log_lines: Sequence[LogLine], iterations: Mapping[int, Sequence[LogLine]]) -> list[LogLine]:
     """The lines of Megatron's first rank, and before those about an iteration the line of it that the last rank wrote
     into another file: evaluations and saves have no time of their own."""
-    numbers = {mark.said.step for mark in marks if _names_iteration(mark) and mark.said is not None}
+    numbers = {
+        log_line.event.step for log_line in log_lines if _names_iteration(log_line) and log_line.event is not None
+    }
     if not numbers:
-        return list(marks)
-    found: list[Mark] = []
+        return list(log_lines)
+    found: list[LogLine] = []
     last: Stamp | None = None
     current: int | None = None
-    for at, mark in enumerate(marks):
-        last = mark.stamp or last
-        step = _step_of(marks, at)
-        if mark.stamp is None and step is not None and step != current:
+    for at, log_line in enumerate(log_lines):
+        last = log_line.stamp or last
+        step = _step_of(log_lines, at)
+        if log_line.stamp is None and step is not None and step != current:
             current = step
-            found += _borrowed(mark, iterations.get(step, ()), last)
+            found += _borrowed(log_line, iterations.get(step, ()), last)
             last = found[-1].stamp if found and found[-1].borrowed else last
-        found.append(mark)
+        found.append(log_line)
     return found
 
 
-def _borrowed(mark: Mark, iterations: Sequence[Mark], last: Stamp | None) -> list[Mark]:
+def _borrowed(log_line: LogLine, iterations: Sequence[LogLine], last: Stamp | None) -> list[LogLine]:
     """The first of some lines of one iteration that is not before a time, in the place of a mark."""
     for one in iterations:
         if one.stamp is not None and (last is None or one.stamp.ns >= last.ns):
-            return [replace(one, line=mark.line, borrowed=True)]
+            return [replace(one, line=log_line.line, borrowed=True)]
     return []
 
 
-def _names_iteration(mark: Mark) -> bool:
-    said = mark.said
-    return said is not None and said.format == MEGATRON and said.step is not None and mark.stamp is None
+def _names_iteration(log_line: LogLine) -> bool:
+    said = log_line.event
+    return said is not None and said.format == MEGATRON and said.step is not None and log_line.stamp is None
 
 
-def _step_of(marks: Sequence[Mark], at: int) -> int | None:
+def _step_of(log_lines: Sequence[LogLine], at: int) -> int | None:
     """The iteration that a line of Megatron is about: its own number; that of the line behind a timer of an
     evaluation, and that of the line before any other timer."""
-    said = marks[at].said
+    said = log_lines[at].event
     if said is None or said.format != MEGATRON:
         return None
     if said.step is not None or said.name != "timer":
         return said.step
-    towards = 1 if said.what is What.EVAL else -1
+    towards = 1 if said.type is EventType.EVAL else -1
     for other in (at + towards, at - towards):
-        one = marks[other].said if 0 <= other < len(marks) else None
+        one = log_lines[other].event if 0 <= other < len(log_lines) else None
         if one is not None and one.format == MEGATRON and one.step is not None:
             return one.step
     return None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
-from goodput_cli.events.text.marks import Rule, Said, line_readings, linear
+from goodput_cli.events.text.log_lines import LineRule, ParsedEvent, line_readings, linear
 from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare, candidates, is_kernel_log
 from goodput_cli.events.values import DIGITS, KEEP_FIRST, WORD
 
@@ -127,10 +127,10 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Ruleset:
+class LineRules:
     """The rules of all formats, in the order in which they are tried."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[LineRule, ...]
     causes: CauseRows = NO_ROWS
     """Rows of evidence of deaths: they make no event."""
 
@@ -162,15 +162,15 @@ class Ruleset:
         lines = set(range(len(rows))) if self.reads_all else lines
         return any(self.read(bare(rows[at][:LONGEST].decode(errors="replace")).text)[1] for at in lines)
 
-    def read(self, text: str, overwritten: bool = False) -> tuple[list[Said], bool, str]:
+    def read(self, text: str, overwritten: bool = False) -> tuple[list[ParsedEvent], bool, str]:
         """What a line says, whether a rule knows it, and why it is wrong ("": it is not). overwritten: whether a
         carriage return let something else stand in its place."""
-        said: list[Said] = []
+        said: list[ParsedEvent] = []
         known = False
         for reading in line_readings(self.rules, text, overwritten):
             known = True
             if reading.refused is not None:
                 return [], True, str(reading.refused)
-            if reading.said is not None:
-                said.append(reading.said)
+            if reading.event is not None:
+                said.append(reading.event)
         return said, known, ""

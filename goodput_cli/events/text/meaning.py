@@ -20,133 +20,139 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.events.schema import NO_STEP, Edge, Metric
-from goodput_cli.events.text.marks import ENDS, Mark, Said, What
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SAME_RECORD = 2 * NS_PER_SECOND
 _TOLERANCE = 100
 """A gap is at least this part of the time of the steps behind it."""
-_GAP_KINDS = (What.SAVE, What.EVAL)
-_ENDS = (What.STEP, What.STEP_START, *ENDS)
+_GAP_KINDS = (EventType.SAVE, EventType.EVAL)
+_ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
 
 
-def meant(marks: Sequence[Mark]) -> list[Mark]:
+def event_lines(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """The marks of one source, in order of time, as those that become events."""
-    ordered = sorted((mark for mark in marks if mark.said is not None), key=_order)
+    ordered = sorted((log_line for log_line in log_lines if log_line.event is not None), key=_order)
     ordered = list(_once(ordered))
     ordered = list(_paired(ordered))
     ordered = list(_recorded_once(ordered))
     return list(_with_gaps(ordered))
 
 
-def said(mark: Mark) -> Said:
+def said(log_line: LogLine) -> ParsedEvent:
     """The parsed content of a mark that has one."""
-    assert mark.said is not None
-    return mark.said
+    assert log_line.event is not None
+    return log_line.event
 
 
-def _order(mark: Mark) -> tuple[int, int]:
-    return mark.end if said(mark).what is What.STEP else mark.time, mark.line
+def _order(log_line: LogLine) -> tuple[int, int]:
+    return log_line.end if said(log_line).type is EventType.STEP else log_line.time, log_line.line
 
 
-def _once(marks: Iterable[Mark]) -> Iterator[Mark]:
+def _once(log_lines: Iterable[LogLine]) -> Iterator[LogLine]:
     """Of starts of one format that follow each other with nothing done in between, the first."""
     begun: set[tuple[str, str]] = set()
-    for mark in marks:
-        one = said(mark)
-        key = (one.format, mark.stream)
-        if one.what is What.START and one.once:
+    for log_line in log_lines:
+        one = said(log_line)
+        key = (one.format, log_line.stream)
+        if one.type is EventType.START and one.once:
             if key in begun:
-                yield replace(mark, said=replace(one, what=What.ALIVE))
+                yield replace(log_line, event=replace(one, type=EventType.ALIVE))
                 continue
             begun.add(key)
-        elif one.what in _ENDS:
+        elif one.type in _ENDS:
             begun.discard(key)
-        yield mark
+        yield log_line
 
 
-def _paired(marks: Sequence[Mark]) -> Iterator[Mark]:
+def _paired(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     """The begin and the end line of a save or a restore as one interval; one that has no end, and that no step follows,
     stays a begin."""
-    begun_by: dict[tuple[str, str, What], Mark] = {}
-    for mark in marks:
-        one = said(mark)
-        key = (one.format, mark.stream, one.what)
-        if one.what not in (What.SAVE, What.RESTORE) or one.edge is Edge.POINT or mark.end > mark.time:
-            yield mark
+    begun_by: dict[tuple[str, str, EventType], LogLine] = {}
+    for log_line in log_lines:
+        one = said(log_line)
+        key = (one.format, log_line.stream, one.type)
+        if (
+            one.type not in (EventType.SAVE, EventType.RESTORE)
+            or one.edge is Edge.POINT
+            or log_line.end > log_line.time
+        ):
+            yield log_line
         elif one.edge is Edge.BEGIN:
             if key in begun_by:
-                yield _point(begun_by[key]) if _is_passed(begun_by[key], marks) else begun_by[key]
-            begun_by[key] = mark
+                yield _point(begun_by[key]) if _is_passed(begun_by[key], log_lines) else begun_by[key]
+            begun_by[key] = log_line
         else:
             begun = begun_by.pop(key, None)
-            exact = begun is not None and not begun.odd and not mark.odd
+            exact = begun is not None and not begun.odd and not log_line.odd
             step = one.step if one.step is not None or begun is None else said(begun).step
-            start = begun.time if begun is not None and exact else mark.time
-            yield replace(mark, time=start, end=mark.time, said=replace(one, edge=Edge.POINT, step=step))
-    yield from (_point(begun) if _is_passed(begun, marks) else begun for begun in begun_by.values())
+            start = begun.time if begun is not None and exact else log_line.time
+            yield replace(log_line, time=start, end=log_line.time, event=replace(one, edge=Edge.POINT, step=step))
+    yield from (_point(begun) if _is_passed(begun, log_lines) else begun for begun in begun_by.values())
 
 
-def _is_passed(begun: Mark, marks: Sequence[Mark]) -> bool:
+def _is_passed(begun: LogLine, log_lines: Sequence[LogLine]) -> bool:
     """Whether its process did a step behind a begin without an end, which was over then."""
-    later = (mark for mark in marks if mark.stream == begun.stream and mark.time > begun.time)
-    following = next((mark for mark in later if said(mark).what in (What.STEP, What.START, *ENDS)), None)
-    return following is not None and said(following).what is What.STEP
+    later = (log_line for log_line in log_lines if log_line.stream == begun.stream and log_line.time > begun.time)
+    following = next(
+        (log_line for log_line in later if said(log_line).type in (EventType.STEP, EventType.START, *ENDS)), None
+    )
+    return following is not None and said(following).type is EventType.STEP
 
 
-def _point(mark: Mark) -> Mark:
-    return replace(mark, said=replace(said(mark), edge=Edge.POINT))
+def _point(log_line: LogLine) -> LogLine:
+    return replace(log_line, event=replace(said(log_line), edge=Edge.POINT))
 
 
-def _recorded_once(marks: Sequence[Mark]) -> Iterator[Mark]:
+def _recorded_once(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     """A step that two formats print is one record: that with a duration, else the first."""
-    records: defaultdict[int, list[Mark]] = defaultdict(list)
-    for mark in marks:
-        if said(mark).what is What.STEP and said(mark).step is not None:
-            records[int(said(mark).step or 0)].append(mark)
+    records: defaultdict[int, list[LogLine]] = defaultdict(list)
+    for log_line in log_lines:
+        if said(log_line).type is EventType.STEP and said(log_line).step is not None:
+            records[int(said(log_line).step or 0)].append(log_line)
     dropped: set[int] = set()
     for same in records.values():
-        if len({said(mark).format for mark in same}) < 2:
+        if len({said(log_line).format for log_line in same}) < 2:
             continue
-        same = sorted(same, key=lambda mark: said(mark).step_time is None)
-        kept: list[Mark] = []
-        for mark in same:
-            others = (one for one in kept if said(one).format != said(mark).format)
-            if any(abs(one.end - mark.end) <= _SAME_RECORD for one in others):
-                dropped.add(id(mark))
+        same = sorted(same, key=lambda log_line: said(log_line).step_time is None)
+        kept: list[LogLine] = []
+        for log_line in same:
+            others = (one for one in kept if said(one).format != said(log_line).format)
+            if any(abs(one.end - log_line.end) <= _SAME_RECORD for one in others):
+                dropped.add(id(log_line))
             else:
-                kept.append(mark)
-    return (mark for mark in marks if id(mark) not in dropped)
+                kept.append(log_line)
+    return (log_line for log_line in log_lines if id(log_line) not in dropped)
 
 
-def _with_gaps(marks: Sequence[Mark]) -> Iterator[Mark]:
+def _with_gaps(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     """A save or evaluation of which only a point is known takes the gap between two records with means, if nothing else
     stands in it. marks: in order of time."""
-    before: Mark | None = None
-    waiting: list[Mark] = []
+    before: LogLine | None = None
+    waiting: list[LogLine] = []
     claimed = False
-    for mark in marks:
-        one = said(mark)
-        if one.what in _GAP_KINDS and one.edge is Edge.POINT:
-            timed = mark.end > mark.time or bool(one.took)
+    for log_line in log_lines:
+        one = said(log_line)
+        if one.type in _GAP_KINDS and one.edge is Edge.POINT:
+            timed = log_line.end > log_line.time or bool(one.took)
             claimed |= timed
             if not timed:
-                waiting.append(mark)
+                waiting.append(log_line)
                 continue
-        elif one.what is What.STEP:
-            yield from _gap(before, mark, waiting, claimed)
-            before, waiting, claimed = mark, [], False
-        elif one.what in (What.START, What.CRASHED, What.TERMINATED, What.PREEMPTED):
+        elif one.type is EventType.STEP:
+            yield from _gap(before, log_line, waiting, claimed)
+            before, waiting, claimed = log_line, [], False
+        elif one.type in (EventType.START, EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED):
             yield from waiting
             before, waiting, claimed = None, [], False
-        yield mark
+        yield log_line
     yield from waiting
 
 
-def _gap(before: Mark | None, behind: Mark, waiting: Sequence[Mark], claimed: bool) -> Iterator[Mark]:
+def _gap(before: LogLine | None, behind: LogLine, waiting: Sequence[LogLine], claimed: bool) -> Iterator[LogLine]:
     """The marks between two records: one kind takes all of the gap; of two, a save takes it from its stamp on."""
     gap = None if before is None else _gap_between(before, behind)
-    kinds = {said(mark).what for mark in waiting}
+    kinds = {said(log_line).type for log_line in waiting}
     if gap is None or claimed or not kinds:
         yield from waiting
         return
@@ -154,20 +160,20 @@ def _gap(before: Mark | None, behind: Mark, waiting: Sequence[Mark], claimed: bo
         first, *rest = waiting
         begin = gap[0]
     else:
-        first, *rest = sorted(waiting, key=lambda mark: said(mark).what is not What.SAVE)
+        first, *rest = sorted(waiting, key=lambda log_line: said(log_line).type is not EventType.SAVE)
         begin = first.time if not first.odd and gap[0] <= first.time <= gap[1] else (gap[0] + gap[1]) // 2
     yield replace(first, time=begin, end=gap[1])
     yield from rest
 
 
-def _gap_between(before: Mark, behind: Mark) -> tuple[int, int] | None:
+def _gap_between(before: LogLine, behind: LogLine) -> tuple[int, int] | None:
     """[begin, end) of what is no training between two records, where the second says how long its steps took."""
     one, other = said(before), said(behind)
     if other.step_time is None or one.step is None or other.step is None or other.step <= one.step:
         return None
     trained = (other.step - one.step) * other.step_time
     begin, end = before.end, behind.end - trained
-    whole = any(mark.stamp is not None and mark.stamp.whole for mark in (before, behind))
+    whole = any(log_line.stamp is not None and log_line.stamp.whole for log_line in (before, behind))
     if end - begin <= trained // _TOLERANCE + (2 * NS_PER_SECOND if whole else 0):
         return None
     return begin, end
@@ -177,17 +183,17 @@ _BEYOND_ALL = 2**62
 """A time or a step that is none."""
 
 
-def metrics_of(job: str, marks: Sequence[Mark]) -> list[Metric]:
+def metrics_of(job: str, log_lines: Sequence[LogLine]) -> list[Metric]:
     """The metrics in marks of a job, each in order of time; what was written twice counts once."""
     found: defaultdict[str, dict[tuple[int, int, float], None]] = defaultdict(dict)
     units: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for mark in marks:
-        one = said(mark)
-        if abs(mark.time) >= _BEYOND_ALL:
+    for log_line in log_lines:
+        one = said(log_line)
+        if abs(log_line.time) >= _BEYOND_ALL:
             continue
         step = NO_STEP if one.step is None or abs(one.step) >= _BEYOND_ALL else one.step
         for name, value in one.metrics.items():
-            found[name][mark.time, step, value] = None
+            found[name][log_line.time, step, value] = None
             units[name][str(dict(one.detail).get("unit", ""))] += 1
     return [
         Metric(job, name, units[name].most_common(1)[0][0], *_columns(sorted(rows)))

@@ -17,15 +17,15 @@ from goodput_cli.arrays import I64
 from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.json_documents import json_in
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.lines import LONGEST, Lines, Ruleset
-from goodput_cli.events.text.marks import ENDS, Mark, Said, What, asked_of, timed
+from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_say
+from goodput_cli.events.text.lines import LONGEST, LineRules, Lines
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, timed
 from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
-from goodput_cli.events.text.observing import BEGINS, DocumentObserver, Kind, Storms, may_say
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
 from goodput_cli.events.text.stamps import StampError, bare, is_kernel_log, stamp_of, stamp_or_none
 from goodput_cli.sources.base import RawBatch, Record
 
-_BEGIN_OR_END = ENDS | {What.START, What.RESUME, What.RESTORE}
+_BEGIN_OR_END = ENDS | {EventType.START, EventType.RESUME, EventType.RESTORE}
 _NUMBERED = re.compile(
     r"-[a-z0-9]{5}(?=/|$)|\d+|(?<![a-z])(?:master|worker|chief|launcher|leader|head|node|host)s?(?![a-z])"
 )
@@ -46,7 +46,7 @@ class TextLines:
 
     by_line = True
 
-    def __init__(self, rules: Ruleset, source: str = "") -> None:
+    def __init__(self, rules: LineRules, source: str = "") -> None:
         self._rules = rules
         self._observer = DocumentObserver(rules.causes, source)
         self._storms = Storms(rules)
@@ -64,8 +64,8 @@ class TextLines:
         hits = block.short() if self._rules.reads_all else block.found(self._rules.anchors)
         bad: list[tuple[int, str]] = []
         meant: list[int] = []
-        placed: list[tuple[int, Mark]] = []
-        said: dict[int, Sequence[Said]] = {}
+        placed: list[tuple[int, LogLine]] = []
+        said: dict[int, Sequence[ParsedEvent]] = {}
         worth: list[int] = []
         kinds: dict[int, Kind] = {}
         losses: dict[int, float] = {}
@@ -80,7 +80,7 @@ class TextLines:
                 continue
             number = batch.first_line + int(block.number[at])
             more, reason, text = self._read(block, at, number)
-            said[at] = [mark.said for mark in more if mark.said is not None]
+            said[at] = [log_line.event for log_line in more if log_line.event is not None]
             if more:
                 self._follow(text, more[0], losses)
             causes = self._rules.causes
@@ -92,11 +92,11 @@ class TextLines:
             if reason:
                 bad.append((number, reason))
             if more or reason:
-                placed += [(at, mark) for mark in more]
+                placed += [(at, log_line) for log_line in more]
                 meant.append(at)
         stamped = block.stamped()
         placed += self._clocks(block, stamped, np.array(meant, dtype=np.int64), batch.first_line)
-        marks = [mark for _, mark in thinned(sorted(placed, key=itemgetter(0)))]
+        log_lines = [log_line for _, log_line in thinned(sorted(placed, key=itemgetter(0)))]
         records, lines = _objects(block, batch.first_line)
         noise = block.count - len(np.unique(block.number[meant])) - len(records)
         seen = self._observer.feed(block, batch.first_line, worth, said, stamped[0], kinds)
@@ -104,7 +104,7 @@ class TextLines:
             self._by_host = is_kernel_log(data[:SNIFFED].decode(errors="replace"))
         found = (turns.found() for turns in self._turns.values())
         interleaved = self._interleaved or next((one for one in found if one is not None), None)
-        part = TextPart(marks, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses,
+        part = TextPart(log_lines, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses,
                         interleaved=interleaved)  # fmt: skip
         return Parsed(records, np.array(lines, dtype=np.int64), text=part)
 
@@ -112,30 +112,30 @@ class TextLines:
         """The end of the document: what was seen at its end is left over."""
         return without_records(TextPart(seen=self._observer.finish(), left_out=self._observer.dropped))
 
-    def _follow(self, text: str, mark: Mark, losses: dict[int, float]) -> None:
+    def _follow(self, text: str, log_line: LogLine, losses: dict[int, float]) -> None:
         """Keep the loss of a line of a step, if no rank or node stands in front of it, and follow who prints steps."""
-        said = mark.said
+        said = log_line.event
         if said is None:
             return
         step = counted_step(said)
         if step is None:
-            if said.what in _BEGIN_OR_END:
+            if said.type in _BEGIN_OR_END:
                 for turns in self._turns.values():
                     turns.restart()
             return
-        if self._lost < _LOSSES and not mark.stream and not said.rank:
+        if self._lost < _LOSSES and not log_line.stream and not said.rank:
             self._lost += 1
             loss = loss_in(text)
             if loss is not None:
                 losses.setdefault(step, loss)
         bar = counted_bar(said)
-        rounded = said.what is not What.STEP and bar is None
-        turn = self._turn((said.format, mark.stream, said.rank, bar, rounded))
-        turn.take(mark.line, step, text, bar is not None, rounded)
-        if mark.stream:
-            group = _NUMBERED.sub("", mark.stream)
-            if self._groups.setdefault(group, mark.stream) == mark.stream:
-                self._turn((said.format, bar)).take(mark.line, step, f"{group} {text}", bar is not None)
+        rounded = said.type is not EventType.STEP and bar is None
+        turn = self._turn((said.format, log_line.stream, said.rank, bar, rounded))
+        turn.take(log_line.line, step, text, bar is not None, rounded)
+        if log_line.stream:
+            group = _NUMBERED.sub("", log_line.stream)
+            if self._groups.setdefault(group, log_line.stream) == log_line.stream:
+                self._turn((said.format, bar)).take(log_line.line, step, f"{group} {text}", bar is not None)
 
     def _turn(self, key: tuple[object, ...]) -> InTurns:
         turns = self._turns.get(key)
@@ -146,7 +146,7 @@ class TextLines:
             turns = self._turns[key] = InTurns()
         return turns
 
-    def _read(self, block: Lines, at: int, number: int) -> tuple[list[Mark], str, str]:
+    def _read(self, block: Lines, at: int, number: int) -> tuple[list[LogLine], str, str]:
         """What a line says, why it is wrong, and itself, without prefixes."""
         line = bare(block.text(at))
         overwritten = bool(block.overwritten[at])
@@ -162,10 +162,12 @@ class TextLines:
             if collected is None and not (said and all(one.at for one in said)):  # a rule knows how they are written
                 return [], reason or str(error), ""
             own = None
-        marks = [timed(Mark(number, prefixed.stream, own or one.at, one), collected) for one in said]
-        return marks, reason, line.text
+        log_lines = [timed(LogLine(number, prefixed.stream, own or one.at, one), collected) for one in said]
+        return log_lines, reason, line.text
 
-    def _clocks(self, block: Lines, stamped: tuple[I64, I64], hits: I64, first_line: int) -> Iterator[tuple[int, Mark]]:
+    def _clocks(
+        self, block: Lines, stamped: tuple[I64, I64], hits: I64, first_line: int
+    ) -> Iterator[tuple[int, LogLine]]:
         """The first and the last stamped line of each stream between two hits."""
         lines, columns = stamped
         keep = ~np.isin(lines, hits, assume_unique=True)
@@ -178,10 +180,10 @@ class TextLines:
         for at in np.union1d(first, len(keys) - 1 - last).tolist():
             row = int(lines[at])
             line = bare(block.text(row))
-            clock = Mark(first_line + int(block.number[row]), names[int(streams[at])], stamp_or_none(line.text))
-            mark = timed(clock, line.collected)
-            if mark.stamp is not None:
-                yield row, mark
+            clock = LogLine(first_line + int(block.number[row]), names[int(streams[at])], stamp_or_none(line.text))
+            log_line = timed(clock, line.collected)
+            if log_line.stamp is not None:
+                yield row, log_line
 
     def _streams_of(self, block: Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
         """The stream of each line, as a number int64[n] and the names of the numbers. What stands before the stamps of
@@ -219,7 +221,7 @@ def _objects(block: Lines, first_line: int) -> tuple[list[Record], list[int]]:
     return records, lines
 
 
-def is_text(head: bytes, rules: Ruleset) -> bool:
+def is_text(head: bytes, rules: LineRules) -> bool:
     """Whether a document that begins like this is text and no JSON: a line of some rule is in it, or fewer than half of
     its lines are objects."""
     head = head[:SNIFFED]

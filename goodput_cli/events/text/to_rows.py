@@ -21,8 +21,8 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.rows import Origin, RowBuilder
 from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, Edge, Kind
-from goodput_cli.events.text.marks import ENDS, MAX_STEP, Mark, Said, What
-from goodput_cli.events.text.meaning import meant, said
+from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, EventType, LogLine, ParsedEvent
+from goodput_cli.events.text.meaning import event_lines, said
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs import megatron as megatron_process
 from goodput_cli.events.text.stamps import Stamp, Zone
@@ -36,46 +36,48 @@ LEFT_OPEN = "left open"
 """The name of a save or restore whose end no line says."""
 ONE_STORY = frozenset({megatron.NAME})
 """Formats whose ranks print one story: lines of all ranks are one stream."""
-_KINDS: dict[What, Kind] = {
-    What.STEP: Kind.STEP,
-    What.STEP_START: Kind.STEP,
-    What.STEP_FINISHED: Kind.FINISHED,
-    What.START: Kind.START,
-    What.FINISHED: Kind.JOB_FINISHED,
-    What.STOPPED: Kind.USER_TERMINATED,
-    What.EXITED: Kind.JOB_END,
-    What.TERMINATED: Kind.TERMINATED,
-    What.PREEMPTED: Kind.TERMINATED,
-    What.CRASHED: Kind.CRASHED,
-    What.SCHEDULED: Kind.SCHEDULED,
-    What.SAVE: Kind.SAVE,
-    What.SAVED: Kind.SAVED,
-    What.RESTORE: Kind.RESTORE,
-    What.RESUME: Kind.RESTORE,
-    What.EVAL: Kind.CUSTOM,
-    What.CUSTOM: Kind.CUSTOM,
-    What.INIT: Kind.TPU_INIT,
-    What.PREP: Kind.PREP,
-    What.DATA: Kind.DATA,
-    What.REINIT: Kind.ELASTIC_REINIT,
-    What.ALIVE: Kind.HEARTBEAT,
+_KINDS: dict[EventType, Kind] = {
+    EventType.STEP: Kind.STEP,
+    EventType.STEP_START: Kind.STEP,
+    EventType.STEP_FINISHED: Kind.FINISHED,
+    EventType.START: Kind.START,
+    EventType.FINISHED: Kind.JOB_FINISHED,
+    EventType.STOPPED: Kind.USER_TERMINATED,
+    EventType.EXITED: Kind.JOB_END,
+    EventType.TERMINATED: Kind.TERMINATED,
+    EventType.PREEMPTED: Kind.TERMINATED,
+    EventType.CRASHED: Kind.CRASHED,
+    EventType.SCHEDULED: Kind.SCHEDULED,
+    EventType.SAVE: Kind.SAVE,
+    EventType.SAVED: Kind.SAVED,
+    EventType.RESTORE: Kind.RESTORE,
+    EventType.RESUME: Kind.RESTORE,
+    EventType.EVAL: Kind.CUSTOM,
+    EventType.CUSTOM: Kind.CUSTOM,
+    EventType.INIT: Kind.TPU_INIT,
+    EventType.PREP: Kind.PREP,
+    EventType.DATA: Kind.DATA,
+    EventType.REINIT: Kind.ELASTIC_REINIT,
+    EventType.ALIVE: Kind.HEARTBEAT,
 }
-_PHASES = frozenset({What.EVAL, What.CUSTOM, What.INIT, What.PREP, What.DATA, What.REINIT})
+_PHASES = frozenset(
+    {EventType.EVAL, EventType.CUSTOM, EventType.INIT, EventType.PREP, EventType.DATA, EventType.REINIT}
+)
 """Kinds with a begin and an end; a point of one is only a sign of life."""
 _LATEST_NS = MAX_SECONDS * NS_PER_SECOND
 _DIGITS = 10
 """Of a rank, which is a number of 32 bits."""
-_LABELS = {What.EVAL: megatron.EVAL_LABEL}
+_LABELS = {EventType.EVAL: megatron.EVAL_LABEL}
 
 
-def add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[Mark], output: Output, name: str) -> None:
-    kept = [mark for mark in events if _is_possible(mark)]
+def add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[LogLine], output: Output, name: str) -> None:
+    kept = [log_line for log_line in events if _is_possible(log_line)]
     if len(kept) < len(events):
-        lines = sorted({mark.line for mark in events if not _is_possible(mark)})
+        lines = sorted({log_line.line for log_line in events if not _is_possible(log_line)})
         output.notes.add(
             "bad_value", "a time that is not between 1970 and 2255, or a step beyond all; dropped", source, lines
         )
-    rows = [row for mark in kept for row in _rows_of(mark, output, name)]
+    rows = [row for log_line in kept for row in _rows_of(log_line, output, name)]
     if not rows:
         return
     size = len(rows)
@@ -107,62 +109,62 @@ def add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[Mark],
 _COLUMNS = ("time", "end", "kind", "edge", "step", "step_time", "rank", "label", "detail", "line", "entry", "writer")
 
 
-def _is_possible(mark: Mark) -> bool:
+def _is_possible(log_line: LogLine) -> bool:
     """Whether the instants and the number of a mark fit into the table."""
-    one = said(mark)
+    one = said(log_line)
     took = one.took or 0
-    inside = took <= mark.time and max(mark.time, mark.end) + took < _LATEST_NS
+    inside = took <= log_line.time and max(log_line.time, log_line.end) + took < _LATEST_NS
     return inside and (one.step is None or one.step <= MAX_STEP)
 
 
-def _rows_of(mark: Mark, output: Output, source: str) -> list[dict[str, int]]:
+def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, int]]:
     """The rows of a mark: two of a phase of which begin and end are known."""
-    one = said(mark)
-    kind, edge, time, end = _KINDS[one.what], one.edge, mark.time, mark.end
-    if one.format == launcher.NAME and one.what is What.ALIVE and one.name != launcher.OUTLIVED:
+    one = said(log_line)
+    kind, edge, time, end = _KINDS[one.type], one.edge, log_line.time, log_line.end
+    if one.format == launcher.NAME and one.type is EventType.ALIVE and one.name != launcher.OUTLIVED:
         return []
-    if one.what is What.STEP:
-        edge, time = Edge.END, mark.end
+    if one.type is EventType.STEP:
+        edge, time = Edge.END, log_line.end
     elif end == time and one.took and edge is Edge.POINT:
         time, end = (time, time + one.took) if one.begins else (time - one.took, time)
-    if one.what is not What.STEP:
+    if one.type is not EventType.STEP:
         if end > time:
             edge = Edge.INTERVAL
-        elif one.what in _PHASES and edge is Edge.POINT:
+        elif one.type in _PHASES and edge is Edge.POINT:
             kind = Kind.HEARTBEAT
-    label = one.label or _LABELS.get(one.what, "") if kind in (Kind.CUSTOM,) else ""
+    label = one.label or _LABELS.get(one.type, "") if kind in (Kind.CUSTOM,) else ""
     row = {
         "time": time,
         "end": end,
         "kind": int(kind),
         "edge": int(edge),
-        "step": NO_STEP if one.step is None or one.what in (What.START, What.ALIVE) else one.step,
-        "step_time": NONE if one.step_time is None or one.what is not What.STEP else one.step_time,
+        "step": NO_STEP if one.step is None or one.type in (EventType.START, EventType.ALIVE) else one.step,
+        "step_time": NONE if one.step_time is None or one.type is not EventType.STEP else one.step_time,
         "label": output.labels.code(label.upper()) if label else NONE,
-        "detail": output.details.code(one.detail) if one.detail and one.what is not What.STEP else NONE,
+        "detail": output.details.code(one.detail) if one.detail and one.type is not EventType.STEP else NONE,
         "rank": int(one.rank) if one.format == RUNS and one.rank.isdecimal() and len(one.rank) < _DIGITS else NONE,
-        "line": mark.line,
-        "entry": mark.entry,
-        "writer": output.writers.code(_writer(mark, source)),
+        "line": log_line.line,
+        "entry": log_line.entry,
+        "writer": output.writers.code(_writer(log_line, source)),
     }
-    if edge is Edge.INTERVAL and one.what in _PHASES:
+    if edge is Edge.INTERVAL and one.type in _PHASES:
         begin = row | {"end": time, "edge": int(Edge.BEGIN)}
         return [begin, row | {"time": end, "edge": int(Edge.END)}]
-    if one.what is What.PREEMPTED:
+    if one.type is EventType.PREEMPTED:
         notice = row | {"kind": int(Kind.HEARTBEAT), "edge": int(Edge.POINT), "step": NO_STEP}
         return [row, notice | {"detail": output.details.code(PREEMPTED)}]
     return [row]
 
 
-def _writer(mark: Mark, source: str) -> tuple[str, str]:
+def _writer(log_line: LogLine, source: str) -> tuple[str, str]:
     """(node, process): the node as far as the line names it; the processes of one story are one."""
-    one = said(mark)
+    one = said(log_line)
     if one.format in ONE_STORY:
         return "", one.format
-    return one.rank, " ".join((one.format, one.rank or source, mark.stream))
+    return one.rank, " ".join((one.format, one.rank or source, log_line.stream))
 
 
-TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
+TRANSLATORS: dict[str, Callable[[Sequence[LogLine]], list[LogLine]]] = {
     megatron.NAME: megatron_process.translate,
     megatron.PROGRESS: megatron.translate_progress,
     launcher.NAME: launcher.translate,
@@ -170,156 +172,180 @@ TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
 }
 """By format: what its lines mean together, where a line alone does not say it."""
 
-_ON_THE_WAY = (What.INIT, What.PREP, What.DATA, What.RESTORE, What.RESUME, What.REINIT, What.ALIVE)
-_DEATHS = (What.CRASHED, What.TERMINATED, What.PREEMPTED)
+_ON_THE_WAY = (
+    EventType.INIT,
+    EventType.PREP,
+    EventType.DATA,
+    EventType.RESTORE,
+    EventType.RESUME,
+    EventType.REINIT,
+    EventType.ALIVE,
+)
+_DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
 
 
-def meaning_of(marks: Sequence[Mark]) -> list[Mark]:
+def meaning_of(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """What the marks of one source mean, in order of lines within a format, then of time."""
-    by_format: defaultdict[str, list[Mark]] = defaultdict(list)
-    alive: defaultdict[str, list[Mark]] = defaultdict(list)
-    for mark in marks:
-        if mark.said is None:
-            alive[mark.stream].append(mark)
+    by_format: defaultdict[str, list[LogLine]] = defaultdict(list)
+    alive: defaultdict[str, list[LogLine]] = defaultdict(list)
+    for log_line in log_lines:
+        if log_line.event is None:
+            alive[log_line.stream].append(log_line)
         else:
-            by_format[mark.said.format].append(mark)
-    translated: list[Mark] = []
+            by_format[log_line.event.format].append(log_line)
+    translated: list[LogLine] = []
     for name, own in by_format.items():
         translator = TRANSLATORS.get(name)
         translated += translator(own) if translator is not None else own
-    end_with_time(sorted(translated, key=lambda mark: mark.line))
-    events = [mark for mark in meant(translated) if said(mark).what is not What.IGNORE]
-    events = [mark for mark in events if not mark.borrowed]
+    end_with_time(sorted(translated, key=lambda log_line: log_line.line))
+    events = [log_line for log_line in event_lines(translated) if said(log_line).type is not EventType.IGNORE]
+    events = [log_line for log_line in events if not log_line.borrowed]
     _done_before(events)
     signs = _signs_of_life(events, alive)
     return [*_closed(events, signs), *signs]
 
 
-def _closed(events: Sequence[Mark], signs: Sequence[Mark]) -> list[Mark]:
+def _closed(events: Sequence[LogLine], signs: Sequence[LogLine]) -> list[LogLine]:
     """The events, where a save or restore that has no end lasts to the next line that says that its process died, else
     to the last sign of life before the next start."""
-    opened = [mark for mark in events if _is_open(mark)]
+    opened = [log_line for log_line in events if _is_open(log_line)]
     if not opened:
         return list(events)
-    later = sorted((*events, *signs), key=lambda mark: (mark.time, mark.line))
-    ends = {id(mark): _end_of_open(mark, later) for mark in opened}
+    later = sorted((*events, *signs), key=lambda log_line: (log_line.time, log_line.line))
+    ends = {id(log_line): _end_of_open(log_line, later) for log_line in opened}
     return [
-        mark
-        if id(mark) not in ends
-        else replace(mark, end=ends[id(mark)], said=replace(said(mark), edge=Edge.POINT, name=LEFT_OPEN))
-        for mark in events
+        log_line
+        if id(log_line) not in ends
+        else replace(log_line, end=ends[id(log_line)], event=replace(said(log_line), edge=Edge.POINT, name=LEFT_OPEN))
+        for log_line in events
     ]
 
 
-def _is_open(mark: Mark) -> bool:
-    return said(mark).what in (What.SAVE, What.RESTORE) and said(mark).edge is Edge.BEGIN
+def _is_open(log_line: LogLine) -> bool:
+    return said(log_line).type in (EventType.SAVE, EventType.RESTORE) and said(log_line).edge is Edge.BEGIN
 
 
-def _end_of_open(mark: Mark, later: Sequence[Mark]) -> int:
-    end = mark.time
+def _end_of_open(log_line: LogLine, later: Sequence[LogLine]) -> int:
+    end = log_line.time
     for other in later:
-        if other is mark or other.time < mark.time or other.stream not in (mark.stream, ""):
+        if other is log_line or other.time < log_line.time or other.stream not in (log_line.stream, ""):
             continue
-        if said(other).what in ENDS:
+        if said(other).type in ENDS:
             return other.time
-        if said(other).what is What.START and other.time > mark.time:
+        if said(other).type is EventType.START and other.time > log_line.time:
             break
         end = max(end, other.end)
     return end
 
 
-def _done_before(events: Sequence[Mark]) -> None:
+def _done_before(events: Sequence[LogLine]) -> None:
     """A record that stands before a start line of the same instant is of the life before: it is put right before."""
     starts: dict[tuple[str, int], int] = {}
-    for mark in events:
-        if said(mark).what is What.START:
-            key = mark.stream, mark.time
-            starts[key] = max(mark.line, starts.get(key, mark.line))
-    for mark in events if starts else ():
-        if said(mark).what is What.STEP and mark.line < starts.get((mark.stream, mark.end), mark.line):
-            mark.end -= 1
-            mark.time = min(mark.time, mark.end)
+    for log_line in events:
+        if said(log_line).type is EventType.START:
+            key = log_line.stream, log_line.time
+            starts[key] = max(log_line.line, starts.get(key, log_line.line))
+    for log_line in events if starts else ():
+        if said(log_line).type is EventType.STEP and log_line.line < starts.get(
+            (log_line.stream, log_line.end), log_line.line
+        ):
+            log_line.end -= 1
+            log_line.time = min(log_line.time, log_line.end)
 
 
-def end_with_time(marks: Sequence[Mark]) -> None:
+def end_with_time(log_lines: Sequence[LogLine]) -> None:
     """A death whose line has no time is at the end with one that follows: a process dies, and then its launcher writes
     that it did. marks: in the order in which they were said; only steps and starts stand between two lives."""
-    following: Mark | None = None
-    for mark in reversed(marks):
-        what = said(mark).what
-        if what in ENDS and not mark.odd:
-            following = mark
+    following: LogLine | None = None
+    for log_line in reversed(log_lines):
+        what = said(log_line).type
+        if what in ENDS and not log_line.odd:
+            following = log_line
         elif what in _DEATHS and following is not None:
-            mark.time = mark.end = max(mark.time, following.time)
-        elif what in (What.START, What.STEP, What.STEP_START):
+            log_line.time = log_line.end = max(log_line.time, following.time)
+        elif what in (EventType.START, EventType.STEP, EventType.STEP_START):
             following = None
 
 
-def first_begin(marks: Sequence[Mark]) -> list[Mark]:
+def first_begin(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """In a text without a clock the job was alive when its first record began."""
-    first = next((mark for mark in marks if mark.said is not None and mark.said.what is What.STEP), None)
+    first = next(
+        (log_line for log_line in log_lines if log_line.event is not None and log_line.event.type is EventType.STEP),
+        None,
+    )
     if first is None or first.time == first.end:
         return []
-    return [Mark(first.line, first.stream, None, Said(said(first).format, What.ALIVE), first.time, first.time)]
-
-
-def _signs_of_life(events: Sequence[Mark], alive: dict[str, list[Mark]]) -> list[Mark]:
-    """Stamps beside step records, as heartbeats; not those of a process that is about to start."""
-    steps = {mark.stream: said(mark).format for mark in events if said(mark).what is What.STEP}
-    whole = next((name for name in steps.values() if name in ONE_STORY), None)
-    by_stream: defaultdict[str, list[Mark]] = defaultdict(list)
-    for mark in events:
-        by_stream[mark.stream].append(mark)
-    told = [mark for stream in alive if whole or stream in steps for mark in alive[stream]]
-    early = _starting(events, told) if whole else set()
-    for stream, marks in alive.items():
-        if stream in by_stream and (whole is None or len(by_stream) > 1):
-            early |= _starting(by_stream[stream], marks)
     return [
-        Mark(mark.line, mark.stream, mark.stamp, Said(whole or steps[mark.stream], What.ALIVE), mark.time, mark.time)
-        for mark in told
-        if id(mark) not in early
+        LogLine(
+            first.line, first.stream, None, ParsedEvent(said(first).format, EventType.ALIVE), first.time, first.time
+        )
     ]
 
 
-def _starting(events: Iterable[Mark], alive: Iterable[Mark]) -> set[int]:
+def _signs_of_life(events: Sequence[LogLine], alive: dict[str, list[LogLine]]) -> list[LogLine]:
+    """Stamps beside step records, as heartbeats; not those of a process that is about to start."""
+    steps = {log_line.stream: said(log_line).format for log_line in events if said(log_line).type is EventType.STEP}
+    whole = next((name for name in steps.values() if name in ONE_STORY), None)
+    by_stream: defaultdict[str, list[LogLine]] = defaultdict(list)
+    for log_line in events:
+        by_stream[log_line.stream].append(log_line)
+    told = [log_line for stream in alive if whole or stream in steps for log_line in alive[stream]]
+    early = _starting(events, told) if whole else set()
+    for stream, log_lines in alive.items():
+        if stream in by_stream and (whole is None or len(by_stream) > 1):
+            early |= _starting(by_stream[stream], log_lines)
+    return [
+        LogLine(
+            log_line.line,
+            log_line.stream,
+            log_line.stamp,
+            ParsedEvent(whole or steps[log_line.stream], EventType.ALIVE),
+            log_line.time,
+            log_line.time,
+        )
+        for log_line in told
+        if id(log_line) not in early
+    ]
+
+
+def _starting(events: Iterable[LogLine], alive: Iterable[LogLine]) -> set[int]:
     """What a process says on its way to its start line is no sign of the life before: lines before the first start, and
     those before a later one of which the first is nearer to that start than to what was said before."""
     quiet = sorted(alive, key=_end)
-    times = [mark.end for mark in quiet]
+    times = [log_line.end for log_line in quiet]
     early: set[int] = set()
     before, highest = -1, -1
-    for mark in sorted(events, key=_end):
-        one = said(mark)
-        step = one.step if one.what is What.STEP and one.step is not None else None
-        if one.what is What.START or (step is not None and step <= highest):
-            low, high = bisect_right(times, before), bisect_left(times, mark.time)
-            if low < high and (before < 0 or 2 * times[low] > before + mark.time):
+    for log_line in sorted(events, key=_end):
+        one = said(log_line)
+        step = one.step if one.type is EventType.STEP and one.step is not None else None
+        if one.type is EventType.START or (step is not None and step <= highest):
+            low, high = bisect_right(times, before), bisect_left(times, log_line.time)
+            if low < high and (before < 0 or 2 * times[low] > before + log_line.time):
                 early.update(map(id, quiet[low:high]))
             highest = -1
         highest = highest if step is None else max(highest, step)
-        before = before if one.what in _ON_THE_WAY else mark.end
+        before = before if one.type in _ON_THE_WAY else log_line.end
     return early
 
 
-def _end(mark: Mark) -> tuple[int, int]:
-    return mark.end, mark.line
+def _end(log_line: LogLine) -> tuple[int, int]:
+    return log_line.end, log_line.line
 
 
-def without_preludes(parts: Sequence[list[Mark]]) -> None:
+def without_preludes(parts: Sequence[list[LogLine]]) -> None:
     """Leave out signs of life before the first event of a file, where a start in another file stands between them: the
     file is of the process that started. parts: the marks of one job by source."""
-    starts = sorted(mark.time for part in parts for mark in part if said(mark).what is What.START)
+    starts = sorted(log_line.time for part in parts for log_line in part if said(log_line).type is EventType.START)
     for part in parts if starts else ():
-        first = min((mark.end for mark in part if said(mark).what not in _ON_THE_WAY), default=0)
+        first = min((log_line.end for log_line in part if said(log_line).type not in _ON_THE_WAY), default=0)
         before = bisect_right(starts, first)
         if before:
             start = starts[before - 1]
-            part[:] = [mark for mark in part if mark.time >= start or not _says_nothing(mark)]
+            part[:] = [log_line for log_line in part if log_line.time >= start or not _says_nothing(log_line)]
 
 
-def _says_nothing(mark: Mark) -> bool:
-    return said(mark).what is What.ALIVE and not said(mark).name
+def _says_nothing(log_line: LogLine) -> bool:
+    return said(log_line).type is EventType.ALIVE and not said(log_line).name
 
 
 KUBERNETES = "kubernetes"
@@ -332,7 +358,7 @@ _NO_PROGRESS = (Kind.START, Kind.HEARTBEAT)
 class Beside:
     """What objects of Kubernetes add to the records of jobs."""
 
-    marks: defaultdict[tuple[int, int], list[Mark]] = field(default_factory=lambda: defaultdict(list))
+    log_lines: defaultdict[tuple[int, int], list[LogLine]] = field(default_factory=lambda: defaultdict(list))
     """By the codes of a source and of a job."""
     begun: list[tuple[int, int, int, int]] = field(default_factory=list)
     """(job, asked, begin, until): starts that records show in between are signs of life, since the cluster's start
@@ -436,13 +462,13 @@ def _place(attempts: Sequence[Attempt], records: _Records, key: tuple[int, int],
         placed = True
         asked = _asked_at(one, records)
         if asked < one.begin:
-            found.marks[key].append(_of_cluster(one.line, asked, What.SCHEDULED))
-        found.marks[key].append(_of_cluster(one.line, one.begin, What.START))
+            found.log_lines[key].append(_of_cluster(one.line, asked, EventType.SCHEDULED))
+        found.log_lines[key].append(_of_cluster(one.line, one.begin, EventType.START))
         first = records.progress[np.searchsorted(records.progress, one.begin)]
         found.begun.append((key[1], asked, one.begin, int(first)))
         end = _end_of(one, following, records)
         if end is not None and one.how is not None:
-            found.marks[key].append(_of_cluster(one.line, end, one.how))
+            found.log_lines[key].append(_of_cluster(one.line, end, one.how))
     return placed
 
 
@@ -469,8 +495,8 @@ def _end_of(one: Attempt, following: int, records: _Records) -> int | None:
     return last if last < one.end + _SETTLED else None
 
 
-def _of_cluster(line: int, time: int, what: What) -> Mark:
-    return Mark(line, "", Stamp(time, Zone.EXACT, False), Said(KUBERNETES, what), time, time)
+def _of_cluster(line: int, time: int, what: EventType) -> LogLine:
+    return LogLine(line, "", Stamp(time, Zone.EXACT, False), ParsedEvent(KUBERNETES, what), time, time)
 
 
 def _note_forgotten(objects: Sequence[ApiObject], shown: str, source: int, notes: DiagnosticCollector) -> None:

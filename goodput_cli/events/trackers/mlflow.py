@@ -16,8 +16,8 @@ from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records, without_records
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.marks import What
-from goodput_cli.events.trackers.runs import Life, Place, Row, Run
+from goodput_cli.events.text.log_lines import EventType
+from goodput_cli.events.trackers.runs import LoggedInstant, ProcessOfRun, Row, Run
 from goodput_cli.events.trackers.wandb import EARLIEST, whole_of
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.sources.base import RawBatch
@@ -27,9 +27,9 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 _LINE = re.compile(rb"(\d{10,16}) \S+ (\d{1,18})\r?")
 _FIELD = re.compile(r"^(\w+): *+(.*)$", re.MULTILINE)
 _MACHINE = "system/"
-_ENDED: dict[str, What] = {
-    "3": What.EXITED, "FINISHED": What.EXITED, "4": What.CRASHED, "FAILED": What.CRASHED, "5": What.TERMINATED,
-    "KILLED": What.TERMINATED,
+_ENDED: dict[str, EventType] = {
+    "3": EventType.EXITED, "FINISHED": EventType.EXITED, "4": EventType.CRASHED, "FAILED": EventType.CRASHED,
+    "5": EventType.TERMINATED, "KILLED": EventType.TERMINATED,
 }  # fmt: skip
 """By state, as a number in files and as a word in databases; others have not ended."""
 _NS_PER_MS = 10**6
@@ -144,7 +144,7 @@ class _Stored:
     """What is known of a run."""
 
     about: tuple[int, About] | None = None
-    metrics: defaultdict[str, list[tuple[Place, int]]] = field(default_factory=lambda: defaultdict(list))
+    metrics: defaultdict[str, list[tuple[LoggedInstant, int]]] = field(default_factory=lambda: defaultdict(list))
     """By name, the values: where, and the step."""
 
     @property
@@ -173,7 +173,7 @@ def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector) ->
             if isinstance(part, About):
                 stored[part.run_id].about = code, part
             elif isinstance(part, Metric):
-                values = ((Place(time, code, line), step) for line, time, step in part.rows)
+                values = ((LoggedInstant(time, code, line), step) for line, time, step in part.rows)
                 stored[part.run_id].metrics[part.name] += values
     here = {run_id: run for run_id, run in stored.items() if not _is_deleted(run)}
     several = {run_id: run for run_id, run in here.items() if run.steps > 1}
@@ -190,7 +190,7 @@ def _is_deleted(run: _Stored) -> bool:
 
 
 def _run(run_id: str, stored: _Stored) -> Run:
-    life = Life(resumes=True)
+    life = ProcessOfRun(resumes=True)
     name = stored.step_metric()
     life.rows = [Row(place, {name: step}) for place, step in sorted(stored.metrics[name], key=_order)] if name else []
     times = {row.at.time // NS_PER_SECOND for row in life.rows}
@@ -203,19 +203,19 @@ def _run(run_id: str, stored: _Stored) -> Run:
         code, about = stored.about
         shown = about.values.get("run_name") or about.values.get("name") or ""
         start = _ns(about.values.get("start_time"))
-        life.begin = None if start is None else Place(start, code, about.line)
+        life.begin = None if start is None else LoggedInstant(start, code, about.line)
         _end(life, about, code)
     return Run(MLFLOW, run_id, shown, [life])
 
 
-def _order(value: tuple[Place, int]) -> tuple[int, int]:
+def _order(value: tuple[LoggedInstant, int]) -> tuple[int, int]:
     """Values of a metric stand in the order in which they were logged: that of time, or of lines."""
     return value[0].time, value[0].line
 
 
-def _end(life: Life, about: About, code: int) -> None:
+def _end(life: ProcessOfRun, about: About, code: int) -> None:
     """The end of the last process, where the store has one that is not before its last row."""
     ended, end = _ENDED.get(about.values.get("status", "")), _ns(about.values.get("end_time"))
     last = max((row.at.time for row in life.rows), default=0)
     if ended is not None and end is not None:
-        life.ended, life.end = ended, Place(max(end, last), code, about.line)
+        life.ended, life.end = ended, LoggedInstant(max(end, last), code, about.line)

@@ -13,7 +13,7 @@ from goodput_cli.arrays import I64, alike
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RAY, Output
 from goodput_cli.events.schema import Kind
-from goodput_cli.events.text.marks import ENDS, Mark, What
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.trackers import mlflow, tables, wandb
 from goodput_cli.events.trackers.runs import Run, with_marks
@@ -31,15 +31,17 @@ def runs_of(
     shown = [run for run in found if run.name == job_name]
     if len(shown) == 1 and all(run.job != job_name for run in found):
         shown[0].job = shown[0].name
-    return [run for run in (with_marks(one, output.notes) for one in found) if run.marks]
+    return [run for run in (with_marks(one, output.notes) for one in found) if run.log_lines]
 
 
-def same_runs(runs: Sequence[Run], others: Mapping[str, Sequence[Mark]], notes: DiagnosticCollector) -> dict[str, str]:
+def same_runs(
+    runs: Sequence[Run], others: Mapping[str, Sequence[LogLine]], notes: DiagnosticCollector
+) -> dict[str, str]:
     """Jobs of text and event files that a tracker has too, and the run's name that they get. The steps of such a run
     are those of the first of text, event files, Weights & Biases and MLflow; of its others only starts, ends and signs
     of life are left."""
     renamed: dict[str, str] = {}
-    by_job = {job: _steps(marks) for job, marks in others.items()}
+    by_job = {job: _steps(log_lines) for job, log_lines in others.items()}
     for run in runs:
         own = _steps_of(run)
         for job, steps in by_job.items():
@@ -122,16 +124,16 @@ class _Recorded:
 _NEARLY_ALL = 0.9
 
 
-def _steps(marks: Iterable[Mark]) -> dict[int, int]:
+def _steps(log_lines: Iterable[LogLine]) -> dict[int, int]:
     """When (ns UTC) each step was first logged."""
     steps: dict[int, int] = {}
-    for mark in sorted((one for one in marks if said(one).what is What.STEP), key=lambda one: one.end):
-        steps.setdefault(said(mark).step or 0, mark.end)
+    for log_line in sorted((one for one in log_lines if said(one).type is EventType.STEP), key=lambda one: one.end):
+        steps.setdefault(said(log_line).step or 0, log_line.end)
     return steps
 
 
 def _steps_of(run: Run) -> dict[int, int]:
-    return _steps(mark for _, mark in run.marks)
+    return _steps(log_line for _, log_line in run.log_lines)
 
 
 def _are_same(one: Mapping[int, int], other: Mapping[int, int]) -> bool:
@@ -167,19 +169,19 @@ def _distance(steps: Mapping[int, int]) -> int:
 def _give_up_steps(run: Run, steps: Mapping[int, int]) -> None:
     """Leave starts, ends and signs of life of a run whose steps (their times, ns) another log has. An end of Ray, which
     has whole seconds, is not before what was done in its second."""
-    for mark in (mark for _, mark in run.marks if run.tool == RAY and said(mark).what in ENDS):
-        second = mark.time - mark.time % NS_PER_SECOND
+    for log_line in (log_line for _, log_line in run.log_lines if run.tool == RAY and said(log_line).type in ENDS):
+        second = log_line.time - log_line.time % NS_PER_SECOND
         within = [time for time in steps.values() if second <= time < second + NS_PER_SECOND]
-        mark.time = mark.end = max(within, default=mark.time)
-    run.marks = [
-        (code, replace(mark, said=replace(said(mark), what=What.ALIVE, step=None, step_time=None)))
-        if said(mark).what not in _KEPT
-        else (code, mark)
-        for code, mark in run.marks
+        log_line.time = log_line.end = max(within, default=log_line.time)
+    run.log_lines = [
+        (code, replace(log_line, event=replace(said(log_line), type=EventType.ALIVE, step=None, step_time=None)))
+        if said(log_line).type not in _KEPT
+        else (code, log_line)
+        for code, log_line in run.log_lines
     ]
 
 
-_KEPT = frozenset({What.START, What.CRASHED, What.EXITED, What.TERMINATED, What.FINISHED})
+_KEPT = frozenset({EventType.START, EventType.CRASHED, EventType.EXITED, EventType.TERMINATED, EventType.FINISHED})
 
 
 def _note_same(run: Run, other: str, notes: DiagnosticCollector) -> None:

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.observations import Sighting
-from goodput_cli.events.text.marks import MAX_STEP, Mark, Said, What
+from goodput_cli.events.evidence import UntimedEvidence
+from goodput_cli.events.text.infer_times import counted_steps
+from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import said
-from goodput_cli.events.text.place import settled
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.text.to_rows import meaning_of
 from goodput_cli.events.values import counts_from_0
@@ -26,7 +26,7 @@ _NOT_STEPS = 10**9
 """A counter that is higher counts tokens, samples or time."""
 
 
-class Place(NamedTuple):
+class LoggedInstant(NamedTuple):
     """An instant, and the line that proves it."""
 
     time: int
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 class Row(NamedTuple):
     """A row that was logged."""
 
-    at: Place
+    at: LoggedInstant
     steps: dict[str, int]
     """By name, the counters in it."""
     trains: bool = True
@@ -49,24 +49,24 @@ class Row(NamedTuple):
 
 
 @dataclass
-class Life:
+class ProcessOfRun:
     """What is known of one process of a run."""
 
-    begin: Place | None = None
+    begin: LoggedInstant | None = None
     """None where nothing says when it began."""
     rows: list[Row] = field(default_factory=list)
-    alive: list[Place] = field(default_factory=list)
-    end: Place | None = None
+    alive: list[LoggedInstant] = field(default_factory=list)
+    end: LoggedInstant | None = None
     """Where an end was logged; None: killed, or it still runs."""
-    ended: What | None = None
+    ended: EventType | None = None
     host: str = ""
     resumes: bool = False
     """Whether steps that come again are a resume in it: several processes, and no row says when one began."""
-    printed: list[tuple[int, Mark]] = field(default_factory=list)
+    printed: list[tuple[int, LogLine]] = field(default_factory=list)
     """(source, mark) of lines that it printed, with their times."""
 
     @property
-    def places(self) -> Iterable[Place]:
+    def places(self) -> Iterable[LoggedInstant]:
         """All that shows it alive, its begin first."""
         places = (self.begin, *(row.at for row in self.rows), *self.alive, self.end)
         return (one for one in places if one is not None)
@@ -86,30 +86,30 @@ class Run:
     job: str
     name: str = ""
     """What people see it called, if that is another name."""
-    lives: list[Life] = field(default_factory=list)
+    lives: list[ProcessOfRun] = field(default_factory=list)
     """In order of time."""
     step_key: str = ""
     """The counter whose numbers are steps; "" where none is."""
     printed: bool = False
     """Whether its steps are those that it printed."""
-    marks: list[tuple[int, Mark]] = field(default_factory=list)
+    log_lines: list[tuple[int, LogLine]] = field(default_factory=list)
     """(source, mark): see `with_marks`."""
-    seen: list[tuple[int, Sighting]] = field(default_factory=list)
+    seen: list[tuple[int, UntimedEvidence]] = field(default_factory=list)
     """(source, what was seen of deaths in what its processes printed)."""
 
     @property
     def rows(self) -> Iterable[Row]:
         return (row for life in self.lives for row in life.rows)
 
-    def by_source(self) -> dict[int, list[Mark]]:
+    def by_source(self) -> dict[int, list[LogLine]]:
         """The marks by source."""
-        found: defaultdict[int, list[Mark]] = defaultdict(list)
-        for code, mark in self.marks:
-            found[code].append(mark)
+        found: defaultdict[int, list[LogLine]] = defaultdict(list)
+        for code, log_line in self.log_lines:
+            found[code].append(log_line)
         return found
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LoggedInstant:
         """Somewhere in it."""
         return next(place for life in self.lives for place in life.places)
 
@@ -128,19 +128,30 @@ def with_marks(run: Run, notes: DiagnosticCollector) -> Run:
         return _as_printed(run)
     one_more = counts_from_0(row.steps[run.step_key] for row in run.rows if run.step_key in row.steps)
     for life in run.lives:
-        run.marks += _marks(run, life, one_more)
+        run.log_lines += _marks(run, life, one_more)
     _note_steps(run, notes)
     return run
 
 
-_PRINTED = frozenset({What.STEP, What.SAVE, What.RESTORE, What.RESUME, What.EVAL, What.INIT, What.PREP, What.DATA})
+_PRINTED = frozenset(
+    {
+        EventType.STEP,
+        EventType.SAVE,
+        EventType.RESTORE,
+        EventType.RESUME,
+        EventType.EVAL,
+        EventType.INIT,
+        EventType.PREP,
+        EventType.DATA,
+    }
+)
 """What printed lines say that its tracker does not know better."""
 
 
 def _prints_more(run: Run) -> bool:
     """Whether the text that a program printed shows more of its steps than the rows that it logged."""
     logged = sum(len({row.steps.get(run.step_key) for row in life.rows} - {None}) for life in run.lives)
-    printed = sum(len({said(mark).step for _, mark in life.printed if said(mark).what is What.STEP})
+    printed = sum(len({said(log_line).step for _, log_line in life.printed if said(log_line).type is EventType.STEP})
                   for life in run.lives)  # fmt: skip
     return printed > max(logged, 1)
 
@@ -150,19 +161,19 @@ def _as_printed(run: Run) -> Run:
     for life in run.lives:
         life.alive += [row.at for row in life.rows]
         life.rows = []
-        run.marks += _marks(run, life, False)
-        by_source: defaultdict[int, list[Mark]] = defaultdict(list)
-        for code, mark in life.printed:
-            if mark.stamp is not None:
-                mark.time = mark.end = mark.stamp.ns
-                by_source[code].append(mark)
-        for code, marks in by_source.items():
+        run.log_lines += _marks(run, life, False)
+        by_source: defaultdict[int, list[LogLine]] = defaultdict(list)
+        for code, log_line in life.printed:
+            if log_line.stamp is not None:
+                log_line.time = log_line.end = log_line.stamp.ns
+                by_source[code].append(log_line)
+        for code, log_lines in by_source.items():
             rank = life.host or run.job  # of the process that logged
-            for mark in meaning_of(settled(marks)):
-                one = said(mark)
-                if one.what in _PRINTED:
-                    own = replace(mark, stream="", said=replace(one, format=run.tool, rank=rank, job=run.job))
-                    run.marks.append((code, own))
+            for log_line in meaning_of(counted_steps(log_lines)):
+                one = said(log_line)
+                if one.type in _PRINTED:
+                    own = replace(log_line, stream="", event=replace(one, format=run.tool, rank=rank, job=run.job))
+                    run.log_lines.append((code, own))
     run.printed = True
     return run
 
@@ -191,10 +202,10 @@ def _in_bursts(times: Sequence[int]) -> bool:
     return gaps[len(gaps) * 17 // 20] > 4 * (gaps[half] + gaps[-half - 1])
 
 
-def _as_attempts(lives: Sequence[Life]) -> list[Life]:
+def _as_attempts(lives: Sequence[ProcessOfRun]) -> list[ProcessOfRun]:
     """Lives that overlap are ranks of one: the first of them begins it, and it has ended when the last of them has."""
     ordered = sorted(lives, key=_begin)
-    groups: list[list[Life]] = []
+    groups: list[list[ProcessOfRun]] = []
     until = -1
     for life in ordered:
         if groups and _begin(life) < until:
@@ -205,11 +216,11 @@ def _as_attempts(lives: Sequence[Life]) -> list[Life]:
     return [_joined(group) for group in groups]
 
 
-def _begin(life: Life) -> int:
+def _begin(life: ProcessOfRun) -> int:
     return life.begin.time if life.begin is not None else min(place.time for place in life.places)
 
 
-def _joined(group: Sequence[Life]) -> Life:
+def _joined(group: Sequence[ProcessOfRun]) -> ProcessOfRun:
     if len(group) == 1:
         return group[0]
     begins = [life.begin for life in group if life.begin is not None]
@@ -218,40 +229,40 @@ def _joined(group: Sequence[Life]) -> Life:
     over = max(ends, default=None)
     if over is not None and over.time < max(life.last for life in group):  # one of them goes on
         over = None
-    return Life(
+    return ProcessOfRun(
         min(begins, default=None),
         sorted((row for life in group for row in life.rows), key=lambda row: row.at.time),
         [*(place for life in group for place in life.alive), *begins, *ends],
         over,
-        None if over is None else What.CRASHED if What.CRASHED in ways else ways[-1],
+        None if over is None else EventType.CRASHED if EventType.CRASHED in ways else ways[-1],
         group[0].host,
         any(life.resumes for life in group),
         printed=group[0].printed,
     )
 
 
-def _marks(run: Run, life: Life, one_more: bool) -> Iterable[tuple[int, Mark]]:
+def _marks(run: Run, life: ProcessOfRun, one_more: bool) -> Iterable[tuple[int, LogLine]]:
     """The marks of one attempt. A number that comes again at once is another call at the same step."""
     if life.begin is not None:
-        yield _mark(run, life, life.begin, What.START)
+        yield _mark(run, life, life.begin, EventType.START)
     for row, began in _resumed(run, life) if life.resumes else ():
         done = row.steps[run.step_key] + one_more - _stride(run, life)
-        yield _mark(run, life, row.at._replace(time=began), What.RESUME, step=max(done, 0))
+        yield _mark(run, life, row.at._replace(time=began), EventType.RESUME, step=max(done, 0))
     before: int | None = None
     for row in life.rows:
         number = row.steps.get(run.step_key)
         if number is None or not row.trains or number == before or not 0 <= number <= MAX_STEP:
-            yield _mark(run, life, row.at, What.ALIVE)
+            yield _mark(run, life, row.at, EventType.ALIVE)
             continue
         before = number
-        yield _mark(run, life, row.at, What.STEP, step=number + one_more, step_time=row.step_time)
+        yield _mark(run, life, row.at, EventType.STEP, step=number + one_more, step_time=row.step_time)
     for place in life.alive:
-        yield _mark(run, life, place, What.ALIVE)
+        yield _mark(run, life, place, EventType.ALIVE)
     if life.end is not None and life.ended is not None:
         yield _mark(run, life, life.end, life.ended)
 
 
-def _resumed(run: Run, life: Life) -> list[tuple[Row, int]]:
+def _resumed(run: Run, life: ProcessOfRun) -> list[tuple[Row, int]]:
     """The first rows of processes that redid steps, and when their first step began: a usual step before, in ns UTC.
 
     Which rows these are is what accounting §3 (reports by a second host) says; it cannot say when the step began."""
@@ -295,7 +306,7 @@ def _usual_step(rows: Sequence[Row], key: str) -> int:
     return round((lengths[half] + lengths[-half - 1]) / 2) if lengths else 0
 
 
-def _stride(run: Run, life: Life) -> int:
+def _stride(run: Run, life: ProcessOfRun) -> int:
     """The usual distance of the numbers of two rows."""
     numbers = [row.steps[run.step_key] for row in life.rows if run.step_key in row.steps]
     strides = sorted(after - before for before, after in pairwise(numbers) if after > before)
@@ -303,11 +314,16 @@ def _stride(run: Run, life: Life) -> int:
 
 
 def _mark(
-    run: Run, life: Life, place: Place, what: What, step: int | None = None, step_time: int | None = None
-) -> tuple[int, Mark]:
-    spoken = Said(run.tool, what, step=step, step_time=step_time, rank=life.host or run.job, job=run.job)
+    run: Run,
+    life: ProcessOfRun,
+    place: LoggedInstant,
+    what: EventType,
+    step: int | None = None,
+    step_time: int | None = None,
+) -> tuple[int, LogLine]:
+    spoken = ParsedEvent(run.tool, what, step=step, step_time=step_time, rank=life.host or run.job, job=run.job)
     stamp = Stamp(place.time, Zone.EXACT, False)
-    return place.source, Mark(place.line, "", stamp, spoken, place.time, place.time)
+    return place.source, LogLine(place.line, "", stamp, spoken, place.time, place.time)
 
 
 def _note_steps(run: Run, notes: DiagnosticCollector) -> None:

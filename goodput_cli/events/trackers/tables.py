@@ -18,8 +18,8 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RAY, WANDB, Output, Records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.jobs import stem_of_text
-from goodput_cli.events.text.marks import What
-from goodput_cli.events.trackers.runs import Life, Place, Row, Run
+from goodput_cli.events.text.log_lines import EventType
+from goodput_cli.events.trackers.runs import LoggedInstant, ProcessOfRun, Row, Run
 from goodput_cli.events.trackers.wandb import EARLIEST, HistoryRow, ns_of, row_of, whole_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -92,14 +92,14 @@ def _names(paths: Sequence[str]) -> list[str]:
 
 
 def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: DiagnosticCollector) -> Run:
-    lives: list[Life] = []
+    lives: list[ProcessOfRun] = []
     for group in _processes(rows):
-        life = Life(rows=[Row(Place(row.time, code, row.line), row.steps, row.trains) for row in group])
+        life = ProcessOfRun(rows=[Row(LoggedInstant(row.time, code, row.line), row.steps, row.trains) for row in group])
         bases = [row for row in group if row.base is not None]
         if bases:
             first = min(bases, key=lambda row: row.base or 0)
             begin = max(first.base or 0, lives[-1].last if lives else 0)
-            life.begin = Place(begin, code, first.line)
+            life.begin = LoggedInstant(begin, code, first.line)
         lives.append(life)
     if len(lives) > 1:
         message = "a history of several processes: steps that were redone may have been overwritten in it"
@@ -137,17 +137,17 @@ def _clusters(bases: Sequence[int]) -> Callable[[int], int]:
 def _of_trial(job: str, rows: Sequence[tuple[int, TrialRow]]) -> Run:
     """A trial: an attempt a restore, a step an iteration that is as long as its row says."""
     ordered = sorted(rows, key=lambda pair: (pair[1].time, pair[1].line))
-    lives: list[Life] = []
+    lives: list[ProcessOfRun] = []
     for (code, row), ended in zip(ordered, _ends([row for _, row in ordered]), strict=True):
-        end = Place(ended, code, row.line)
+        end = LoggedInstant(ended, code, row.line)
         if not lives or (row.restored and lives[-1].rows):
-            lives.append(Life(host=row.host))
+            lives.append(ProcessOfRun(host=row.host))
         life = lives[-1]
         if not life.rows and row.took is not None:
-            life.begin = Place(max(ended - row.took, lives[-2].last if len(lives) > 1 else 0), code, row.line)
+            life.begin = LoggedInstant(max(ended - row.took, lives[-2].last if len(lives) > 1 else 0), code, row.line)
         life.rows.append(Row(end, {_ITERATION: row.iteration}, True, row.took))
         if row.done:
-            life.end, life.ended = end, What.FINISHED
+            life.end, life.ended = end, EventType.FINISHED
     for life in lives[:-1]:
         life.end = life.ended = None
     return Run(RAY, job, lives=lives)

@@ -17,16 +17,16 @@ import orjson
 from google.protobuf.message import DecodeError
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.base import Parsed, without_records
-from goodput_cli.events.observations import Sighting
 from goodput_cli.events.text.collector import CollectedSource, TextPart
 from goodput_cli.events.text.entries import said_of_line
-from goodput_cli.events.text.lines import LONGEST, Ruleset
-from goodput_cli.events.text.marks import Mark, What, timed
-from goodput_cli.events.text.observer import Line
-from goodput_cli.events.text.observing import EntryObserver, may_say
+from goodput_cli.events.text.evidence_lines import EntryObserver, may_say
+from goodput_cli.events.text.evidence_reader import Line
+from goodput_cli.events.text.lines import LONGEST, LineRules
+from goodput_cli.events.text.log_lines import EventType, LogLine, timed
 from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none, stamp_or_none
-from goodput_cli.events.trackers.runs import STEP_KEYS, Life, Place, Row, Run
+from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedInstant, ProcessOfRun, Row, Run
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, parse
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
@@ -53,9 +53,9 @@ class RunFile:
     rows: list[HistoryRow] = field(default_factory=list)
     alive: list[tuple[int, int]] = field(default_factory=list)
     """(record, ns UTC) of what else has a time."""
-    printed: list[Mark] = field(default_factory=list)
+    printed: list[LogLine] = field(default_factory=list)
     """What lines of its output say, at the times at which they were printed."""
-    seen: list[Sighting] = field(default_factory=list)
+    seen: list[UntimedEvidence] = field(default_factory=list)
     """What they say of deaths."""
     exit: dict[str, int] | None = None
     exit_line: int = 0
@@ -66,7 +66,7 @@ class RunFile:
 class Printout:
     """What `files/output.log` says of deaths; nothing says when."""
 
-    seen: Sequence[Sighting]
+    seen: Sequence[UntimedEvidence]
 
 
 @dataclass
@@ -90,7 +90,7 @@ class RunFileReader:
         """Whether a document of this name that begins like this is one; the first bytes may be all that there is."""
         return data.startswith(HEAD) or (name.endswith(".wandb") and HEAD.startswith(data[: len(HEAD)]))
 
-    def __init__(self, rules: Ruleset) -> None:
+    def __init__(self, rules: LineRules) -> None:
         """rules: by which what the program printed is read."""
         self._printed = _Printed(rules)
         self._frames = Frames()
@@ -131,13 +131,13 @@ class RunFileReader:
 class _Printed:
     """Lines of output, of which records hold pieces."""
 
-    def __init__(self, rules: Ruleset) -> None:
+    def __init__(self, rules: LineRules) -> None:
         self._rules = rules
         self._observer = EntryObserver(rules.causes)
         self._text = ""
         self._number = self._time = 0
 
-    def feed(self, number: int, time: int, text: str) -> Iterator[Mark]:
+    def feed(self, number: int, time: int, text: str) -> Iterator[LogLine]:
         """The marks of the lines that end in the next piece; a line is of the time of its first piece."""
         first, *others = text.split("\n")
         if not self._text:
@@ -147,23 +147,23 @@ class _Printed:
             yield from self._marks()
             self._text, self._number, self._time = other[:LONGEST], number, time
 
-    def finish(self, torn: bool) -> Iterator[Mark]:
+    def finish(self, torn: bool) -> Iterator[LogLine]:
         """The marks of a last line without an end. torn: whether the file was cut off, and the line perhaps with it."""
         if self._text and not torn:
             yield from self._marks()
 
-    def seen(self) -> list[Sighting]:
+    def seen(self) -> list[UntimedEvidence]:
         """What was seen of deaths."""
         return self._observer.fresh()
 
-    def _marks(self) -> Iterator[Mark]:
+    def _marks(self) -> Iterator[LogLine]:
         line = self._text.rpartition("\r")[2] or self._text
         read, stamp = said_of_line(line, self._rules), Stamp(self._time, Zone.EXACT, False)
         said = [one for _, one in read]
         worth = self._rules.causes.may_read(line.encode(errors="replace")) and may_say(said, bool(said))
         self._observer.take(replace(Line.of(line, self._number), collected=stamp), worth, said)
         for own, one in read:
-            yield timed(Mark(self._number, "", own, one), stamp)
+            yield timed(LogLine(self._number, "", own, one), stamp)
 
 
 class HistoryRow(NamedTuple):
@@ -316,28 +316,30 @@ def runs(
     return [run for run in by_id.values() if run.lives]
 
 
-def _life(folder: _Folder, local: Callable[[int], int], offsets: Set[int], notes: DiagnosticCollector) -> Life | None:
+def _life(
+    folder: _Folder, local: Callable[[int], int], offsets: Set[int], notes: DiagnosticCollector
+) -> ProcessOfRun | None:
     """What the documents of a folder say of its process; None for nothing. offsets: all that folders show."""
-    life = Life()
-    places: list[Place] = []
+    life = ProcessOfRun()
+    places: list[LoggedInstant] = []
     if folder.file is not None:
         code, file = folder.file
-        life.rows = [Row(Place(row.time, code, row.line), row.steps, row.trains) for row in file.rows]
-        life.alive = [Place(time, code, line) for line, time in file.alive]
+        life.rows = [Row(LoggedInstant(row.time, code, row.line), row.steps, row.trains) for row in file.rows]
+        life.alive = [LoggedInstant(time, code, line) for line, time in file.alive]
         life.host = file.about.get("host", "")
-        life.printed = [(code, mark) for mark in file.printed]
+        life.printed = [(code, log_line) for log_line in file.printed]
         if file.about:
-            places.append(Place(file.about["start"], code, file.about_line))
+            places.append(LoggedInstant(file.about["start"], code, file.about_line))
     logs = [(folder.internal, 0), (folder.local, folder.offset)]
     for log, offset in logs:
         if log is not None and log[1].first and log[1].last and offset is not None:
-            spots = [Place(ns - offset, log[0], line) for line, ns in (log[1].first, log[1].last)]
+            spots = [LoggedInstant(ns - offset, log[0], line) for line, ns in (log[1].first, log[1].last)]
             places += spots[:1]
             life.alive += spots[1:]
     if not places and folder.file is not None and folder.where.stamp is not None:
         stamp = folder.where.stamp
         begun = stamp - next(iter(offsets)) if len(offsets) == 1 else local(stamp)
-        places.append(Place(begun, folder.file[0], 1))
+        places.append(LoggedInstant(begun, folder.file[0], 1))
     if not places and not life.rows and not life.alive:
         return None
     life.begin = min(places, default=None)
@@ -363,11 +365,11 @@ def without_outputs(sources: Mapping[int, CollectedSource], names: Sequence[str]
     }
 
 
-def _seen(folder: _Folder, life: Life) -> Iterator[tuple[int, Sighting]]:
+def _seen(folder: _Folder, life: ProcessOfRun) -> Iterator[tuple[int, UntimedEvidence]]:
     """What a process printed about deaths, each once: the line of `output.log` that a person can open, at the time at
     which the run file has it, else at the end of the process; and what only the run file has."""
     last_row = max((row.at.time for row in life.rows), default=0)
-    recorded: defaultdict[tuple[str, str], list[Sighting]] = defaultdict(list)
+    recorded: defaultdict[tuple[str, str], list[UntimedEvidence]] = defaultdict(list)
     for one in folder.file[1].seen if folder.file is not None else ():
         recorded[one.row, one.text].append(replace(one, host=one.host or life.host, ordinary=_went_on(one, last_row)))
     code, printed = (folder.printout[0], folder.printout[1].seen) if folder.printout is not None else (0, ())
@@ -382,14 +384,14 @@ def _seen(folder: _Folder, life: Life) -> Iterator[tuple[int, Sighting]]:
             yield from ((folder.file[0], one) for one in left)
 
 
-def _went_on(one: Sighting, last_row: int) -> int | None:
+def _went_on(one: UntimedEvidence, last_row: int) -> int | None:
     """A line behind a root at which its process went on: one process printed and logged all of it. last_row: when it
     logged for the last time, ns."""
     logged = one.stamp is not None and one.stamp.ns < last_row
     return one.ordinary or (one.last_line + 1 if one.role == "root" and (logged or not one.ends) else None)
 
 
-def _end(life: Life, folder: _Folder, notes: DiagnosticCollector) -> None:
+def _end(life: ProcessOfRun, folder: _Folder, notes: DiagnosticCollector) -> None:
     """How a life ended: as its exit record says; without one it was killed, or it still runs."""
     if folder.file is None:
         return
@@ -399,8 +401,10 @@ def _end(life: Life, folder: _Folder, notes: DiagnosticCollector) -> None:
             message = "a run file ends without an exit record, within a block of 32 KiB that was never written: rows of"
             notes.add("rows_lost_at_kill", f"{message} its last seconds or minutes are missing", code, [1])
         return
-    life.ended = What.CRASHED if file.exit.get("code", 0) else What.EXITED
-    ends = [Place(life.last, code, file.exit_line)]
+    life.ended = EventType.CRASHED if file.exit.get("code", 0) else EventType.EXITED
+    ends = [LoggedInstant(life.last, code, file.exit_line)]
     if file.about:
-        ends.append(Place(file.about["start"] + file.exit.get("runtime", 0) * NS_PER_SECOND, code, file.exit_line))
+        ends.append(
+            LoggedInstant(file.about["start"] + file.exit.get("runtime", 0) * NS_PER_SECOND, code, file.exit_line)
+        )
     life.end = max(ends)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.events.hints import Hints
+from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import Document, Progress, SourceFilter
 
@@ -34,7 +34,7 @@ class Task:
 
     timezone: str
     wanted: SourceFilter
-    hints: Hints
+    hints: ReadingOptions
     names: tuple[str, ...]
     """Globs: only jobs whose names match one of them; all if there is none."""
     work: Work

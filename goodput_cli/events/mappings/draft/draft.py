@@ -13,12 +13,12 @@ from goodput_cli.events.documents import cells
 from goodput_cli.events.mappings.declared import mappings_in
 from goodput_cli.events.mappings.draft.lines import clock_of, entry_of
 from goodput_cli.events.mappings.draft.records import Row, flat, records_draft
-from goodput_cli.events.mappings.draft.text import Draft, Rule, quoted, text_draft
+from goodput_cli.events.mappings.draft.text import Draft, DraftedRule, quoted, text_draft
 from goodput_cli.events.mappings.registry import Mappings, load_mapping
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line, record_of, shown
 from goodput_cli.events.text.lines import LONGEST
-from goodput_cli.events.text.marks import What
+from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.text.stamps import bare
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import safe
@@ -85,7 +85,7 @@ def _of_one_rank(texts: list[str]) -> list[str]:
     ]  # fmt: skip
 
 
-def _without_broad(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequence[str]) -> list[Rule]:
+def _without_broad(draft: Draft, name: str, rules: Sequence[DraftedRule], texts: Sequence[str]) -> list[DraftedRule]:
     """The rules without those of starts, ends and the like that would read far more lines than they were made of."""
     active = [rule for rule in rules if rule.active]
     if len(active) < 2:
@@ -113,7 +113,7 @@ def refused_for(made: Suggestion, reason: str) -> Suggestion:
     return Suggestion(f"{head}# refused: {reason}\n" + "\n".join(rules), (*made.refused, reason))
 
 
-def _misread(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequence[str]) -> Iterable[str]:
+def _misread(draft: Draft, name: str, rules: Sequence[DraftedRule], texts: Sequence[str]) -> Iterable[str]:
     """What the rule for steps reads otherwise than the lines that it was made of mean, and which others it reads."""
     made = _made(draft, name, rules)
     at = next(row for row, rule in enumerate(rule for rule in rules if rule.active) if rule.event == "step")
@@ -146,12 +146,12 @@ def _misread(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequence[str
 def _step_in(made: Mapped, line: str, rule: int) -> int | None:
     """The number of a step that a rule reads in a line; None if it does not read it."""
     read = read_line(made, line, overwritten=made.declared.split is not None)
-    if read is None or read.rule != rule or read.said is None:
+    if read is None or read.rule != rule or read.event is None:
         return None
-    return 0 if read.said.what is What.START else read.said.step
+    return 0 if read.event.type is EventType.START else read.event.step
 
 
-def _written_whole(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequence[str]) -> str:
+def _written_whole(draft: Draft, name: str, rules: Sequence[DraftedRule], texts: Sequence[str]) -> str:
     parts = [f'name = "{_plain(name)}"', *draft.top]
     if draft.assumed and not draft.refused:
         parts.append("assumed = [             # said under each answer; delete what you have looked at")
@@ -170,7 +170,7 @@ def _read_without(texts: Sequence[str]) -> Iterable[str]:
     """That a log needs no mapping, where it needs none."""
     rules = Mappings().ruleset
     some = (bare(text[:LONGEST]).text for text in texts if rules.anchors.search(text.encode(errors="replace")))
-    read = {said.format for text in islice(some, _TRIED) for said in rules.read(text)[0] if said.what is What.STEP}
+    read = {said.format for text in islice(some, _TRIED) for said in rules.read(text)[0] if said.type is EventType.STEP}
     if read:
         yield f"steps in this log are read without a mapping, as {' and '.join(sorted(read))}"
 
@@ -250,17 +250,17 @@ def _as_json(columns: Sequence[str], row: Sequence[str]) -> str:
     return json.dumps(dict(zip(columns, row, strict=True)))
 
 
-def _that_read(draft: Draft, name: str) -> list[Rule]:
+def _that_read(draft: Draft, name: str) -> list[DraftedRule]:
     """The rules that can be used: one without a text of its own is tried on every line, if it is that of steps; one
     whose lines an earlier rule would take stands before the others; one that reads nothing even there is left out."""
-    kept: list[Rule] = []
+    kept: list[DraftedRule] = []
     for rule in draft.rules:
         if not rule.active:
             if read_line(_made(draft, name, kept), rule.example) is None:
                 kept.append(rule)
             continue
         for keys in (rule.keys, [*rule.keys, "slow = true             # no text of four characters is in every line"]):
-            tried = Rule(rule.event, keys, rule.example, rule.lines, rule.note)
+            tried = DraftedRule(rule.event, keys, rule.example, rule.lines, rule.note)
             orders = ([*kept, tried], [tried, *kept])
             fitting = next((order for order in orders if _reads(draft, name, order)), None)
             if fitting is not None:
@@ -269,7 +269,7 @@ def _that_read(draft: Draft, name: str) -> list[Rule]:
     return kept
 
 
-def _reads(draft: Draft, name: str, rules: Sequence[Rule]) -> bool:
+def _reads(draft: Draft, name: str, rules: Sequence[DraftedRule]) -> bool:
     """Whether each of the rules is the one that reads its example."""
     active = [rule for rule in rules if rule.active]
     try:
@@ -280,7 +280,7 @@ def _reads(draft: Draft, name: str, rules: Sequence[Rule]) -> bool:
     return all(one is not None and not one.refused and one.rule == at for at, one in enumerate(read))
 
 
-def _made(draft: Draft, name: str, rules: Sequence[Rule]) -> Mapped:
+def _made(draft: Draft, name: str, rules: Sequence[DraftedRule]) -> Mapped:
     text = "\n".join([f'name = "{_plain(name)}"', *draft.top, *(line for rule in rules for line in _written(rule))])
     accounted = any(rule.active and rule.event in ("step", "start") for rule in rules)
     if not accounted:  # a rule that is never asked
@@ -289,17 +289,17 @@ def _made(draft: Draft, name: str, rules: Sequence[Rule]) -> Mapped:
     return load_mapping(mapping)
 
 
-def _written(rule: Rule) -> list[str]:
+def _written(rule: DraftedRule) -> list[str]:
     lines = [f"[[rule]]{' ' * 17}# {_count(rule)}", f'event = "{rule.event}"', *rule.keys]
     return lines if rule.active else [f"# {line}" for line in lines]
 
 
-def _count(rule: Rule) -> str:
+def _count(rule: DraftedRule) -> str:
     count = f"{rule.lines:,} lines like it" if rule.lines > 1 else "one line like it"
     return rule.note or count
 
 
-def _samples(made: Mapped, rules: Sequence[Rule]) -> list[str]:
+def _samples(made: Mapped, rules: Sequence[DraftedRule]) -> list[str]:
     """A sample for each rule, with what it gives."""
     found: list[str] = []
     for rule in rules:
@@ -307,10 +307,10 @@ def _samples(made: Mapped, rules: Sequence[Rule]) -> list[str]:
             continue
         example = without_secrets(rule.example)
         read = read_line(made, example)
-        if read is None or read.said is None:
+        if read is None or read.event is None:
             continue
         values = {
-            key: value for key, value in shown(read.said, read.stamp).items() if key in _SAMPLED and value is not None
+            key: value for key, value in shown(read.event, read.stamp).items() if key in _SAMPLED and value is not None
         }
         if values["edge"] == "point":
             del values["edge"]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from goodput_cli.events.mappings.times import find_time, pattern_of, read_time
-from goodput_cli.events.text.marks import BadValueError
+from goodput_cli.events.text.log_lines import BadValueError
 from goodput_cli.events.text.stamps import AMERICAN_STAMP, DATED, HEAD, Stamp, StampError, bare, stamp_of
 from goodput_cli.vocabulary.secrets import HIDDEN, without_secrets
 from goodput_cli.vocabulary.when import NS_PER_SECOND

@@ -15,7 +15,7 @@ from goodput_cli.events.mappings.draft.lines import Clock, entry_of
 from goodput_cli.events.mappings.draft.steps import Candidate, Column, Lines, candidates, epochs_as_steps
 from goodput_cli.events.mappings.draft.text import (
     Draft,
-    Rule,
+    DraftedRule,
     assumptions,
     contradictions,
     expected_steps,
@@ -27,7 +27,7 @@ from goodput_cli.events.mappings.draft.text import (
 )
 from goodput_cli.events.mappings.draft.words import Attempts, Chosen, Thing, phases
 from goodput_cli.events.mappings.times import read_time
-from goodput_cli.events.text.marks import BadValueError
+from goodput_cli.events.text.log_lines import BadValueError
 from goodput_cli.events.text.stamps import StampError
 from goodput_cli.events.values import number
 
@@ -212,12 +212,12 @@ def _phases(groups: Sequence[Group], steps: int, chosen: Candidate, *, timed: bo
     return phases(things, attempts, timed)
 
 
-def _alive(groups: Sequence[Group], time: TimeKey) -> list[Rule]:
+def _alive(groups: Sequence[Group], time: TimeKey) -> list[DraftedRule]:
     """The rule of records that say nothing else."""
     alive = [row for _, group, _ in groups for row in group if time.path in row.values]
     note = "any other record shows that the process was alive"
     keys = f"keys = {{ time = {quoted(time.path)} }}"
-    return [Rule("alive", [keys], alive[0].line, len(alive), note)] if alive else []
+    return [DraftedRule("alive", [keys], alive[0].line, len(alive), note)] if alive else []
 
 
 def _of_text(rows: Sequence[Row], time: TimeKey | None) -> Draft | None:
@@ -265,7 +265,7 @@ def _written(value: Any) -> str | None:
     plain = number(value) if not isinstance(value, bool) else None
     if plain is not None:
         return next((name for size, name in _SIZES if size <= plain < 4 * size), None)
-    if not isinstance(value, str) or not any(mark in value for mark in ":-"):
+    if not isinstance(value, str) or not any(log_line in value for log_line in ":-"):
         return None
     try:
         read_time(value, "iso")
@@ -373,7 +373,7 @@ def _where(kind: str | None, value: str | None, group: Sequence[Row], rows: Sequ
     return f'{{ {_key(telling[0])} = "any" }}' if telling else ""
 
 
-def _step_rule(group: Group, one: Candidate, time: TimeKey | None, where: str) -> Rule:
+def _step_rule(group: Group, one: Candidate, time: TimeKey | None, where: str) -> DraftedRule:
     _, rows, lines = group
     paths = {"step": _path(lines, one.step)}
     more = []
@@ -389,7 +389,7 @@ def _step_rule(group: Group, one: Candidate, time: TimeKey | None, where: str) -
     return _rule("step", paths, time, where, more, rows)
 
 
-def _phase_rule(group: Group, phase: Chosen, steps: Candidate, time: TimeKey | None, where: str) -> Rule:
+def _phase_rule(group: Group, phase: Chosen, steps: Candidate, time: TimeKey | None, where: str) -> DraftedRule:
     _, rows, lines = group
     paths: dict[str, str] = {}
     more = [f'edge = "{phase.edge}"'] if phase.edge else []
@@ -409,11 +409,11 @@ def _phase_rule(group: Group, phase: Chosen, steps: Candidate, time: TimeKey | N
 
 def _rule(
     event: str, paths: Mapping[str, str], time: TimeKey | None, where: str, more: Iterable[str], rows: Sequence[Row]
-) -> Rule:
+) -> DraftedRule:
     named = {**paths, **({"time": time.path} if time is not None else {})}
     keys = [f"keys = {{ {', '.join(f'{name} = {quoted(path)}' for name, path in named.items())} }}"]
     keys += [f"where = {where}"] if where else []
-    return Rule(event, [*keys, *more], rows[0].line, len(rows))
+    return DraftedRule(event, [*keys, *more], rows[0].line, len(rows))
 
 
 def _took(lines: Lines) -> int | None:

@@ -43,7 +43,7 @@ _MOST_OF_SPAN = 2.0
 
 
 @dataclass
-class Rule:
+class DraftedRule:
     """A drafted rule: its keys as TOML, and a line that it reads."""
 
     event: str
@@ -59,7 +59,7 @@ class Draft:
     """What a mapping is made of."""
 
     top: list[str] = field(default_factory=list)
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[DraftedRule] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What whoever drafts it should look at."""
     assumed: list[str] = field(default_factory=list)
@@ -235,7 +235,7 @@ def _carries(one: Candidate) -> bool:
     return one.epochs is not None and one.epochs.column is None
 
 
-def _step_rule(shape: Shape, one: Candidate, active: bool) -> Rule:
+def _step_rule(shape: Shape, one: Candidate, active: bool) -> DraftedRule:
     names = {one.step: "step:int"}
     more: list[str] = []
     if one.epochs is not None:
@@ -260,7 +260,7 @@ def _step_rule(shape: Shape, one: Candidate, active: bool) -> Rule:
     return _line_rule("step", shape, names, more, active)
 
 
-def _epoch_rules(shapes: Sequence[Shape], found: Sequence[Lines], chosen: Candidate) -> Iterable[Rule]:
+def _epoch_rules(shapes: Sequence[Shape], found: Sequence[Lines], chosen: Candidate) -> Iterable[DraftedRule]:
     """The lines that name the epoch of the steps behind them; the first epoch is where a process starts."""
     assert chosen.epochs is not None
     shape_at, column = next((at, col) for at, one in enumerate(found) if (col := _epoch_column(one)) is not None)
@@ -271,11 +271,11 @@ def _epoch_rules(shapes: Sequence[Shape], found: Sequence[Lines], chosen: Candid
     begins = [entry.line for _, entry, texts in shape.rows if texts[column] == str(first)]
     if begins and not chosen.falls:
         line = quoted(template(shape, {column: "epoch:int"}).replace("{epoch:int}", str(first)))
-        yield Rule("start", [f"line = {line}", "once = true", "also = true"], begins[0], len(begins))
+        yield DraftedRule("start", [f"line = {line}", "once = true", "also = true"], begins[0], len(begins))
     yield rule
 
 
-def _phase_rule(shape: Shape, lines: Lines, phase: Chosen, steps: Candidate) -> Rule:
+def _phase_rule(shape: Shape, lines: Lines, phase: Chosen, steps: Candidate) -> DraftedRule:
     names: dict[int, str] = {}
     more: list[str] = [f'edge = "{phase.edge}"'] if phase.edge else []
     took = _took(lines) if phase.uses_took else None
@@ -295,12 +295,12 @@ def _phase_rule(shape: Shape, lines: Lines, phase: Chosen, steps: Candidate) -> 
     return _line_rule(phase.event, shape, names, more, True)
 
 
-def _line_rule(event: str, shape: Shape, names: dict[int, str], more: list[str], active: bool) -> Rule:
+def _line_rule(event: str, shape: Shape, names: dict[int, str], more: list[str], active: bool) -> DraftedRule:
     line, unit = template(shape, names), epoch_unit(shape.example)
     if unit:
         line, more = behind_epoch(shape.example, line), [*more, f'time = {{ format = "{unit}" }}']
     keys = [f"line = {quoted(line)}", *more]
-    return Rule(event, keys, shape.example.line, shape.count, active=active)
+    return DraftedRule(event, keys, shape.example.line, shape.count, active=active)
 
 
 def _took(lines: Lines) -> int | None:

@@ -14,7 +14,16 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.schema import BEGINS_RUN, Edge
-from goodput_cli.events.text.marks import ENDS, MAX_STEP, BadValueError, Mark, Rule, Said, What, pattern
+from goodput_cli.events.text.log_lines import (
+    ENDS,
+    MAX_STEP,
+    BadValueError,
+    EventType,
+    LineRule,
+    LogLine,
+    ParsedEvent,
+    pattern,
+)
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, number, round_to_us, whole_number
@@ -39,11 +48,11 @@ _SOON = 5 * NS_PER_SECOND
 _LONG_BEFORE = 3600 * NS_PER_SECOND
 """A setting that was written so long before a run was not written by it."""
 
-Count = Callable[[Mark], float | None]
+Count = Callable[[LogLine], float | None]
 """How many steps are done by a mark; None: it does not say."""
 
 
-def _read(found: Any) -> Said | None:
+def _read(found: Any) -> ParsedEvent | None:
     try:
         entry = json.loads(found["json"])
     except (ValueError, RecursionError):
@@ -60,13 +69,13 @@ def _read(found: Any) -> Said | None:
     return _said_at(int(milliseconds * scale * 1_000_000), str(entry.get("key", "")), detail)
 
 
-def _said_at(ns: int, key: str, detail: list[tuple[str, Any]]) -> Said:
+def _said_at(ns: int, key: str, detail: list[tuple[str, Any]]) -> ParsedEvent:
     if key == "epoch_stop":
         detail += [(_ENDED_EPOCH, value) for name, value in detail if name == "epoch_num"]
-    return Said(NAME, What.ALIVE, at=Stamp(ns, Zone.EXACT, False), name=key, detail=tuple(detail))
+    return ParsedEvent(NAME, EventType.ALIVE, at=Stamp(ns, Zone.EXACT, False), name=key, detail=tuple(detail))
 
 
-def _read_second_year(found: Any) -> Said | None:
+def _read_second_year(found: Any) -> ParsedEvent | None:
     """A line of v0.6, whose JSON is often none: numbers are read one by one."""
     counts = {one["name"]: _count(one["number"]) for one in _NUMBER.finditer(found["rest"])}
     detail: list[tuple[str, Any]] = [(name, counts[name]) for name in _COUNTS if name in counts]
@@ -92,7 +101,7 @@ _FIRST_YEAR = {
 """Words of v0.5, and what they are called today."""
 
 
-def _read_first_year(found: Any) -> Said | None:
+def _read_first_year(found: Any) -> ParsedEvent | None:
     """A line of v0.5: the epoch that begins, or that was evaluated, or a setting."""
     key = _FIRST_YEAR.get(found["key"], found["key"])
     value = (found["value"] or "").strip()
@@ -115,53 +124,53 @@ def _count(value: Any) -> float | None:
 
 
 RULES = (
-    Rule(NAME, ":::MLLOG ", pattern(r":::MLLOG (?P<json>\{.*\})\s*$"), _read, "mllog"),
-    Rule(NAME, ":::MLL ", pattern(r":::MLL (?P<at>\d+(?:\.\d+)?) (?P<key>\w+): (?P<rest>\{.*)$"), _read_second_year,
-         "mllog 0.6"),
-    Rule(NAME, ":::MLPv0.",
-         pattern(r":::MLPv0\.5\.\d+ \w+ (?P<at>\d+(?:\.\d+)?) \([^)]*\) (?P<key>\w+)(?::(?P<value>.*))?$"),
-         _read_first_year, "mllog 0.5"),
+    LineRule(NAME, ":::MLLOG ", pattern(r":::MLLOG (?P<json>\{.*\})\s*$"), _read, "mllog"),
+    LineRule(NAME, ":::MLL ", pattern(r":::MLL (?P<at>\d+(?:\.\d+)?) (?P<key>\w+): (?P<rest>\{.*)$"), _read_second_year,
+             "mllog 0.6"),
+    LineRule(NAME, ":::MLPv0.",
+             pattern(r":::MLPv0\.5\.\d+ \w+ (?P<at>\d+(?:\.\d+)?) \([^)]*\) (?P<key>\w+)(?::(?P<value>.*))?$"),
+             _read_first_year, "mllog 0.5"),
 )  # fmt: skip
 
 
-def alone(marks: Sequence[Mark]) -> list[Mark]:
+def alone(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """The marks of one source without those of its other lines, where a run of MLPerf is among them: its times are
     exact, theirs mostly local, and what they say of steps it says too. A death counts while a run goes on, at the last
     of its lines. marks: in order of lines, before they are placed."""
-    own = [mark for mark in marks if mark.said is not None and mark.said.format == NAME]
-    if not any(said(mark).name in ("run_start", "run_stop") for mark in own):
-        return list(marks)
-    kept: list[Mark] = []
-    stops = [mark.line for mark in own if said(mark).name == "run_stop"]
-    last: Mark | None = None
-    for mark in marks:
-        if mark.said is None:
+    own = [log_line for log_line in log_lines if log_line.event is not None and log_line.event.format == NAME]
+    if not any(said(log_line).name in ("run_start", "run_stop") for log_line in own):
+        return list(log_lines)
+    kept: list[LogLine] = []
+    stops = [log_line.line for log_line in own if said(log_line).name == "run_stop"]
+    last: LogLine | None = None
+    for log_line in log_lines:
+        if log_line.event is None:
             continue
-        if mark.said.format == NAME:
-            last = mark
-            kept.append(mark)
-        elif mark.said.what in ENDS and last is not None and all(line < last.line for line in stops):
-            kept.append(replace(mark, stamp=said(last).at))
+        if log_line.event.format == NAME:
+            last = log_line
+            kept.append(log_line)
+        elif log_line.event.type in ENDS and last is not None and all(line < last.line for line in stops):
+            kept.append(replace(log_line, stamp=said(last).at))
     return kept
 
 
-def translate(marks: Sequence[Mark]) -> list[Mark]:
+def translate(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """The runs of a file. Every rank writes the same within seconds and out of order: of a phase, the first begin and
     the last end count."""
-    ordered = sorted(_dated(marks), key=lambda mark: (mark.time, mark.line))
+    ordered = sorted(_dated(log_lines), key=lambda log_line: (log_line.time, log_line.line))
     runs = _runs(ordered)
     return [one for number_, run in enumerate(runs) for one in _run(run, "" if number_ == 0 else f"{number_ + 1}")]
 
 
-def _dated(marks: Sequence[Mark]) -> list[Mark]:
+def _dated(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """The marks, where settings that were written with the time 0 stand at the first that has one."""
-    first = min((mark.time for mark in marks if mark.time > 0), default=0)
-    return [mark if mark.time > 0 else replace(mark, time=first, end=first) for mark in marks]
+    first = min((log_line.time for log_line in log_lines if log_line.time > 0), default=0)
+    return [log_line if log_line.time > 0 else replace(log_line, time=first, end=first) for log_line in log_lines]
 
 
-def job_of(marks: Sequence[Mark], source: str) -> str:
+def job_of(log_lines: Sequence[LogLine], source: str) -> str:
     """`benchmark/platform`, or the name of the file, and the number of the result: each file is a run of its own."""
-    settings = {one.name: dict(one.detail).get("value") for one in map(said, marks) if one.name in _SETTINGS}
+    settings = {one.name: dict(one.detail).get("value") for one in map(said, log_lines) if one.name in _SETTINGS}
     names = [settings.get(f"submission_{part}") for part in ("benchmark", "platform")]
     stem = source.rpartition("/")[2].partition(".")[0]
     number_ = re.search(r"(?<!\d)(\d+)$", stem)
@@ -169,77 +178,79 @@ def job_of(marks: Sequence[Mark], source: str) -> str:
     return f"{name}#{number_[1]}" if number_ else str(name)
 
 
-def _runs(ordered: Sequence[Mark]) -> list[list[Mark]]:
+def _runs(ordered: Sequence[LogLine]) -> list[list[LogLine]]:
     """The marks of each run of a file: a run that begins behind the end of another is one of its own, and what stands
     between the two is of neither."""
-    runs: list[list[Mark]] = [[]]
+    runs: list[list[LogLine]] = [[]]
     stopped = False
-    for mark in ordered:
-        key = said(mark).name
+    for log_line in ordered:
+        key = said(log_line).name
         if stopped and key in _BEGINS[:3]:
             runs.append([])
             stopped = False
         if not stopped or key == "run_stop":  # each rank says that it stopped
-            runs[-1].append(mark)
+            runs[-1].append(log_line)
         stopped = stopped or key == "run_stop"
     return runs
 
 
-def _run(ordered: Sequence[Mark], job: str) -> Iterator[Mark]:
+def _run(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
     """What the marks of one run mean. Its first line is no start: where training begins is written, so that no part of
     a first block that takes longer than others is start-up. job: what tells the run from others of its file."""
     records = list(_records(ordered, job))
-    begin = next((mark for mark in ordered if said(mark).name in _BEGINS), ordered[0])
-    first = next(mark for mark in ordered if mark.time >= begin.time - _LONG_BEFORE)
+    begin = next((log_line for log_line in ordered if said(log_line).name in _BEGINS), ordered[0])
+    first = next(log_line for log_line in ordered if log_line.time >= begin.time - _LONG_BEFORE)
     whole = said(begin).name in _BEGINS[:3]
-    yield _made(first, What.ALIVE if records else What.START, job, detail=BEGINS_RUN if records and whole else ())
-    yield from _phase(ordered, "init", What.PREP, job)
-    yield from _phase(ordered, "eval", What.EVAL, job)
+    yield _made(
+        first, EventType.ALIVE if records else EventType.START, job, detail=BEGINS_RUN if records and whole else ()
+    )
+    yield from _phase(ordered, "init", EventType.PREP, job)
+    yield from _phase(ordered, "eval", EventType.EVAL, job)
     yield from records
-    stops = [mark for mark in ordered if said(mark).name == "run_stop"]
+    stops = [log_line for log_line in ordered if said(log_line).name == "run_stop"]
     if stops:
         aborted = _values(stops[-1]).get("status") == "aborted"
-        yield _made(stops[-1], What.STOPPED if aborted else What.FINISHED, job)
-    yield _made(ordered[-1], What.ALIVE, job)
+        yield _made(stops[-1], EventType.STOPPED if aborted else EventType.FINISHED, job)
+    yield _made(ordered[-1], EventType.ALIVE, job)
 
 
-def _records(ordered: Sequence[Mark], job: str) -> Iterator[Mark]:
+def _records(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
     """A record a progress number that is above those before it, and before the first of them where training began."""
     count, name = _counted(ordered)
-    evaluating: Mark | None = None
-    found: list[Mark] = []
+    evaluating: LogLine | None = None
+    found: list[LogLine] = []
     highest = 0
-    for mark in ordered:
-        key = said(mark).name
-        evaluating = mark if key == "eval_start" else evaluating
-        done = None if key in _NO_PROGRESS else count(mark)
+    for log_line in ordered:
+        key = said(log_line).name
+        evaluating = log_line if key == "eval_start" else evaluating
+        done = None if key in _NO_PROGRESS else count(log_line)
         step = None if done is None else round(done)
         if step is not None and highest < step <= MAX_STEP:
             highest = step
-            at = mark if evaluating is None else evaluating  # no step is done in an evaluation
-            found.append(_made(at, What.STEP, job, step=step, name=name))
+            at = log_line if evaluating is None else evaluating  # no step is done in an evaluation
+            found.append(_made(at, EventType.STEP, job, step=step, name=name))
         evaluating = None if key == "eval_stop" else evaluating
     if found:
         yield _begin(ordered, found[0], count, job)
     yield from found
 
 
-def _begin(ordered: Sequence[Mark], first: Mark, count: Count, job: str) -> Mark:
+def _begin(ordered: Sequence[LogLine], first: LogLine, count: Count, job: str) -> LogLine:
     """Where training began: at the first block or epoch, or with the run if a record stands before those."""
-    starts = {name: [mark for mark in ordered if said(mark).name == name] for name in _NO_PROGRESS}
-    blocks = sorted([*starts["block_start"], *starts["epoch_start"]], key=lambda mark: mark.time)
+    starts = {name: [log_line for log_line in ordered if said(log_line).name == name] for name in _NO_PROGRESS}
+    blocks = sorted([*starts["block_start"], *starts["epoch_start"]], key=lambda log_line: log_line.time)
     begin = blocks[0] if blocks and blocks[0].time < first.time else next(iter(starts["run_start"]), ordered[0])
     step = 0
-    if _values(begin).get("first_epoch_num") and first.said is not None:
+    if _values(begin).get("first_epoch_num") and first.event is not None:
         step = round(count(begin) or 0)  # of a run that goes on from a checkpoint
-    return _made(begin, What.RESUME, job, step=step if step < (said(first).step or 0) else 0)
+    return _made(begin, EventType.RESUME, job, step=step if step < (said(first).step or 0) else 0)
 
 
-def _counted(ordered: Sequence[Mark]) -> tuple[Count, str]:
+def _counted(ordered: Sequence[LogLine]) -> tuple[Count, str]:
     """How many steps are done by a mark, and `SAMPLES` where these are samples: the first number of a run that rises,
     in an order that holds in the results of many submitters."""
     batch = _setting(ordered, "global_batch_size")
-    blocks = [_values(mark) for mark in ordered if said(mark).name == "block_start"]
+    blocks = [_values(log_line) for log_line in ordered if said(log_line).name == "block_start"]
     plain = ["step_num", "curr_global_step", *(["step"] if any("step" in one for one in blocks) else [])]
     kinds: list[tuple[Count, str]] = [(_value_of(key), "") for key in plain]
     kinds += [_samples(ordered, batch, "step" not in plain), _epochs(ordered, batch)]
@@ -248,61 +259,63 @@ def _counted(ordered: Sequence[Mark]) -> tuple[Count, str]:
     return next(iter([*rising, *any_, *kinds]))
 
 
-def _distinct(ordered: Sequence[Mark], count: Count) -> set[float]:
-    values = (count(mark) for mark in ordered if said(mark).name not in _NO_PROGRESS)
+def _distinct(ordered: Sequence[LogLine], count: Count) -> set[float]:
+    values = (count(log_line) for log_line in ordered if said(log_line).name not in _NO_PROGRESS)
     return {value for value in values if value}
 
 
 def _value_of(key: str) -> Count:
-    return lambda mark: _values(mark).get(key)
+    return lambda log_line: _values(log_line).get(key)
 
 
-def _samples(ordered: Sequence[Mark], batch: int | None, steps_are_samples: bool) -> tuple[Count, str]:
+def _samples(ordered: Sequence[LogLine], batch: int | None, steps_are_samples: bool) -> tuple[Count, str]:
     """By samples and the batch; a number below the batch counts steps."""
     wrong = _other_counts(ordered)
     keys = ("samples_count", *(["step"] if steps_are_samples else []))
 
-    def samples(mark: Mark) -> float | None:
-        return None if id(mark) in wrong else next((one for key in keys if (one := _values(mark).get(key))), None)
+    def samples(log_line: LogLine) -> float | None:
+        return (
+            None if id(log_line) in wrong else next((one for key in keys if (one := _values(log_line).get(key))), None)
+        )
 
     least = min(_distinct(ordered, samples), default=0.0)
     if batch is None or least < batch:
         return samples, SAMPLES if batch is None else ""
-    return lambda mark: _divided(samples(mark), batch), ""
+    return lambda log_line: _divided(samples(log_line), batch), ""
 
 
-def _other_counts(ordered: Sequence[Mark]) -> set[int]:
+def _other_counts(ordered: Sequence[LogLine]) -> set[int]:
     """Ends of blocks whose counter is another one than that of the evaluation that follows: the length of a block."""
     wrong: set[int] = set()
-    following: Mark | None = None
-    for mark in reversed(ordered):
-        key, samples = said(mark).name, _values(mark).get("samples_count")
+    following: LogLine | None = None
+    for log_line in reversed(ordered):
+        key, samples = said(log_line).name, _values(log_line).get("samples_count")
         if key in ("eval_start", "eval_accuracy", "eval_stop"):
-            following = mark if samples is not None or following is None else following
+            following = log_line if samples is not None or following is None else following
         elif key == "block_stop" and following is not None:
             other = _values(following).get("samples_count")
-            if samples != other and following.time - mark.time < _SOON:
-                wrong.add(id(mark))
+            if samples != other and following.time - log_line.time < _SOON:
+                wrong.add(id(log_line))
         elif key == "block_start":
             following = None
     return wrong
 
 
-def _epochs(ordered: Sequence[Mark], batch: int | None) -> tuple[Count, str]:
+def _epochs(ordered: Sequence[LogLine], batch: int | None) -> tuple[Count, str]:
     """By epochs, or by the samples or tokens that are written in their place."""
-    firsts = [one for mark in ordered if (one := _values(mark).get("first_epoch_num")) is not None]
+    firsts = [one for log_line in ordered if (one := _values(log_line).get("first_epoch_num")) is not None]
     base = 1 if min(firsts, default=0) == 1 else 0
-    ended = [one for mark in ordered if (one := _values(mark).get(_ENDED_EPOCH)) is not None]
+    ended = [one for log_line in ordered if (one := _values(log_line).get(_ENDED_EPOCH)) is not None]
     from_zero = 1.0 if min(ended, default=1) == 0 else 0.0
 
-    def epochs(mark: Mark) -> float | None:
-        values = _values(mark)
+    def epochs(log_line: LogLine) -> float | None:
+        values = _values(log_line)
         if values.get(_ENDED_EPOCH) is not None:
             return float(values[_ENDED_EPOCH] + from_zero)
         if values.get("epoch_num") is not None or values.get("first_epoch_num") is None:
             return values.get("epoch_num")
         first, length = values["first_epoch_num"], values.get("epoch_count")
-        if said(mark).name in _NO_PROGRESS:
+        if said(log_line).name in _NO_PROGRESS:
             return float(first - base)
         return None if length is None or (length == 1 and first >= _MOST_EPOCHS) else float(first - base + length)
 
@@ -311,15 +324,15 @@ def _epochs(ordered: Sequence[Mark], batch: int | None) -> tuple[Count, str]:
         samples = _setting(ordered, "train_samples")
         if batch is None or samples is None:
             return epochs, ""
-        return lambda mark: _divided(epochs(mark), batch / samples), ""
+        return lambda log_line: _divided(epochs(log_line), batch / samples), ""
     each = _a_step(ordered, batch, values)
-    return (epochs, SAMPLES) if each is None else (lambda mark: _divided(epochs(mark), each), "")
+    return (epochs, SAMPLES) if each is None else (lambda log_line: _divided(epochs(log_line), each), "")
 
 
-def _a_step(ordered: Sequence[Mark], batch: int | None, values: set[float]) -> float | None:
+def _a_step(ordered: Sequence[LogLine], batch: int | None, values: set[float]) -> float | None:
     """How many samples or tokens a step takes; None: nothing says it."""
-    for mark in ordered:
-        epochs, step = _values(mark).get("epoch_num"), _values(mark).get("step_num")
+    for log_line in ordered:
+        epochs, step = _values(log_line).get("epoch_num"), _values(log_line).get("step_num")
         if epochs and step:
             return float(epochs / step)
     length = _setting(ordered, "max_sequence_length")
@@ -332,32 +345,34 @@ def _divided(value: float | None, by: float) -> float | None:
     return None if value is None else value / by
 
 
-def _setting(ordered: Sequence[Mark], name: str) -> int | None:
-    values = (whole_number(_values(mark).get("value")) for mark in ordered if said(mark).name == name)
+def _setting(ordered: Sequence[LogLine], name: str) -> int | None:
+    values = (whole_number(_values(log_line).get("value")) for log_line in ordered if said(log_line).name == name)
     return next((value for value in values if value), None)
 
 
-def _phase(ordered: Sequence[Mark], name: str, what: What, job: str) -> list[Mark]:
+def _phase(ordered: Sequence[LogLine], name: str, what: EventType, job: str) -> list[LogLine]:
     """From the first begin to the last end before the next begin."""
-    out: list[Mark] = []
-    begin: Mark | None = None
-    end: Mark | None = None
-    for mark in [*ordered, None]:
-        key = None if mark is None else said(mark).name
-        if begin is not None and (mark is None or (key == f"{name}_start" and end is not None)):
+    out: list[LogLine] = []
+    begin: LogLine | None = None
+    end: LogLine | None = None
+    for log_line in [*ordered, None]:
+        key = None if log_line is None else said(log_line).name
+        if begin is not None and (log_line is None or (key == f"{name}_start" and end is not None)):
             out.append(_made(begin, what, job, edge=Edge.BEGIN))
             out += [_made(end, what, job, edge=Edge.END)] if end is not None else []
             begin = end = None
         if key == f"{name}_start" and begin is None:
-            begin = mark
+            begin = log_line
         elif key == f"{name}_stop" and begin is not None:
-            end = mark
+            end = log_line
     return out
 
 
-def _made(mark: Mark, what: What, job: str, **more: Any) -> Mark:
-    return Mark(mark.line, "", mark.stamp, Said(NAME, what, job=job, **more), mark.time, mark.time)
+def _made(log_line: LogLine, what: EventType, job: str, **more: Any) -> LogLine:
+    return LogLine(
+        log_line.line, "", log_line.stamp, ParsedEvent(NAME, what, job=job, **more), log_line.time, log_line.time
+    )
 
 
-def _values(mark: Mark) -> dict[str, Any]:
-    return dict(said(mark).detail)
+def _values(log_line: LogLine) -> dict[str, Any]:
+    return dict(said(log_line).detail)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, duration, pattern, whole
+from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, duration, pattern, whole
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "progress-bars"
@@ -45,7 +45,7 @@ class _Bar:
     global_step: int | None
 
 
-def _read_bar(found: Any) -> Said:
+def _read_bar(found: Any) -> ParsedEvent:
     elapsed = 0
     for part in found["elapsed"].split(":"):
         elapsed = 60 * elapsed + int(part)
@@ -53,41 +53,43 @@ def _read_bar(found: Any) -> Said:
     name = found["name"].strip().removesuffix(":").rstrip().removesuffix(":").strip()
     bar = _Bar(name, whole(found["done"]), whole(found["total"]), elapsed,
                None if step is None else int(step[1]))  # fmt: skip
-    return Said(NAME, What.ALIVE, name="bar", detail=(("bar", bar),))
+    return ParsedEvent(NAME, EventType.ALIVE, name="bar", detail=(("bar", bar),))
 
 
-def _read_loss(found: Any) -> Said:
+def _read_loss(found: Any) -> ParsedEvent:
     epoch = _EPOCH_OF_TRAINER.search(found[0])
     detail = () if epoch is None else (("epoch", round(1_000_000 * float(epoch[1]))),)
-    return Said(NAME, What.ALIVE, name="trainer", detail=detail)
+    return ParsedEvent(NAME, EventType.ALIVE, name="trainer", detail=detail)
 
 
 RULES = (
-    *(Rule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in ("it/s", "s/it", ", v_num=", ", global_step=")),
-    Rule(NAME, "***** Running training *****", pattern(r"\*\*\*\*\* Running training \*\*\*\*\*"),
-         lambda _: Said(NAME, What.START, name="trainer", once=True), "running training"),
-    Rule(NAME, "Continuing training from global step", pattern(r"Continuing training from global step (?P<step>\d+)"),
-         lambda found: Said(NAME, What.RESUME, whole(found["step"]), name="trainer"), "continuing"),
-    Rule(NAME, "{'train_runtime'", pattern(r"^\s*\{'train_runtime': "),
-         lambda _: Said(NAME, What.FINISHED, name="trainer"), "runtime"),
-    Rule(NAME, "'eval_runtime'", pattern(r"'eval_runtime': '?(?P<took>[\d.]+)"),
-         lambda found: Said(NAME, What.EVAL, took=duration(found["took"]), name="trainer"), "evaluation"),
-    Rule(NAME, "{'loss': ", pattern(r"^\s*\{'loss': .{0,400}"), _read_loss, "loss"),
+    *(LineRule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in ("it/s", "s/it", ", v_num=", ", global_step=")),
+    LineRule(NAME, "***** Running training *****", pattern(r"\*\*\*\*\* Running training \*\*\*\*\*"),
+             lambda _: ParsedEvent(NAME, EventType.START, name="trainer", once=True), "running training"),
+    LineRule(NAME, "Continuing training from global step",
+             pattern(r"Continuing training from global step (?P<step>\d+)"),
+             lambda found: ParsedEvent(NAME, EventType.RESUME, whole(found["step"]), name="trainer"), "continuing"),
+    LineRule(NAME, "{'train_runtime'", pattern(r"^\s*\{'train_runtime': "),
+             lambda _: ParsedEvent(NAME, EventType.FINISHED, name="trainer"), "runtime"),
+    LineRule(NAME, "'eval_runtime'", pattern(r"'eval_runtime': '?(?P<took>[\d.]+)"),
+             lambda found: ParsedEvent(NAME, EventType.EVAL, took=duration(found["took"]), name="trainer"),
+             "evaluation"),
+    LineRule(NAME, "{'loss': ", pattern(r"^\s*\{'loss': .{0,400}"), _read_loss, "loss"),
 )  # fmt: skip
 
 
-def _bar(mark: Mark) -> _Bar | None:
-    said = mark.said
+def _bar(log_line: LogLine) -> _Bar | None:
+    said = log_line.event
     return said.detail[0][1] if said is not None and said.format == NAME and said.name == "bar" else None
 
 
 _EPOCH_OF_TRAINER = re.compile(r"'epoch': '?(\d+(?:\.\d+)?)")
 
 
-def counted_step(said: Said) -> int | None:
+def counted_step(said: ParsedEvent) -> int | None:
     """The number of the step that a line is about, those of a bar among them; of the Trainer's lines with a loss the
     epoch in millionths, which is all that they name; None: it is of none."""
-    if said.what is What.STEP:
+    if said.type is EventType.STEP:
         return said.step
     if said.format != NAME:
         return None
@@ -96,7 +98,7 @@ def counted_step(said: Said) -> int | None:
     return found
 
 
-def counted_bar(said: Said) -> tuple[str, int] | None:
+def counted_bar(said: ParsedEvent) -> tuple[str, int] | None:
     """Name and total of the bar that a line draws a state of; None: it draws none."""
     if said.format != NAME or said.name != "bar":
         return None
@@ -114,19 +116,21 @@ class _Kept:
     """States since it began, at most `_FIRST`."""
 
 
-def thinned(placed: Sequence[tuple[int, Mark]]) -> list[tuple[int, Mark]]:
+def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
     """Marks of a block without most states of a bar: its first three stay, those far enough apart, and the last."""
     left_out: set[int] = set()
     seen: dict[tuple[str, str, int], _Kept] = {}
-    for place, (_, mark) in enumerate(placed):
-        bar = _bar(mark)
+    for place, (_, log_line) in enumerate(placed):
+        bar = _bar(log_line)
         if bar is None:
             continue
-        kept = seen.get((mark.stream, bar.name, bar.total))
+        kept = seen.get((log_line.stream, bar.name, bar.total))
         if kept is None or bar.elapsed < kept.last.elapsed or bar.done < kept.last.done:
-            seen[mark.stream, bar.name, bar.total] = _Kept(bar, bar)
+            seen[log_line.stream, bar.name, bar.total] = _Kept(bar, bar)
             continue
-        if bar.done == kept.last.done and mark.stamp is None:  # drawn again, as when it is closed behind a traceback
+        if (
+            bar.done == kept.last.done and log_line.stamp is None
+        ):  # drawn again, as when it is closed behind a traceback
             left_out.add(place)
             continue
         if kept.place >= 0:
@@ -138,49 +142,66 @@ def thinned(placed: Sequence[tuple[int, Mark]]) -> list[tuple[int, Mark]]:
     return [one for place, one in enumerate(placed) if place not in left_out] if left_out else list(placed)
 
 
-def without_begun_elsewhere(parts: Sequence[list[Mark]]) -> None:
+def without_begun_elsewhere(parts: Sequence[list[LogLine]]) -> None:
     """Leave out starts of bars that the log before, of those that were rotated, shows already: it has steps below, in
     the time since the bar began. parts: the marks of one job by source."""
-    steps = [[(mark.end, mark.said.step or 0) for mark in part if _is(mark, What.STEP) and mark.said] for part in parts]
+    steps = [
+        [
+            (log_line.end, log_line.event.step or 0)
+            for log_line in part
+            if _is(log_line, EventType.STEP) and log_line.event
+        ]
+        for part in parts
+    ]
     for own, part in zip(steps, parts, strict=True):
-        start = next((mark for mark in part if _is(mark, What.START) and mark.said and mark.said.detail), None)
-        if start is None or start.said is None or not own:
+        start = next(
+            (
+                log_line
+                for log_line in part
+                if _is(log_line, EventType.START) and log_line.event and log_line.event.detail
+            ),
+            None,
+        )
+        if start is None or start.event is None or not own:
             continue
         first = min(own)
-        begun = start.end - start.said.detail[0][1] * NS_PER_SECOND
+        begun = start.end - start.event.detail[0][1] * NS_PER_SECOND
         others = (one for other in steps if other is not own for one in other)
         if any(begun <= time < first[0] and step < first[1] for time, step in others):
             part.remove(start)
 
 
-def names_trainer(marks: Sequence[Mark]) -> bool:
+def names_trainer(log_lines: Sequence[LogLine]) -> bool:
     """Whether lines of Hugging Face's Trainer stand among the marks."""
-    return any(mark.said is not None and (mark.said.format, mark.said.name) == (NAME, "trainer") for mark in marks)
+    return any(
+        log_line.event is not None and (log_line.event.format, log_line.event.name) == (NAME, "trainer")
+        for log_line in log_lines
+    )
 
 
-def as_records(marks: Sequence[Mark], trainer: bool) -> list[Mark]:
+def as_records(log_lines: Sequence[LogLine], trainer: bool) -> list[LogLine]:
     """The marks of one source, where states of the bars of training become step records that took their time. trainer:
     whether lines of Hugging Face's Trainer stand in it or in the file of its output, beside that of errors."""
-    if not any(_bar(mark) is not None for mark in marks):
-        return [*_clocks_of(marks)]
-    marks = one_bar_each(marks)
-    others = any(mark.said is not None and mark.said.what is What.STEP for mark in marks)
-    streams: defaultdict[str, list[Mark]] = defaultdict(list)
-    for mark in marks:
-        streams[mark.stream].append(mark)
+    if not any(_bar(log_line) is not None for log_line in log_lines):
+        return [*_clocks_of(log_lines)]
+    log_lines = one_bar_each(log_lines)
+    others = any(log_line.event is not None and log_line.event.type is EventType.STEP for log_line in log_lines)
+    streams: defaultdict[str, list[LogLine]] = defaultdict(list)
+    for log_line in log_lines:
+        streams[log_line.stream].append(log_line)
     counted = {name: None if others else _counted(own, trainer) for name, own in streams.items()}
-    stories = {name: _Story(evaluations_are_said=any(_is(mark, What.EVAL) for mark in own))
+    stories = {name: _Story(evaluations_are_said=any(_is(log_line, EventType.EVAL) for log_line in own))
                for name, own in streams.items()}  # fmt: skip
-    told: list[Mark] = []
-    ended: dict[str, tuple[int, Mark]] = {}  # by stream, behind what its last evaluation stands, and its last state
-    for mark in marks:
-        story = stories[mark.stream]
-        told += _told(mark, counted[mark.stream], story)
-        if story.other is not None and story.other is _bar(mark):
-            ended[mark.stream] = (len(told), mark)
-    for stream, (place, mark) in sorted(ended.items(), key=lambda one: -one[1][0]):
-        told[place:place] = _evaluation(mark, stories[stream])  # which no bar of training follows
-    return [one for at, mark in enumerate(told) for one in (*_resumed(told, at), mark)]
+    told: list[LogLine] = []
+    ended: dict[str, tuple[int, LogLine]] = {}  # by stream, behind what its last evaluation stands, and its last state
+    for log_line in log_lines:
+        story = stories[log_line.stream]
+        told += _told(log_line, counted[log_line.stream], story)
+        if story.other is not None and story.other is _bar(log_line):
+            ended[log_line.stream] = (len(told), log_line)
+    for stream, (place, log_line) in sorted(ended.items(), key=lambda one: -one[1][0]):
+        told[place:place] = _evaluation(log_line, stories[stream])  # which no bar of training follows
+    return [one for at, log_line in enumerate(told) for one in (*_resumed(told, at), log_line)]
 
 
 @dataclass
@@ -222,35 +243,39 @@ class _Track:
         return 2 * (min(first.end, second.end) - max(first.begin, second.begin)) > shorter
 
 
-def one_bar_each(marks: Sequence[Mark]) -> list[Mark]:
+def one_bar_each(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """The marks of one source, where of bars that the processes of several nodes drew of the same steps, without a rank
     in front, that with most states is left; what these processes said beside their bars counts once."""
     streams: defaultdict[str, list[int]] = defaultdict(list)
-    for row, mark in enumerate(marks):
-        streams[mark.stream].append(row)
+    for row, log_line in enumerate(log_lines):
+        streams[log_line.stream].append(row)
     dropped: set[int] = set()
     for rows in streams.values():
-        tracks, clock = _tracks(marks, rows)
+        tracks, clock = _tracks(log_lines, rows)
         others = [row for same in tracks.values() for track in _repeated(same) for row in track.rows]
         dropped.update(others)
-        dropped.update(_said_again(marks, [row for row in rows if row not in dropped], clock))
+        dropped.update(_said_again(log_lines, [row for row in rows if row not in dropped], clock))
     return [
-        replace(mark, said=None) if row in dropped else mark
-        for row, mark in enumerate(marks)
-        if row not in dropped or mark.stamp is not None
+        replace(log_line, event=None) if row in dropped else log_line
+        for row, log_line in enumerate(log_lines)
+        if row not in dropped or log_line.stamp is not None
     ]
 
 
-def _tracks(marks: Sequence[Mark], rows: Sequence[int]) -> tuple[dict[tuple[str, int], list[_Track]], dict[int, int]]:
+def _tracks(
+    log_lines: Sequence[LogLine], rows: Sequence[int]
+) -> tuple[dict[tuple[str, int], list[_Track]], dict[int, int]]:
     """The bars of one stream by name and total, and when (ns) each mark of it was written at the earliest."""
     tracks: defaultdict[tuple[str, int], list[_Track]] = defaultdict(list)
     clock: dict[int, int] = {}
-    now = shown = next((mark.stamp.ns for mark in map(marks.__getitem__, rows) if mark.stamp is not None), 0)
+    now = shown = next(
+        (log_line.stamp.ns for log_line in map(log_lines.__getitem__, rows) if log_line.stamp is not None), 0
+    )
     drawn: list[_Track] = []  # since the last stamp
     for row in rows:
-        mark, bar = marks[row], _bar(marks[row])
-        if mark.stamp is not None:
-            shown, now = max(shown, mark.stamp.ns), max(now, mark.stamp.ns)
+        log_line, bar = log_lines[row], _bar(log_lines[row])
+        if log_line.stamp is not None:
+            shown, now = max(shown, log_line.stamp.ns), max(now, log_line.stamp.ns)
             for track in drawn:
                 track.until = shown
             drawn = []
@@ -283,7 +308,7 @@ def _repeated(tracks: Sequence[_Track]) -> list[_Track]:
     return [track for track in tracks if id(track) not in best]
 
 
-def _said_again(marks: Sequence[Mark], rows: Sequence[int], clock: dict[int, int]) -> set[int]:
+def _said_again(log_lines: Sequence[LogLine], rows: Sequence[int], clock: dict[int, int]) -> set[int]:
     """Lines of the Trainer that every node prints: of starts in a burst the first counts, of ends the last, and of
     evaluations without a step in between, which took about as long, the longest."""
     again: set[int] = set()
@@ -291,63 +316,67 @@ def _said_again(marks: Sequence[Mark], rows: Sequence[int], clock: dict[int, int
     finished: int | None = None
     evaluated: int | None = None
     for row in rows:
-        mark = marks[row]
-        if mark.said is not None and mark.said.what in ENDS and not _is(mark, What.FINISHED):
+        log_line = log_lines[row]
+        if log_line.event is not None and log_line.event.type in ENDS and not _is(log_line, EventType.FINISHED):
             started = None
-        elif _is(mark, What.START):
+        elif _is(log_line, EventType.START):
             if started is not None and clock[row] - clock[started] <= _BURST and finished is None:
                 again.add(row)
             else:
                 started, finished, evaluated = row, None, None
-        elif _is(mark, What.FINISHED):
+        elif _is(log_line, EventType.FINISHED):
             if finished is not None and clock[row] - clock[finished] <= _BURST:
                 again.add(finished)
             finished, evaluated = row, None
-        elif _is(mark, What.EVAL):
-            shorter, longer = sorted((row if evaluated is None else evaluated, row), key=lambda at: _took(marks[at]))
-            if evaluated is not None and 10 * _took(marks[shorter]) >= 9 * _took(marks[longer]):
+        elif _is(log_line, EventType.EVAL):
+            shorter, longer = sorted(
+                (row if evaluated is None else evaluated, row), key=lambda at: _took(log_lines[at])
+            )
+            if evaluated is not None and 10 * _took(log_lines[shorter]) >= 9 * _took(log_lines[longer]):
                 again.add(shorter)
             evaluated = longer
-        elif _bar(mark) is not None:
+        elif _bar(log_line) is not None:
             evaluated = None
     return again
 
 
-def _took(mark: Mark) -> int:
-    return mark.said.took or 0 if mark.said is not None else 0
+def _took(log_line: LogLine) -> int:
+    return log_line.event.took or 0 if log_line.event is not None else 0
 
 
-def _clocks_of(marks: Sequence[Mark]) -> Iterator[Mark]:
+def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     """The same marks, where those of bars show only what time it is."""
-    for mark in marks:
-        if mark.said is None or mark.said.format != NAME:
-            yield mark
-        elif mark.stamp is not None:
-            yield replace(mark, said=None)
+    for log_line in log_lines:
+        if log_line.event is None or log_line.event.format != NAME:
+            yield log_line
+        elif log_line.stamp is not None:
+            yield replace(log_line, event=None)
 
 
-def _resumed(marks: Sequence[Mark], at: int) -> Iterator[Mark]:
+def _resumed(log_lines: Sequence[LogLine], at: int) -> Iterator[LogLine]:
     """Where a process began whose bar began at 0: it jumps to a step behind a checkpoint, and goes on in smaller steps
     from there. It made no more of them before than then, and no more than its time allows."""
-    start, first = (marks[at - 1] if at else None), marks[at]
-    if start is None or not _is(start, What.START) or not _is(first, What.STEP) or first.said is None:
+    start, first = (log_lines[at - 1] if at else None), log_lines[at]
+    if start is None or not _is(start, EventType.START) or not _is(first, EventType.STEP) or first.event is None:
         return
-    later = next((one for one in marks[at + 1 :] if one.stream == first.stream and _is(one, What.STEP)), None)
-    step = first.said.step or 0
+    later = next((one for one in log_lines[at + 1 :] if one.stream == first.stream and _is(one, EventType.STEP)), None)
+    step = first.event.step or 0
     ahead = step
-    if later is not None and later.said is not None and later.said.step:
-        ahead = later.said.step - step
-        ahead = min(ahead, max(1, (first.said.took or 0) * ahead // max(later.said.took or 0, 1)))
-    yield replace(first, said=Said(NAME, What.RESUME, step - ahead if step > 1.5 * ahead else 0, counted=False))
+    if later is not None and later.event is not None and later.event.step:
+        ahead = later.event.step - step
+        ahead = min(ahead, max(1, (first.event.took or 0) * ahead // max(later.event.took or 0, 1)))
+    yield replace(
+        first, event=ParsedEvent(NAME, EventType.RESUME, step - ahead if step > 1.5 * ahead else 0, counted=False)
+    )
 
 
-def _is(mark: Mark, what: What) -> bool:
-    return mark.said is not None and mark.said.format == NAME and mark.said.what is what
+def _is(log_line: LogLine, what: EventType) -> bool:
+    return log_line.event is not None and log_line.event.format == NAME and log_line.event.type is what
 
 
-def _counted(marks: Sequence[Mark], trainer: bool) -> set[tuple[str, int]]:
+def _counted(log_lines: Sequence[LogLine], trainer: bool) -> set[tuple[str, int]]:
     """The bars of training, by name and total; an epoch's by any total."""
-    bars = [bar for bar in map(_bar, marks) if bar is not None]
+    bars = [bar for bar in map(_bar, log_lines) if bar is not None]
     named = {(bar.name, bar.total) for bar in bars if _EPOCH.fullmatch(bar.name) or _STEPS.fullmatch(bar.name)}
     if named or not trainer:
         return named
@@ -373,22 +402,22 @@ class _Story:
     """The last state of a bar of an evaluation behind a record of training."""
 
 
-def _told(mark: Mark, counted: set[tuple[str, int]] | None, story: _Story) -> Iterator[Mark]:
+def _told(log_line: LogLine, counted: set[tuple[str, int]] | None, story: _Story) -> Iterator[LogLine]:
     """What a mark says behind those of a story. counted: the bars of training; None where another format counts."""
-    bar, said = _bar(mark), mark.said
+    bar, said = _bar(log_line), log_line.event
     if counted is None:
-        yield from _clocks_of([mark])
+        yield from _clocks_of([log_line])
     elif bar is not None:
         if (bar.name, bar.total) in counted:
-            yield from _evaluation(mark, story)
-            yield from _record(mark, bar, story)
+            yield from _evaluation(log_line, story)
+            yield from _record(log_line, bar, story)
         elif counted and story.bar is not None and not story.evaluations_are_said and _is_of_evaluation(bar):
             story.other = bar
     else:
-        if said is not None and said.format == NAME and said.what is What.EVAL:
+        if said is not None and said.format == NAME and said.type is EventType.EVAL:
             story.evaluated += said.took or 0
-        story.started |= said is not None and said.what is What.START
-        yield mark
+        story.started |= said is not None and said.type is EventType.START
+        yield log_line
 
 
 def _is_of_evaluation(bar: _Bar) -> bool:
@@ -396,16 +425,16 @@ def _is_of_evaluation(bar: _Bar) -> bool:
     return not bar.name or bar.name.startswith(("Validation", "Evaluat"))
 
 
-def _evaluation(mark: Mark, story: _Story) -> Iterator[Mark]:
+def _evaluation(log_line: LogLine, story: _Story) -> Iterator[LogLine]:
     """The evaluation whose bar stood between two states of that of training."""
     other, story.other = story.other, None
     if other is not None and other.elapsed > 0:
         took = other.elapsed * NS_PER_SECOND
         story.evaluated += took
-        yield replace(mark, said=Said(NAME, What.EVAL, took=took))
+        yield replace(log_line, event=ParsedEvent(NAME, EventType.EVAL, took=took))
 
 
-def _record(mark: Mark, bar: _Bar, story: _Story) -> Iterator[Mark]:
+def _record(log_line: LogLine, bar: _Bar, story: _Story) -> Iterator[LogLine]:
     before, new = story.bar, story.bar is None
     if before is not None:
         new = bar.name != before.name or bar.elapsed < before.elapsed or bar.done < before.done
@@ -417,7 +446,7 @@ def _record(mark: Mark, bar: _Bar, story: _Story) -> Iterator[Mark]:
     begins = bar.done == 0 or falls or (before is None and bar.elapsed > 0)
     if again and begins and not story.started:
         seen = (("elapsed", bar.elapsed),) if before is None and step > 1 else ()
-        yield replace(mark, said=Said(NAME, What.START, once=True, detail=seen))
+        yield replace(log_line, event=ParsedEvent(NAME, EventType.START, once=True, detail=seen))
     story.step = 0 if again else story.step
     story.started = False
     if new:  # a bar that begins anew does not hold what was before it
@@ -428,4 +457,4 @@ def _record(mark: Mark, bar: _Bar, story: _Story) -> Iterator[Mark]:
         return
     took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, 0)
     story.step, story.evaluated = step, 0
-    yield replace(mark, said=Said(NAME, What.STEP, step, took=took))
+    yield replace(log_line, event=ParsedEvent(NAME, EventType.STEP, step, took=took))

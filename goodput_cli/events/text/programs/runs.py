@@ -10,7 +10,7 @@ from typing import Any
 
 from goodput_cli.events.formats.base import RUNS as NAME
 from goodput_cli.events.text.entries import STEP_TIME
-from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, pattern
+from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, pattern
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.values import counts_from_0
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -35,37 +35,42 @@ class Grouped:
     """Whether runs have names that tell nothing, and were left apart."""
 
 
-def _line(what: What) -> Callable[[Any], Said]:
-    return lambda found: Said(RUN_LINES, what, job=dict(found.groupdict()).get("run") or "")
+def _line(what: EventType) -> Callable[[Any], ParsedEvent]:
+    return lambda found: ParsedEvent(RUN_LINES, what, job=dict(found.groupdict()).get("run") or "")
 
 
 RULES = (
-    Rule(RUN_LINES, "MLRun '", pattern(r"MLRun '(?P<run>[^']+)' created successfully"), _line(What.START), "created"),
-    Rule(RUN_LINES, "Unhandled exception detected!", pattern("Unhandled exception detected!"), _line(What.CRASHED),
-         "exception"),
-    Rule(RUN_LINES, "SIGTERM received (signum: ", pattern(r"SIGTERM received \(signum: "), _line(What.TERMINATED),
-         "sigterm"),
-    Rule(RUN_LINES, "Program exiting normally. Sending", pattern("Program exiting normally. Sending 'COMPLETED'"),
-         _line(What.EXITED), "completed"),
+    LineRule(RUN_LINES, "MLRun '",
+             pattern(r"MLRun '(?P<run>[^']+)' created successfully"), _line(EventType.START), "created"),
+    LineRule(RUN_LINES, "Unhandled exception detected!",
+             pattern("Unhandled exception detected!"), _line(EventType.CRASHED),
+             "exception"),
+    LineRule(RUN_LINES, "SIGTERM received (signum: ",
+             pattern(r"SIGTERM received \(signum: "), _line(EventType.TERMINATED),
+             "sigterm"),
+    LineRule(RUN_LINES, "Program exiting normally. Sending", pattern("Program exiting normally. Sending 'COMPLETED'"),
+             _line(EventType.EXITED), "completed"),
 )  # fmt: skip
 """What the library logs of itself: starts and ends, mostly without the name of the run."""
 
 
-def of_their_runs(lines: Sequence[tuple[int, Mark]], marks: Mapping[int, Sequence[Mark]]) -> Iterator[tuple[int, Mark]]:
+def of_their_runs(
+    lines: Sequence[tuple[int, LogLine]], log_lines: Mapping[int, Sequence[LogLine]]
+) -> Iterator[tuple[int, LogLine]]:
     """What programs printed, as marks of their runs: of the only one of its source, or of all sources. lines, marks: by
     the codes of sources."""
-    everywhere = {said(mark).job for of_source in marks.values() for mark in of_source}
-    for code, mark in lines:
-        runs = {said(one).job for one in marks.get(code, ())} or everywhere
-        run = said(mark).job if said(mark).job in everywhere else next(iter(runs)) if len(runs) == 1 else ""
-        if run and not (said(mark).what is What.START and _has_started(mark, run, marks)):
-            yield code, replace(mark, said=replace(said(mark), format=NAME, job=run))
+    everywhere = {said(log_line).job for of_source in log_lines.values() for log_line in of_source}
+    for code, log_line in lines:
+        runs = {said(one).job for one in log_lines.get(code, ())} or everywhere
+        run = said(log_line).job if said(log_line).job in everywhere else next(iter(runs)) if len(runs) == 1 else ""
+        if run and not (said(log_line).type is EventType.START and _has_started(log_line, run, log_lines)):
+            yield code, replace(log_line, event=replace(said(log_line), format=NAME, job=run))
 
 
-def _has_started(mark: Mark, run: str, marks: Mapping[int, Sequence[Mark]]) -> bool:
+def _has_started(log_line: LogLine, run: str, log_lines: Mapping[int, Sequence[LogLine]]) -> bool:
     """Whether the configuration of a run is the same start."""
-    starts = (one for of_source in marks.values() for one in of_source if said(one).what is What.START)
-    return any(said(one).job == run and abs(one.time - mark.time) <= _ONE_START_NS for one in starts)
+    starts = (one for of_source in log_lines.values() for one in of_source if said(one).type is EventType.START)
+    return any(said(one).job == run and abs(one.time - log_line.time) <= _ONE_START_NS for one in starts)
 
 
 def plain_name(name: str) -> str:
@@ -101,62 +106,68 @@ def _is_of(run: str, job: str) -> bool:
     return run == job or (bool(name) and (run == name or run.startswith(f"{name}-")))
 
 
-def run_events(marks: Sequence[Mark], several: bool, other_steps: bool) -> list[Mark]:
+def run_events(log_lines: Sequence[LogLine], several: bool, other_steps: bool) -> list[LogLine]:
     """What the runs of one job say, in order of time. several: whether the job has several runs, of which each is a
     life. other_steps: whether another log says what the job did: then its starts and steps decide."""
-    ordered = sorted(marks, key=lambda mark: (mark.time, mark.line))
+    ordered = sorted(log_lines, key=lambda log_line: (log_line.time, log_line.line))
     ordered = [*(_starts_of_runs(ordered) if several else ()), *_records(ordered)]
     if other_steps:
         ordered = [
-            mark if said(mark).what in ENDS else replace(mark, said=replace(said(mark), what=What.ALIVE))
-            for mark in ordered
+            log_line
+            if said(log_line).type in ENDS
+            else replace(log_line, event=replace(said(log_line), type=EventType.ALIVE))
+            for log_line in ordered
         ]
     return ordered
 
 
-def _starts_of_runs(ordered: Sequence[Mark]) -> list[Mark]:
+def _starts_of_runs(ordered: Sequence[LogLine]) -> list[LogLine]:
     """A start at the first entry of each run that has no entry of its configuration."""
-    with_start = {said(mark).job for mark in ordered if said(mark).what is What.START}
-    first: dict[str, Mark] = {}
-    for mark in ordered:
-        first.setdefault(said(mark).job, mark)
-    return [replace(mark, said=Said(NAME, What.START, job=run)) for run, mark in first.items() if run not in with_start]
+    with_start = {said(log_line).job for log_line in ordered if said(log_line).type is EventType.START}
+    first: dict[str, LogLine] = {}
+    for log_line in ordered:
+        first.setdefault(said(log_line).job, log_line)
+    return [
+        replace(log_line, event=ParsedEvent(NAME, EventType.START, job=run))
+        for run, log_line in first.items()
+        if run not in with_start
+    ]
 
 
-def _records(ordered: Sequence[Mark]) -> list[Mark]:
+def _records(ordered: Sequence[LogLine]) -> list[LogLine]:
     """One record a step: that of its time where it was measured, else the earliest of another metric."""
-    timed = {(said(mark).job, said(mark).step) for mark in ordered if said(mark).name == STEP_TIME}
-    steps = [said(mark).step for mark in ordered if said(mark).what is What.STEP]
+    timed = {(said(log_line).job, said(log_line).step) for log_line in ordered if said(log_line).name == STEP_TIME}
+    steps = [said(log_line).step for log_line in ordered if said(log_line).type is EventType.STEP]
     from_0 = counts_from_0(step for step in steps if step is not None)
-    out: list[Mark] = []
+    out: list[LogLine] = []
     last: dict[str, int] = {}
-    for mark in ordered:
-        one = said(mark)
-        if one.what is What.START:
+    for log_line in ordered:
+        one = said(log_line)
+        if one.type is EventType.START:
             last.pop(one.job, None)
-        if one.what is not What.STEP or one.step is None:
-            out.append(mark)
+        if one.type is not EventType.STEP or one.step is None:
+            out.append(log_line)
             continue
         beside = one.name != STEP_TIME and (one.job, one.step) in timed
         again = last.get(one.job) == one.step
         if beside or again:
-            if not out or out[-1].time < mark.time:
-                out.append(replace(mark, said=replace(one, what=What.ALIVE, step=None)))
+            if not out or out[-1].time < log_line.time:
+                out.append(replace(log_line, event=replace(one, type=EventType.ALIVE, step=None)))
             continue
         last[one.job] = one.step
-        out.append(replace(mark, said=replace(one, step=one.step + from_0)))
+        out.append(replace(log_line, event=replace(one, step=one.step + from_0)))
     return out
 
 
-def silent_hosts(marks: Sequence[Mark]) -> list[tuple[str, Mark]]:
+def silent_hosts(log_lines: Sequence[LogLine]) -> list[tuple[str, LogLine]]:
     """Hosts whose signs of life stop while others of their run go on, with their last."""
-    last: defaultdict[str, dict[str, Mark]] = defaultdict(dict)
-    for mark in sorted(marks, key=lambda mark: mark.time):
-        one = said(mark)
-        if one.format == NAME and one.what is What.ALIVE and one.rank:
-            last[one.job][one.rank] = mark
+    last: defaultdict[str, dict[str, LogLine]] = defaultdict(dict)
+    for log_line in sorted(log_lines, key=lambda log_line: log_line.time):
+        one = said(log_line)
+        if one.format == NAME and one.type is EventType.ALIVE and one.rank:
+            last[one.job][one.rank] = log_line
     found = []
     for hosts in last.values():
-        latest = max(mark.time for mark in hosts.values())
-        found += [(host, mark) for host, mark in hosts.items() if latest - mark.time > _SILENT_NS]
+        latest = max(log_line.time for log_line in hosts.values())
+        found += [(host, log_line) for host, log_line in hosts.items() if latest - log_line.time > _SILENT_NS]
     return found

@@ -72,7 +72,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Rules:
+class AccountingOptions:
     """What the accounting of one job goes by."""
 
     method: Method = Method()

@@ -19,8 +19,8 @@ from goodput_cli.analysis.advice.record import (
     Ending,
     EndKind,
     JobRecord,
-    Life,
     LinearTotal,
+    ReplayAttempt,
     SaveColumns,
     half,
     latest_extra,
@@ -28,7 +28,7 @@ from goodput_cli.analysis.advice.record import (
     median_share,
     sparse_linear_total,
 )
-from goodput_cli.analysis.advice.replay import AsRecorded, LifeReplay
+from goodput_cli.analysis.advice.replay import AsRecorded, AttemptReplay
 from goodput_cli.analysis.advice.training import NEVER, JobTraining, SaveLog
 from goodput_cli.analysis.question import Death
 from goodput_cli.arrays import I64
@@ -68,7 +68,7 @@ class JobContext:
     choice: Death
 
 
-def settled(life: Life, evidence: DeathEvidence, context: JobContext) -> Life:
+def completed_attempt(life: ReplayAttempt, evidence: DeathEvidence, context: JobContext) -> ReplayAttempt:
     """The life with its start-up, budget and hang."""
     if life.resumed is None:
         behind = evidence.alive - evidence.seen - evidence.blocked if evidence.in_flight else 0
@@ -83,11 +83,11 @@ def settled(life: Life, evidence: DeathEvidence, context: JobContext) -> Life:
     return _from_checkpoints(life, evidence, context)
 
 
-def _with_death(life: Life, death: int, hang: int) -> Life:
+def _with_death(life: ReplayAttempt, death: int, hang: int) -> ReplayAttempt:
     return replace(life, hang=hang, budget=death - life.begin - life.startup - hang)
 
 
-def _from_checkpoints(life: Life, evidence: DeathEvidence, context: JobContext) -> Life:
+def _from_checkpoints(life: ReplayAttempt, evidence: DeathEvidence, context: JobContext) -> ReplayAttempt:
     """Had it lived longer, one more save would have been seen."""
     room = life.usual * _steps_ahead(life, evidence, context) + (0 if evidence.progressed else context.startup)
     death, unseen = evidence.death, evidence.death is None
@@ -103,7 +103,7 @@ def _from_checkpoints(life: Life, evidence: DeathEvidence, context: JobContext) 
     return _with_death(life, death, max(behind - (room - 1), 0))
 
 
-def _steps_ahead(life: Life, evidence: DeathEvidence, context: JobContext) -> int:
+def _steps_ahead(life: ReplayAttempt, evidence: DeathEvidence, context: JobContext) -> int:
     """Steps to the next position at which the job saved; if it never did, to the next line of this life."""
     place = bisect_right(context.saved, life.stop)
     if place < len(context.saved):
@@ -121,7 +121,7 @@ def with_endings(record: JobRecord) -> JobRecord:
         if life.resumed is None:
             ends.append(Ending(EndKind.END, life.stop, life.first, None))
             continue
-        run = LifeReplay(record, policy, index, 0, life.first)
+        run = AttemptReplay(record, policy, index, 0, life.first)
         died = run.within(life.budget, record.end).position
         stored = [int(made) + record.shift for made in _completed(life, run)]
         stored = [position for position in stored if position <= died + 1]
@@ -134,14 +134,14 @@ def with_endings(record: JobRecord) -> JobRecord:
     return replace(record, ends=tuple(ends))
 
 
-def _completed(life: Life, run: LifeReplay) -> list[int]:
+def _completed(life: ReplayAttempt, run: AttemptReplay) -> list[int]:
     """Positions of the saves that could be used before the life ended."""
     made, delay = life.saves.made_at.tolist(), life.saves.delay.tolist()
     end = life.budget + life.hang
     return [at for at, later in zip(made, delay, strict=True) if not later or run.done(at) + later <= end]
 
 
-def _kind(life: Life, newest: int) -> EndKind:
+def _kind(life: ReplayAttempt, newest: int) -> EndKind:
     assert life.resumed is not None
     if life.clean:
         return EndKind.STOP
@@ -245,7 +245,7 @@ class _Reader:
             last = max(index for index, stop in enumerate(farthest) if stop == end)
         return last, end
 
-    def _lives(self) -> list[Life]:
+    def _lives(self) -> list[ReplayAttempt]:
         """All of them, with what is known of how each ended."""
         raw = [self._life(place, attempt) for place, attempt in enumerate(self._job.lived)]
         traces = [self._trace(life) for life in raw]
@@ -258,9 +258,9 @@ class _Reader:
             startup=round(median(startups)) if startups else 0,
             choice=self._death,
         )
-        return [settled(life, trace, course) for life, trace in zip(raw, traces, strict=True)]
+        return [completed_attempt(life, trace, course) for life, trace in zip(raw, traces, strict=True)]
 
-    def _life(self, place: int, attempt: int) -> Life:
+    def _life(self, place: int, attempt: int) -> ReplayAttempt:
         own, (low, high) = self._training.spans, self._job.bounds[attempt : attempt + 2].tolist()
         rows = low + np.flatnonzero(own.complete[low:high])
         count, extra = own.stop[rows] - own.first[rows], self._training.extra[rows]
@@ -269,7 +269,7 @@ class _Reader:
         some = extra > 0
         followed = place + 1 < len(self._job.lived)
         steps = np.maximum(count, 1)  # step-end logs have spans without a step
-        return Life(
+        return ReplayAttempt(
             attempt=attempt,
             first=int(self._job.began[attempt]),
             stop=int(self._training.stop[attempt]),
@@ -294,7 +294,7 @@ class _Reader:
             row = int(self._job.timeline.training.spans.row[low])
         return self._job.timeline.table.where(row) if row >= 0 else None
 
-    def _trace(self, life: Life) -> DeathEvidence:
+    def _trace(self, life: ReplayAttempt) -> DeathEvidence:
         timeline, own, attempt = self._job.timeline, self._training.spans, life.attempt
         low, high = self._job.bounds[attempt : attempt + 2].tolist()
         rows = low + np.flatnonzero(own.complete[low:high])

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from goodput_cli.events.text.marks import ENDS, Mark, Said, What
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 from goodput_cli.events.timestamps import offset_of_day, offset_text
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
@@ -28,7 +28,7 @@ _BACK = 2 * NS_PER_SECOND
 
 
 @dataclass(frozen=True)
-class Placed:
+class InferredTimes:
     """What was noticed while marks were placed: lines by code of a diagnostic."""
 
     no_clock: bool
@@ -42,50 +42,52 @@ class Placed:
     """Lines where the clock of a process begins anew."""
 
 
-def place(
-    marks: Sequence[Mark],
+def infer_times(
+    log_lines: Sequence[LogLine],
     modified_ns: int,
     year: int | None,
     local: Callable[[int], int],
     one_stream: Container[str] = (),
     near: Sequence[int] = (),
     start: int | None = None,
-) -> Placed:
+) -> InferredTimes:
     """Set the times of the marks of one source, which are in order of lines.
 
     modified_ns: when the source was last written to. year: that of stamps without one, where it was given. local: what
     a local time is in ns UTC. one_stream: formats whose ranks print one story. near: times in other sources of the
     job, which tell the year where no stamp of this one has any. start: when it began (ns), if no mark has a stamp.
     """
-    dated = _with_years(marks, modified_ns, year, near)
-    no_clock = bool(marks) and all(stamp is None for stamp in dated)
-    naive = _naive(marks, dated)
+    dated = _with_years(log_lines, modified_ns, year, near)
+    no_clock = bool(log_lines) and all(stamp is None for stamp in dated)
+    naive = _naive(log_lines, dated)
     without_year = tuple(
-        mark.line for mark in marks if mark.said and mark.stamp is not None and mark.stamp.zone is Zone.YEARLESS
+        log_line.line
+        for log_line in log_lines
+        if log_line.event and log_line.stamp is not None and log_line.stamp.zone is Zone.YEARLESS
     )
     instants = [None if stamp is None else stamp.ns if stamp.zone is Zone.EXACT else local(stamp.ns) for stamp in dated]
     back: list[int] = []
-    whole_source = _of_whole_source(marks, instants, one_stream)
+    whole_source = _of_whole_source(log_lines, instants, one_stream)
     streams: defaultdict[str, list[int]] = defaultdict(list)
-    for at, mark in enumerate(marks):
-        streams[mark.stream].append(at)
+    for at, log_line in enumerate(log_lines):
+        streams[log_line.stream].append(at)
     own = [[at for at in rows if not whole_source[at]] for rows in streams.values()]
     stories = [(rows, clocks) for rows, clocks in zip(own, streams.values(), strict=True) if rows]
-    stories += [([at for at in range(len(marks)) if whole_source[at]], list(range(len(marks))))]
-    lengths, missing = _lengths(marks, instants, [rows for rows, _ in stories])
+    stories += [([at for at in range(len(log_lines)) if whole_source[at]], list(range(len(log_lines))))]
+    lengths, missing = _lengths(log_lines, instants, [rows for rows, _ in stories])
     for rows, clocks in stories:
         until = modified_ns if start is None else start + sum(lengths[at] for at in rows)
-        back += _place_story(marks, instants, lengths, rows, clocks, until if no_clock else None)
+        back += _place_story(log_lines, instants, lengths, rows, clocks, until if no_clock else None)
     if not no_clock:
-        _ends_behind(marks, instants)
-    for mark in marks:
-        if mark.said is not None and mark.said.at is not None:
-            _own_time(mark, year, local)
-    return Placed(no_clock, without_year, naive, tuple(back), tuple(missing))
+        _ends_behind(log_lines, instants)
+    for log_line in log_lines:
+        if log_line.event is not None and log_line.event.at is not None:
+            _own_time(log_line, year, local)
+    return InferredTimes(no_clock, without_year, naive, tuple(back), tuple(missing))
 
 
 def _place_story(
-    marks: Sequence[Mark], instants: Sequence[int | None], lengths: Sequence[int], rows: Sequence[int],
+    log_lines: Sequence[LogLine], instants: Sequence[int | None], lengths: Sequence[int], rows: Sequence[int],
     clocks: Sequence[int], no_clock_until: int | None,
 ) -> list[int]:  # fmt: skip
     """Set the times of some marks, whose clocks are they and stamps around them; gives lines where the clock goes back.
@@ -93,67 +95,84 @@ def _place_story(
     mine = set(rows)
     counted = [at for at in clocks if at in mine or instants[at] is not None]
     stream = _Stream(
-        [marks[at] if at in mine else replace(marks[at]) for at in counted],
+        [log_lines[at] if at in mine else replace(log_lines[at]) for at in counted],
         [instants[at] for at in counted],
         [lengths[at] if at in mine else 0 for at in counted],
     )
     return stream.place(no_clock_until) if rows else []
 
 
-def _ends_behind(marks: Sequence[Mark], instants: Sequence[int | None]) -> None:
+def _ends_behind(log_lines: Sequence[LogLine], instants: Sequence[int | None]) -> None:
     """An end without a stamp is no earlier than the line of any stream that stands before it, records without a time
     among them, and no later than the line of any that stands behind it: else it is at the former."""
-    behind: list[int | None] = [None] * len(marks)
+    behind: list[int | None] = [None] * len(log_lines)
     following: int | None = None
-    for at in range(len(marks) - 1, -1, -1):
+    for at in range(len(log_lines) - 1, -1, -1):
         following = following if instants[at] is None else instants[at]
         behind[at] = following
     last: int | None = None
-    for mark, ns, latest in zip(marks, instants, behind, strict=True):
-        last = ns if ns is not None else max(last or 0, mark.end) if mark.said and mark.said.what is What.STEP else last
-        is_end = ns is None and mark.said is not None and mark.said.what in ENDS
-        if is_end and last is not None and (mark.time < last or (latest is not None and mark.time > latest)):
-            mark.time = mark.end = last
+    for log_line, ns, latest in zip(log_lines, instants, behind, strict=True):
+        last = (
+            ns
+            if ns is not None
+            else max(last or 0, log_line.end)
+            if log_line.event and log_line.event.type is EventType.STEP
+            else last
+        )
+        is_end = ns is None and log_line.event is not None and log_line.event.type in ENDS
+        if is_end and last is not None and (log_line.time < last or (latest is not None and log_line.time > latest)):
+            log_line.time = log_line.end = last
 
 
-def _naive(marks: Sequence[Mark], dated: Sequence[Stamp | None]) -> tuple[int, ...]:
+def _naive(log_lines: Sequence[LogLine], dated: Sequence[Stamp | None]) -> tuple[int, ...]:
     """Lines whose time has no zone: those that say something; else one of those between which they lie."""
-    local = [mark for mark, stamp in zip(marks, dated, strict=True) if stamp is not None and stamp.zone is Zone.NAIVE]
-    own = tuple(mark.line for mark in local if mark.said is not None and not _is_exact(mark.said.at))
-    placed = any(mark.said is not None and mark.stamp is None for mark in marks)
-    return own or (tuple(mark.line for mark in local[:1]) if placed else ())
+    local = [
+        log_line
+        for log_line, stamp in zip(log_lines, dated, strict=True)
+        if stamp is not None and stamp.zone is Zone.NAIVE
+    ]
+    own = tuple(log_line.line for log_line in local if log_line.event is not None and not _is_exact(log_line.event.at))
+    placed = any(log_line.event is not None and log_line.stamp is None for log_line in log_lines)
+    return own or (tuple(log_line.line for log_line in local[:1]) if placed else ())
 
 
 def _is_exact(stamp: Stamp | None) -> bool:
     return stamp is not None and stamp.zone is Zone.EXACT
 
 
-def _own_time(mark: Mark, year: int | None, local: Callable[[int], int]) -> None:
-    assert mark.said is not None
-    assert mark.said.at is not None
-    own = mark.said.at
+def _own_time(log_line: LogLine, year: int | None, local: Callable[[int], int]) -> None:
+    assert log_line.event is not None
+    assert log_line.event.at is not None
+    own = log_line.event.at
     if own.zone is Zone.YEARLESS:
-        own = with_year(own, year or year_of(mark.time), None)
-    mark.time = mark.end = own.ns if own.zone is Zone.EXACT else local(own.ns)
+        own = with_year(own, year or year_of(log_line.time), None)
+    log_line.time = log_line.end = own.ns if own.zone is Zone.EXACT else local(own.ns)
 
 
-def _of_whole_source(marks: Sequence[Mark], instants: Sequence[int | None], one_stream: Container[str]) -> list[bool]:
+def _of_whole_source(
+    log_lines: Sequence[LogLine], instants: Sequence[int | None], one_stream: Container[str]
+) -> list[bool]:
     """Which marks lie between the stamps of their whole source, and not of their stream: those of streams without any
     stamp, and those of formats whose ranks print one story."""
-    stamped = {mark.stream for mark, ns in zip(marks, instants, strict=True) if ns is not None}
-    return [mark.said is not None and (mark.said.format in one_stream or mark.stream not in stamped) for mark in marks]
+    stamped = {log_line.stream for log_line, ns in zip(log_lines, instants, strict=True) if ns is not None}
+    return [
+        log_line.event is not None and (log_line.event.format in one_stream or log_line.stream not in stamped)
+        for log_line in log_lines
+    ]
 
 
-def _with_years(marks: Sequence[Mark], modified_ns: int, year: int | None, others: Sequence[int]) -> list[Stamp | None]:
+def _with_years(
+    log_lines: Sequence[LogLine], modified_ns: int, year: int | None, others: Sequence[int]
+) -> list[Stamp | None]:
     """The stamps; those without a year get that of the nearest stamp that has one, before it rather than behind, else
     that of the nearest in other sources."""
-    stamps = [mark.stamp for mark in marks if mark.stamp is not None]
+    stamps = [log_line.stamp for log_line in log_lines if log_line.stamp is not None]
     near = next((stamp.ns for stamp in stamps if stamp.zone is not Zone.YEARLESS), None)
     if near is None and stamps and others:
         near = min(others, key=lambda ns: abs(with_year(stamps[0], year_of(ns), ns).ns - ns))
     dated: list[Stamp | None] = []
-    for mark in marks:
-        stamp = mark.stamp
+    for log_line in log_lines:
+        stamp = log_line.stamp
         if stamp is not None and stamp.zone is Zone.YEARLESS:
             if near is None and year is None:
                 stamp = with_year(stamp, year_of(modified_ns + NS_PER_DAY), modified_ns + NS_PER_DAY, latest=True)
@@ -166,21 +185,21 @@ def _with_years(marks: Sequence[Mark], modified_ns: int, year: int | None, other
 
 
 def _lengths(
-    marks: Sequence[Mark], instants: Sequence[int | None], streams: Sequence[Sequence[int]]
+    log_lines: Sequence[LogLine], instants: Sequence[int | None], streams: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[int]]:
     """ns that each mark without a stamp takes: of a step record, its steps at its mean; and the lines of records that
     stand for more steps than there can be between them and the one before."""
-    lengths = [0] * len(marks)
+    lengths = [0] * len(log_lines)
     missing: list[int] = []
     for rows in streams:
         before: dict[str, int] = {}
         latest = ("", -1)
-        strides = _strides([marks[at] for at in rows])
+        strides = _strides([log_lines[at] for at in rows])
         for at in rows:
-            mark, said = marks[at], marks[at].said
+            log_line, said = log_lines[at], log_lines[at].event
             if said is None or not said.counted:
                 continue
-            if said.what is not What.STEP or said.step is None:
+            if said.type is not EventType.STEP or said.step is None:
                 lengths[at] = said.took or 0
                 continue
             last = before.get(said.format)
@@ -194,18 +213,18 @@ def _lengths(
             stride = strides[said.format]
             steps = said.step - last if last is not None and said.step > last else min(stride, max(said.step, 1))
             if steps > 2 * stride:
-                missing += [mark.line] * (instants[at] is None)
+                missing += [log_line.line] * (instants[at] is None)
                 steps = 2 * stride
             lengths[at] = steps * (said.step_time or 0)
     return lengths, missing
 
 
-def _strides(marks: Sequence[Mark]) -> dict[str, int]:
+def _strides(log_lines: Sequence[LogLine]) -> dict[str, int]:
     """By format, the lower median of the steps from one record to the next; 1 where there is one record."""
     ahead: defaultdict[str, list[int]] = defaultdict(list)
     before: dict[str, int] = {}
-    for said in (mark.said for mark in marks):
-        if said is None or said.what is not What.STEP or said.step is None:
+    for said in (log_line.event for log_line in log_lines):
+        if said is None or said.type is not EventType.STEP or said.step is None:
             continue
         last = before.get(said.format)
         before[said.format] = said.step
@@ -216,8 +235,8 @@ def _strides(marks: Sequence[Mark]) -> dict[str, int]:
 class _Stream:
     """The marks of one stream in order of lines."""
 
-    def __init__(self, marks: list[Mark], instants: list[int | None], lengths: list[int]) -> None:
-        self._marks, self._instants, self._lengths = marks, instants, lengths
+    def __init__(self, log_lines: list[LogLine], instants: list[int | None], lengths: list[int]) -> None:
+        self._marks, self._instants, self._lengths = log_lines, instants, lengths
 
     def place(self, no_clock_until: int | None) -> list[int]:
         """Set the times of all marks; gives the lines where the clock goes back."""
@@ -260,7 +279,9 @@ class _Stream:
             return
         room = following - last - total
         whole = at is not None and self._is_whole(at)
-        records = any(said is not None and said.what is What.STEP for said in (self._marks[row].said for row in rows))
+        records = any(
+            said is not None and said.type is EventType.STEP for said in (self._marks[row].event for row in rows)
+        )
         if room < 0:
             first = following - total
             self._lay(rows, first, at_least=last if earlier is None else max(first, earlier))
@@ -277,12 +298,12 @@ class _Stream:
         """Lay marks one behind the other from an instant; what would lie before `at_least` is cut."""
         cursor = start
         for row in rows:
-            mark = self._marks[row]
-            mark.odd = True
+            log_line = self._marks[row]
+            log_line.odd = True
             begin, cursor = cursor, cursor + self._lengths[row]
-            mark.time, mark.end = begin, cursor
+            log_line.time, log_line.end = begin, cursor
             if at_least is not None:
-                mark.time, mark.end = max(begin, at_least), max(cursor, at_least)
+                log_line.time, log_line.end = max(begin, at_least), max(cursor, at_least)
 
 
 _QUARTER = 900 * NS_PER_SECOND
@@ -291,12 +312,12 @@ _QUARTER = 900 * NS_PER_SECOND
 class FoundZone:
     """Offsets from UTC by day, as lines with two times show them."""
 
-    def __init__(self, marks: Sequence[Mark]) -> None:
+    def __init__(self, log_lines: Sequence[LogLine]) -> None:
         """marks: of the sources that one cluster wrote."""
         ahead: defaultdict[int, list[int]] = defaultdict(list)
-        for mark in marks:
-            if mark.local is not None and mark.stamp is not None and mark.local.zone is Zone.NAIVE:
-                ahead[mark.stamp.ns // NS_PER_DAY].append(mark.local.ns - mark.stamp.ns)
+        for log_line in log_lines:
+            if log_line.local is not None and log_line.stamp is not None and log_line.local.zone is Zone.NAIVE:
+                ahead[log_line.stamp.ns // NS_PER_DAY].append(log_line.local.ns - log_line.stamp.ns)
         self._quarters = {day: offset_of_day(np.array(found)) for day, found in sorted(ahead.items())}
 
     def __bool__(self) -> bool:
@@ -312,22 +333,22 @@ class FoundZone:
         return ns - self._quarters[day] * _QUARTER
 
 
-def begun_again(marks: Sequence[Mark]) -> tuple[int, ...]:
+def begun_again(log_lines: Sequence[LogLine]) -> tuple[int, ...]:
     """Lines of one source at which a process goes on with a job: a start behind a step, or a step below the one before
     it in the same stream."""
     again: list[int] = []
     before: dict[tuple[str, str], int | None] = {}
-    for mark in marks:
-        said = mark.said
-        if said is None or (said.what is What.START and mark.odd):  # `by_elapsed` adds these behind all others
+    for log_line in log_lines:
+        said = log_line.event
+        if said is None or (said.type is EventType.START and log_line.odd):  # `by_elapsed` adds these behind all others
             continue
-        stream = said.format, mark.stream
+        stream = said.format, log_line.stream
         last = before.get(stream)
-        if said.what is What.STEP and said.step is not None:
-            again += [mark.line] * (last is not None and said.step < last)
+        if said.type is EventType.STEP and said.step is not None:
+            again += [log_line.line] * (last is not None and said.step < last)
             before[stream] = said.step
-        elif said.what is What.START and last is not None:
-            again.append(mark.line)
+        elif said.type is EventType.START and last is not None:
+            again.append(log_line.line)
             before[stream] = None
     return tuple(again)
 
@@ -342,11 +363,15 @@ _SLOWEST = 60 * NS_PER_SECOND
 """Between records that stand farther apart, a jump of quarters of an hour is chance."""
 
 
-def jumps(marks: Sequence[Mark]) -> tuple[int, str] | None:
+def jumps(log_lines: Sequence[LogLine]) -> tuple[int, str] | None:
     """The line of a step before which stamps jump as clocks do that are set or are of two zones, by quarters of an hour
     to within a step; and what that is. None: there is none. marks: placed, in order of lines."""
-    steps = [mark for mark in marks if mark.said is not None and mark.said.what is What.STEP and mark.stamp is not None]
-    ends = np.array([mark.end for mark in steps], dtype=np.int64)
+    steps = [
+        log_line
+        for log_line in log_lines
+        if log_line.event is not None and log_line.event.type is EventType.STEP and log_line.stamp is not None
+    ]
+    ends = np.array([log_line.end for log_line in steps], dtype=np.int64)
     if not np.any(np.abs(np.diff(ends)) >= _QUARTER - _SLOWEST):
         return None
     pairs = [(a, b) for a, b in pairwise(steps) if _goes_on(a, b)]
@@ -364,14 +389,14 @@ def jumps(marks: Sequence[Mark]) -> tuple[int, str] | None:
             "clock was set, or lines are of two zones; then steps stand at wrong times, and restarts and long steps "
             "may be none. Read the lines of one zone alone, or let stamps have an offset"
         )
-    for (before, mark), gap in zip(pairs, gaps, strict=True):
+    for (before, log_line), gap in zip(pairs, gaps, strict=True):
         if abs(gap - usual - _HOUR) <= room:
-            return mark.line, _forward(before)
+            return log_line.line, _forward(before)
     return None
 
 
-def _goes_on(before: Mark, mark: Mark) -> bool:
-    one, other = before.said, mark.said
+def _goes_on(before: LogLine, log_line: LogLine) -> bool:
+    one, other = before.event, log_line.event
     return one is not None and other is not None and (other.step or 0) >= (one.step or 0)
 
 
@@ -381,7 +406,7 @@ def _is_quarters(ns: int, room: int) -> bool:
     return min(rest, _QUARTER - rest) <= room
 
 
-def _forward(before: Mark) -> str:
+def _forward(before: LogLine) -> str:
     naive = before.stamp is not None and before.stamp.zone is Zone.NAIVE
     ns = 0 if before.stamp is None else before.stamp.ns
     day = str(np.datetime64(ns // NS_PER_DAY, "D"))
@@ -399,7 +424,7 @@ def _forward(before: Mark) -> str:
 
 _MULTIPLE = 5
 """A step that takes more than so many times the usual one holds something else."""
-_BEGINS = (What.START, What.CRASHED, What.TERMINATED)
+_BEGINS = (EventType.START, EventType.CRASHED, EventType.TERMINATED)
 
 
 @dataclass
@@ -410,69 +435,82 @@ class _Counted:
     elapsed: int = 0
 
 
-def settled(marks: list[Mark]) -> list[Mark]:
+def counted_steps(log_lines: list[LogLine]) -> list[LogLine]:
     """The same marks with the steps, and the times that they took, of what is counted within something. marks: of one
     source, in order of lines."""
-    if not any(mark.said is not None and mark.said.running is not None for mark in marks):
-        return marks
+    if not any(log_line.event is not None and log_line.event.running is not None for log_line in log_lines):
+        return log_lines
     streams: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
-    told = [_settled(mark, streams[mark.said.format, mark.stream]) if mark.said else mark for mark in marks]
+    told = [
+        _settled(log_line, streams[log_line.event.format, log_line.stream]) if log_line.event else log_line
+        for log_line in log_lines
+    ]
     return _with_evaluations(_of_all_steps(told))
 
 
-def _of_all_steps(marks: list[Mark]) -> list[Mark]:
+def _of_all_steps(log_lines: list[LogLine]) -> list[LogLine]:
     """The same, where a record shows the time of all its steps: one of them took its part of it; of the first record,
     whose steps are not known, that which steps of the next took."""
     streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for row, mark in enumerate(marks):
-        if mark.said is not None and mark.said.running is not None and mark.said.running.whole is not None:
-            streams[mark.said.format, mark.stream].append(row)
+    for row, log_line in enumerate(log_lines):
+        if (
+            log_line.event is not None
+            and log_line.event.running is not None
+            and log_line.event.running.whole is not None
+        ):
+            streams[log_line.event.format, log_line.stream].append(row)
     for rows in streams.values():
-        ahead = [_step_of(marks[b]) - _step_of(marks[a]) for a, b in pairwise(rows)]
+        ahead = [_step_of(log_lines[b]) - _step_of(log_lines[a]) for a, b in pairwise(rows)]
         for row, steps in zip(rows, [*ahead[:1], *ahead] if ahead else [1], strict=True):
-            said = marks[row].said
+            said = log_lines[row].event
             assert said is not None
             assert said.running is not None
             whole, many = said.running.whole or 0, steps if steps > 0 else ahead[0] if ahead[0] > 0 else 1
-            marks[row] = replace(marks[row], said=replace(said, took=whole, step_time=whole // many))
-    return marks
+            log_lines[row] = replace(log_lines[row], event=replace(said, took=whole, step_time=whole // many))
+    return log_lines
 
 
-def _with_evaluations(marks: list[Mark]) -> list[Mark]:
+def _with_evaluations(log_lines: list[LogLine]) -> list[LogLine]:
     """The same, where a record that shows the time of its last step alone takes that of all its steps: the others took
     the usual time. One that is a multiple of that, at an even distance, holds an evaluation."""
     streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for row, mark in enumerate(marks):
-        if mark.said is not None and mark.said.running is not None and mark.said.running.last is not None:
-            streams[mark.said.format, mark.stream].append(row)
-    evaluations: dict[int, Mark] = {}
+    for row, log_line in enumerate(log_lines):
+        if (
+            log_line.event is not None
+            and log_line.event.running is not None
+            and log_line.event.running.last is not None
+        ):
+            streams[log_line.event.format, log_line.stream].append(row)
+    evaluations: dict[int, LogLine] = {}
     for rows in streams.values():
-        times = [_last_of(marks[row]) for row in rows]
+        times = [_last_of(log_lines[row]) for row in rows]
         usual = sorted(times)[(len(times) - 1) // 2]
-        long = [_step_of(marks[row]) for row, time in zip(rows, times, strict=True) if time > _MULTIPLE * usual]
+        long = [_step_of(log_lines[row]) for row, time in zip(rows, times, strict=True) if time > _MULTIPLE * usual]
         before: int | None = None
         for row, time in zip(rows, times, strict=True):
-            mark, step = marks[row], _step_of(marks[row])
-            assert mark.said is not None
+            log_line, step = log_lines[row], _step_of(log_lines[row])
+            assert log_line.event is not None
             steps = step - before if before is not None and step > before else 1
             holds = time > _MULTIPLE * usual and _is_even(long) and before is not None
             took = (steps - 1) * usual + (usual if holds else time)
             if holds:
-                said = Said(mark.said.format, What.EVAL, took=time - usual)
-                evaluations[row] = replace(mark, said=said)
-            marks[row] = replace(mark, said=replace(mark.said, took=took, step_time=took // steps))
+                said = ParsedEvent(log_line.event.format, EventType.EVAL, took=time - usual)
+                evaluations[row] = replace(log_line, event=said)
+            log_lines[row] = replace(log_line, event=replace(log_line.event, took=took, step_time=took // steps))
             before = step
     return [
-        one for row, mark in enumerate(marks) for one in ((evaluations[row], mark) if row in evaluations else (mark,))
+        one
+        for row, log_line in enumerate(log_lines)
+        for one in ((evaluations[row], log_line) if row in evaluations else (log_line,))
     ]
 
 
-def _last_of(mark: Mark) -> int:
-    return 0 if mark.said is None or mark.said.running is None else mark.said.running.last or 0
+def _last_of(log_line: LogLine) -> int:
+    return 0 if log_line.event is None or log_line.event.running is None else log_line.event.running.last or 0
 
 
-def _step_of(mark: Mark) -> int:
-    return 0 if mark.said is None else mark.said.step or 0
+def _step_of(log_line: LogLine) -> int:
+    return 0 if log_line.event is None else log_line.event.step or 0
 
 
 def _is_even(steps: Sequence[int]) -> bool:
@@ -481,13 +519,13 @@ def _is_even(steps: Sequence[int]) -> bool:
     return len(ahead) > 0 and all(one % min(ahead) == 0 for one in ahead)
 
 
-def _settled(mark: Mark, stream: _Counted) -> Mark:
-    said = mark.said
+def _settled(log_line: LogLine, stream: _Counted) -> LogLine:
+    said = log_line.event
     assert said is not None
-    if said.what in _BEGINS:
+    if said.type in _BEGINS:
         stream.elapsed = 0
     if said.running is None:
-        return mark
+        return log_line
     step, took, running = said.step, said.took, said.running
     if running.epoch is not None:
         stream.epoch = running.epoch
@@ -496,31 +534,41 @@ def _settled(mark: Mark, stream: _Counted) -> Mark:
     if running.elapsed is not None:
         took = running.elapsed - stream.elapsed if running.elapsed >= stream.elapsed else running.elapsed
         stream.elapsed = running.elapsed
-    return replace(mark, said=replace(said, step=step, took=took))
+    return replace(log_line, event=replace(said, step=step, took=took))
 
 
-def by_elapsed(marks: list[Mark]) -> tuple[int, ...]:
+def by_elapsed(log_lines: list[LogLine]) -> tuple[int, ...]:
     """Move marks that say how long it is since their process or progress bar began to where that puts them, behind the
     first of it, and add a start where a process began. marks: placed already, in order of lines. Gives the lines where
     the clock of a process begins anew."""
     clocks: dict[tuple[str, str], tuple[int, int]] = {}  # when it began, and the last that was said
-    starts: list[Mark] = []
+    starts: list[LogLine] = []
     anew: list[int] = []
-    for mark in marks:
-        said = mark.said
+    for log_line in log_lines:
+        said = log_line.event
         if said is None or said.running is None or said.running.elapsed is None:
             continue
-        stream, elapsed = (said.format, mark.stream), said.running.elapsed
+        stream, elapsed = (said.format, log_line.stream), said.running.elapsed
         began, last = clocks.get(stream, (0, elapsed + 1))
         falls = elapsed < last
-        if falls or mark.stamp is not None:
-            began = mark.end - elapsed
+        if falls or log_line.stamp is not None:
+            began = log_line.end - elapsed
         else:
-            mark.end = began + elapsed
-            mark.time = mark.end - (said.took or 0)
+            log_line.end = began + elapsed
+            log_line.time = log_line.end - (said.took or 0)
         if falls and said.running.begins:
-            anew += [mark.line] * (stream in clocks)
-            starts.append(Mark(mark.line, mark.stream, None, Said(said.format, What.START), began, began, odd=True))
+            anew += [log_line.line] * (stream in clocks)
+            starts.append(
+                LogLine(
+                    log_line.line,
+                    log_line.stream,
+                    None,
+                    ParsedEvent(said.format, EventType.START),
+                    began,
+                    began,
+                    odd=True,
+                )
+            )
         clocks[stream] = (began, elapsed)
-    marks += starts
+    log_lines += starts
     return tuple(anew)

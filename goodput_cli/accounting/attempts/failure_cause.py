@@ -20,11 +20,11 @@ from goodput_cli.accounting.attempts.processes import (
     first_of,
     killed_later,
 )
-from goodput_cli.events.observations import (
+from goodput_cli.events.evidence import (
     FACTS,
     LATEST,
     TOLERANCE_NS,
-    Observation,
+    FailureEvidence,
     earliest,
     may_be_same_host,
     names_it_goes_by,
@@ -69,7 +69,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class AttemptEvidence:
     """What the accounting knows of an attempt, of which observations say why it died. ns UTC."""
 
     begin: int
@@ -99,12 +99,12 @@ class Echo:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class FailureCause:
     """Why an attempt died, as far as anybody says. None and "" are "not said"."""
 
     code: str = UNKNOWN_CAUSE
     certainty: Certainty | None = None
-    evidence: Observation | None = None
+    evidence: FailureEvidence | None = None
     rank: int | None = None
     host: str = ""
     device: str = ""
@@ -114,7 +114,7 @@ class Why:
     silent_ranks: tuple[int, ...] = ()
     suspects: tuple[int, ...] = ()
     """Ranks that others waited for."""
-    used: tuple[Observation, ...] = ()
+    used: tuple[FailureEvidence, ...] = ()
     """Everything that was looked at."""
     place: str = ""
     """Of an event of the log that says so, where no observation does."""
@@ -145,15 +145,15 @@ class Why:
         return self.code not in (UNKNOWN_CAUSE, KILLED)
 
 
-NOBODY_SAYS = Why()
+NO_KNOWN_CAUSE = FailureCause()
 
 
-def why_it_died(life: Life, seen: Sequence[Observation]) -> Why:
+def why_it_died(life: AttemptEvidence, seen: Sequence[FailureEvidence]) -> FailureCause:
     """The cause among the observations of one life (see `lives.causes_of`)."""
     seen = _with_ranks(seen)
     words = [one for one in seen if one.row not in FACTS]
     if not words:
-        return NOBODY_SAYS
+        return NO_KNOWN_CAUSE
     named = [one if life.stepped or not one.before_steps else replace(one, code=one.before_steps) for one in words]
     ends = _Teardown(seen)
     first = FirstSeen(seen)
@@ -179,7 +179,9 @@ def why_it_died(life: Life, seen: Sequence[Observation]) -> Why:
     )
 
 
-def _judged(candidates: list[Observation], seen: Sequence[Observation], echoes: list[Observation]) -> Why:
+def _judged(
+    candidates: list[FailureEvidence], seen: Sequence[FailureEvidence], echoes: list[FailureEvidence]
+) -> FailureCause:
     folded = _folded(candidates, seen)
     first = first_of(folded)
     named = FirstSeen(seen)
@@ -189,7 +191,7 @@ def _judged(candidates: list[Observation], seen: Sequence[Observation], echoes: 
     told = Exits(seen)
     certain = agreed and any(_is_said(one, told) for one in first)
     rank, host, device = _where(chosen, echoes, seen)
-    return Why(
+    return FailureCause(
         chosen.code,
         "said" if certain else "likely",
         chosen,
@@ -201,7 +203,7 @@ def _judged(candidates: list[Observation], seen: Sequence[Observation], echoes: 
     )
 
 
-def _doubt(one: Observation) -> str:
+def _doubt(one: FailureEvidence) -> str:
     """What is missing of an observation that alone explains a death."""
     if one.garbled:
         return "lines of several processes are mixed in it"
@@ -212,19 +214,21 @@ def _doubt(one: Observation) -> str:
     return "no line says that its process ended of it" if _is_short(one) else "no time stands at its line"
 
 
-def _of_echoes(echoes: list[Observation], exits: Sequence[Observation]) -> Why:
+def _of_echoes(echoes: list[FailureEvidence], exits: Sequence[FailureEvidence]) -> FailureCause:
     """Where nobody states a mechanism: a wait that ran out of time, or the word that somebody recorded."""
     waits = [one for one in echoes if one.code == "collective_timeout"]
     if not waits:
-        return Why(evidence=next((one for one in exits if one.row == "recorded reason"), None))
-    return Why("collective_timeout", "likely", min(waits, key=earliest), doubt="no line says why somebody was missing")
+        return FailureCause(evidence=next((one for one in exits if one.row == "recorded reason"), None))
+    return FailureCause(
+        "collective_timeout", "likely", min(waits, key=earliest), doubt="no line says why somebody was missing"
+    )
 
 
 class _Teardown:
     """From when on processes say only that they are being killed: those of a node, and of all once a scheduler ends
     the job."""
 
-    def __init__(self, seen: Iterable[Observation]) -> None:
+    def __init__(self, seen: Iterable[FailureEvidence]) -> None:
         self._time: dict[Hashable, int] = {}
         self._line: dict[str, int] = {}
         for one in seen:
@@ -235,7 +239,7 @@ class _Teardown:
                 self._time[place] = min(earliest(one), self._time.get(place, LATEST))
             self._line[one.source] = min(one.line, self._line.get(one.source, one.line))
 
-    def cover(self, one: Observation, first: FirstSeen) -> bool:
+    def cover(self, one: FailureEvidence, first: FirstSeen) -> bool:
         """Whether a row only says so."""
         if one.role not in ("root", "exit") or (one.speaker in ("scheduler", "pod") and one.role == "root"):
             return False
@@ -249,17 +253,17 @@ class _Teardown:
         return one.row in _ENDED_TOO and behind and not first.has(one, None)  # that of its worker
 
 
-def _without_bystanders(alive: list[Observation]) -> list[Observation]:
+def _without_bystanders(alive: list[FailureEvidence]) -> list[FailureEvidence]:
     """Without exceptions that were raised beside a main thread, unless its process raised another behind it, as who
     waits for a thread does: alone, such an exception ends nothing, and where another mechanism is stated, that is
     why."""
-    led: defaultdict[tuple[str, str], list[Observation]] = defaultdict(list)
+    led: defaultdict[tuple[str, str], list[FailureEvidence]] = defaultdict(list)
     for other in alive:
         if other.role == "root" and not other.beside and other.code in _LED_TO:
             led[other.source, other.stream].append(other)
     last = {place: max(other.line for other in rows) for place, rows in led.items()}
 
-    def led_on(one: Observation) -> bool:
+    def led_on(one: FailureEvidence) -> bool:
         place = one.source, one.stream
         if last.get(place, one.line) <= one.line:
             return False
@@ -268,7 +272,7 @@ def _without_bystanders(alive: list[Observation]) -> list[Observation]:
     return [one for one in alive if not one.beside or led_on(one)]
 
 
-def _went_on(one: Observation, life: Life) -> bool:
+def _went_on(one: FailureEvidence, life: AttemptEvidence) -> bool:
     """Whether the process of a root said something ordinary behind it."""
     if one.speaker != "process":
         return False
@@ -281,7 +285,7 @@ def _went_on(one: Observation, life: Life) -> bool:
     return hi + _SHORT < one.late <= life.next_start
 
 
-def _with_ranks(seen: Sequence[Observation]) -> Sequence[Observation]:
+def _with_ranks(seen: Sequence[FailureEvidence]) -> Sequence[FailureEvidence]:
     """On one node the local rank is the rank: where an agent's processes are about as many as the ranks that speak."""
     launched = [one for one in seen if one.speaker == "launcher"]
     hosts = {one.host for one in launched if one.host}
@@ -294,11 +298,13 @@ def _with_ranks(seen: Sequence[Observation]) -> Sequence[Observation]:
     ]  # fmt: skip
 
 
-def _kills_joined(roots: list[Observation], exits: list[Observation]) -> tuple[list[Observation], list[Observation]]:
+def _kills_joined(
+    roots: list[FailureEvidence], exits: list[FailureEvidence]
+) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
     """A kill for want of memory and the exit of the killed process are one."""
-    joined: list[Observation] = []
+    joined: list[FailureEvidence] = []
     killed = [one for one in exits if one.code == KILLED] if any(one.code == "host_oom" for one in roots) else []
-    left, explained = Killed(killed), set[Observation]()
+    left, explained = Killed(killed), set[FailureEvidence]()
     for root in roots:
         if root.code == "host_oom":
             same = [(at, one) for at, one in left.near(root) if _is_the_killed(root, one)]
@@ -310,43 +316,45 @@ def _kills_joined(roots: list[Observation], exits: list[Observation]) -> tuple[l
     return joined, [one for one in exits if one not in explained]
 
 
-def _is_the_killed(root: Observation, one: Observation) -> bool:
+def _is_the_killed(root: FailureEvidence, one: FailureEvidence) -> bool:
     if root.pid is not None and one.pid is not None:
         return root.pid == one.pid and may_be_same_host(root.host, one.host)
     near = abs(earliest(root) - earliest(one)) <= TOLERANCE_NS + _KILL
     return bool(root.host and same_host(root.host, one.host) and near) or (root.speaker == "scheduler" and near)
 
 
-def _without_aborts(exits: list[Observation], roots: list[Observation], echoes: list[Observation]) -> list[Observation]:
+def _without_aborts(
+    exits: list[FailureEvidence], roots: list[FailureEvidence], echoes: list[FailureEvidence]
+) -> list[FailureEvidence]:
     """SIGABRT is a way out: of a process behind a root or an echo of its own, or where all others only waited."""
     waits = [one for one in echoes if one.code in ("collective_timeout", PEER_LOST)]
     said = Processes([*roots, *echoes])
     return [one for one in exits if not (_is_abort(one) and (waits or said.has(one)))]
 
 
-def _is_abort(one: Observation) -> bool:
+def _is_abort(one: FailureEvidence) -> bool:
     if one.exit is not None:
         return one.exit in _ABORTED
     return one.code == "native_crash" and one.row in _ABORTING and not _OTHER_SIGNAL.search(one.text)
 
 
 def _own_process_only(
-    roots: list[Observation], exits: list[Observation]
-) -> tuple[list[Observation], list[Observation]]:
+    roots: list[FailureEvidence], exits: list[FailureEvidence]
+) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
     """Roots that explain a death, and those long before the SIGKILL of another process, which is the cause then."""
     killed = [one for one in exits if one.code == KILLED and one.exit in _SIGKILL]
     killed.sort(key=earliest, reverse=True)
-    kept: list[Observation] = []
-    passed: list[Observation] = []
+    kept: list[FailureEvidence] = []
+    passed: list[FailureEvidence] = []
     for root in roots:
         far = root.speaker == "process" and killed_later(root, killed, _SHORT)
         (passed if far else kept).append(root)
     return kept, passed
 
 
-def _folded(candidates: Iterable[Observation], seen: Sequence[Observation]) -> list[Observation]:
+def _folded(candidates: Iterable[FailureEvidence], seen: Sequence[FailureEvidence]) -> list[FailureEvidence]:
     """The same said by several processes, once: the first of it, or the one that an agent saw first."""
-    groups: dict[tuple[str, ...], list[Observation]] = {}
+    groups: dict[tuple[str, ...], list[FailureEvidence]] = {}
     for one in candidates:
         place = "" if one.speaker == "process" else one.host
         key = (one.code, one.role, place, _kind(one)) if one.role == "root" else (one.code, one.role)
@@ -355,12 +363,12 @@ def _folded(candidates: Iterable[Observation], seen: Sequence[Observation]) -> l
     return [_one_of(group, named, ranks) for group in groups.values()]
 
 
-def _kind(one: Observation) -> str:
+def _kind(one: FailureEvidence) -> str:
     """What several processes say alike: the text but for numbers; of an exception, its type and message."""
     return one.row if one.row not in ("exception",) else _DIGITS.sub("0", one.text)
 
 
-def _one_of(group: list[Observation], named: FirstSeen, ranks: int) -> Observation:
+def _one_of(group: list[FailureEvidence], named: FirstSeen, ranks: int) -> FailureEvidence:
     lead = min(group, key=lambda one: (not named.has(one, one.pid), earliest(one), one.source, one.line))
     every = tuple(sorted(ranks_of(group)))
     if len(group) > 1:
@@ -382,7 +390,7 @@ def _one_of(group: list[Observation], named: FirstSeen, ranks: int) -> Observati
     return lead
 
 
-def _order(one: Observation, first: FirstSeen) -> tuple[object, ...]:
+def _order(one: FailureEvidence, first: FirstSeen) -> tuple[object, ...]:
     """By group, a symptom behind the others of it, then the one that an agent saw first, then one with a place, the
     lowest rank, the file and the line."""
     placed = one.rank is not None or bool(one.host) or bool(one.device)
@@ -392,7 +400,7 @@ def _order(one: Observation, first: FirstSeen) -> tuple[object, ...]:
     return GROUPS.index(group_of(one.code)), symptom, later, not placed, rank, one.source, one.line
 
 
-def _is_said(one: Observation, told: Exits) -> bool:
+def _is_said(one: FailureEvidence, told: Exits) -> bool:
     if one.garbled or one.row in _INTERRUPTS:
         return False
     if one.speaker == "kernel":
@@ -406,12 +414,14 @@ def _is_said(one: Observation, told: Exits) -> bool:
     return True
 
 
-def _is_short(one: Observation) -> bool:
+def _is_short(one: FailureEvidence) -> bool:
     """Whether it is known to the minute when it was said."""
     return one.stamped or (one.lo is not None and one.hi is not None and one.hi - one.lo < _SHORT)
 
 
-def _where(one: Observation, echoes: list[Observation], seen: Sequence[Observation]) -> tuple[int | None, str, str]:
+def _where(
+    one: FailureEvidence, echoes: list[FailureEvidence], seen: Sequence[FailureEvidence]
+) -> tuple[int | None, str, str]:
     if one.speaker == "scheduler" and group_of(one.code) in ("scheduler", "operator"):
         return None, "", ""
     rank, host = one.rank, one.host
@@ -429,8 +439,8 @@ def _where(one: Observation, echoes: list[Observation], seen: Sequence[Observati
     return rank, host, one.device
 
 
-def _echoes(echoes: Iterable[Observation]) -> tuple[Echo, ...]:
-    by_code: dict[str, list[Observation]] = {}
+def _echoes(echoes: Iterable[FailureEvidence]) -> tuple[Echo, ...]:
+    by_code: dict[str, list[FailureEvidence]] = {}
     for one in echoes:
         by_code.setdefault(one.code, []).append(one)
     return tuple(

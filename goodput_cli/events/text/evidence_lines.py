@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Rows
-from goodput_cli.events.observations import Sighting
+from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.causes import CauseRows
-from goodput_cli.events.text.marks import ENDS, Said, What
-from goodput_cli.events.text.observer import Line, Observer, is_ordinary
+from goodput_cli.events.text.evidence_reader import Line, Observer, is_ordinary
+from goodput_cli.events.text.log_lines import ENDS, EventType, ParsedEvent
 from goodput_cli.events.text.stamps import Stamp
 
 if TYPE_CHECKING:
-    from goodput_cli.events.text.lines import Lines, Ruleset
-    from goodput_cli.events.text.observer import Repeatable
+    from goodput_cli.events.text.evidence_reader import Repeatable
+    from goodput_cli.events.text.lines import LineRules, Lines
 
 
 BEGINS = 256
@@ -61,7 +61,7 @@ class Kind:
 class Storms:
     """The kinds of lines of one document that were met in a storm."""
 
-    rules: Ruleset
+    rules: LineRules
     _kinds: dict[bytes, Kind] = field(default_factory=dict)
     _told_apart: dict[bytes, NDArray[np.intp]] = field(default_factory=dict)
     """By shape, the columns that count."""
@@ -139,10 +139,10 @@ def _is_whole(text: Sequence[str], low: int, high: int) -> bool:
     return not (low > 0 and text[low - 1].isdigit()) and not (high < len(text) and text[high].isdigit())
 
 
-_LOOKED_AT = frozenset({*ENDS, What.ALIVE, What.START, What.REINIT, What.IGNORE, What.CUSTOM})
+_LOOKED_AT = frozenset({*ENDS, EventType.ALIVE, EventType.START, EventType.REINIT, EventType.IGNORE, EventType.CUSTOM})
 """What lines may say that say something about a death as well."""
-_BEGINS = frozenset({What.START, What.INIT, What.SCHEDULED})
-_PROGRESS = frozenset({What.STEP, What.START, What.STEP_START})
+_BEGINS = frozenset({EventType.START, EventType.INIT, EventType.SCHEDULED})
+_PROGRESS = frozenset({EventType.STEP, EventType.START, EventType.STEP_START})
 _MOST_WATCHED = 256
 _NEXT_LINES = 64
 _OF_PROCESS = 256
@@ -150,16 +150,16 @@ _TRIES = 20
 _NEEDLE = re.compile(r"\[(?:default|rank)?\d+\]:")
 
 
-def may_say(said: Sequence[Said], known: bool) -> bool:
+def may_say(said: Sequence[ParsedEvent], known: bool) -> bool:
     """Whether a line that the rules read like this is worth a look: not one of the thousands that tell of steps."""
-    return not known or any(one.what in _LOOKED_AT for one in said)
+    return not known or any(one.type in _LOOKED_AT for one in said)
 
 
 @dataclass(slots=True)
 class _Watch:
     """What stands behind a root, while it is not known."""
 
-    of: Sighting
+    of: UntimedEvidence
     needle: bytes
     """What lines of the same process begin with; empty if nothing tells them from others."""
     at: int
@@ -177,7 +177,7 @@ class DocumentObserver:
     def __init__(self, rows: CauseRows, source: str) -> None:
         self._observer = Observer(rows, source)
         self._last_stamp: Stamp | None = None
-        self._open: list[Sighting] = []  # no stamp was seen behind them so far
+        self._open: list[UntimedEvidence] = []  # no stamp was seen behind them so far
         self._watches: list[_Watch] = []
         self._shared = not self._observer.of_one_process
         self._needles: dict[int, bytes] = {}
@@ -189,15 +189,15 @@ class DocumentObserver:
         """How many observations were left out."""
         return self._observer.dropped
 
-    def feed(self, block: Lines, first_line: int, hits: Sequence[int], said: Mapping[int, Sequence[Said]],
-             stamped: I64, kinds: Mapping[int, Kind]) -> list[Sighting]:  # fmt: skip
+    def feed(self, block: Lines, first_line: int, hits: Sequence[int], said: Mapping[int, Sequence[ParsedEvent]],
+             stamped: I64, kinds: Mapping[int, Kind]) -> list[UntimedEvidence]:  # fmt: skip
         """What is seen in a block. hits: lines that may say something, ascending. said: what the rules read. stamped:
         lines with what looks like a stamp. kinds: of lines that many others are like."""
         if not hits and not self._observer.wants_more and not self._open and not self._watches:
             self._remember(block, stamped)
             return []
-        begins = [at for at, ones in said.items() if any(one.what in _BEGINS for one in ones)]
-        progress = sorted(at for at, ones in said.items() if any(one.what in _PROGRESS for one in ones))
+        begins = [at for at, ones in said.items() if any(one.type in _BEGINS for one in ones)]
+        progress = sorted(at for at, ones in said.items() if any(one.type in _PROGRESS for one in ones))
         consumed = self._visit(block, first_line, hits, progress, kinds)
         fresh = self._observer.fresh()
         stamps = _Stamps(block, stamped)
@@ -218,7 +218,7 @@ class DocumentObserver:
         self._needles.clear()
         return fresh
 
-    def finish(self) -> list[Sighting]:
+    def finish(self) -> list[UntimedEvidence]:
         """The end of the document."""
         self._observer.finish()
         for watch in self._watches:
@@ -253,7 +253,7 @@ class DocumentObserver:
         observer.epoch = base + len(progress)
         return consumed
 
-    def _show(self, block: Lines, at: int, first_line: int, consumed: set[int]) -> Sighting | None:
+    def _show(self, block: Lines, at: int, first_line: int, consumed: set[int]) -> UntimedEvidence | None:
         raw = block.text(at)
         line = Line.of(raw, first_line + int(block.number[at]))
         seen, part = self._observer.take(line, lambda count: [block.text(row) for row in range(max(0, at - count), at)])
@@ -386,16 +386,16 @@ class EntryObserver:
 
     def __init__(self, rows: CauseRows) -> None:
         self._observer = Observer(rows)
-        self._watched: list[tuple[Sighting, str]] = []
+        self._watched: list[tuple[UntimedEvidence, str]] = []
 
-    def take(self, line: Line, worth: bool, said: Sequence[Said]) -> bool:
+    def take(self, line: Line, worth: bool, said: Sequence[ParsedEvent]) -> bool:
         """Look at a line. worth: whether it may say something. said: what the rules read in it. Returns whether it is
         part of an observation."""
-        if any(one.what in _BEGINS for one in said):
+        if any(one.type in _BEGINS for one in said):
             for one, _ in self._watched:
                 one.ends = one.ordinary is None and one.late is None
             self._watched.clear()
-        self._observer.epoch += any(one.what in _PROGRESS for one in said)
+        self._observer.epoch += any(one.type in _PROGRESS for one in said)
         part = False
         if worth or self._observer.wants_more:
             found, part = self._observer.take(line, lambda _: ())
@@ -411,6 +411,6 @@ class EntryObserver:
                 one.late = line.stamp or one.late
         return part
 
-    def fresh(self) -> list[Sighting]:
+    def fresh(self) -> list[UntimedEvidence]:
         """What was seen since the last call."""
         return self._observer.fresh()

@@ -1,7 +1,7 @@
 """Observations: recognised lines about deaths, a table beside the events, as metrics are.
 
 They begin no attempt, are no sign of life, name no job, and move no bound of the job: the ledger does not know them.
-What they mean for a disruption is judged in `accounting/attempts/why.py` (docs/causes.md).
+What they mean for a disruption is judged in `accounting/attempts/failure_cause.py` (docs/causes.md).
 
 Words of a log as they are quoted: a line, without what acts on a terminal and without secrets (docs/causes.md).
 """
@@ -27,7 +27,7 @@ EARLIEST, LATEST = -(1 << 62), 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class FailureEvidence:
     """One recognised line or block. None and "" are "not said"."""
 
     code: str
@@ -100,10 +100,10 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Observed:
+class EvidenceOfLog:
     """All observations of a log."""
 
-    rows: tuple[Observation, ...] = ()
+    rows: tuple[FailureEvidence, ...] = ()
     starts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By source of text, the lines at which a process of the job started."""
     read: frozenset[str] = frozenset()
@@ -119,7 +119,7 @@ class Observed:
         return bool(self.rows or self.read)
 
     @property
-    def listed(self) -> Sequence[Observation]:
+    def listed(self) -> Sequence[FailureEvidence]:
         """What people and programs see: all but what only names hosts."""
         rows = [one for one in self.rows if one.row not in FACTS]
         return rows if self.quotes else [replace(one, text="") for one in rows]
@@ -129,7 +129,7 @@ ALLOCATED = "allocated"
 """The row of what lists all hosts of an allocation."""
 FACTS = frozenset({"workers started", "nccl bootstrap", "closing signal", "force terminated", ALLOCATED})
 """Rows that only tell where processes ran, or when they were told to end."""
-NO_OBSERVATIONS = Observed()
+NO_EVIDENCE = EvidenceOfLog()
 
 
 _FEW_SILENT, _KNOWN_RANKS, _HEARD = 4, 8, 0.9
@@ -156,7 +156,7 @@ def _is_seen(char: str) -> bool:
     return kind[0] != "C" and kind not in ("Zl", "Zp")
 
 
-def same_process(one: Observation, other: Observation) -> bool:
+def same_process(one: FailureEvidence, other: FailureEvidence) -> bool:
     if one.pid is not None and other.pid is not None:
         return one.pid == other.pid
     if one.rank is not None and other.rank is not None:
@@ -166,7 +166,7 @@ def same_process(one: Observation, other: Observation) -> bool:
     return one.source == other.source and one.stream == other.stream
 
 
-def same_rank(root: Observation, one: Observation) -> bool:
+def same_rank(root: FailureEvidence, one: FailureEvidence) -> bool:
     if root.pid is not None and one.pid is not None:
         return root.pid == one.pid
     if root.rank is not None and one.rank is not None:
@@ -174,17 +174,17 @@ def same_rank(root: Observation, one: Observation) -> bool:
     return False
 
 
-def precedes(one: Observation, other: Observation) -> bool:
+def precedes(one: FailureEvidence, other: FailureEvidence) -> bool:
     if one.source == other.source and one.stream == other.stream and one.rank is not None and one.rank == other.rank:
         return one.line < other.line
     return latest(one) + TOLERANCE_NS < earliest(other)
 
 
-def earliest(one: Observation) -> int:
+def earliest(one: FailureEvidence) -> int:
     return EARLIEST if one.lo is None else one.lo
 
 
-def latest(one: Observation) -> int:
+def latest(one: FailureEvidence) -> int:
     return LATEST if one.hi is None else one.hi
 
 
@@ -217,8 +217,8 @@ def may_be_same_host(one: str, other: str) -> bool:
 
 
 @dataclass(slots=True)
-class Sighting:
-    """An observation before its time is known, put together line by line; what its fields mean, `Observation` says."""
+class UntimedEvidence:
+    """An observation before its time is known, put together line by line: `FailureEvidence` has its fields."""
 
     code: str
     role: Role
@@ -262,7 +262,7 @@ CHANGED_WITH_TIME = frozenset({"suspects", "ranks", "hosts", "late"})
 """Fields of both that an observation has in another form. All others that have one name are the same."""
 
 
-def suspects_of(echoes: Iterable[Observation], ranks: set[int]) -> tuple[int, ...]:
+def suspects_of(echoes: Iterable[FailureEvidence], ranks: set[int]) -> tuple[int, ...]:
     """The ranks that all who waited wait for; none if they are more than a tenth of all."""
     named = [set(one.suspects) for one in echoes if one.suspects]
     shared = set.intersection(*named) if named else set()
@@ -272,7 +272,7 @@ def suspects_of(echoes: Iterable[Observation], ranks: set[int]) -> tuple[int, ..
     return tuple(sorted(shared))
 
 
-def silent_ranks(seen: Iterable[Observation]) -> tuple[int, ...]:
+def silent_ranks(seen: Iterable[FailureEvidence]) -> tuple[int, ...]:
     """The few ranks that said nothing where nearly all others said something."""
     heard = ranks_of(seen)
     if not heard:
@@ -284,7 +284,7 @@ def silent_ranks(seen: Iterable[Observation]) -> tuple[int, ...]:
     return tuple(sorted(set(range(known)) - heard))
 
 
-def ranks_of(seen: Iterable[Observation]) -> set[int]:
+def ranks_of(seen: Iterable[FailureEvidence]) -> set[int]:
     """The ranks of which processes or launchers say something."""
     found = {rank for one in seen for rank, _ in one.ranks if one.speaker in ("process", "launcher")}
     return found | {one.rank for one in seen if one.rank is not None and one.speaker in ("process", "launcher")}

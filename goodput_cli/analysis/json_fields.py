@@ -64,7 +64,7 @@ Amount = Annotated[float, Bounds(ge=0)]
 
 
 @dataclass(frozen=True)
-class Written:
+class SchemaEntry:
     """What is said of a class."""
 
     name: str
@@ -82,10 +82,10 @@ class Written:
 
 
 def written(name: str, words: str = "", *, keys: str = "", **more: Any) -> Callable[[Class], Class]:
-    """A dataclass that JSON writes. The arguments are the fields of `Written`; keys: with blanks between them."""
+    """A dataclass that JSON writes. The arguments are the fields of `SchemaEntry`; keys: with blanks between them."""
 
     def mark(cls: Class) -> Class:
-        cls.__written__ = Written(name, words, tuple(keys.split()), **more)  # type: ignore[attr-defined]
+        cls.__written__ = SchemaEntry(name, words, tuple(keys.split()), **more)  # type: ignore[attr-defined]
         return cls
 
     return mark

@@ -20,9 +20,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from msgspec import Meta, Struct, defstruct, structs
 from msgspec import field as wire_field
 
+from goodput_cli.analysis.json_fields import Bounds, Json, SchemaEntry
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.analysis.table import FilledTable, Table
-from goodput_cli.analysis.written import Bounds, Json, Written
 from goodput_cli.vocabulary.text import finite, iso
 
 Schema = dict[str, Any]
@@ -232,13 +232,13 @@ def _rows(table: Table, kind: Any) -> JsonType:
     )
 
 
-def _about(kind: Any) -> Written:
+def _about(kind: Any) -> SchemaEntry:
     """What is said of a dataclass; of others that are written, what their names and docstrings say."""
-    about: Written | None = getattr(kind, "__written__", None)
+    about: SchemaEntry | None = getattr(kind, "__written__", None)
     if about is not None or not (isinstance(kind, type) and is_dataclass(kind)):
-        return about or Written("")
+        return about or SchemaEntry("")
     name = "".join(f"_{one.lower()}" if one.isupper() else one for one in kind.__name__).removeprefix("_")
-    return Written(name, " ".join(inspect.cleandoc(kind.__doc__ or "").split()))
+    return SchemaEntry(name, " ".join(inspect.cleandoc(kind.__doc__ or "").split()))
 
 
 @cache

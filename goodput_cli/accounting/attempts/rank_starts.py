@@ -22,7 +22,7 @@ STARTUP_PHASES = (Kind.TPU_INIT, Kind.PREP, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, 
 _TOGETHER_NS = 60 * 10**9
 
 
-def burst_mates(table: EventTable, control: Rows, recorded: Rows) -> NDArray[np.bool_]:
+def ranks_of_start(table: EventTable, control: Rows, recorded: Rows) -> NDArray[np.bool_]:
     """Which of the rows in `control` (starts, terminations and ends) are start lines without a rank, of an unknown
     writer, that belong to the burst of the start line before them.
 
@@ -139,7 +139,7 @@ def find_bursts(table: EventTable, recorded: Rows) -> Bursts:
     rank = table.rank[control]
     broken = search(recorded, control)
     progressed = search(recorded[table.kind[recorded] != Kind.LOAD], control)
-    mates = burst_mates(table, control, recorded)
+    mates = ranks_of_start(table, control, recorded)
     again = _next_start_of_rank(table, control)
     last_lines = _last_lines(table)
     bursts: list[_Burst] = []

@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 
-from goodput_cli.events.observations import CHANGED_WITH_TIME, Observation, Observed, Sighting
+from goodput_cli.events.evidence import CHANGED_WITH_TIME, EvidenceOfLog, FailureEvidence, UntimedEvidence
 from goodput_cli.events.text.collector import CollectedSource
-from goodput_cli.events.text.observer import OF_PATH
+from goodput_cli.events.text.evidence_reader import OF_PATH
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
@@ -22,11 +22,11 @@ def observations_of(
     near: Mapping[int, Sequence[int]],
     year: int | None,
     now_ns: int,
-) -> Observed:
+) -> EvidenceOfLog:
     """All observations of some sources. local: by source, what a local time is in ns UTC. near: by source, times beside
     it that tell a year. year: that of all stamps without one. now_ns: where nobody knows when a source was last written
     to."""
-    rows: list[Observation] = []
+    rows: list[FailureEvidence] = []
     dropped: dict[str, int] = {}
     for code, source in sources.items():
         clock = _Clock(source, local(code), near.get(code, ()), year, now_ns)
@@ -35,10 +35,10 @@ def observations_of(
         if source.left_out:
             dropped[names[code]] = source.left_out
     read = frozenset(names[code] for code in sources)
-    return Observed(tuple(rows), read=read, dropped=dropped)
+    return EvidenceOfLog(tuple(rows), read=read, dropped=dropped)
 
 
-def _name_nodes(seen: Sequence[Sighting]) -> None:
+def _name_nodes(seen: Sequence[UntimedEvidence]) -> None:
     """The host of a launcher's lines, where lines of its processes name it: those of one launcher are of one node."""
     hosts = {one.pid: one.host for one in seen if one.speaker == "process" and one.pid is not None and one.host}
     launched = [one for one in seen if one.speaker == "launcher"]
@@ -55,7 +55,11 @@ class _Clock:
         self, source: CollectedSource, local: Callable[[int], int], near: Sequence[int], year: int | None, now_ns: int
     ) -> None:
         self._local, self._year = local, year
-        dated = sorted((mark.line, mark.time) for mark in source.marks if mark.stamp is not None and mark.time)
+        dated = sorted(
+            (log_line.line, log_line.time)
+            for log_line in source.log_lines
+            if log_line.stamp is not None and log_line.time
+        )
         own = [
             (one.line, stamp.ns) for one in source.seen for stamp in (one.stamp, one.before, one.behind)
             if stamp is not None and stamp.zone is not Zone.YEARLESS
@@ -94,17 +98,20 @@ class _Clock:
 
 
 _AS_SEEN = tuple(
-    sorted(({one.name for one in fields(Observation)} & {one.name for one in fields(Sighting)}) - CHANGED_WITH_TIME)
+    sorted(
+        ({one.name for one in fields(FailureEvidence)} & {one.name for one in fields(UntimedEvidence)})
+        - CHANGED_WITH_TIME
+    )
 )
 """Fields that an observation has of what was seen, as they are."""
 
 
-def _observation(one: Sighting, source: str, clock: _Clock) -> Observation:
+def _observation(one: UntimedEvidence, source: str, clock: _Clock) -> FailureEvidence:
     path = OF_PATH.search(source) if one.row == "error.json" else None
     if path is not None:
         one.own_life, one.local_rank = path["life"], int(path["local"])
     lo, hi, stamped = _bounds(one, clock)
-    return Observation(
+    return FailureEvidence(
         **{name: getattr(one, name) for name in _AS_SEEN},
         source=source,
         lo=lo,
@@ -117,7 +124,7 @@ def _observation(one: Sighting, source: str, clock: _Clock) -> Observation:
     )
 
 
-def _bounds(one: Sighting, clock: _Clock) -> tuple[int | None, int | None, bool]:
+def _bounds(one: UntimedEvidence, clock: _Clock) -> tuple[int | None, int | None, bool]:
     """Not earlier, not later, and whether the line itself says it. What a block says of itself, in whole seconds of
     some zone, counts where it agrees with the lines around it."""
     before = None if one.before is None else clock.ns(one.before, one.line)
@@ -136,6 +143,11 @@ def _bounds(one: Sighting, clock: _Clock) -> tuple[int | None, int | None, bool]
 
 def says_events(source: CollectedSource) -> bool:
     """Whether a source of text tells of a job, and not only of deaths on a host."""
-    if source.events or source.tracked or source.bad or any(mark.said is not None for mark in source.marks):
+    if (
+        source.events
+        or source.tracked
+        or source.bad
+        or any(log_line.event is not None for log_line in source.log_lines)
+    ):
         return True
     return not (source.by_host or source.seen)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from goodput_cli.events.observations import FACTS, Sighting, Speaker, quoted
+from goodput_cli.events.evidence import FACTS, Speaker, UntimedEvidence, quoted
 from goodput_cli.events.text.blocks import (
     LONGEST_TRACEBACK,
     ROOT_CAUSE,
@@ -119,8 +119,8 @@ class Line:
 class _Following:
     """What lines behind an observation may add to it."""
 
-    of: Sighting
-    read: Callable[[Sighting, str], bool]
+    of: UntimedEvidence
+    read: Callable[[UntimedEvidence, str], bool]
     """Takes a line; whether further ones may follow."""
     begun: int = 0
     """The line behind which they stand."""
@@ -131,7 +131,7 @@ class _Following:
 class Repeatable:
     """What a line became that is counted when it is said again."""
 
-    of: Sighting
+    of: UntimedEvidence
     epoch: int
     cleared: int
 
@@ -145,11 +145,11 @@ class Observer:
         self._agents: dict[str, AgentBlock] = {}
         self._following: dict[str, _Following] = {}
         self._raised: dict[str, tuple[int, bool]] = {}  # by stream, where the last exception stood; then: chained
-        self._folded: dict[tuple[object, ...], Sighting] = {}
+        self._folded: dict[tuple[object, ...], UntimedEvidence] = {}
         self._cleared = 0
-        self._fresh: list[Sighting] = []
+        self._fresh: list[UntimedEvidence] = []
         self._given = 0
-        self._last: deque[Sighting] = deque(maxlen=MOST)
+        self._last: deque[UntimedEvidence] = deque(maxlen=MOST)
         self.dropped = 0
         self.epoch = 0
         """How many steps and starts stand before: what is said between two of them is told apart."""
@@ -158,7 +158,7 @@ class Observer:
         self._life = path["life"] if path else ""
         self._local = int(path["local"]) if path and len(path["local"]) < 9 else None
         self._rank = int(named["rank"]) if named and len(named["rank"]) < 9 else None
-        self._watchdog: Sighting | None = None
+        self._watchdog: UntimedEvidence | None = None
 
     @property
     def of_one_process(self) -> bool:
@@ -170,7 +170,7 @@ class Observer:
         """Whether the lines behind the last one may belong to it."""
         return bool(self._tracebacks or self._agents or self._following)
 
-    def take(self, line: Line, back: Callable[[int], Sequence[str]]) -> tuple[Sighting | None, bool]:
+    def take(self, line: Line, back: Callable[[int], Sequence[str]]) -> tuple[UntimedEvidence | None, bool]:
         """Look at a line: what it says, and whether it is part of something. back: the last n lines before it."""
         follow = self._following.get(line.stream)
         if follow is not None:
@@ -199,7 +199,7 @@ class Observer:
             return None, False
         return self._see(line, found, back), True
 
-    def repeatable(self, seen: Sighting | None) -> Repeatable | None:
+    def repeatable(self, seen: UntimedEvidence | None) -> Repeatable | None:
         """What a line just became, if one that says the same is counted to it."""
         return None if seen is None or self.wants_more else Repeatable(seen, self.epoch, self._cleared)
 
@@ -231,7 +231,7 @@ class Observer:
         self._tracebacks.clear()
         self._following.clear()
 
-    def fresh(self, *, end: bool = False) -> list[Sighting]:
+    def fresh(self, *, end: bool = False) -> list[UntimedEvidence]:
         """What was seen since the last call. Of a source with very many, the last ones come at its end."""
         found, self._fresh = self._fresh, []
         room = max(0, MOST - self._given)
@@ -253,7 +253,9 @@ class Observer:
         if line.number - at <= _CHAIN and chains(line.text):
             self._raised[line.stream] = (line.number, True)
 
-    def _in_traceback(self, block: Traceback, line: Line, agent: AgentBlock | None) -> tuple[Sighting | None, bool]:
+    def _in_traceback(
+        self, block: Traceback, line: Line, agent: AgentBlock | None
+    ) -> tuple[UntimedEvidence | None, bool]:
         if agent is not None and not line.text.startswith("  "):  # the block goes on without it
             del self._tracebacks[line.stream]
             return (None, True) if self._in_agent(agent, line) else self.take(line, lambda _: ())
@@ -270,21 +272,21 @@ class Observer:
         self._following[line.stream] = _Following(_NOBODY, self._is_chain(line.stream, line.number), line.number)
         return self._exception(line, block, *exception), True
 
-    def _is_chain(self, stream: str, number: int) -> Callable[[Sighting, str], bool]:
-        def read(_: Sighting, text: str) -> bool:
+    def _is_chain(self, stream: str, number: int) -> Callable[[UntimedEvidence, str], bool]:
+        def read(_: UntimedEvidence, text: str) -> bool:
             if chains(text):
                 self._raised[stream] = (number + _CHAIN, True)
             return not text.strip()
 
         return read
 
-    def _beside(self, block: Traceback, line: Line) -> tuple[Sighting | None, bool]:
+    def _beside(self, block: Traceback, line: Line) -> tuple[UntimedEvidence | None, bool]:
         """A line inside a traceback that another program wrote."""
         text = block.without_prefix(line.text)
         found = self._rows.read(text) if text and not text[0].isspace() else None
         return None if found is None else self._see(line, found, lambda _: ()), True
 
-    def _exception(self, line: Line, block: Traceback, kind: str, what: str) -> Sighting | None:
+    def _exception(self, line: Line, block: Traceback, kind: str, what: str) -> UntimedEvidence | None:
         text = block.without_prefix(line.text).strip()
         found = self._rows.read(text)
         if found is None and (plain := exception_in(text)) is not None:
@@ -308,8 +310,10 @@ class Observer:
             one.unhandled = True
         return self._keep(one)
 
-    def _plain(self, line: Line, code: str, role: Role, text: str, row: str, speaker: Speaker = "process") -> Sighting:
-        one = Sighting(code, role, text.strip(), row, speaker, line.number, line.stream, line.stamp)
+    def _plain(
+        self, line: Line, code: str, role: Role, text: str, row: str, speaker: Speaker = "process"
+    ) -> UntimedEvidence:
+        one = UntimedEvidence(code, role, text.strip(), row, speaker, line.number, line.stream, line.stamp)
         one.last_line = line.number
         one.own_life, one.entry, one.job = self._life, line.entry, line.job
         one.host = line.host
@@ -319,7 +323,7 @@ class Observer:
         one.local_rank = int(local[1]) if local and rank is None and len(local[1]) < 9 else self._local
         return one
 
-    def _see(self, line: Line, found: Found, back: Callable[[int], Sequence[str]]) -> Sighting | None:
+    def _see(self, line: Line, found: Found, back: Callable[[int], Sequence[str]]) -> UntimedEvidence | None:
         one = self._made(line, found, line.text)
         if found.row == "desync" and self._watchdog is not None and line.number - self._watchdog.last_line <= 20:
             self._watchdog.suspects += [suspect for suspect in one.suspects if suspect not in self._watchdog.suspects]
@@ -337,7 +341,7 @@ class Observer:
             self._watchdog = kept
         return kept
 
-    def _made(self, line: Line, found: Found, text: str) -> Sighting:
+    def _made(self, line: Line, found: Found, text: str) -> UntimedEvidence:
         one = self._plain(line, found.code, found.role, text, found.row, found.speaker)
         fields = found.fields
         one.rank = found.number("rank") if "rank" in fields else one.rank
@@ -380,7 +384,7 @@ class Observer:
                 (one.code, one.role), one.own_life = said, self._life
                 self._keep(one)
 
-    def _keep(self, one: Sighting) -> Sighting:
+    def _keep(self, one: UntimedEvidence) -> UntimedEvidence:
         """An observation, unless the same was said since the last step: then that one, which counts once more. Whose it
         is counts only for those of the others: a thousand ranks that wait say one thing."""
         whose: tuple[object, ...] = () if one.role == "echo" else (one.rank, one.host, one.pid, one.stream)
@@ -408,7 +412,7 @@ class Observer:
 
 _WATCHDOG = "watchdog"
 _MOST_RANKS = 65_536
-_NOBODY = Sighting(UNKNOWN_CAUSE, "context", "", "", "process", 0, "")
+_NOBODY = UntimedEvidence(UNKNOWN_CAUSE, "context", "", "", "process", 0, "")
 
 
 def is_ordinary(line: Line) -> bool:
@@ -416,14 +420,14 @@ def is_ordinary(line: Line) -> bool:
     return not _NOT_ORDINARY.search(line.text)
 
 
-def _of_tasks(one: Sighting, text: str) -> bool:
+def _of_tasks(one: UntimedEvidence, text: str) -> bool:
     task = _TASK.match(text)
     if task is not None and len(task[1]) < 9 and int(task[1]) not in one.suspects:
         one.suspects.append(int(task[1]))
     return task is not None
 
 
-def _of_state(one: Sighting, text: str) -> bool:
+def _of_state(one: UntimedEvidence, text: str) -> bool:
     """The lines behind the reason of a container's state, as `kubectl describe` shows it: when it ended."""
     key, _, value = text.strip().partition(":")
     if key == "Finished":
@@ -431,14 +435,14 @@ def _of_state(one: Sighting, text: str) -> bool:
     return key in ("Exit Code", "Started", "Message", "Signal")
 
 
-def _of_ray(one: Sighting, text: str) -> bool:
+def _of_ray(one: UntimedEvidence, text: str) -> bool:
     node = _RAY_NODE.search(text)
     if node is not None:
         one.host, one.pid = node["host"], int(node["pid"])
     return not text.strip()
 
 
-def _of_signal(one: Sighting, text: str) -> bool:
+def _of_signal(one: UntimedEvidence, text: str) -> bool:
     """The line behind `exited on`."""
     signal = _SIGNAL.match(text)
     said = None if signal is None else by_exit(-int(signal[1]))
@@ -456,7 +460,7 @@ _FOLLOWED_BY = {
 """By row, what reads the lines behind one."""
 
 
-def _of_actor(one: Sighting, before: Sequence[str]) -> None:
+def _of_actor(one: UntimedEvidence, before: Sequence[str]) -> None:
     for line in before:
         match = _ACTOR.match(line)
         if match is not None and match["key"] == "ip":

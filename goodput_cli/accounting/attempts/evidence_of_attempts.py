@@ -14,14 +14,14 @@ from functools import cached_property
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.attempts.why import Life, Why, why_it_died
+from goodput_cli.accounting.attempts.failure_cause import AttemptEvidence, FailureCause, why_it_died
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.arrays import I64, Rows
-from goodput_cli.events.observations import (
+from goodput_cli.events.evidence import (
     ALLOCATED,
     TOLERANCE_NS,
-    Observation,
-    Observed,
+    EvidenceOfLog,
+    FailureEvidence,
     names_it_goes_by,
     names_it_is_asked_by,
 )
@@ -42,13 +42,13 @@ _OF_A_KERNEL = re.compile(rf"(?<![a-z0-9]){_KERNEL_LOG}(?![a-z0-9])")
 class Causes:
     """Why each attempt died, and what became of each observation."""
 
-    why: tuple[Why, ...]
+    why: tuple[FailureCause, ...]
     """By attempt."""
-    other_hosts: tuple[Observation, ...] = ()
+    other_hosts: tuple[FailureEvidence, ...] = ()
     """Of hosts on which the job did not run."""
-    unknown_hosts: tuple[Observation, ...] = ()
+    unknown_hosts: tuple[FailureEvidence, ...] = ()
     """Of hosts, where nobody says on which the job ran."""
-    without_clock: tuple[Observation, ...] = ()
+    without_clock: tuple[FailureEvidence, ...] = ()
     """Of which nobody knows in which attempt they were."""
     hosts: tuple[frozenset[str], ...] = ()
     """All hosts of each attempt, where something lists them all; else empty."""
@@ -59,7 +59,7 @@ def causes_of(table: EventTable, attempts: Attempts, sign_of_life: I64) -> Cause
     observed = table.observed
     count = len(attempts)
     if not observed.rows or count == 0:
-        return Causes((Why(),) * count)
+        return Causes((FailureCause(),) * count)
     rows = _of_this_job(table, observed)
     lives = _lives(table, attempts, sign_of_life)
     causes = _Assigned(rows, lives, _Files(table, attempts), table).causes()
@@ -79,9 +79,9 @@ def with_preemptions(causes: Causes, table: EventTable, announced: Rows) -> Caus
     return replace(causes, why=tuple(why))
 
 
-def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[Life]:
+def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[AttemptEvidence]:
     count = len(attempts)
-    found: list[Life] = []
+    found: list[AttemptEvidence] = []
     for at in range(count):
         row = int(attempts.last_progress[at])
         stepped = row >= 0
@@ -90,7 +90,7 @@ def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[Lif
         ended = attempts.first_ending[at] >= 0
         died = int(sign_of_life[at])
         found.append(
-            Life(
+            AttemptEvidence(
                 begin=int(attempts.begin[at]),
                 up=int(attempts.up[at]),
                 progress=int(table.end[row]) if stepped else int(attempts.up[at]),
@@ -110,7 +110,7 @@ def _are_ordered(table: EventTable, row: int) -> bool:
     return bool(table.entry[row] < 0) and not table.sources[table.source[row]].endswith(RUN_FILE_ENDING)
 
 
-def _of_this_job(table: EventTable, observed: Observed) -> list[Observation]:
+def _of_this_job(table: EventTable, observed: EvidenceOfLog) -> list[FailureEvidence]:
     """The observations that may be of this job: of its own files, and of files that are of no job, where no other job
     of the log is as near."""
     own = {table.sources[code] for code in codes_in(table.source)}
@@ -172,15 +172,15 @@ class _Files:
 class _Assigned:
     """Observations of one job, and its lives."""
 
-    rows: Sequence[Observation]
-    lives: Sequence[Life]
+    rows: Sequence[FailureEvidence]
+    lives: Sequence[AttemptEvidence]
     files: _Files
     table: EventTable
 
     def causes(self) -> Causes:
         """The cause of each life: each observation is used in one at most."""
-        of_life: defaultdict[int, list[Observation]] = defaultdict(list)
-        lost: list[Observation] = []
+        of_life: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
+        lost: list[FailureEvidence] = []
         for one in self.rows:
             if one.speaker in ("kernel", "pod"):
                 continue
@@ -208,7 +208,7 @@ class _Assigned:
     def _begins(self) -> list[int]:
         return [life.begin for life in self.lives]
 
-    def _lives_of(self, one: Observation) -> list[int]:
+    def _lives_of(self, one: FailureEvidence) -> list[int]:
         """The lives at whose end an observation of a process may stand."""
         count = len(self.lives)
         by_line = self.files.lives(one.source, one.line, count)
@@ -249,11 +249,11 @@ class _Assigned:
 
     def _of_hosts(
         self,
-    ) -> tuple[dict[int, list[Observation]], list[Observation], list[Observation]]:
+    ) -> tuple[dict[int, list[FailureEvidence]], list[FailureEvidence], list[FailureEvidence]]:
         """Kernel lines by life, those of other hosts, and those of which nobody knows."""
-        found: defaultdict[int, list[Observation]] = defaultdict(list)
-        strangers: list[Observation] = []
-        nobody: list[Observation] = []
+        found: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
+        strangers: list[FailureEvidence] = []
+        nobody: list[FailureEvidence] = []
         kernel = [one for one in self.rows if one.speaker == "kernel"]
         if not kernel:
             return found, strangers, nobody
@@ -298,14 +298,14 @@ class _Assigned:
                     pids[at].add(one.pid)
         return hosts, pids
 
-    def _lives_around(self, one: Observation) -> range:
+    def _lives_around(self, one: FailureEvidence) -> range:
         by_line = self.files.lives(one.source, one.line, len(self.lives))
         if one.lo is None:
             return by_line if len(by_line) == 1 else range(0)
         first = max(bisect_right(self._begins, one.lo + TOLERANCE_NS) - 1, 0)
         return range(first, first + 1)
 
-    def _of_pods(self, of_life: defaultdict[int, list[Observation]]) -> None:
+    def _of_pods(self, of_life: defaultdict[int, list[FailureEvidence]]) -> None:
         """What a cluster says of pods: of those whose name holds that of the job, and of those that others wait for."""
         suspects: dict[int, set[int]] = {}
         for one in self.rows:
@@ -328,7 +328,7 @@ class _Assigned:
     def _own_sources(self) -> set[str]:
         return {self.table.sources[code] for code in codes_in(self.table.source)}
 
-    def _names_job(self, one: Observation) -> bool:
+    def _names_job(self, one: FailureEvidence) -> bool:
         if len(self.table) == 0:
             return False
         job = self.table.jobs[int(self.table.job[0])].lower()
@@ -371,15 +371,15 @@ def _index_of(pod: str) -> int | None:
     return int(last) if last.isascii() and last.isdigit() and len(last) < 7 else None
 
 
-def _lo(one: Observation) -> int:
+def _lo(one: FailureEvidence) -> int:
     return one.lo if one.lo is not None else -_LATEST
 
 
-def _behind_by_line(one: Observation, life: Life) -> bool:
+def _behind_by_line(one: FailureEvidence, life: AttemptEvidence) -> bool:
     return one.source != life.progress_source or one.line > life.progress_line
 
 
-def _is_at_the_end(one: Observation, life: Life) -> bool:
+def _is_at_the_end(one: FailureEvidence, life: AttemptEvidence) -> bool:
     """Whether a line of a process stands behind the last progress of a life, and not behind its end."""
     lo = one.lo if one.lo is not None else -_LATEST
     hi = one.hi if one.hi is not None else _LATEST
@@ -391,14 +391,14 @@ def _is_at_the_end(one: Observation, life: Life) -> bool:
     return lo > since - TOLERANCE_NS or (hi > since and hi - lo < _SHORT)
 
 
-def _is_near_death(one: Observation, life: Life) -> bool:
+def _is_near_death(one: FailureEvidence, life: AttemptEvidence) -> bool:
     if one.lo is None:
         return False
     since = max(life.up, life.progress)
     return since - TOLERANCE_NS < one.lo <= min(life.death + _AFTER_DEATH, life.next_start)
 
 
-def _is_between(one: Observation, life: Life) -> bool:
+def _is_between(one: FailureEvidence, life: AttemptEvidence) -> bool:
     if one.lo is None:
         return False
     return max(life.up, life.progress) - TOLERANCE_NS < one.lo <= life.next_start

@@ -42,7 +42,7 @@ def _read_host(value: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hints:
+class ReadingOptions:
     """What the person who asks knows and the log does not say."""
 
     mapping: tuple[str, ...] = option(
@@ -127,7 +127,7 @@ class Hints:
 
         return load_mappings(self.files, samples=self.samples)
 
-    def checked(self) -> Hints:
+    def checked(self) -> ReadingOptions:
         """The same, with mappings that hold. Raises UsageError for one with a mistake, before anything is read."""
         if self.mapping:
             self.mappings  # noqa: B018
@@ -137,6 +137,6 @@ class Hints:
         """What another process needs: what is in the files, which it may not see, and not what was made of them."""
         return {"files": self.files, **{name: value for name, value in self.__dict__.items() if name != "mappings"}}
 
-    def about(self, job_name: str | None) -> Hints:
+    def about(self, job_name: str | None) -> ReadingOptions:
         """The same of a job."""
         return replace(self, job_name=job_name) if job_name and not self.job_name else self

@@ -16,7 +16,7 @@ from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
 
 
-class What(StrEnum):
+class EventType(StrEnum):
     """What a line says, in the words of mappings (docs/formats.md)."""
 
     STEP = "step"
@@ -67,11 +67,11 @@ class Running:
 
 
 @dataclass(slots=True)
-class Said:
+class ParsedEvent:
     """What a rule made of a line."""
 
     format: str
-    what: What
+    type: EventType
     step: int | None = None
     """Of a step: how many are done by then, or (`STEP_START`) the one that begins."""
     step_time: int | None = None
@@ -99,19 +99,28 @@ class Said:
     metrics: dict[str, float] = field(default_factory=dict)
 
 
-ENDS = frozenset({What.TERMINATED, What.PREEMPTED, What.CRASHED, What.FINISHED, What.STOPPED, What.EXITED})
+ENDS = frozenset(
+    {
+        EventType.TERMINATED,
+        EventType.PREEMPTED,
+        EventType.CRASHED,
+        EventType.FINISHED,
+        EventType.STOPPED,
+        EventType.EXITED,
+    }
+)
 """What ends a life of the job."""
 
 
 @dataclass(slots=True)
-class Mark:
+class LogLine:
     """A line that says something, or, without `said`, one that shows what time it is."""
 
     line: int
     stream: str
     """The rank or process whose prefix the line has; "" for none."""
     stamp: Stamp | None
-    said: Said | None = None
+    event: ParsedEvent | None = None
     time: int = 0
     """ns since 1970 UTC; set when the mark is placed."""
     end: int = 0
@@ -125,15 +134,15 @@ class Mark:
     """The line's own time, where `stamp` is that of a collector: their difference is the offset of a zone."""
 
 
-def timed(mark: Mark, collected: Stamp | None) -> Mark:
+def timed(log_line: LogLine, collected: Stamp | None) -> LogLine:
     """A mark with the time of the collector that took its line (None: none did), which is exact and counts for it. What
     the line says to have happened earlier, or in a zone that it names, keeps its own time."""
     if collected is None:
-        return mark
-    mark.stamp, mark.local = collected, mark.stamp
-    if mark.said is not None and mark.said.at is not None and not mark.said.earlier:
-        mark.said.at = mark.said.at if mark.said.at.zone is Zone.EXACT else None
-    return mark
+        return log_line
+    log_line.stamp, log_line.local = collected, log_line.stamp
+    if log_line.event is not None and log_line.event.at is not None and not log_line.event.earlier:
+        log_line.event.at = log_line.event.at if log_line.event.at.zone is Zone.EXACT else None
+    return log_line
 
 
 MAX_STEP = 1 << 53
@@ -151,13 +160,13 @@ class BadValueError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class LineRule:
     """Reads one kind of line. Lines without the anchor are never looked at."""
 
     format: str
     anchor: str
     pattern: Pattern
-    read: Callable[[Any], Said | None]
+    read: Callable[[Any], ParsedEvent | None]
     """What a match says; None: nothing, though the line is known. Raises BadValueError."""
     name: str = ""
     also: bool = False
@@ -174,19 +183,19 @@ class AnyRule(Protocol):
         """Whether further rules may read the same."""
 
     @property
-    def read(self) -> Callable[[Any], Said | None]:
+    def read(self) -> Callable[[Any], ParsedEvent | None]:
         """What is said by what the rule found; None: nothing, though it is known. Raises BadValueError, StampError."""
 
 
 OneRule = TypeVar("OneRule", bound=AnyRule)
-LineRule = TypeVar("LineRule", bound=Rule)
+RuleOfLines = TypeVar("RuleOfLines", bound=LineRule)
 
 
 class Reading(NamedTuple, Generic[OneRule]):
     """What a rule made of a line or record that it knows."""
 
     rule: OneRule
-    said: Said | None = None
+    event: ParsedEvent | None = None
     """None: nothing, or its values are wrong."""
     refused: ValueError | None = None
     """Why its values are wrong."""
@@ -206,13 +215,13 @@ def readings(found: Iterable[tuple[OneRule, Any]]) -> Iterator[Reading[OneRule]]
             return
 
 
-def asked_of(rules: Iterable[LineRule], text: str, overwritten: bool = False) -> Iterator[LineRule]:
+def asked_of(rules: Iterable[RuleOfLines], text: str, overwritten: bool = False) -> Iterator[RuleOfLines]:
     """The rules that may know a line: their anchor stands in it. overwritten: whether a carriage return let something
     else stand in its place."""
     return (rule for rule in rules if rule.anchor in text and (rule.split or not overwritten))
 
 
-def line_readings(rules: Iterable[LineRule], text: str, overwritten: bool = False) -> Iterator[Reading[LineRule]]:
+def line_readings(rules: Iterable[RuleOfLines], text: str, overwritten: bool = False) -> Iterator[Reading[RuleOfLines]]:
     """What rules say of a line."""
     matches = ((rule, rule.pattern.search(text)) for rule in asked_of(rules, text, overwritten))
     return readings((rule, match) for rule, match in matches if match is not None)
