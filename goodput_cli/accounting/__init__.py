@@ -4,7 +4,7 @@ The order of this folder is that of the rules; `build.py` makes the calls:
 
     §1   order.py                      events of one job in order, each once
          build.py                      the job window, and whether the job has ended
-    §3   attempts/bursts.py            start lines of many ranks -> one start
+    §3   attempts/rank_starts.py       start lines of many ranks -> one start
          attempts/restarts.py          step logs: starts that no line shows
          attempts/attempts.py          where each begins, and which events are its own
          attempts/endings.py           how each ended, and its last sign of life
@@ -14,8 +14,8 @@ The order of this folder is that of the rules; `build.py` makes the calls:
          sweep.py                      one claim an instant; the cut of spans that are kept in part
     §6   training/spans.py             the usual step time; slowdown and stalls are cut in training/kept.py
     §5   segments.py                   claims, then kept time, then `other` -> segments
-    §7   ledger.py                     running totals of segments: any window is a difference of two look-ups
-    §10  attempts/why.py               why an attempt died, of the observations that attempts/lives.py gives it
+    §7                                 and the ledger, their running totals: any window is a difference of two look-ups
+    §10  attempts/failure_cause.py     why an attempt died, by what attempts/evidence_of_attempts.py gives it
 
-`columns.py` and `rules.py` are for all of them. No I/O, no clock and no printing in here.
+`columns.py` and `options.py` are for all of them. No I/O, no clock and no printing in here.
 """

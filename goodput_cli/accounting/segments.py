@@ -1,8 +1,8 @@
 """Segments (accounting §5): every instant of the job window in exactly one category.
 
-Kept time and dead time (accounting §5): what has the time that nothing claims.
-
-Overlaps (accounting §5): one sweep over all claims, and the cut of training that is kept in part.
+Kept time and dead time: what has the time that nothing claims. Overlaps: one sweep over all claims, and the cut of
+training that is kept in part. The ledger: the running total of every category, so that any question about a window is a
+difference of two look-ups.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _rank(tag: str) -> int:
 
 
 def marks_of(events: Sequence[tuple[int, Event]], name: str, tag: str | None, from_0: bool) -> list[LogLine]:
-    """The marks of a file. name: of the file. tag: whose steps count. from_0: the step that is done is one more."""
+    """The log lines of a file. name: of the file. tag: whose steps count. from_0: the step that is done is one more."""
     process = _process(name)
     means = _means(events)
     out: list[LogLine] = []

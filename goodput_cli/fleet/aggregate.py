@@ -1,7 +1,7 @@
 """From the results of runs to the fleet: every run is cut at weeks and where its accelerators change, and added up.
 
 Results come one after the other in any order; sums are of integers, and every list is sorted at the end, so that the
-order makes no difference.
+order makes no difference. Hosts that repeat: each host's time up over all runs, and what died on it (docs/causes.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a person says beside the logs: tables of labels, read from CSV, JSON, JSONL and Parquet."""
+"""What tables say beside the logs: labels, read from CSV, JSON, JSONL and Parquet; and what a scheduler held for each
+run, and how much there was, joined to the runs by name and time."""
 
 from __future__ import annotations
 

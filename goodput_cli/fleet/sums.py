@@ -1,7 +1,8 @@
 """Amounts of a group of runs, and what follows from them: goodput, what was lost, MPG, ETTR and MTTF.
 
 Everything is a sum of integers (chip time: accelerators x ns) or of exact fractions, so that the order of adding makes
-no difference; a ratio is one division at the end. docs/fleet.md has the definitions and their sources.
+no difference; a ratio is one division at the end. docs/fleet.md has the definitions and their sources. The time of a
+run comes in pieces: a window and its weeks, and its spans cut at any instants, exactly.
 """
 
 from __future__ import annotations

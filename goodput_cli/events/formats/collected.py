@@ -88,7 +88,7 @@ class Sacct(Collected):
         return {"JobID", "State"} <= record.keys()
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """Marks of allocations; steps of a job (`812.batch`) are parts of it."""
+        """Log lines of allocations; steps of a job (`812.batch`) are parts of it."""
         from goodput_cli.events.text.entries import collect_allocations  # few logs hold any
 
         collect_allocations(records, output)
@@ -114,7 +114,7 @@ class MlDiagnostics(Collected):
         return "namespace" in labels and "node_id" in labels
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """Marks of the runs, and what was measured."""
+        """Log lines of the runs, and what was measured."""
         from goodput_cli.events.text.entries import collect_metrics  # few logs hold any
 
         return collect_metrics(records, output, self._alive)

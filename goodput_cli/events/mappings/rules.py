@@ -269,7 +269,7 @@ class MappedRecords(Collected):
         return any(rule.has_keys(record) for rule in self._rules)
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """A mark for each rule that reads a record."""
+        """A log line for each rule that reads a record."""
         used = np.zeros(len(records), dtype=np.bool_)
         log_lines: list[LogLine] = []
         turns = output.texts.turns.setdefault((records.origin.source, self.name), InTurns())
@@ -280,7 +280,7 @@ class MappedRecords(Collected):
                     reason = output.notes.bounded("bad_value", str(reading.refused))
                     output.report("bad_value", f"{reason}; dropped", records, [at])
                 elif reading.event is not None:
-                    stamp, reading.event.at = reading.event.at, None  # it is the time of the mark
+                    stamp, reading.event.at = reading.event.at, None  # it is the time of the log line
                     if stamp is None and records.stamp[at] >= 0:
                         stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
                     line = int(records.origin.line[at])

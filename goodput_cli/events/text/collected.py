@@ -1,4 +1,4 @@
-"""The marks of all sources of text, and the rows that they become once everything has been read.
+"""The log lines of all sources of text, and the rows that they become once everything has been read.
 
 Make the diagnostics of text logs: bad values, lines that no rule reads, stamps without year or zone, silent
 hosts.
@@ -373,7 +373,7 @@ class Texts:
     def _without_runs(
         self, names: Sequence[str], hints: ReadingOptions, notes: DiagnosticCollector
     ) -> dict[int, CollectedSource]:
-        """All sources with the marks of their text and event files."""
+        """All sources with the log lines of their text and event files."""
         of_event_files = self._of_event_files(names, hints, notes)
         return {
             code: replace(
@@ -413,7 +413,7 @@ class Texts:
         notes: DiagnosticCollector,
         lines: Sequence[tuple[int, LogLine]],
     ) -> list[tuple[int, str, list[LogLine]]]:
-        """(source, job, marks) of runs of ML Diagnostics. lines: what their programs printed."""
+        """(source, job, log lines) of runs of ML Diagnostics. lines: what their programs printed."""
         log_lines = {
             code: [log_line for log_line in one.log_lines if _is_run(log_line)] for code, one in self._sources.items()
         }
@@ -448,7 +448,7 @@ class Texts:
     def _of_event_files(
         self, names: Sequence[str], hints: ReadingOptions, notes: DiagnosticCollector
     ) -> dict[int, list[LogLine]]:
-        """The marks of event files, by source; files of one job share the tag whose steps count."""
+        """The log lines of event files, by source; files of one job share the tag whose steps count."""
         folders: defaultdict[str, list[int]] = defaultdict(list)
         for code, source in self._sources.items():
             note_damage(code, source, notes)
@@ -537,7 +537,7 @@ def _without_recorded(
 
 
 def _settled(log_lines: list[LogLine], of_trainer: bool, hints: ReadingOptions) -> list[LogLine]:
-    """The marks of a text in the order in which things were, without those of which better ones tell."""
+    """The log lines of a text in the order in which things were, without those of which better ones tell."""
     if any(log_line.entry >= 0 for log_line in log_lines):  # entries come in any order
         log_lines = sorted(
             log_lines, key=lambda log_line: (0 if log_line.stamp is None else log_line.stamp.ns, log_line.line)

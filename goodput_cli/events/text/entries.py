@@ -1,6 +1,5 @@
-"""Records that hold what text holds, as marks: what pods print into Cloud Logging, metrics of ML Diagnostics there, and
-rows of `sacct`. Entries that gcloud printed as YAML are refused, with what to ask for instead.
-"""
+"""Records that hold what text holds, as log lines: what pods print into Cloud Logging, metrics of ML Diagnostics there,
+and rows of `sacct`. Entries that gcloud printed as YAML are refused, with what to ask for instead."""
 
 from __future__ import annotations
 
@@ -292,7 +291,7 @@ _NO_TIME = ("Unknown", "None", "N/A", "")
 
 
 def collect_allocations(records: Records, output: Output) -> None:
-    """Collect the marks of allocations; steps of a job (`812.batch`) are parts of it."""
+    """Collect the log lines of allocations; steps of a job (`812.batch`) are parts of it."""
     log_lines: list[LogLine] = []
     seen: list[UntimedEvidence] = []
     for at, record in enumerate(records.records):

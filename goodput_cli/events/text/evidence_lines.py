@@ -1,5 +1,6 @@
 """Observes a document of text: shows an observer the few lines that matter, and finds when each was written and whether
-its process went on behind it. All else of the document is never looked at.
+its process went on behind it. All else of the document is never looked at, and of a failure that very many lines repeat
+none but the first of each kind is read: lines that differ in nothing but digits say the same.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _BACK = 2 * NS_PER_SECOND
 
 @dataclass(frozen=True)
 class InferredTimes:
-    """What was noticed while marks were placed: lines by code of a diagnostic."""
+    """What was noticed while log lines were placed: lines by code of a diagnostic."""
 
     no_clock: bool
     without_year: tuple[int, ...]
@@ -51,11 +51,11 @@ def infer_times(
     near: Sequence[int] = (),
     start: int | None = None,
 ) -> InferredTimes:
-    """Set the times of the marks of one source, which are in order of lines.
+    """Set the times of the log lines of one source, which are in order of lines.
 
     modified_ns: when the source was last written to. year: that of stamps without one, where it was given. local: what
     a local time is in ns UTC. one_stream: formats whose ranks print one story. near: times in other sources of the
-    job, which tell the year where no stamp of this one has any. start: when it began (ns), if no mark has a stamp.
+    job, which tell the year where no stamp of this one has any. start: when it began (ns), if no log line has a stamp.
     """
     dated = _with_years(log_lines, modified_ns, year, near)
     no_clock = bool(log_lines) and all(stamp is None for stamp in dated)
@@ -90,8 +90,8 @@ def _place_story(
     log_lines: Sequence[LogLine], instants: Sequence[int | None], lengths: Sequence[int], rows: Sequence[int],
     clocks: Sequence[int], no_clock_until: int | None,
 ) -> list[int]:  # fmt: skip
-    """Set the times of some marks, whose clocks are they and stamps around them; gives lines where the clock goes back.
-    rows, clocks: positions in order of lines."""
+    """Set the times of some log lines, whose clocks are they and stamps around them; gives lines where the clock goes
+    back. rows, clocks: positions in order of lines."""
     mine = set(rows)
     counted = [at for at in clocks if at in mine or instants[at] is not None]
     stream = _Stream(
@@ -152,8 +152,8 @@ def _own_time(log_line: LogLine, year: int | None, local: Callable[[int], int]) 
 def _of_whole_source(
     log_lines: Sequence[LogLine], instants: Sequence[int | None], one_stream: Container[str]
 ) -> list[bool]:
-    """Which marks lie between the stamps of their whole source, and not of their stream: those of streams without any
-    stamp, and those of formats whose ranks print one story."""
+    """Which log lines lie between the stamps of their whole source, and not of their stream: those of streams without
+    any stamp, and those of formats whose ranks print one story."""
     stamped = {log_line.stream for log_line, ns in zip(log_lines, instants, strict=True) if ns is not None}
     return [
         log_line.event is not None and (log_line.event.format in one_stream or log_line.stream not in stamped)
@@ -187,8 +187,8 @@ def _with_years(
 def _lengths(
     log_lines: Sequence[LogLine], instants: Sequence[int | None], streams: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[int]]:
-    """ns that each mark without a stamp takes: of a step record, its steps at its mean; and the lines of records that
-    stand for more steps than there can be between them and the one before."""
+    """ns that each log line without a stamp takes: of a step record, its steps at its mean; and the lines of records
+    that stand for more steps than there can be between them and the one before."""
     lengths = [0] * len(log_lines)
     missing: list[int] = []
     for rows in streams:
@@ -233,13 +233,13 @@ def _strides(log_lines: Sequence[LogLine]) -> dict[str, int]:
 
 
 class _Stream:
-    """The marks of one stream in order of lines."""
+    """The log lines of one stream in order of lines."""
 
     def __init__(self, log_lines: list[LogLine], instants: list[int | None], lengths: list[int]) -> None:
         self._marks, self._instants, self._lengths = log_lines, instants, lengths
 
     def place(self, no_clock_until: int | None) -> list[int]:
-        """Set the times of all marks; gives the lines where the clock goes back."""
+        """Set the times of all log lines; gives the lines where the clock goes back."""
         if no_clock_until is not None:
             self._lay(range(len(self._marks)), no_clock_until - sum(self._lengths))
             return []
@@ -266,7 +266,7 @@ class _Stream:
     def _between(
         self, rows: list[int], earlier: int | None, last: int | None, following: int | None, at: int | None
     ) -> None:
-        """Place marks without a stamp between two stamps."""
+        """Place log lines without a stamp between two stamps."""
         if not rows:
             return
         total = sum(self._lengths[row] for row in rows)
@@ -295,7 +295,7 @@ class _Stream:
         return stamp is not None and stamp.whole
 
     def _lay(self, rows: Sequence[int], start: int, at_least: int | None = None) -> None:
-        """Lay marks one behind the other from an instant; what would lie before `at_least` is cut."""
+        """Lay log lines one behind the other from an instant; what would lie before `at_least` is cut."""
         cursor = start
         for row in rows:
             log_line = self._marks[row]
@@ -313,7 +313,7 @@ class FoundZone:
     """Offsets from UTC by day, as lines with two times show them."""
 
     def __init__(self, log_lines: Sequence[LogLine]) -> None:
-        """marks: of the sources that one cluster wrote."""
+        """log_lines: of the sources that one cluster wrote."""
         ahead: defaultdict[int, list[int]] = defaultdict(list)
         for log_line in log_lines:
             if log_line.local is not None and log_line.stamp is not None and log_line.local.zone is Zone.NAIVE:
@@ -365,7 +365,7 @@ _SLOWEST = 60 * NS_PER_SECOND
 
 def jumps(log_lines: Sequence[LogLine]) -> tuple[int, str] | None:
     """The line of a step before which stamps jump as clocks do that are set or are of two zones, by quarters of an hour
-    to within a step; and what that is. None: there is none. marks: placed, in order of lines."""
+    to within a step; and what that is. None: there is none. log_lines: placed, in order of lines."""
     steps = [
         log_line
         for log_line in log_lines
@@ -436,8 +436,8 @@ class _Counted:
 
 
 def counted_steps(log_lines: list[LogLine]) -> list[LogLine]:
-    """The same marks with the steps, and the times that they took, of what is counted within something. marks: of one
-    source, in order of lines."""
+    """The same log lines with the steps, and the times that they took, of what is counted within something. log_lines:
+    of one source, in order of lines."""
     if not any(log_line.event is not None and log_line.event.running is not None for log_line in log_lines):
         return log_lines
     streams: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
@@ -538,9 +538,9 @@ def _settled(log_line: LogLine, stream: _Counted) -> LogLine:
 
 
 def by_elapsed(log_lines: list[LogLine]) -> tuple[int, ...]:
-    """Move marks that say how long it is since their process or progress bar began to where that puts them, behind the
-    first of it, and add a start where a process began. marks: placed already, in order of lines. Gives the lines where
-    the clock of a process begins anew."""
+    """Move log lines that say how long it is since their process or progress bar began to where that puts them, behind
+    the first of it, and add a start where a process began. log_lines: placed already, in order of lines. Gives the
+    lines where the clock of a process begins anew."""
     clocks: dict[tuple[str, str], tuple[int, int]] = {}  # when it began, and the last that was said
     starts: list[LogLine] = []
     anew: list[int] = []

@@ -483,7 +483,7 @@ def _with_iterations(log_lines: Sequence[LogLine], iterations: Mapping[int, Sequ
 
 
 def _borrowed(log_line: LogLine, iterations: Sequence[LogLine], last: Stamp | None) -> list[LogLine]:
-    """The first of some lines of one iteration that is not before a time, in the place of a mark."""
+    """The first of some lines of one iteration that is not before a time, in the place of a log line."""
     for one in iterations:
         if one.stamp is not None and (last is None or one.stamp.ns >= last.ns):
             return [replace(one, line=log_line.line, borrowed=True)]

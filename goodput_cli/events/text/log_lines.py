@@ -1,5 +1,5 @@
-"""Marks: one recognised line of text each (a step, a save, a start), before its time and job are known; and the rules
-that make them."""
+"""Log lines: one recognised line of text each (a step, a save, a start), before its time and job are known; and the
+rules that make them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class LogLine:
     stamp: Stamp | None
     event: ParsedEvent | None = None
     time: int = 0
-    """ns since 1970 UTC; set when the mark is placed."""
+    """ns since 1970 UTC; set when the log line is placed."""
     end: int = 0
     entry: int = -1
     """The code of the Cloud Logging entry that says it; -1: none does."""
@@ -135,8 +135,8 @@ class LogLine:
 
 
 def timed(log_line: LogLine, collected: Stamp | None) -> LogLine:
-    """A mark with the time of the collector that took its line (None: none did), which is exact and counts for it. What
-    the line says to have happened earlier, or in a zone that it names, keeps its own time."""
+    """A log line with the time of the collector that took its line (None: none did), which is exact and counts for it.
+    What the line says to have happened earlier, or in a zone that it names, keeps its own time."""
     if collected is None:
         return log_line
     log_line.stamp, log_line.local = collected, log_line.stamp

@@ -1,4 +1,4 @@
-"""Marks that have a time -> what they mean for the job: step ends, saves, evaluations, starts, ends.
+"""Log lines that have a time -> what they mean for the job: step ends, saves, evaluations, starts, ends.
 
 What all formats of text share: a start is counted once a process, a save or evaluation without a duration takes the gap
 between two step records that it stands in, and a step that two formats print is one record.
@@ -31,7 +31,7 @@ _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
 
 
 def event_lines(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The marks of one source, in order of time, as those that become events."""
+    """The log lines of one source, in order of time, as those that become events."""
     ordered = sorted((log_line for log_line in log_lines if log_line.event is not None), key=_order)
     ordered = list(_once(ordered))
     ordered = list(_paired(ordered))
@@ -40,7 +40,7 @@ def event_lines(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 
 def said(log_line: LogLine) -> ParsedEvent:
-    """The parsed content of a mark that has one."""
+    """The parsed content of a log line that has one."""
     assert log_line.event is not None
     return log_line.event
 
@@ -127,7 +127,7 @@ def _recorded_once(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 def _with_gaps(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     """A save or evaluation of which only a point is known takes the gap between two records with means, if nothing else
-    stands in it. marks: in order of time."""
+    stands in it. log_lines: in order of time."""
     before: LogLine | None = None
     waiting: list[LogLine] = []
     claimed = False
@@ -150,7 +150,7 @@ def _with_gaps(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 
 def _gap(before: LogLine | None, behind: LogLine, waiting: Sequence[LogLine], claimed: bool) -> Iterator[LogLine]:
-    """The marks between two records: one kind takes all of the gap; of two, a save takes it from its stamp on."""
+    """The log lines between two records: one kind takes all of the gap; of two, a save takes it from its stamp on."""
     gap = None if before is None else _gap_between(before, behind)
     kinds = {said(log_line).type for log_line in waiting}
     if gap is None or claimed or not kinds:
@@ -184,7 +184,7 @@ _BEYOND_ALL = 2**62
 
 
 def metrics_of(job: str, log_lines: Sequence[LogLine]) -> list[Metric]:
-    """The metrics in marks of a job, each in order of time; what was written twice counts once."""
+    """The metrics in log lines of a job, each in order of time; what was written twice counts once."""
     found: defaultdict[str, dict[tuple[int, int, float], None]] = defaultdict(dict)
     units: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for log_line in log_lines:

@@ -1,4 +1,4 @@
-"""Blocks of text -> marks. Lines without a literal of some rule are never looked at one by one.
+"""Blocks of text -> log lines. Lines without a literal of some rule are never looked at one by one.
 
 One pass of a deterministic automaton (RE2) finds the literals of all rules; NumPy finds what looks like a time of day.
 Between two lines that say something only the first and the last stamp of each stream are read: they show how long its

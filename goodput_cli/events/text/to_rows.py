@@ -1,6 +1,6 @@
-"""Marks -> rows of the table of events.
+"""Log lines -> rows of the table of events.
 
-What the marks of one source mean together: those of each program, and signs of life beside its steps.
+What the log lines of one source mean together: those of each program, and signs of life beside its steps.
 
 What objects of Kubernetes say beside the records of a job.
 """
@@ -110,7 +110,7 @@ _COLUMNS = ("time", "end", "kind", "edge", "step", "step_time", "rank", "label",
 
 
 def _is_possible(log_line: LogLine) -> bool:
-    """Whether the instants and the number of a mark fit into the table."""
+    """Whether the instants and the number of a log line fit into the table."""
     one = said(log_line)
     took = one.took or 0
     inside = took <= log_line.time and max(log_line.time, log_line.end) + took < _LATEST_NS
@@ -118,7 +118,7 @@ def _is_possible(log_line: LogLine) -> bool:
 
 
 def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, int]]:
-    """The rows of a mark: two of a phase of which begin and end are known."""
+    """The rows of a log line: two of a phase of which begin and end are known."""
     one = said(log_line)
     kind, edge, time, end = _KINDS[one.type], one.edge, log_line.time, log_line.end
     if one.format == launcher.NAME and one.type is EventType.ALIVE and one.name != launcher.OUTLIVED:
@@ -185,7 +185,7 @@ _DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
 
 
 def meaning_of(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """What the marks of one source mean, in order of lines within a format, then of time."""
+    """What the log lines of one source mean, in order of lines within a format, then of time."""
     by_format: defaultdict[str, list[LogLine]] = defaultdict(list)
     alive: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:
@@ -255,7 +255,7 @@ def _done_before(events: Sequence[LogLine]) -> None:
 
 def end_with_time(log_lines: Sequence[LogLine]) -> None:
     """A death whose line has no time is at the end with one that follows: a process dies, and then its launcher writes
-    that it did. marks: in the order in which they were said; only steps and starts stand between two lives."""
+    that it did. log_lines: in the order in which they were said; only steps and starts stand between two lives."""
     following: LogLine | None = None
     for log_line in reversed(log_lines):
         what = said(log_line).type
@@ -334,7 +334,7 @@ def _end(log_line: LogLine) -> tuple[int, int]:
 
 def without_preludes(parts: Sequence[list[LogLine]]) -> None:
     """Leave out signs of life before the first event of a file, where a start in another file stands between them: the
-    file is of the process that started. parts: the marks of one job by source."""
+    file is of the process that started. parts: the log lines of one job by source."""
     starts = sorted(log_line.time for part in parts for log_line in part if said(log_line).type is EventType.START)
     for part in parts if starts else ():
         first = min((log_line.end for log_line in part if said(log_line).type not in _ON_THE_WAY), default=0)

@@ -23,7 +23,7 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 def runs_of(
     tracked: Mapping[int, Sequence[object]], names: Sequence[str], job_name: str | None, output: Output
 ) -> list[Run]:
-    """The runs, with their marks. tracked: by source, what its document said. names: of the sources. job_name:
+    """The runs, with their log lines. tracked: by source, what its document said. names: of the sources. job_name:
     the one that was asked for: a run that alone is shown under it has it for its own."""
     found = wandb.runs(tracked, names, output.clock.from_local, output.notes)
     found += mlflow.runs(tracked, output.notes)

@@ -1,4 +1,5 @@
-"""What all trackers have in common: the lives of a run, which of its counters are steps, and the marks they become."""
+"""What all trackers have in common: the lives of a run, which of its counters are steps, and the log lines they
+become."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ class ProcessOfRun:
     resumes: bool = False
     """Whether steps that come again are a resume in it: several processes, and no row says when one began."""
     printed: list[tuple[int, LogLine]] = field(default_factory=list)
-    """(source, mark) of lines that it printed, with their times."""
+    """(source, log line) of lines that it printed, with their times."""
 
     @property
     def places(self) -> Iterable[LoggedInstant]:
@@ -93,7 +94,7 @@ class Run:
     printed: bool = False
     """Whether its steps are those that it printed."""
     log_lines: list[tuple[int, LogLine]] = field(default_factory=list)
-    """(source, mark): see `with_marks`."""
+    """(source, log line): see `with_marks`."""
     seen: list[tuple[int, UntimedEvidence]] = field(default_factory=list)
     """(source, what was seen of deaths in what its processes printed)."""
 
@@ -102,7 +103,7 @@ class Run:
         return (row for life in self.lives for row in life.rows)
 
     def by_source(self) -> dict[int, list[LogLine]]:
-        """The marks by source."""
+        """The log lines by source."""
         found: defaultdict[int, list[LogLine]] = defaultdict(list)
         for code, log_line in self.log_lines:
             found[code].append(log_line)
@@ -119,7 +120,7 @@ class Run:
 
 
 def with_marks(run: Run, notes: DiagnosticCollector) -> Run:
-    """The run with the marks that its lives become; what was noticed goes into notes."""
+    """The run with the log lines that its lives become; what was noticed goes into notes."""
     run.lives = _as_attempts([life for life in run.lives if life.begin or life.rows or life.alive or life.end])
     if not run.lives:
         return run
@@ -242,7 +243,7 @@ def _joined(group: Sequence[ProcessOfRun]) -> ProcessOfRun:
 
 
 def _marks(run: Run, life: ProcessOfRun, one_more: bool) -> Iterable[tuple[int, LogLine]]:
-    """The marks of one attempt. A number that comes again at once is another call at the same step."""
+    """The log lines of one attempt. A number that comes again at once is another call at the same step."""
     if life.begin is not None:
         yield _mark(run, life, life.begin, EventType.START)
     for row, began in _resumed(run, life) if life.resumes else ():

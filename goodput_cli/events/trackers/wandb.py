@@ -138,7 +138,7 @@ class _Printed:
         self._number = self._time = 0
 
     def feed(self, number: int, time: int, text: str) -> Iterator[LogLine]:
-        """The marks of the lines that end in the next piece; a line is of the time of its first piece."""
+        """The log lines of the lines that end in the next piece; a line is of the time of its first piece."""
         first, *others = text.split("\n")
         if not self._text:
             self._number, self._time = number, time
@@ -148,7 +148,8 @@ class _Printed:
             self._text, self._number, self._time = other[:LONGEST], number, time
 
     def finish(self, torn: bool) -> Iterator[LogLine]:
-        """The marks of a last line without an end. torn: whether the file was cut off, and the line perhaps with it."""
+        """The log lines of a last line without an end. torn: whether the file was cut off, and the line perhaps with
+        it."""
         if self._text and not torn:
             yield from self._marks()
 

@@ -56,10 +56,10 @@ def _cancelled(found: Any) -> ParsedEvent:
 
 
 def next_jobs(log_lines: list[LogLine]) -> list[LogLine]:
-    """The marks of one source, in order of lines, with a start where the next of several jobs of Slurm that write into
-    one file shows its first time: what stands between that and the end of the job before is of neither. A start that
-    the next job writes itself is enough. Processes that die behind the end of their job are no begin: not what comes
-    soon, and no line that itself says an end."""
+    """The log lines of one source, in order of lines, with a start where the next of several jobs of Slurm that write
+    into one file shows its first time: what stands between that and the end of the job before is of neither. A start
+    that the next job writes itself is enough. Processes that die behind the end of their job are no begin: not what
+    comes soon, and no line that itself says an end."""
     if not any(_number(log_line) for log_line in log_lines):
         return log_lines
     starts: dict[int, LogLine] = {}
@@ -199,7 +199,7 @@ def began_before(parts: Sequence[list[LogLine]]) -> None:
 
 
 def _in_order(parts: Sequence[list[LogLine]]) -> list[tuple[LogLine, list[LogLine]]]:
-    """The marks that say something, in order of time, each with its part."""
+    """The log lines that say something, in order of time, each with its part."""
     every = [(log_line, part) for part in parts for log_line in part if log_line.event is not None]
     return sorted(every, key=lambda one: (one[0].time, one[0].line))
 
@@ -225,7 +225,7 @@ def started_by_launcher(parts: Sequence[list[LogLine]], late: Container[str]) ->
 
 def outlive(parts: Sequence[list[LogLine]]) -> None:
     """Add signs of life of launchers, whose workers write on: a start of a trainer behind that of its launcher is the
-    same start. parts: the marks of one job by source, in any order."""
+    same start. parts: the log lines of one job by source, in any order."""
     launched: tuple[LogLine, list[LogLine]] | None = None
     joined = False
     for log_line, part in _in_order(parts):
@@ -244,8 +244,8 @@ def outlive(parts: Sequence[list[LogLine]]) -> None:
 
 
 def translate(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The marks of one source without those that say again what the line before said: the agent's start and its first
-    workers are one start."""
+    """The log lines of one source without those that say again what the line before said: the agent's start and its
+    first workers are one start."""
     kept: list[LogLine] = []
     last: dict[str, str] = {}
     for log_line in log_lines:
@@ -263,7 +263,7 @@ _DOWN = (EventType.STEP, *ENDS)
 
 
 def allocations(log_lines: Sequence[LogLine]) -> list[list[LogLine]]:
-    """The marks of one source; those of each allocation and of each further run of MLPerf, and what is neither
+    """The log lines of one source; those of each allocation and of each further run of MLPerf, and what is neither
     together."""
     by_number: defaultdict[tuple[str, str], list[LogLine]] = defaultdict(list)
     others = []
@@ -302,7 +302,7 @@ def started_by_scheduler(parts: Sequence[list[LogLine]]) -> None:
 
 def ends_in_their_second(parts: Sequence[list[LogLine]]) -> None:
     """An end that was written in whole seconds was in the course of that second: not before what the job did in it, as
-    far as it had not begun anew. parts: the marks of one job by source."""
+    far as it had not begun anew. parts: the log lines of one job by source."""
     every = sorted((log_line for part in parts for log_line in part), key=lambda log_line: log_line.time)
     times = [log_line.time for log_line in every]
     for log_line in [log_line for log_line in every if said(log_line).type in ENDS and _in_whole_seconds(log_line)]:

@@ -158,7 +158,7 @@ RULES = (
 
 def late_starts(parts: Sequence[list[LogLine]]) -> None:
     """Leave out starts of progress.txt behind one of stdout: it is written once the program is initialised. parts: the
-    marks of one job by source."""
+    log lines of one job by source."""
     last: int | None = None
     late: set[int] = set()
     for log_line in sorted((log_line for part in parts for log_line in part), key=lambda log_line: log_line.time):
@@ -185,7 +185,7 @@ def translate_progress(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 
 def translate(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The marks of one source as marks with a meaning of their own, in order of lines."""
+    """The log lines of one source as log lines with a meaning of their own, in order of lines."""
     return _Process().read(log_lines)
 
 
@@ -328,7 +328,7 @@ class _Process:
         return last.end > last.time and last.line > self._iteration.line
 
     def _marks_same(self, one: LogLine, what: EventType) -> bool:
-        """Whether an earlier mark only says that there was what a timer now gives the time of."""
+        """Whether an earlier log line only says that there was what a timer now gives the time of."""
         since = -1 if self._iteration is None else self._iteration.line
         return said(one).type is what and one.line > since and one.end == one.time
 

@@ -33,14 +33,14 @@ NAME = "mllog"
 SAMPLES = "samples"
 """The name of records whose steps are samples: nothing says how many of them a step takes."""
 _NO_PROGRESS = ("block_start", "epoch_start", "run_start", "init_start", "init_stop")
-"""Marks whose counters say what is about to be done, a length, or nothing."""
+"""Log lines whose counters say what is about to be done, a length, or nothing."""
 _COUNTS = (
     "step_num", "curr_global_step", "step", "samples_count", "epoch_num", "epoch_count", "first_epoch_num",
 )  # fmt: skip
 _ENDED_EPOCH = "ended_epoch"
 """The number of an epoch that has ended, of a program that may number them from 0."""
 _BEGINS = ("cache_clear", "init_start", "run_start", "block_start", "epoch_start")
-"""Marks of which the first is where a run begins; a file whose first one is none of the first three was cut."""
+"""Log lines of which the first is where a run begins; a file whose first one is none of the first three was cut."""
 _SETTINGS = ("global_batch_size", "train_samples", "max_sequence_length", "submission_benchmark", "submission_platform")
 _MOST_EPOCHS = 10_000
 """A counter of epochs is below it; what is not counts samples or tokens."""
@@ -49,7 +49,7 @@ _LONG_BEFORE = 3600 * NS_PER_SECOND
 """A setting that was written so long before a run was not written by it."""
 
 Count = Callable[[LogLine], float | None]
-"""How many steps are done by a mark; None: it does not say."""
+"""How many steps are done by a log line; None: it does not say."""
 
 
 def _read(found: Any) -> ParsedEvent | None:
@@ -134,9 +134,9 @@ RULES = (
 
 
 def alone(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The marks of one source without those of its other lines, where a run of MLPerf is among them: its times are
+    """The log lines of one source without those of its other lines, where a run of MLPerf is among them: its times are
     exact, theirs mostly local, and what they say of steps it says too. A death counts while a run goes on, at the last
-    of its lines. marks: in order of lines, before they are placed."""
+    of its lines. log_lines: in order of lines, before they are placed."""
     own = [log_line for log_line in log_lines if log_line.event is not None and log_line.event.format == NAME]
     if not any(said(log_line).name in ("run_start", "run_stop") for log_line in own):
         return list(log_lines)
@@ -163,7 +163,7 @@ def translate(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 
 def _dated(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The marks, where settings that were written with the time 0 stand at the first that has one."""
+    """The log lines, where settings that were written with the time 0 stand at the first that has one."""
     first = min((log_line.time for log_line in log_lines if log_line.time > 0), default=0)
     return [log_line if log_line.time > 0 else replace(log_line, time=first, end=first) for log_line in log_lines]
 
@@ -179,8 +179,8 @@ def job_of(log_lines: Sequence[LogLine], source: str) -> str:
 
 
 def _runs(ordered: Sequence[LogLine]) -> list[list[LogLine]]:
-    """The marks of each run of a file: a run that begins behind the end of another is one of its own, and what stands
-    between the two is of neither."""
+    """The log lines of each run of a file: a run that begins behind the end of another is one of its own, and what
+    stands between the two is of neither."""
     runs: list[list[LogLine]] = [[]]
     stopped = False
     for log_line in ordered:
@@ -195,8 +195,8 @@ def _runs(ordered: Sequence[LogLine]) -> list[list[LogLine]]:
 
 
 def _run(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
-    """What the marks of one run mean. Its first line is no start: where training begins is written, so that no part of
-    a first block that takes longer than others is start-up. job: what tells the run from others of its file."""
+    """What the log lines of one run mean. Its first line is no start: where training begins is written, so that no part
+    of a first block that takes longer than others is start-up. job: what tells the run from others of its file."""
     records = list(_records(ordered, job))
     begin = next((log_line for log_line in ordered if said(log_line).name in _BEGINS), ordered[0])
     first = next(log_line for log_line in ordered if log_line.time >= begin.time - _LONG_BEFORE)
@@ -247,8 +247,8 @@ def _begin(ordered: Sequence[LogLine], first: LogLine, count: Count, job: str) -
 
 
 def _counted(ordered: Sequence[LogLine]) -> tuple[Count, str]:
-    """How many steps are done by a mark, and `SAMPLES` where these are samples: the first number of a run that rises,
-    in an order that holds in the results of many submitters."""
+    """How many steps are done by a log line, and `SAMPLES` where these are samples: the first number of a run that
+    rises, in an order that holds in the results of many submitters."""
     batch = _setting(ordered, "global_batch_size")
     blocks = [_values(log_line) for log_line in ordered if said(log_line).name == "block_start"]
     plain = ["step_num", "curr_global_step", *(["step"] if any("step" in one for one in blocks) else [])]

@@ -117,7 +117,7 @@ class _Kept:
 
 
 def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
-    """Marks of a block without most states of a bar: its first three stay, those far enough apart, and the last."""
+    """Log lines of a block without most states of a bar: its first three stay, those far enough apart, and the last."""
     left_out: set[int] = set()
     seen: dict[tuple[str, str, int], _Kept] = {}
     for place, (_, log_line) in enumerate(placed):
@@ -144,7 +144,7 @@ def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
 
 def without_begun_elsewhere(parts: Sequence[list[LogLine]]) -> None:
     """Leave out starts of bars that the log before, of those that were rotated, shows already: it has steps below, in
-    the time since the bar began. parts: the marks of one job by source."""
+    the time since the bar began. parts: the log lines of one job by source."""
     steps = [
         [
             (log_line.end, log_line.event.step or 0)
@@ -172,7 +172,7 @@ def without_begun_elsewhere(parts: Sequence[list[LogLine]]) -> None:
 
 
 def names_trainer(log_lines: Sequence[LogLine]) -> bool:
-    """Whether lines of Hugging Face's Trainer stand among the marks."""
+    """Whether lines of Hugging Face's Trainer stand among the log lines."""
     return any(
         log_line.event is not None and (log_line.event.format, log_line.event.name) == (NAME, "trainer")
         for log_line in log_lines
@@ -180,8 +180,8 @@ def names_trainer(log_lines: Sequence[LogLine]) -> bool:
 
 
 def as_records(log_lines: Sequence[LogLine], trainer: bool) -> list[LogLine]:
-    """The marks of one source, where states of the bars of training become step records that took their time. trainer:
-    whether lines of Hugging Face's Trainer stand in it or in the file of its output, beside that of errors."""
+    """The log lines of one source, where states of the bars of training become step records that took their time.
+    trainer: whether lines of Hugging Face's Trainer stand in it or in the file of its output, beside that of errors."""
     if not any(_bar(log_line) is not None for log_line in log_lines):
         return [*_clocks_of(log_lines)]
     log_lines = one_bar_each(log_lines)
@@ -211,7 +211,7 @@ class _Track:
     begin: int
     last: _Bar
     rows: list[int]
-    """Of its states among the marks."""
+    """Of its states among the log lines."""
     until: int | None = None
     """The first time that a line shows behind its last state, ns."""
 
@@ -244,8 +244,8 @@ class _Track:
 
 
 def one_bar_each(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The marks of one source, where of bars that the processes of several nodes drew of the same steps, without a rank
-    in front, that with most states is left; what these processes said beside their bars counts once."""
+    """The log lines of one source, where of bars that the processes of several nodes drew of the same steps, without a
+    rank in front, that with most states is left; what these processes said beside their bars counts once."""
     streams: defaultdict[str, list[int]] = defaultdict(list)
     for row, log_line in enumerate(log_lines):
         streams[log_line.stream].append(row)
@@ -265,7 +265,7 @@ def one_bar_each(log_lines: Sequence[LogLine]) -> list[LogLine]:
 def _tracks(
     log_lines: Sequence[LogLine], rows: Sequence[int]
 ) -> tuple[dict[tuple[str, int], list[_Track]], dict[int, int]]:
-    """The bars of one stream by name and total, and when (ns) each mark of it was written at the earliest."""
+    """The bars of one stream by name and total, and when (ns) each log line of it was written at the earliest."""
     tracks: defaultdict[tuple[str, int], list[_Track]] = defaultdict(list)
     clock: dict[int, int] = {}
     now = shown = next(
@@ -345,7 +345,7 @@ def _took(log_line: LogLine) -> int:
 
 
 def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """The same marks, where those of bars show only what time it is."""
+    """The same log lines, where those of bars show only what time it is."""
     for log_line in log_lines:
         if log_line.event is None or log_line.event.format != NAME:
             yield log_line
@@ -403,7 +403,7 @@ class _Story:
 
 
 def _told(log_line: LogLine, counted: set[tuple[str, int]] | None, story: _Story) -> Iterator[LogLine]:
-    """What a mark says behind those of a story. counted: the bars of training; None where another format counts."""
+    """What a log line says behind those of a story. counted: the bars of training; None where another format counts."""
     bar, said = _bar(log_line), log_line.event
     if counted is None:
         yield from _clocks_of([log_line])

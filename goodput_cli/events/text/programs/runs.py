@@ -57,8 +57,8 @@ RULES = (
 def of_their_runs(
     lines: Sequence[tuple[int, LogLine]], log_lines: Mapping[int, Sequence[LogLine]]
 ) -> Iterator[tuple[int, LogLine]]:
-    """What programs printed, as marks of their runs: of the only one of its source, or of all sources. lines, marks: by
-    the codes of sources."""
+    """What programs printed, as log lines of their runs: of the only one of its source, or of all sources. lines,
+    log_lines: by the codes of sources."""
     everywhere = {said(log_line).job for of_source in log_lines.values() for log_line in of_source}
     for code, log_line in lines:
         runs = {said(one).job for one in log_lines.get(code, ())} or everywhere
