@@ -16,8 +16,8 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.advice import interval as interval_module
 from goodput_cli.analysis.advice.curve import exposure_of
-from goodput_cli.analysis.advice.improvements import Estimate, ImprovementInputs, all_levers
 from goodput_cli.analysis.advice.interval import Interval, interval_advice
+from goodput_cli.analysis.advice.levers import Estimate, LeverInputs, all_levers
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Changes, Every, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
@@ -146,7 +146,7 @@ LEVERS = {"failures/2": "failures", "restore/2": "restore", "down/2": "downtime"
 @pytest.mark.parametrize("name", NAMES)
 def test_levers(name: str) -> None:
     job = record(name)
-    question = ImprovementInputs(job, exposure_of(job), interval(name), True, 60 * 10**9)
+    question = LeverInputs(job, exposure_of(job), interval(name), True, 60 * 10**9)
     found: dict[str, Estimate] = {lever.name: lever for lever in all_levers(question)}
     assert {lever for lever in found if not lever.startswith("custom:")} <= set(NAMES_OF_LEVERS)
     for key, seconds in EXPECTED[name]["levers_s"].items():

@@ -39,7 +39,7 @@ BOUNDED = {
 }
 """Patterns that are worse than linear, and why the text that they are asked about is short or ours."""
 MADE_OF_VALUES = {
-    "accounting.attempts.lives": "around a literal",
+    "accounting.attempts.evidence_of_attempts": "around a literal",
     "events.json_documents": "around a literal",
     "events.mappings.draft.records": "words of `draft/words.py`, asked about 600 characters",
     "events.mappings.draft.words": "its own words, asked about 600 characters",

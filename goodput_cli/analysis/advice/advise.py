@@ -12,8 +12,8 @@ from typing import get_args
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
-from goodput_cli.analysis.advice.improvements import ImprovementInputs, bound, judged_levers, levers
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice, with_one_run
+from goodput_cli.analysis.advice.levers import LeverInputs, bound, judged_levers, levers
 from goodput_cli.analysis.advice.record import FAILURES, EndKind, JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
@@ -72,7 +72,7 @@ def advise(record: JobRecord, options: Options = Options(), others: Mapping[Deat
     exposure = exposure_of(record, options.mtbf)
     fidelity = check_replay(record)
     interval = with_one_run(interval_advice(record, exposure))
-    question = ImprovementInputs(record, exposure, interval, fidelity.ok, options.spare_ns)
+    question = LeverInputs(record, exposure, interval, fidelity.ok, options.spare_ns)
     plan = options.plan
     return Advice(
         job=record.name,

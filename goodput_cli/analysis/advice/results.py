@@ -283,7 +283,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
-class Improvement:
+class Lever:
     """What would have bought goodput: a row of the answer."""
 
     name: str = column("text", "as in --fail-if advice.NAME")
@@ -303,7 +303,7 @@ class Improvement:
     )
 
 
-LEVER_TABLE = Table("lever", "what would have bought goodput", columns_of(Improvement, attribute))
+LEVER_TABLE = Table("lever", "what would have bought goodput", columns_of(Lever, attribute))
 
 
 @dataclass(frozen=True)
@@ -358,9 +358,9 @@ class AdviceData:
     """How often to save."""
     curve: tuple[CurvePoint, ...]
     """Goodput at each interval that was looked at."""
-    levers: tuple[Improvement, ...]
+    levers: tuple[Lever, ...]
     """What would have bought goodput, the most first."""
-    bound: Improvement | None
+    bound: Lever | None
     """What checkpointing could buy at most; it is shown below the levers, not ranked among them."""
     scenario: Scenario | None
     """What if: all changes together; None: no change was asked for."""
@@ -391,9 +391,9 @@ class AdviceAnswer:
     saves: SaveFacts
     interval: IntervalAdvice
     curve: Sequence[CurvePoint]
-    levers: Annotated[tuple[Improvement, ...], LEVER_TABLE]
+    levers: Annotated[tuple[Lever, ...], LEVER_TABLE]
     """those that buy most first; they overlap"""
-    checkpoint_bound: Annotated[Improvement | None, LEVER_TABLE]
+    checkpoint_bound: Annotated[Lever | None, LEVER_TABLE]
     """what no way of checkpointing can beat"""
     scenario: Scenario | None
     deaths: IfDeath | None

@@ -15,8 +15,8 @@ from goodput_cli.analysis.advice.results import (
     LEVER_TABLE,
     AdviceData,
     CurvePoint,
-    Improvement,
     IntervalAdvice,
+    Lever,
     Scenario,
     advice_answer,
 )
@@ -391,13 +391,13 @@ def _people(advice: AdviceData) -> Iterator[Column]:
     yield Column("how", "text", people, attribute("how"))
 
 
-def _scenario(advice: AdviceData) -> Iterator[Improvement]:
+def _scenario(advice: AdviceData) -> Iterator[Lever]:
     """The scenario as a row for programs; one that never ends has no seconds and is no row."""
     scenario = advice.scenario
     if scenario is not None and scenario.seconds is not None:
         text = ", ".join(scenario.changes)
         share = 100 * scenario.seconds / advice.recorded.seconds
-        yield Improvement(
+        yield Lever(
             "scenario", text, text, "all changes together", scenario.how, scenario.seconds, scenario.ns, share,
             scenario.points, scenario.goodput_percent, scenario.accelerator_hours, scenario.cost, {},
         )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
-from goodput_cli.analysis.advice.improvements import points_of
+from goodput_cli.analysis.advice.levers import points_of
 from goodput_cli.analysis.advice.record import RESTART, JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Changes, Every, Policy, Replayed, replay
 from goodput_cli.analysis.advice.results import How, ReplayFacts, Scenario
