@@ -177,6 +177,10 @@ class Timeline:
         """Why goodput cannot be judged where the job's time may hold training that no line shows (accounting §7); None
         where it can. Not of a job that crashed before its first step, which lost all of its time."""
         if not self.shows_training:
+            table = self.table
+            unread = table.observed.unread_steps.get(table.jobs[int(table.job[0])], "") if len(table) else ""
+            if unread:
+                return f"steps are there, and no rule reads them ({unread}); `goodput check --suggest` drafts one"
             crashed = len(self.attempts) > 0 and self.endings.how[-1] == End.CRASHED
             return None if crashed else self.no_training
         few, numbers = self.few_records, None if self.records is None else self.records.number

@@ -8,10 +8,11 @@ passes over it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
     """
     jobs = log.table.jobs
     if len(log.table) == 0:
-        raise no_events(log.diagnostics, log.table.observed.listed)
+        raise no_events(log.diagnostics, log.table.observed.listed, log.table.observed.unread_steps)
     if name is None:
         present = [jobs[code] for code in codes_in(log.table.job)]
         present = [one for one in present if one not in log.earlier] or present
@@ -112,7 +113,7 @@ def is_wanted(job: str, names: Sequence[str]) -> bool:
 def no_job(log: EventLog, names: Sequence[str]) -> NotEnoughData:
     """What to say of a log without any event of the jobs that match globs."""
     if len(log.table) == 0:
-        return no_events(log.diagnostics, log.table.observed.listed)
+        return no_events(log.diagnostics, log.table.observed.listed, log.table.observed.unread_steps)
     return no_such_job(", ".join(names), log.table.jobs)
 
 
@@ -128,8 +129,18 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
-def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: Sequence[FailureEvidence] = ()) -> NotEnoughData:
-    """What to say of a log without any event: what its sources hold instead. observed: what lines say of deaths."""
+def no_events(
+    diagnostics: Sequence[Diagnostic | Finding],
+    observed: Sequence[FailureEvidence] = (),
+    unread_steps: Mapping[str, str] = MappingProxyType({}),
+) -> NotEnoughData:
+    """What to say of a log without any event: what its sources hold instead. observed: what lines say of deaths;
+    unread_steps: see `Observed`."""
+    for place in unread_steps.values():
+        return NotEnoughData(
+            f"no events of a job found, but steps are there, and no rule reads them ({place}): "
+            f"`goodput check --suggest {place.rpartition(':')[0]}` drafts a mapping"
+        )
     if observed:
         one = min(observed, key=lambda one: (one.source, one.line))
         what = "a host" if all(other.speaker in ("kernel", "pod") for other in observed) else "a process that died"

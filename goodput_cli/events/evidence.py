@@ -112,6 +112,9 @@ class EvidenceOfLog:
     """By source, how many observations were left out."""
     hosts_of_job: tuple[str, ...] = ()
     """Patterns of hosts on which somebody says that the job ran, in lower case."""
+    unread_steps: Mapping[str, str] = field(default_factory=dict)
+    """By job, `file:line` of the first line that looks as if it were about a step, where no rule reads any; "" for
+    files of no job."""
     quotes: bool = True
     """Whether the words of lines may be shown; what they mean is judged either way."""
 

@@ -40,6 +40,7 @@ from goodput_cli.sources.layouts import (
 
 _HEAD_BYTES = 1 << 16
 _TEXT = (".log", ".out", ".err", ".txt")
+_OUTPUTS = ("stdout", "stderr")
 _LINES_OF_JSON = (".jsonl", ".ndjson")
 _HINTS = (
     b'"job_name"', b'"jsonPayload"', b'"textPayload"', b'"schema_version"',
@@ -71,8 +72,10 @@ def is_of_goodput(path: str) -> bool:
 
 def _is_plainly_none(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
     """One JSON value over several lines that names no job, or text in which no line says anything. A file of lines of
-    JSON, long text, a packed file and one that cannot be read are for the reader to judge. is_log: whether text that
-    begins like this is a log."""
+    JSON, long text, a packed file and one that cannot be read are for the reader to judge, and what is named as the
+    output of a process is one of its logs whatever it says. is_log: whether text that begins like this is a log."""
+    if os.path.basename(path).lower().startswith(_OUTPUTS):
+        return False
     if path.lower().endswith(_LINES_OF_JSON) or not path.lower().endswith((".json", *_TEXT)):
         return False
     try:

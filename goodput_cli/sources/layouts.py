@@ -31,6 +31,9 @@ _RUN_OF_STORE = re.compile(r"(?:.*/)?(?P<id>[0-9a-f]{32})/(?P<inside>meta\.yaml|
 _RUN_FILE = re.compile(r"(?:.*/)?run-(?P<id>[^/]+)\.wandb", re.DOTALL)
 _SCALARS = re.compile(r"(?P<run>(?:.*/)?(?P<stamp>\d{8}_\d{6}))/vis_data/(?P<file>[^/]+\.json)", re.DOTALL)
 """What mmengine keeps beside the log of a process, without a time of day."""
+_LAUNCH = re.compile(r"attempt_\d{1,9}")
+_OF_RANK = re.compile(r"(?:stdout|stderr)\.log(?:\.gz|\.zst)?|error\.json")
+_LOG_FOLDERS = ("logs", "log", "torchelastic")
 _SIDE_LOGS = {"logs/debug-internal.log": True, "logs/debug.log": False}
 _OUTPUT = "files/output.log"
 """What a process of Weights & Biases printed."""
@@ -165,18 +168,31 @@ def _is_link_to_side_log(name: str) -> bool:
 
 
 def home_of(name: str) -> str | None:
-    """The folder in which the folder of a tracker lies that a file is of: what is read together with other logs of
-    that folder. None for a file of no tracker."""
+    """The folder in which the folder of a tracker or a launcher lies that a file is of: what is read together with
+    other logs of that folder. None for a file of neither."""
     plain = name.replace("\\", "/")
     store = _RUN_OF_STORE.fullmatch(plain)
     if store is not None:
         folder = plain[: store.start("id")].rstrip("/")  # of an experiment
         return _parent(_parent(folder))
+    launched = _launched(plain)
+    if launched is not None:
+        return launched
     folder = wandb_folder(plain).path
     if folder:
         above = _parent(folder)
         return _parent(above) if above.rpartition("/")[2] == "wandb" else above
     return _parent(plain) if is_of_tracker(plain) else None
+
+
+def _launched(name: str) -> str | None:
+    """The folder in which that of torchrun's logs lies (`--log-dir`: DIR/RUN/attempt_N/RANK/stderr.log); None for a
+    file of another name."""
+    *above, _, launch, rank, file = ["", "", "", *name.split("/")]
+    if not (_LAUNCH.fullmatch(launch) and rank.isdecimal() and _OF_RANK.fullmatch(file)):
+        return None
+    folder = "/".join(above[3:]) if len(above) > 3 else ""
+    return _parent(folder) if folder.rpartition("/")[2] in _LOG_FOLDERS else folder
 
 
 def _parent(path: str) -> str:

@@ -37,7 +37,6 @@ MISTAKES = [
     (STEPS, 'csv = ";"', "2:1", "`csv` is true, or a table with one character"),
     (STEPS, CURSOR, "2:1", "stands in the rules whose lines have no time"),
     (STEPS, 'time = { format = "epoch" }', "2:10", "`epoch` is no format: write epoch_s or epoch_ms"),
-    (STEPS, 'time = { format = "%H:%M:%S" }', "2:10", "a time of day without its day cannot be placed"),
     (STEPS, 'time = { format = "%Q/%m/%d" }', "2:10", "`%Q` is nothing that is read in a time"),
     (STEPS, 'time = { fromat = "iso" }', "2:10", "unknown key `fromat`; did you mean format?"),
     # a rule

@@ -183,11 +183,6 @@ def refusals() -> Iterator[tuple[str, str, str]]:
         "a time that may be of one step or of all",
         every(60, 3, lambda n, _: f"tick: cost = 8.1, upd = {50 * n} (12.{n % 4} sec)"), 'of = "all"',
     )  # fmt: skip
-    yield (
-        "times of a day",
-        every(60, 3, lambda n, s: f"{at(s, '%H:%M:%S')} step {n} loss 2.1"),
-        "a time of day without a date",
-    )
 
 
 REFUSALS = {name: (text, word) for name, text, word in refusals()}

@@ -277,9 +277,11 @@ def test_steps_of_which_few_lines_say_when_they_were_are_refused(tmp_path: Path)
     assert "its lines of steps have no time, and between 270 of them other lines have" in refused(tmp_path, text)
 
 
-def test_rounds_with_a_time_of_day_alone_are_refused(tmp_path: Path) -> None:
+def test_rounds_with_a_time_of_day_alone_are_of_the_day_of_the_last_change(tmp_path: Path) -> None:
     text = JOB.text(step=lambda e: f"[{e.at('%H:%M:%S')}] [{e.step - 1}]\ttrain-logloss:{e.loss:.5f}")
-    assert "a time of day without a date" in refused(tmp_path, text)
+    analysis = read(tmp_path, text)
+    assert analysis.job.attempts == 2
+    assert "but: no line has a date" in " ".join(first_screen(analysis, Page()).split())
 
 
 def test_a_restart_in_a_log_without_times_is_a_doubt(tmp_path: Path) -> None:

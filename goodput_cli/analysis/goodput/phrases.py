@@ -45,6 +45,7 @@ DOUBTS = (
     "several_runs_in_file",
     "clock_jumps",
     "clock_begins_anew",
+    "day_assumed",
     "earlier_runs",
     "restarted_from_scratch",
     "long_gap",

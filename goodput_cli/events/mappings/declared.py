@@ -164,6 +164,8 @@ class DeclaredRule(_Table, frozen=True):
     also: bool = False
     slow: bool = False
     once: bool = False
+    own: bool = False
+    """Nobody else prints such a line. Rules of a mapping that are not their own count only beside lines that are."""
 
     def __post_init__(self) -> None:
         ways = [way for way in ("line", "regex") if getattr(self, way) is not None]

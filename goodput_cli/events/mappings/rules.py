@@ -26,6 +26,7 @@ from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import (
     ENDS,
+    NO_STEP_YET,
     BadValueError,
     EventType,
     LineRule,
@@ -312,6 +313,7 @@ def meaning(
     """What fields mean, with the time that they or the line say in the mapping's own way. time: how it is written;
     line: in which it may stand; "" for none. Raises BadFieldError."""
     said = ParsedEvent(declared.name, rule.event, edge=_EDGES[rule.edge], begins=rule.begins, once=rule.once)
+    said.common = not rule.own and any(other.own for other in declared.rule)
     said.label, said.rank = rule.label or fields.get("label", ""), fields.get("rank", "")
     if isinstance(declared.job, str):
         said.job = fields.get("job", "") or declared.job
@@ -323,7 +325,7 @@ def meaning(
     if declared.steps == "start" and rule.event is EventType.STEP:
         said.type = EventType.STEP_START
     elif said.type is EventType.STEP and said.step == 0 and (said.running is None or said.running.of is None):
-        said.type, said.once, said.step = EventType.START, True, None  # a bar that has just begun: no step is done yet
+        said.type, said.step, said.once, said.name = EventType.START, None, True, NO_STEP_YET
     if "each" in fields and not _is_of_some(rule):
         said.step_time = _amount("each", fields, rule)
     if "took" in fields:

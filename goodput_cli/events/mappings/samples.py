@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from datetime import time as time_of_day
 from typing import Any, NamedTuple
 
 from goodput_cli.errors import UsageError
@@ -141,7 +142,7 @@ def shown(said: ParsedEvent, stamp: Stamp | None) -> dict[str, Any]:
     if stamp is not None:
         moment = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=stamp.ns // 1000)
         time = moment.replace(tzinfo=None).isoformat() + ("Z" if stamp.zone is Zone.EXACT else "")
-        time = time[5:] if stamp.zone is Zone.YEARLESS else time
+        time = time[{Zone.YEARLESS: 5, Zone.DAYLESS: 11}.get(stamp.zone, 0) :]
     elapsed = None if said.running is None else said.running.elapsed
     return {
         "event": said.type.value,
@@ -210,7 +211,7 @@ def _takes_all(earlier: DeclaredRule, later: DeclaredRule) -> bool:
 def _same(given: Any, wanted: Any) -> bool:
     if isinstance(wanted, float) and isinstance(given, int | float):
         return abs(given - wanted) <= 1e-6 * max(1.0, abs(wanted))
-    if isinstance(wanted, datetime):
+    if isinstance(wanted, datetime | time_of_day):
         return str(given).rstrip("Z") == wanted.replace(tzinfo=None).isoformat()
     return bool(given == wanted)
 
@@ -218,4 +219,10 @@ def _same(given: Any, wanted: Any) -> bool:
 def _as_written(value: Any) -> str:
     if value is None:
         return "nothing"
-    return value.isoformat() if isinstance(value, datetime) else f'"{value}"' if isinstance(value, str) else str(value)
+    return (
+        value.isoformat()
+        if isinstance(value, datetime | time_of_day)
+        else f'"{value}"'
+        if isinstance(value, str)
+        else str(value)
+    )

@@ -45,11 +45,6 @@ def check_format(written: str) -> None:
     if unknown or written.replace("%%", "").endswith("%"):
         named = f"%{unknown[0]}" if unknown else "%"
         raise ClockError(f"`{named}` is nothing that is read in a time; %Y %m %d %H %M %S %f %z %b %j %p are")
-    if not directives & _DAYS:
-        raise ClockError(
-            "a time of day without its day cannot be placed; leave `time` out, and let `each`, `took` or `elapsed` "
-            'count the time (`time = "cursor"`)'
-        )
     try:
         read_time(_TRIED.strftime(written.replace("%y", "26") if "%Y" in written else written), written)
     except (BadValueError, ValueError) as error:
@@ -99,7 +94,8 @@ def _of_epoch(text: str, unit: float) -> Stamp:
 def _parsed(text: str, written: str) -> Stamp:
     """A time in a format of `strptime`; one without a year is of the placeholder."""
     directives = _DIRECTIVE.findall(written.replace("%%", ""))
-    yearless = not _YEARS.intersection(directives)
+    dayless = not _DAYS.intersection(directives)
+    yearless = not dayless and not _YEARS.intersection(directives)
     read, as_written = text, written
     if "Z" in directives or "z" in directives:
         read = re.sub(r"(?:UTC|GMT|Z)\b", "+0000", read)
@@ -108,11 +104,16 @@ def _parsed(text: str, written: str) -> Stamp:
         read = re.sub(r"([.,]\d{6})\d{1,3}(?!\d)", r"\1", read)
     if yearless:
         read, as_written = f"{PLACEHOLDER_YEAR} {read}", f"%Y {as_written}"
+    if dayless:
+        read, as_written = f"1970-01-01 {read}", f"%Y-%m-%d {as_written}"
     try:
         moment = datetime.strptime(read, as_written)
     except ValueError:
         raise BadValueError(f"{text[:40]} is no time as {written}") from None
-    zone = Zone.YEARLESS if yearless else Zone.NAIVE if moment.tzinfo is None else Zone.EXACT
+    if dayless:
+        zone = Zone.DAYLESS
+    else:
+        zone = Zone.YEARLESS if yearless else Zone.NAIVE if moment.tzinfo is None else Zone.EXACT
     since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.fromtimestamp(0, UTC)
     ns = (since.days * 86_400 + since.seconds) * NS_PER_SECOND + since.microseconds * 1000
     if ns < 0:

@@ -30,6 +30,7 @@ from goodput_cli.events.text.infer_times import (
     jumps,
 )
 from goodput_cli.events.text.jobs import Named, TextFile, beside, completed, name_jobs, stem_of, times_beside
+from goodput_cli.events.text.lines import UNREAD_STEPS
 from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import metrics_of, said
 from goodput_cli.events.text.programs import launcher, megatron, mllog
@@ -43,6 +44,7 @@ from goodput_cli.events.text.programs.runs import (
     run_events,
     silent_hosts,
 )
+from goodput_cli.events.text.stamps import Zone, with_days
 from goodput_cli.events.text.to_rows import (
     LEFT_OPEN,
     ONE_STORY,
@@ -237,6 +239,7 @@ _NAMED = 3
 """So many files are named."""
 _FEW = 3
 """Fewer records of steps say little."""
+_ABOUT_STEPS = frozenset({EventType.STEP, EventType.STEP_START, EventType.STEP_FINISHED})
 _STARTED_LATE = ("nemo2",)
 """Formats whose programs say that they began half a minute after they did."""
 
@@ -251,6 +254,7 @@ class Texts:
         """What was measured, of all jobs; made by `rows`."""
         self.earlier: frozenset[str] = frozenset()
         """Jobs that were runs before another one in their folder; made by `rows`."""
+        self._unread: dict[str, str] = {}
 
     def rows(
         self,
@@ -262,8 +266,7 @@ class Texts:
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources. recorded: columns of the events
         that are no text, of which a tracker may have the same run."""
-        for one in self._every.values():  # records come grouped by their shape
-            one.log_lines.sort(key=lambda log_line: log_line.line)
+        self._settle(names, hints, output)
         self._tell_outputs_apart(names)
         sources = self._without_runs(names, hints, output.notes)
         parts, run_lines = self._parts(sources, names, hints, output)
@@ -281,6 +284,7 @@ class Texts:
             by_job[job].append(part)
         for job, of_job in by_job.items():
             self._put_together(job, of_job, output.notes)
+        self._unread = _unread_steps(self._every, by_job, names)
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
         for (code, log_lines), job in zip(parts, named, strict=True):
@@ -295,6 +299,14 @@ class Texts:
             formats[run.job].add(run.tool)
         self._keep_printed(every)
         return builder, formats
+
+    def _settle(self, names: Sequence[str], hints: ReadingOptions, output: Output) -> None:
+        """What lines say, before any is placed: in order of lines, of programs that are there, and with days."""
+        for one in self._every.values():  # records come grouped by their shape
+            one.log_lines.sort(key=lambda log_line: log_line.line)
+        _leave_out_common(self._every, names)
+        for code, one in self._every.items():
+            _find_days(code, one, hints, output)
 
     def _keep_printed(self, runs: Sequence[Run]) -> None:
         """What processes of trackers printed about deaths is of their jobs."""
@@ -329,7 +341,7 @@ class Texts:
             return _local(self._every[code].log_lines, hints, output, zones.get(folder_of(names[code])))[0]
 
         found = observations_of(self._every, names, local, near, hints.year, hints.now_ns)
-        return replace(found, hosts_of_job=hints.hosts_of_job, quotes=hints.quotes)
+        return replace(found, hosts_of_job=hints.hosts_of_job, quotes=hints.quotes, unread_steps=self._unread)
 
     def _parts(
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output
@@ -483,6 +495,77 @@ class Texts:
         placed = infer_times(source.log_lines, modified, hints.year, local, ONE_STORY, near, start)
         placed = replace(placed, anew=by_elapsed(source.log_lines))
         return replace(placed, naive=()) if said_zone else placed
+
+
+def _unread_steps(
+    sources: Mapping[int, CollectedSource], by_job: Mapping[str, Sequence[_Part]], names: Sequence[str]
+) -> dict[str, str]:
+    """See `EvidenceOfLog.unread_steps`."""
+    unread: dict[str, str] = {}
+    for code, one in sources.items():
+        if len({*one.unread_steps.values()}) >= UNREAD_STEPS:
+            unread.setdefault(beside(names[code]), f"{names[code]}:{min(one.unread_steps)}")
+    found: dict[str, str] = {}
+    for job, parts in by_job.items() if unread else ():
+        infer_times = next((unread[home] for code, _ in parts if (home := beside(names[code])) in unread), "")
+        if infer_times and not any(
+            said(log_line).type in _ABOUT_STEPS for _, log_lines in parts for log_line in log_lines
+        ):
+            found[job] = infer_times
+    if unread and not by_job:
+        found[""] = next(iter(unread.values()))
+    return found
+
+
+def _leave_out_common(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> None:
+    """Take what lines say that many programs print from those whose program shows itself nowhere in their folder."""
+    common = {
+        code
+        for code, one in sources.items()
+        if any(log_line.event and log_line.event.common for log_line in one.log_lines)
+    }
+    if not common:
+        return
+    shown = {
+        (beside(names[code]), log_line.event.format)
+        for code, one in sources.items()
+        for log_line in one.log_lines
+        if log_line.event is not None and not log_line.event.common
+    }
+    for code in common:
+        for log_line in sources[code].log_lines:
+            if (
+                log_line.event is not None
+                and log_line.event.common
+                and (beside(names[code]), log_line.event.format) not in shown
+            ):
+                log_line.event = None
+        sources[code].log_lines = [
+            log_line for log_line in sources[code].log_lines if log_line.event is not None or log_line.stamp is not None
+        ]
+
+
+def _find_days(code: int, source: CollectedSource, hints: ReadingOptions, output: Output) -> None:
+    """Put what a source has of times of day on their days."""
+    places: list[tuple[int, Any, str]] = [(log_line.line, log_line, "stamp") for log_line in source.log_lines]
+    places += [(log_line.line, log_line.event, "at") for log_line in source.log_lines if log_line.event is not None]
+    places += [(one.line, one, name) for one in source.seen for name in ("before", "stamp", "behind", "late")]
+    places = [infer_times for infer_times in places if getattr(*infer_times[1:]) is not None]
+    if not any(getattr(one, name).zone is Zone.DAYLESS for _, one, name in places):
+        return
+    places.sort(key=lambda infer_times: infer_times[0])
+    from_local = _local(source.log_lines, hints, output, None)[0]
+    changed, begin = source.modified_ns or hints.now_ns, hints.clock_start
+    changed += changed - from_local(changed)  # in the zone of the stamps
+    at = None if begin is None else begin.value
+    if begin is not None and begin.kind == "instant":
+        at = 2 * begin.value - from_local(begin.value)
+    stamps, assumed = with_days([getattr(one, name) for _, one, name in places], changed, at)
+    for (_, one, name), stamp in zip(places, stamps, strict=True):
+        setattr(one, name, stamp)
+    if assumed:
+        message = "no line has a date: the day is that of the file's last change"
+        output.notes.add("day_assumed", message, code, [places[0][0]])
 
 
 def _local(

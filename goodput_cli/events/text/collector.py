@@ -42,6 +42,9 @@ class TextPart:
     """How many observations were too many."""
     by_host: bool = False
     """Whether it is a kernel's log."""
+    unread_steps: dict[int, int] = field(default_factory=dict)
+    """A few lines that look as if they were about steps, of a document of which no rule reads a step: number of the
+    line, and of the step."""
     losses: dict[int, float] = field(default_factory=dict)
     """The loss that the first lines of steps print, by step; of lines that no rank or node is named for."""
     interleaved: Interleaved | None = None
@@ -92,6 +95,7 @@ class Collector:
         one.seen += part.seen
         one.left_out += part.left_out
         one.by_host |= part.by_host
+        one.unread_steps |= part.unread_steps
         one.losses = {**part.losses, **one.losses}
         one.interleaved = one.interleaved or part.interleaved
         one.events += part.events

@@ -277,11 +277,11 @@ class _Stream:
         if following is None or following < last:
             self._lay(rows, last)
             return
+        records = any(self._is_step(row) for row in rows)
+        if records and at is not None and self._is_step(at):
+            following -= self._lengths[at]  # they were done when the steps of this record began
         room = following - last - total
         whole = at is not None and self._is_whole(at)
-        records = any(
-            said is not None and said.type is EventType.STEP for said in (self._marks[row].event for row in rows)
-        )
         if room < 0:
             first = following - total
             self._lay(rows, first, at_least=last if earlier is None else max(first, earlier))
@@ -289,6 +289,10 @@ class _Stream:
             self._lay(rows, following - total)
         else:
             self._lay(rows, last)
+
+    def _is_step(self, at: int) -> bool:
+        said = self._marks[at].event
+        return said is not None and said.type is EventType.STEP
 
     def _is_whole(self, at: int) -> bool:
         stamp = self._marks[at].stamp

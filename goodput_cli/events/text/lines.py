@@ -16,6 +16,9 @@ from goodput_cli.events.text.log_lines import LineRule, ParsedEvent, line_readin
 from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare, candidates, is_kernel_log
 from goodput_cli.events.values import DIGITS, KEEP_FIRST, WORD
 
+LIKE_A_STEP = re.compile(rb"(?i)(?<![a-z])(?:step|iter(?:ation)?)s?(?![a-z])[ \t:=#\[(/]{1,4}(\d{1,9})(?!\d)")
+UNREAD_STEPS = 3
+"""So many lines that look as if they were about steps, of different numbers, are no chance."""
 LONGEST = 1 << 16
 """Longer lines are noise."""
 _NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE = ord("\n"), ord("\r"), ord(" "), ord("{"), ord('"')

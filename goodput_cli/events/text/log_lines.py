@@ -93,6 +93,9 @@ class ParsedEvent:
     once: bool = False
     """A start that counts only as the first line of its format since the last step or end."""
     running: Running | None = None
+    common: bool = False
+    """Whether other programs print such a line too: it counts only in a folder with a line of its format that they do
+    not."""
     counted: bool = True
     """Whether a record without a stamp takes the time of its steps (a cursor)."""
     detail: tuple[tuple[str, Any], ...] = ()
@@ -110,6 +113,10 @@ ENDS = frozenset(
     }
 )
 """What ends a life of the job."""
+
+
+NO_STEP_YET = "no step yet"
+"""The name of a start that is a record of 0 steps: it starts nothing where a line says that its process started."""
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.json_documents import json_in
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_say
-from goodput_cli.events.text.lines import LONGEST, LineRules, Lines
+from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, UNREAD_STEPS, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, timed
 from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
@@ -52,6 +52,7 @@ class TextLines:
         self._storms = Storms(rules)
         self._worth = 0  # how many lines were worth a look so far
         self._by_host = False
+        self._unread: dict[int, int] | None = {}  # lines that look like steps; None once a rule reads one
         self._lost = 0  # how many lines of steps were looked at for their loss
         self._turns: dict[tuple[object, ...], InTurns] = {}  # who prints steps, by format, stream and bar
         self._groups: dict[str, str] = {}  # the first stream of those whose names differ in numbers only
@@ -97,6 +98,7 @@ class TextLines:
         stamped = block.stamped()
         placed += self._clocks(block, stamped, np.array(meant, dtype=np.int64), batch.first_line)
         log_lines = [log_line for _, log_line in thinned(sorted(placed, key=itemgetter(0)))]
+        unread = self._unread_steps(block, batch.first_line, said)
         records, lines = _objects(block, batch.first_line)
         noise = block.count - len(np.unique(block.number[meant])) - len(records)
         seen = self._observer.feed(block, batch.first_line, worth, said, stamped[0], kinds)
@@ -105,12 +107,28 @@ class TextLines:
         found = (turns.found() for turns in self._turns.values())
         interleaved = self._interleaved or next((one for one in found if one is not None), None)
         part = TextPart(log_lines, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses,
+                        unread_steps=unread,
                         interleaved=interleaved)  # fmt: skip
         return Parsed(records, np.array(lines, dtype=np.int64), text=part)
 
     def finish(self) -> Parsed:
         """The end of the document: what was seen at its end is left over."""
         return without_records(TextPart(seen=self._observer.finish(), left_out=self._observer.dropped))
+
+    def _unread_steps(self, block: Lines, first_line: int, said: dict[int, Sequence[ParsedEvent]]) -> dict[int, int]:
+        """The next few lines that look as if they were about steps, while no rule reads any."""
+        if self._unread is None or any(counted_step(one) is not None for some in said.values() for one in some):
+            self._unread = None
+            return {}
+        more: dict[int, int] = {}
+        for at in block.found(LIKE_A_STEP).tolist() if len(self._unread) < UNREAD_STEPS else ():
+            step = LIKE_A_STEP.search(block.bytes_of(at, LONGEST))
+            if step is not None and int(step[1]) not in self._unread.values():
+                number = first_line + int(block.number[at])
+                more[number] = self._unread[number] = int(step[1])
+            if len(self._unread) >= UNREAD_STEPS:
+                break
+        return more
 
     def _follow(self, text: str, log_line: LogLine, losses: dict[int, float]) -> None:
         """Keep the loss of a line of a step, if no rank or node stands in front of it, and follow who prints steps."""

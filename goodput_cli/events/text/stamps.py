@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from calendar import timegm
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -42,6 +43,8 @@ class Zone(IntEnum):
     """Local time."""
     YEARLESS = 2
     """Local time, as if of PLACEHOLDER_YEAR."""
+    DAYLESS = 3
+    """Local time of a day that nobody says, as if of the first day of 1970; `with_days` finds the day."""
 
 
 class Stamp(NamedTuple):
@@ -77,11 +80,18 @@ _C10 = re.compile(
     r"\[[IWEFV](?P<mo>\d{1,2})(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{6,9}) \S+:\d+\]", re.ASCII
 )
 """As the C++ part of PyTorch writes it."""
+_CLOCK = re.compile(
+    r"(?:\[(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?\]"
+    r"|(?P<ho>\d\d):(?P<min>\d\d):(?P<se>\d\d)(?:[.,](?P<fr>\d{1,9}))?(?=[ \t|]))",
+    re.ASCII,
+)
+"""A time of day at the beginning of a line."""
 _LONGEST = 40
-_COLON = ord(":")
+_COLON, _NEWLINE = ord(":"), ord("\n")
 _AROUND, _DIGITS_OF_CLOCK = 12, (4, 5, 7, 8, 10, 11)
 """Characters that tell a stamp, `1-02 03:04:05`, the sixth before its first colon to the fifth behind it; and which of
 them are its time of day."""
+_HALF_A_DAY = NS_PER_DAY // 2
 
 
 def stamp_of(line: str) -> Stamp | None:
@@ -95,7 +105,53 @@ def stamp_of(line: str) -> Stamp | None:
             return dated(found)
     place = line.find("datetime: ")
     found = DATED.search(line, place) if place >= 0 else None
-    return dated(found) if found is not None else None
+    if found is not None:
+        return dated(found)
+    found = _CLOCK.match(line)
+    return None if found is None else _time_of_day(*(found[name] or found[other] for name, other in _CLOCK_PARTS))
+
+
+_CLOCK_PARTS = (("h", "ho"), ("mi", "min"), ("s", "se"), ("f", "fr"))
+
+
+def _time_of_day(hour: str, minute: str, second: str, fraction: str | None) -> Stamp | None:
+    if int(hour) > 23 or int(minute) > 59 or int(second) > 60:
+        return None
+    ns = (int(hour) * 3600 + int(minute) * 60 + int(second)) * NS_PER_SECOND
+    return Stamp(ns + int((fraction or "").ljust(9, "0")), Zone.DAYLESS, fraction is None)
+
+
+def with_days(stamps: Sequence[Stamp | None], last_change: int, begin: int | None) -> tuple[list[Stamp | None], bool]:
+    """The stamps of a document, in order of lines, those without a day on that of the nearest one that has one: a fall
+    of more than 12 h is midnight, a smaller one a clock that went back. Where none has one, the first is of the day on
+    which it is nearest to `begin`, else the last of the latest day on which it is not behind `last_change`: then True,
+    as that is assumed. Instants are ns, in the zone of the stamps."""
+    dated = next((at for at, one in enumerate(stamps) if one is not None and one.zone is not Zone.DAYLESS), None)
+    found = list(stamps)
+    if dated is not None:
+        _count_days(found, range(dated, len(found)))
+        _count_days(found, range(dated, -1, -1))
+        return found, False
+    _count_days(found, range(len(found)))
+    times = [one.ns for one in found if one is not None]
+    ahead = last_change - max(times, default=0) if begin is None or not times else begin - times[0] + _HALF_A_DAY
+    days = ahead // NS_PER_DAY * NS_PER_DAY
+    return [one if one is None else one._replace(ns=one.ns + days) for one in found], bool(times) and begin is None
+
+
+def _count_days(stamps: list[Stamp | None], places: range) -> None:
+    """Put the stamps without a day at these places, one behind the other, within half a day of the one before."""
+    before: int | None = None
+    for at in places:
+        stamp = stamps[at]
+        if stamp is None:
+            continue
+        if stamp.zone is Zone.DAYLESS:
+            ns = stamp.ns
+            if before is not None:
+                ns += (before - ns + _HALF_A_DAY) // NS_PER_DAY * NS_PER_DAY
+            stamps[at] = stamp = Stamp(ns, Zone.NAIVE, stamp.whole)
+        before = stamp.ns
 
 
 def stamp_or_none(line: str) -> Stamp | None:
@@ -151,7 +207,8 @@ def _hour(found: re.Match[str]) -> int:
 
 
 def candidates(text: Characters) -> I64:
-    """int64[n]: where a stamp begins in a block: `hh:mm:ss` with a date before it, or with a day of a month."""
+    """int64[n]: where a stamp begins in a block: `hh:mm:ss` with a date before it, or with a day of a month, or at the
+    beginning of a line."""
     if len(text) <= _AROUND:
         return np.empty(0, dtype=np.int64)
     first, second = text[7:-5], text[10:-2]
@@ -165,8 +222,9 @@ def candidates(text: Characters) -> I64:
     clock = digit[:, _DIGITS_OF_CLOCK].all(axis=1)
     long = ((before == ord("-")) | (before == ord("/"))) & (colon >= 13)
     short = (around[:, 3] == ord(" ")) & digit[:, 2] & digit[:, 0]
-    begin = np.where(long, colon - 13, np.maximum(colon - 8, 0))
-    found: I64 = begin[clock & (long | short)]
+    first = (around[:, 3] == _NEWLINE) | ((around[:, 3] == ord("[")) & (around[:, 2] == _NEWLINE))
+    begin = np.where(long, colon - 13, np.where(first, colon - 2, np.maximum(colon - 8, 0)))
+    found: I64 = begin[clock & (long | short | first)]
     return found
 
 

@@ -21,7 +21,7 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.rows import Origin, RowBuilder
 from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, Edge, Kind
-from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, EventType, LogLine, ParsedEvent
+from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, NO_STEP_YET, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import event_lines, said
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs import megatron as megatron_process
@@ -201,6 +201,7 @@ def meaning_of(log_lines: Sequence[LogLine]) -> list[LogLine]:
     events = [log_line for log_line in event_lines(translated) if said(log_line).type is not EventType.IGNORE]
     events = [log_line for log_line in events if not log_line.borrowed]
     _done_before(events)
+    _begun_before(events, log_lines)
     signs = _signs_of_life(events, alive)
     return [*_closed(events, signs), *signs]
 
@@ -251,6 +252,26 @@ def _done_before(events: Sequence[LogLine]) -> None:
         ):
             log_line.end -= 1
             log_line.time = min(log_line.time, log_line.end)
+
+
+def _begun_before(events: Sequence[LogLine], log_lines: Sequence[LogLine]) -> None:
+    """A record of 0 steps starts nothing where a line said that its process started: then it is a sign of life. Where
+    none did, and nothing was before it, the process began with the first dated line: what it did since is start-up.
+    log_lines: of the source, those that only show what time it is among them."""
+    if not any(said(log_line).name == NO_STEP_YET for log_line in events):
+        return
+    started, first = False, True
+    for log_line in sorted(events, key=lambda log_line: (log_line.time, log_line.line)):
+        one = said(log_line)
+        if one.name == NO_STEP_YET and one.type is EventType.START:
+            if started:
+                log_line.event = replace(one, type=EventType.ALIVE)
+            elif first and log_line.stamp is not None:
+                log_line.time = log_line.end = min(
+                    one.time for one in log_lines if one.stamp is not None and not one.borrowed
+                )
+        started = one.type is EventType.START or (started and one.type not in ENDS and one.type is not EventType.STEP)
+        first = first and one.type in _ON_THE_WAY
 
 
 def end_with_time(log_lines: Sequence[LogLine]) -> None:

@@ -344,9 +344,8 @@ def contradictions(chosen: Candidate, times: Sequence[int], of_a_day: str = "") 
 def _without_time(chosen: Candidate, of_a_day: str) -> Iterable[str]:
     if of_a_day:
         yield (
-            f"its lines have a time of day without a date ({of_a_day}), which no option and no mapping can place, "
-            "and no number is the time of a step: let the program print the date too, or put it before the time of "
-            f"each line, such as 2026-03-03 {of_a_day}"
+            f"its lines have a time of day ({of_a_day}) that is read at their beginning alone, and no number is the "
+            'time of a step: put it there, or say how it is written with `time = { format = "%H:%M:%S" }` in a mapping'
         )
     else:
         yield "no line has a time, and no number is the time of a step: let the program print stamps"

@@ -212,6 +212,8 @@ class _Track:
     last: _Bar
     rows: list[int]
     """Of its states among the log lines."""
+    since: int
+    """The last time that a line shows before its first state, ns."""
     until: int | None = None
     """The first time that a line shows behind its last state, ns."""
 
@@ -234,10 +236,13 @@ class _Track:
         return self.until is None or now - self.until <= since + _BURST
 
     def beside(self, other: _Track) -> bool:
-        """Whether another process drew a bar at the same time: their states alternate, or their times overlap by over
-        half of the shorter."""
+        """Whether another process drew a bar at the same time: their states alternate, one behind the other they would
+        take longer than the lines around them show, or their times overlap by over half of the shorter."""
         first, second = sorted((self, other), key=lambda one: one.rows[0])
         if second.rows[0] < first.rows[-1]:
+            return True
+        both = (first.last.elapsed + second.last.elapsed) * NS_PER_SECOND
+        if second.until is not None and both > second.until - first.since + _BURST:
             return True
         shorter = min(first.end - first.begin, second.end - second.begin)
         return 2 * (min(first.end, second.end) - max(first.begin, second.begin)) > shorter
@@ -284,11 +289,13 @@ def _tracks(
             going = [track for track in same[-_NODES:] if track.goes_on(bar, shown) and not track.is_over(same)]
             if going:
                 track = max(going, key=lambda one: (one.last.elapsed, one.last.done))
-                track.last, track.until = bar, None
+                track.last, track.until = bar, None if log_line.stamp is None else shown
                 track.rows.append(row)
                 now = max(now, track.end)
             else:
-                track = _Track(now - bar.elapsed * NS_PER_SECOND, bar, [row])
+                track = _Track(
+                    now - bar.elapsed * NS_PER_SECOND, bar, [row], shown, None if log_line.stamp is None else shown
+                )
                 same.append(track)
             drawn.append(track)
         clock[row] = now
@@ -356,7 +363,12 @@ def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 def _resumed(log_lines: Sequence[LogLine], at: int) -> Iterator[LogLine]:
     """Where a process began whose bar began at 0: it jumps to a step behind a checkpoint, and goes on in smaller steps
     from there. It made no more of them before than then, and no more than its time allows."""
-    start, first = (log_lines[at - 1] if at else None), log_lines[at]
+    first = log_lines[at]
+    start = (
+        next((log_line for log_line in reversed(log_lines[:at]) if log_line.event is not None), None)
+        if _is(first, EventType.STEP)
+        else None
+    )
     if start is None or not _is(start, EventType.START) or not _is(first, EventType.STEP) or first.event is None:
         return
     later = next((one for one in log_lines[at + 1 :] if one.stream == first.stream and _is(one, EventType.STEP)), None)
