@@ -121,6 +121,7 @@ class _Fleet:
             store = Store.open(folder.absolute(), lasting=self._folder is not None)
             listed, of_listing = _listed(uris, self._asked.reading)
             documents = [one for one in listed if not store.holds(one.uri)]
+            self._asked = replace(self._asked, reading=_of_documents(self._asked.reading, documents))
             outcome = self._passes(documents, store)
             fleet, lost = self._summed(outcome, store)
             return self._report(fleet, outcome, lost, store.without_own(of_listing), store)
@@ -326,6 +327,7 @@ def _both_passes(
     from goodput_cli.fleet.passes.work import Local, Task
 
     documents, of_listing = _listed(uris, reading)
+    reading = _of_documents(reading, documents)
     _raise_first(one.problem for one in documents)
     numbers = count(1)
 
@@ -340,6 +342,12 @@ def _both_passes(
     outcome = Passes(task, InProcess(), local).run(documents)
     _raise_first(row.problem for row in outcome.rows)
     return outcome, of_listing
+
+
+def _of_documents(reading: Reading, documents: Sequence[Document]) -> Reading:
+    """How documents are read that are not alone."""
+    folders = {one.name.replace("\\", "/").rpartition("/")[0] for one in documents}
+    return replace(reading, hints=replace(reading.hints, several_folders=len(folders) > 1))
 
 
 def _raise_first(problems: Iterable[str | None]) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import goodput_cli
 from goodput_cli.analysis.goodput.phrases import every_doubt
-from goodput_cli.errors import NotEnoughData
+from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.vocabulary.text import iso
 from tests.text.support import analysed, codes, seconds, written
 from tests.text.test_progress_bars import clock, state
@@ -227,3 +228,45 @@ def test_a_crash_line_is_no_dead_end(tmp_path: Path) -> None:
     )
     with pytest.raises(NotEnoughData, match=r"steps are there, and no rule reads them .*a\.log:1.*check --suggest"):
         analysed(written(tmp_path / "run", a_log=log))
+
+
+def titan(minute: int, first: int = 1) -> str:
+    """Twelve steps of 4 s."""
+    return "".join(
+        f"[titan] 2026-03-01 10:{minute:02d}:{4 * count:02d},000 - root - INFO - step: {first + count}  loss: 8.1  "
+        "tps: 5,815\n"
+        for count in range(12)
+    )
+
+
+def in_folders(top: Path, **logs: str) -> Path:
+    """A folder for each log, whose file is called `train.log` in each."""
+    for folder, text in logs.items():
+        (top / folder).mkdir(parents=True)
+        (top / folder / "train.log").write_text(text)
+    return top
+
+
+def test_programs_whose_files_have_one_name_are_named_by_their_folders(tmp_path: Path) -> None:
+    logs = str(in_folders(tmp_path / "logs", alpha=titan(0), beta=titan(20), gamma=titan(2)))
+    names = ("alpha", "beta", "gamma")
+    assert {row.name for row in goodput_cli.jobs(logs, timezone="UTC").jobs} == {*names}
+    fleet = goodput_cli.fleet_report(logs, timezone="UTC")
+    assert {run.job for run in fleet.runs} == {*names}
+    assert all(run.goodput_percent == 100 for run in fleet.runs)
+    with pytest.raises(UsageError, match="'alpha', 'beta', 'gamma'"):
+        analysed(logs, timezone="UTC")
+    assert analysed(logs, job_name="beta", timezone="UTC").job.kept_steps == 11
+
+
+def test_launches_and_nodes_in_folders_that_count_are_one_job(tmp_path: Path) -> None:
+    launches = in_folders(tmp_path / "llm", attempt_0=titan(0), attempt_1=titan(3, first=9))
+    analysis = analysed(launches, timezone="UTC")
+    assert (analysis.job.name, analysis.job.attempts) == ("llm", 2)
+    (row,) = goodput_cli.jobs(str(launches), timezone="UTC").jobs
+    assert (row.name, row.attempts) == ("llm", 2)
+
+
+def test_nodes_that_record_the_same_steps_are_one_job_whatever_their_folders_are_called(tmp_path: Path) -> None:
+    analysis = analysed(in_folders(tmp_path / "llm", east=titan(0), west=titan(0)), timezone="UTC")
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (1, 11)

@@ -655,6 +655,7 @@ def _named(
         [_file(names[code], log_lines, own[code], sources[code].losses) for code, log_lines in parts],
         hints.job_name,
         hints.join,
+        hints.several_folders,
     )
     note_jobs(named, [names[code] for code in codes], notes, codes)
     return named

@@ -25,6 +25,10 @@ _TAIL = re.compile(r"(?:[-_.]?(?:slurm|rank|node|proc|log|out|err|stdout|stderr|
 _OF_RANK = re.compile(r"(?<![a-z])(?:rank|node|proc|worker|host|gpu|local)", re.IGNORECASE)
 _RUN_OF_MMENGINE = re.compile(r"(?P<above>(?:.*/)?)(?P<stamp>\d{8}_\d{6})/(?P<log>\d{8}_\d{6})\.log", re.DOTALL)
 """Each process has a folder, named as its log is."""
+_SAYS_NOTHING = frozenset("train training trainer main job run log logs out output stdout stderr console all".split())
+"""Names of files, and of folders of logs, that every program may give its own."""
+_COUNTER = re.compile(r"[a-z]{0,10}[-_.]?\d+(?:[-_T.]\d+)*", re.IGNORECASE)
+"""Names of folders that only count, or say when: `attempt_2`, `20261124_004014`, `node-3`."""
 _OVERLAP = 60 * NS_PER_SECOND
 _ENDINGS = (".gz", ".zst")
 _FEW = 3
@@ -73,9 +77,12 @@ class Named:
     """Jobs whose files are older than those of another in their folder, which began anew: the job of the newest."""
 
 
-def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = False) -> Named:
+def name_jobs(
+    files: Sequence[TextFile], job_name: str | None, join: bool = False, several_folders: bool = False
+) -> Named:
     """The jobs of files of text. job_name: the one that was asked for, which all text is, unless a file's is it. join:
-    whether files of one job are so however far apart they are."""
+    whether files of one job are so however far apart they are. several_folders: whether there are more files than
+    these, in other folders."""
     folders: defaultdict[str, list[int]] = defaultdict(list)
     for at, file in enumerate(files):
         folders[beside(file.name)].append(at)
@@ -85,14 +92,15 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = Fals
     alike: list[tuple[int, ...]] = []
     unlike: list[tuple[int, ...]] = []
     earlier: dict[str, str] = {}
+    by_folder = several_folders or (len(folders) > 1 and not _are_ranks(files, folders))
     for folder, rows in folders.items():
         rows = sorted(rows, key=lambda at: bool(files[at].allocation))  # stable: the scheduler's come last
         some = [files[at] for at in rows]
         groups = _with_allocations(some, _told_apart([one for one in some if not one.allocation]))
         if len(groups) > 1 and not all(some[group[-1]].allocation for group in groups):
             disagreeing.append(folder or ".")
-        for group, (name, own) in zip(groups, _names_of([[some[at] for at in group] for group in groups], folder),
-                                      strict=True):  # fmt: skip
+        named = _names_of([[some[at] for at in group] for group in groups], folder, by_folder)
+        for group, (name, own) in zip(groups, named, strict=True):
             *older, last = [group] if join else _anew(group, some)
             for run in older:
                 old = f"{name}/{_base(some[run[0]].name)}"
@@ -153,9 +161,12 @@ def beside(name: str) -> str:
     return run["above"].rstrip("/") if run is not None and own else name.rpartition("/")[0]
 
 
-def _names_of(groups: Sequence[Sequence[TextFile]], folder: str) -> list[tuple[str, bool]]:
-    """The names of the jobs of a folder, and whether their text says so."""
+def _names_of(groups: Sequence[Sequence[TextFile]], folder: str, by_folder: bool) -> list[tuple[str, bool]]:
+    """The names of the jobs of a folder, and whether their text says so. by_folder: whether the folder names one whose
+    file is called as every program may call its own."""
     names = [_name_of(files, folder, len(groups) > 1) for files in groups]
+    if by_folder and len(groups) == 1 and not names[0][1] and names[0][0].lower() in _SAYS_NOTHING:
+        return [(_name_of_folder(folder) or names[0][0], False)]
     often = {name for name, count in Counter(names).items() if count > 1 and not name[1]}
     return [(_base(files[0].name), False) if name in often else name for name, files in zip(names, groups, strict=True)]
 
@@ -169,6 +180,19 @@ def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, 
     if all(is_event_file(file.name) for file in files) or (len(files) > 1 and not apart):
         return os.path.basename(os.path.abspath(folder)) or stem_of_text(files[0].name), False
     return stem_of_text(files[0].name), False
+
+
+def _name_of_folder(folder: str) -> str:
+    """What tells a folder from others with files of the same names; "" where nothing does."""
+    parts = (part for part in reversed(folder.split("/")) if part.lower() not in _SAYS_NOTHING)
+    return next((part for part in parts if part and not _COUNTER.fullmatch(part)), "")
+
+
+def _are_ranks(files: Sequence[TextFile], folders: Mapping[str, Sequence[int]]) -> bool:
+    """Whether a file of one folder has the steps of a file of another at the same times: one is a node of the other."""
+    longest = [max((files[at] for at in rows), key=lambda file: len(file.steps)) for rows in folders.values()]
+    most = max(longest, key=lambda file: len(file.steps))
+    return any(len(one.steps) >= _FEW and _together(one, most) for one in longest if one is not most)
 
 
 def stem_of_text(name: str) -> str:
