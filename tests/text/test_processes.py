@@ -270,3 +270,19 @@ def test_launches_and_nodes_in_folders_that_count_are_one_job(tmp_path: Path) ->
 def test_nodes_that_record_the_same_steps_are_one_job_whatever_their_folders_are_called(tmp_path: Path) -> None:
     analysis = analysed(in_folders(tmp_path / "llm", east=titan(0), west=titan(0)), timezone="UTC")
     assert (analysis.job.attempts, analysis.job.kept_steps) == (1, 11)
+
+
+def test_a_log_that_grows_is_read_as_a_whole_one(tmp_path: Path) -> None:
+    """When only a line that many programs print is there, nothing is taken from it for good; nor is a day."""
+    log = tmp_path / "train.log"
+    start = "[titan] 2026-03-01 09:59:30,000 - root - INFO - Starting job: Llama 3 debug training\n"
+    log.write_text(start + stamped(0, "[Rank 0] step=1, skipped=0, lr=[1e-05]").replace("20:49", "09:59"))
+    updates = goodput_cli.watch(str(log), timezone="UTC", interval=0.1, as_of="2026-03-01T10:10")
+    next(updates)
+    with log.open("a") as file:
+        file.write(titan(0))
+    grown = next(update for update in updates if update.analysis is not None and update.analysis.job.kept_steps > 5)
+    whole = analysed(log, timezone="UTC", as_of="2026-03-01T10:10")
+    assert grown.analysis is not None
+    assert seconds(grown.analysis) == seconds(whole)
+    assert grown.analysis.job.attempts == whole.job.attempts

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
@@ -304,9 +305,9 @@ class Texts:
         """What lines say, before any is placed: in order of lines, of programs that are there, and with days."""
         for one in self._every.values():  # records come grouped by their shape
             one.log_lines.sort(key=lambda log_line: log_line.line)
-        _leave_out_common(self._every, names)
-        for code, one in self._every.items():
-            _find_days(code, one, hints, output)
+        every = _of_their_programs(self._every, names)
+        self._every = {code: _with_days(code, one, hints, output) for code, one in every.items()}
+        self._sources = {code: one for code, one in self._every.items() if says_events(one)}
 
     def _keep_printed(self, runs: Sequence[Run]) -> None:
         """What processes of trackers printed about deaths is of their jobs."""
@@ -507,54 +508,56 @@ def _unread_steps(
             unread.setdefault(beside(names[code]), f"{names[code]}:{min(one.unread_steps)}")
     found: dict[str, str] = {}
     for job, parts in by_job.items() if unread else ():
-        infer_times = next((unread[home] for code, _ in parts if (home := beside(names[code])) in unread), "")
-        if infer_times and not any(
+        first_line = next((unread[home] for code, _ in parts if (home := beside(names[code])) in unread), "")
+        if first_line and not any(
             said(log_line).type in _ABOUT_STEPS for _, log_lines in parts for log_line in log_lines
         ):
-            found[job] = infer_times
+            found[job] = first_line
     if unread and not by_job:
         found[""] = next(iter(unread.values()))
     return found
 
 
-def _leave_out_common(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> None:
-    """Take what lines say that many programs print from those whose program shows itself nowhere in their folder."""
+def _of_their_programs(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
+    """The sources without what lines say that many programs print, where their program shows itself nowhere in their
+    folder. What was collected stays: a line that shows it may follow."""
     common = {
         code
         for code, one in sources.items()
         if any(log_line.event and log_line.event.common for log_line in one.log_lines)
     }
     if not common:
-        return
+        return dict(sources)
     shown = {
         (beside(names[code]), log_line.event.format)
         for code, one in sources.items()
         for log_line in one.log_lines
         if log_line.event is not None and not log_line.event.common
     }
+
+    def counts(code: int, log_line: LogLine) -> bool:
+        event = log_line.event
+        return event is None or not event.common or (beside(names[code]), event.format) in shown
+
+    found = dict(sources)
     for code in common:
-        for log_line in sources[code].log_lines:
-            if (
-                log_line.event is not None
-                and log_line.event.common
-                and (beside(names[code]), log_line.event.format) not in shown
-            ):
-                log_line.event = None
-        sources[code].log_lines = [
-            log_line for log_line in sources[code].log_lines if log_line.event is not None or log_line.stamp is not None
-        ]
+        lines = sources[code].log_lines
+        kept = (one if counts(code, one) else replace(one, event=None) for one in lines)
+        found[code] = replace(sources[code], log_lines=[one for one in kept if one.event or one.stamp])
+    return found
 
 
-def _find_days(code: int, source: CollectedSource, hints: ReadingOptions, output: Output) -> None:
-    """Put what a source has of times of day on their days."""
-    places: list[tuple[int, Any, str]] = [(log_line.line, log_line, "stamp") for log_line in source.log_lines]
-    places += [(log_line.line, log_line.event, "at") for log_line in source.log_lines if log_line.event is not None]
-    places += [(one.line, one, name) for one in source.seen for name in ("before", "stamp", "behind", "late")]
-    places = [infer_times for infer_times in places if getattr(*infer_times[1:]) is not None]
-    if not any(getattr(one, name).zone is Zone.DAYLESS for _, one, name in places):
-        return
-    places.sort(key=lambda infer_times: infer_times[0])
-    from_local = _local(source.log_lines, hints, output, None)[0]
+def _with_days(code: int, source: CollectedSource, hints: ReadingOptions, output: Output) -> CollectedSource:
+    """A source with what it has of times of day on their days. What was collected stays: a dated line may follow."""
+    if not _has_times_of_day(source):
+        return source
+    lines = [replace(one, event=None if one.event is None else replace(one.event)) for one in source.log_lines]
+    seen = [replace(one) for one in source.seen]
+    places: list[tuple[int, Any, str]] = [(one.line, one, "stamp") for one in lines]
+    places += [(one.line, one.event, "at") for one in lines if one.event is not None]
+    places += [(one.line, one, name) for one in seen for name in _STAMPS]
+    places = sorted((one for one in places if getattr(*one[1:]) is not None), key=itemgetter(0))
+    from_local = _local(lines, hints, output, None)[0]
     changed, begin = source.modified_ns or hints.now_ns, hints.clock_start
     changed += changed - from_local(changed)  # in the zone of the stamps
     at = None if begin is None else begin.value
@@ -566,6 +569,20 @@ def _find_days(code: int, source: CollectedSource, hints: ReadingOptions, output
     if assumed:
         message = "no line has a date: the day is that of the file's last change"
         output.notes.add("day_assumed", message, code, [places[0][0]])
+    return replace(source, log_lines=lines, seen=seen)
+
+
+_STAMPS = ("before", "stamp", "behind", "late")
+"""Fields of evidence that are times."""
+
+
+def _has_times_of_day(source: CollectedSource) -> bool:
+    stamps = chain(
+        (one.stamp for one in source.log_lines),
+        (one.event.at for one in source.log_lines if one.event is not None),
+        (getattr(one, name) for one in source.seen for name in _STAMPS),
+    )
+    return any(stamp is not None and stamp.zone is Zone.DAYLESS for stamp in stamps)
 
 
 def _local(
