@@ -108,8 +108,8 @@ class ReadingOptions:
     )
     job_name: str | None = None
     """What text, which names no job, is called."""
-    several_folders: bool = False
-    """Whether files lie in several folders, of which these may be one: names that every program gives say nothing."""
+    common_folder: str | None = None
+    """The folder below which files lie in several folders: names of files that every program gives say nothing."""
     samples: bool = True
     """Whether the samples of mappings have to be read as they say."""
     now_ns: int = field(default_factory=time.time_ns)

@@ -346,8 +346,12 @@ def _both_passes(
 
 def _of_documents(reading: Reading, documents: Sequence[Document]) -> Reading:
     """How documents are read that are not alone."""
+    from goodput_cli.sources.layouts import common_folder
+
     folders = {one.name.replace("\\", "/").rpartition("/")[0] for one in documents}
-    return replace(reading, hints=replace(reading.hints, several_folders=len(folders) > 1))
+    if len(folders) < 2:
+        return reading
+    return replace(reading, hints=replace(reading.hints, common_folder=common_folder(folders)))
 
 
 def _raise_first(problems: Iterable[str | None]) -> None:

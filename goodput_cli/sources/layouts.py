@@ -8,6 +8,7 @@ import re
 import stat
 from calendar import timegm
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -183,6 +184,12 @@ def home_of(name: str) -> str | None:
         above = _parent(folder)
         return _parent(above) if above.rpartition("/")[2] == "wandb" else above
     return _parent(plain) if is_of_tracker(plain) else None
+
+
+def common_folder(folders: Iterable[str]) -> str:
+    """The folder in which all of some folders lie, as far as their names tell."""
+    levels = zip(*(folder.split("/") for folder in folders), strict=False)
+    return "/".join(level[0] for level in takewhile(lambda level: len({*level}) == 1, levels))
 
 
 def _launched(name: str) -> str | None:

@@ -262,9 +262,9 @@ def test_programs_whose_files_have_one_name_are_named_by_their_folders(tmp_path:
 def test_launches_and_nodes_in_folders_that_count_are_one_job(tmp_path: Path) -> None:
     launches = in_folders(tmp_path / "llm", attempt_0=titan(0), attempt_1=titan(3, first=9))
     analysis = analysed(launches, timezone="UTC")
-    assert (analysis.job.name, analysis.job.attempts) == ("llm", 2)
+    assert (analysis.job.name, analysis.job.attempts) == ("train", 2)
     (row,) = goodput_cli.jobs(str(launches), timezone="UTC").jobs
-    assert (row.name, row.attempts) == ("llm", 2)
+    assert (row.name, row.attempts) == ("train", 2)
 
 
 def test_nodes_that_record_the_same_steps_are_one_job_whatever_their_folders_are_called(tmp_path: Path) -> None:

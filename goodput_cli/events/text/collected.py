@@ -672,7 +672,7 @@ def _named(
         [_file(names[code], log_lines, own[code], sources[code].losses) for code, log_lines in parts],
         hints.job_name,
         hints.join,
-        hints.several_folders,
+        hints.common_folder,
     )
     note_jobs(named, [names[code] for code in codes], notes, codes)
     return named
