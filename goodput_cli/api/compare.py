@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import takewhile
 from typing import TYPE_CHECKING, Unpack
 
 from goodput_cli.analysis.question import BASELINE
@@ -29,6 +28,7 @@ from goodput_cli.api.options import (
 )
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.sources.base import scheme_of, without_password
+from goodput_cli.sources.layouts import shared_levels
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison
@@ -227,9 +227,7 @@ def _with_own_names(sides: list[Side]) -> list[Side]:
     """The sides with names that tell them apart: the job's where that does, else where it was read, then the run,
     then which of them it is."""
     names = [side.name for side in sides]
-    folders = [side.source.rstrip("/").split("/")[:-1] for side in sides]
-    in_all = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))
-    shared = len(list(in_all))  # folders in which all of them lie tell none apart
+    shared = shared_levels(side.source.rstrip("/").split("/")[:-1] for side in sides)
     places = ["/".join(side.source.split("/")[shared:]) for side in sides]
     names = _where_alike(names, ["stdin" if place == "-" else place for place in places])
     names = _where_alike(

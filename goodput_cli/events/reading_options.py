@@ -108,8 +108,9 @@ class ReadingOptions:
     )
     job_name: str | None = None
     """What text, which names no job, is called."""
-    common_folder: str | None = None
-    """The folder below which files lie in several folders: names of files that every program gives say nothing."""
+    shared_levels: int | None = None
+    """How many levels of folders are those of all files, where these lie in several: then names of files that every
+    program gives say nothing."""
     samples: bool = True
     """Whether the samples of mappings have to be read as they say."""
     now_ns: int = field(default_factory=time.time_ns)

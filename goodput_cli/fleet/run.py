@@ -346,12 +346,14 @@ def _both_passes(
 
 def _of_documents(reading: Reading, documents: Sequence[Document]) -> Reading:
     """How documents are read that are not alone."""
-    from goodput_cli.sources.layouts import common_folder
+    from goodput_cli.sources.layouts import shared_levels
 
     folders = {one.name.replace("\\", "/").rpartition("/")[0] for one in documents}
     if len(folders) < 2:
         return reading
-    return replace(reading, hints=replace(reading.hints, common_folder=common_folder(folders)))
+    return replace(
+        reading, hints=replace(reading.hints, shared_levels=shared_levels(one.split("/") for one in folders))
+    )
 
 
 def _raise_first(problems: Iterable[str | None]) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from calendar import timegm
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from msgspec import Struct
@@ -35,6 +35,7 @@ _SCALARS = re.compile(r"(?P<run>(?:.*/)?(?P<stamp>\d{8}_\d{6}))/vis_data/(?P<fil
 _LAUNCH = re.compile(r"attempt_\d{1,9}")
 _OF_RANK = re.compile(r"(?:stdout|stderr)\.log(?:\.gz|\.zst)?|error\.json")
 _LOG_FOLDERS = ("logs", "log", "torchelastic")
+"""What people call the folder that torchrun keeps its logs in, beside which the agent's own output lies."""
 _SIDE_LOGS = {"logs/debug-internal.log": True, "logs/debug.log": False}
 _OUTPUT = "files/output.log"
 """What a process of Weights & Biases printed."""
@@ -186,19 +187,21 @@ def home_of(name: str) -> str | None:
     return _parent(plain) if is_of_tracker(plain) else None
 
 
-def common_folder(folders: Iterable[str]) -> str:
-    """The folder in which all of some folders lie, as far as their names tell."""
-    levels = zip(*(folder.split("/") for folder in folders), strict=False)
-    return "/".join(level[0] for level in takewhile(lambda level: len({*level}) == 1, levels))
+def shared_levels(paths: Iterable[Sequence[str]]) -> int:
+    """How many levels, from the first on, some paths of folders have in common: these tell none apart."""
+    return sum(1 for _ in takewhile(lambda names: len({*names}) == 1, zip(*paths, strict=False)))
 
 
 def _launched(name: str) -> str | None:
     """The folder in which that of torchrun's logs lies (`--log-dir`: DIR/RUN/attempt_N/RANK/stderr.log); None for a
     file of another name."""
-    *above, _, launch, rank, file = ["", "", "", *name.split("/")]
+    parts = name.split("/")
+    if len(parts) < 3:
+        return None
+    launch, rank, file = parts[-3:]
     if not (_LAUNCH.fullmatch(launch) and rank.isdecimal() and _OF_RANK.fullmatch(file)):
         return None
-    folder = "/".join(above[3:]) if len(above) > 3 else ""
+    folder = "/".join(parts[:-4])
     return _parent(folder) if folder.rpartition("/")[2] in _LOG_FOLDERS else folder
 
 

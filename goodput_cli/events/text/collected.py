@@ -1,8 +1,4 @@
-"""The log lines of all sources of text, and the rows that they become once everything has been read.
-
-Make the diagnostics of text logs: bad values, lines that no rule reads, stamps without year or zone, silent
-hosts.
-"""
+"""The log lines of all sources of text, and the rows that they become once everything has been read."""
 
 from __future__ import annotations
 
@@ -24,7 +20,6 @@ from goodput_cli.events.text.evidence_times import observations_of, says_events
 from goodput_cli.events.text.infer_times import (
     FoundZone,
     InferredTimes,
-    begun_again,
     by_elapsed,
     counted_steps,
     infer_times,
@@ -34,20 +29,28 @@ from goodput_cli.events.text.jobs import Named, TextFile, beside, completed, nam
 from goodput_cli.events.text.lines import UNREAD_STEPS
 from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import metrics_of, said
+from goodput_cli.events.text.notes import (
+    Part,
+    note_assumed,
+    note_counter,
+    note_damage,
+    note_few,
+    note_jobs,
+    note_open,
+    note_runs,
+    note_source,
+)
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer, without_begun_elsewhere
 from goodput_cli.events.text.programs.runs import (
     RUN_LINES,
-    Grouped,
     group_runs,
     of_their_runs,
     run_events,
-    silent_hosts,
 )
 from goodput_cli.events.text.stamps import Zone, with_days
 from goodput_cli.events.text.to_rows import (
-    LEFT_OPEN,
     ONE_STORY,
     add_rows,
     end_with_time,
@@ -69,177 +72,6 @@ _NO_TIME = (
 )
 
 
-def note_source(
-    name: str, code: int, source: CollectedSource, placed: InferredTimes, output: Output, zone: FoundZone | None
-) -> None:
-    """What was noticed in one source. zone: of its stamps without one, where lines show it."""
-    notes = output.notes
-    for line, reason in source.bad:
-        notes.add("bad_value", f"{notes.bounded('bad_value', reason)}; the line says nothing", code, [line])
-    events = [log_line for log_line in source.log_lines if log_line.event is not None]
-    if not events and not source.events:
-        if source.noise and not source.bad:
-            message = f"text in which no line says anything: `goodput check --suggest {name}` drafts a mapping"
-            notes.add("unrecognised_lines", message, code, [1], (), source.noise)
-        return
-    if source.noise:
-        notes.add("other_output", "lines of text that say nothing about time", code, [], (), source.noise)
-    _note_zone(code, placed, output, zone)
-    if placed.without_year:
-        message = "stamps without a year; --year says which it is"
-        notes.add("assumed_year", message, code, list(placed.without_year), (), len(placed.without_year))
-    if placed.no_clock:
-        message = "no line has a time; counted back from when the file was last written, or from --start on"
-        notes.add("no_clock", message, code, [events[0].line])
-    if placed.back and not source.events:
-        notes.add("stamps_go_back", "a clock goes back between two lines", code, list(placed.back))
-    anew = placed.anew or begun_again(source.log_lines)
-    if anew and placed.no_clock:
-        message = "a clock begins anew: a process began, and how long the job was down before is unknown; counted as 0"
-        notes.add("clock_begins_anew", message, code, list(anew))
-    if placed.missing:
-        message = "records without a time that follow a jump of the steps; the jump takes no time"
-        notes.add("missing_records", message, code, list(placed.missing))
-
-
-def _note_zone(code: int, placed: InferredTimes, output: Output, zone: FoundZone | None) -> None:
-    notes = output.notes
-    if placed.naive and zone is not None:
-        message = f"timestamps without a zone are of {zone}, as a collector's times beside them show, and are read so"
-        notes.add("timezone_found", f"{message}; --timezone says otherwise", code, list(placed.naive))
-    elif placed.naive:
-        message = f"timestamps without a zone, read as {output.clock.zone}; --timezone says which zone they are in"
-        notes.add("naive_timestamps", message, code, list(placed.naive), (), len(placed.naive))
-
-
-def _note_counter(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector) -> None:
-    """Steps of MLPerf that are samples, as nothing says how many of them a step takes."""
-    lines = [
-        log_line.line
-        for log_line in meaning
-        if log_line.event and (log_line.event.format, log_line.event.name) == (mllog.NAME, mllog.SAMPLES)
-    ]
-    if lines:
-        message = "steps are samples here: no `global_batch_size` says how many of them a step takes"
-        notes.add("counter_is_no_step", message, code, lines[:1], (), len(lines))
-
-
-def _note_assumed(code: int, meaning: Sequence[LogLine], hints: ReadingOptions, notes: DiagnosticCollector) -> None:
-    """What a drafted mapping assumed, of the lines that it read."""
-    first: dict[str, int] = {}
-    for log_line in meaning:
-        first.setdefault(said(log_line).format, log_line.line)
-    for name, sentence in hints.mappings.assumed_of(first):
-        message = f"the draft {name} assumed: {notes.bounded('drafted_mapping', sentence)}"
-        notes.add("drafted_mapping", message, code, [first[name]])
-
-
-def _note_few(parts: Sequence[_Part], notes: DiagnosticCollector) -> None:
-    """That a job has so few records of steps that nothing tells usual ones from others."""
-    records = [
-        (code, log_line)
-        for code, log_lines in parts
-        for log_line in log_lines
-        if said(log_line).type in (EventType.STEP, EventType.STEP_START)
-    ]
-    if 0 < len({said(log_line).step for _, log_line in records}) < _FEW:
-        message = (
-            "one record of a step: the time of a step is not known"
-            if len(records) == 1
-            else ("two records of steps: one distance between steps is no usual one")
-        )
-        notes.add(
-            "few_records",
-            message,
-            records[0][0],
-            [log_line.line for code, log_line in records if code == records[0][0]],
-        )
-
-
-def _note_open(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector) -> None:
-    """Saves and restores whose end no line says."""
-    lines = [log_line.line for log_line in meaning if said(log_line).name == LEFT_OPEN]
-    if lines:
-        message = "a save or restore that no line ends; it is taken to last until its process ended"
-        notes.add("open_interval", message, code, lines, (), len(lines))
-
-
-def note_runs(grouped: Grouped, log_lines: Sequence[LogLine], code: int, notes: DiagnosticCollector) -> None:
-    first = [log_lines[0].line], [log_lines[0].entry]
-    if grouped.together:
-        notes.add("runs_grouped", "runs whose names differ in their time of start are one job", code, *first)
-    if grouped.apart:
-        message = "runs are named by numbers that do not say which are of one job; --job-name says that all are"
-        notes.add("runs_not_grouped", message, code, *first)
-    for host, log_line in silent_hosts(log_lines):
-        shown = notes.bounded("host_silent", host)
-        notes.add(
-            "host_silent",
-            f"host {shown} gives no more signs of life while others do",
-            code,
-            [log_line.line],
-            [log_line.entry],
-        )
-
-
-def note_damage(code: int, source: CollectedSource, notes: DiagnosticCollector) -> None:
-    if source.damaged:
-        message = "records of an event file whose checksum is wrong, or that hold no event; left out"
-        notes.add("malformed_records", message, code, source.damaged)
-    if source.broken is not None:
-        message = "an event file is damaged here; nothing behind the place can be read"
-        notes.add("malformed_records", message, code, [source.broken])
-
-
-def note_jobs(named: Named, names: Sequence[str], notes: DiagnosticCollector, codes: Sequence[int]) -> None:
-    for name in named.assumed:
-        at = named.jobs.index(name)
-        shown = notes.bounded("job_name_assumed", name)
-        notes.add("job_name_assumed", f"text names no job; by its file or folder it is {shown}", codes[at], [1])
-    for folder in named.disagreeing:
-        at = next(at for at, name in enumerate(names) if (name.rpartition("/")[0] or ".") == folder)
-        shown = notes.bounded("several_jobs_in_folder", folder)
-        message = f"files of {shown} overlap and disagree about steps: they are different jobs, named by their files"
-        notes.add("several_jobs_in_folder", message, codes[at], [1])
-    for same in named.alike:
-        shown = notes.bounded("same_steps_in_files", _listed([names[at].rpartition("/")[2] for at in same]))
-        message = (
-            f"{len(same)} files record the same steps at the same times: {shown}; they are read as one job, whose "
-            "processes all print. If each is a job of its own, name one of them alone"
-        )
-        for at in same:
-            notes.add("same_steps_in_files", message, codes[at], [1])
-    for same in named.unlike:
-        shown = notes.bounded("same_steps_in_files", _listed([names[at].rpartition("/")[2] for at in same]))
-        message = (
-            f"{len(same)} files record the same steps at the same times, with other losses: {shown}; they are read as "
-            "one job, whose ranks print their own. If each is a run of its own, name one of them alone; --job-name "
-            "says that they are one job"
-        )
-        for at in same:
-            notes.add("same_steps_in_files", message, codes[at], [1])
-    for name in dict.fromkeys(named.earlier.values()):
-        old = [one for one, last in named.earlier.items() if last == name]
-        shown = notes.bounded("earlier_runs", _listed(old))
-        last = notes.bounded("earlier_runs", name)
-        message = (
-            f"{last} is the last run only: more than 14 days after {shown} its files begin at the first step, restore "
-            "nothing, and no line names the job; --join reads them as one"
-        )
-        notes.add("earlier_runs", message, codes[named.jobs.index(name)], [1])
-
-
-def _listed(names: Sequence[str]) -> str:
-    few = ", ".join(names[:_NAMED])
-    return few + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-
-
-_Part = tuple[int, list[LogLine]]
-"""A source, and what it says of one allocation."""
-_NAMED = 3
-"""So many files are named."""
-_FEW = 3
-"""Fewer records of steps say little."""
 _ABOUT_STEPS = frozenset({EventType.STEP, EventType.STEP_START, EventType.STEP_FINISHED})
 _STARTED_LATE = ("nemo2",)
 """Formats whose programs say that they began half a minute after they did."""
@@ -250,7 +82,8 @@ class Texts:
 
     def __init__(self, collected: Collector) -> None:
         self._every = collected.sources
-        self._sources = {code: one for code, one in collected.sources.items() if says_events(one)}
+        self._sources: dict[int, CollectedSource] = {}
+        """Those of them that say something about events; made by `rows`."""
         self.metrics: list[Metric] = []
         """What was measured, of all jobs; made by `rows`."""
         self.earlier: frozenset[str] = frozenset()
@@ -268,7 +101,6 @@ class Texts:
         """The rows of all sources, and the formats of each job. names: of the sources. recorded: columns of the events
         that are no text, of which a tracker may have the same run."""
         self._settle(names, hints, output)
-        self._tell_outputs_apart(names)
         sources = self._without_runs(names, hints, output.notes)
         parts, run_lines = self._parts(sources, names, hints, output)
         every = tracked = self._tracked(names, hints, output)
@@ -280,7 +112,7 @@ class Texts:
         if tracked:
             named = tuple(_same_runs(tracked, parts, named, output.notes))
         runs = self._runs(hints, jobs.values(), output.notes, run_lines)
-        by_job: defaultdict[str, list[_Part]] = defaultdict(list)
+        by_job: defaultdict[str, list[Part]] = defaultdict(list)
         for part, job in zip(parts, named, strict=True):
             by_job[job].append(part)
         for job, of_job in by_job.items():
@@ -302,11 +134,16 @@ class Texts:
         return builder, formats
 
     def _settle(self, names: Sequence[str], hints: ReadingOptions, output: Output) -> None:
-        """What lines say, before any is placed: in order of lines, of programs that are there, and with days."""
+        """What lines say, before any is placed: in order of lines, of programs that are there, and with days; and what
+        a run of Weights & Biases printed is no log of its own where its run is read."""
         for one in self._every.values():  # records come grouped by their shape
             one.log_lines.sort(key=lambda log_line: log_line.line)
         every = _of_their_programs(self._every, names)
         self._every = {code: _with_days(code, one, hints, output) for code, one in every.items()}
+        if any(one.tracked for one in self._every.values()):
+            from goodput_cli.events.trackers.wandb import without_outputs  # few logs are of trackers
+
+            self._every = without_outputs(self._every, names)
         self._sources = {code: one for code, one in self._every.items() if says_events(one)}
 
     def _keep_printed(self, runs: Sequence[Run]) -> None:
@@ -314,15 +151,6 @@ class Texts:
         for run in runs:
             for code, one in run.seen:
                 self._every[code].seen.append(replace(one, job=run.job))
-
-    def _tell_outputs_apart(self, names: Sequence[str]) -> None:
-        """What a run of Weights & Biases printed is no log of its own where its run is read."""
-        if not any(one.tracked for one in self._every.values()):
-            return
-        from goodput_cli.events.trackers.wandb import without_outputs  # few logs are of trackers
-
-        self._every = without_outputs(self._every, names)
-        self._sources = {code: one for code, one in self._every.items() if says_events(one)}
 
     def _tracked(self, names: Sequence[str], hints: ReadingOptions, output: Output) -> list[Run]:
         """The runs of experiment trackers."""
@@ -346,13 +174,13 @@ class Texts:
 
     def _parts(
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output
-    ) -> tuple[list[_Part], list[tuple[int, LogLine]]]:
+    ) -> tuple[list[Part], list[tuple[int, LogLine]]]:
         """What each source says, a part an allocation, placed in time; and the lines of runs of ML Diagnostics, which
         do not name them."""
         zones = _zones(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._sources, names)
         trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.log_lines)}
-        parts: list[_Part] = []
+        parts: list[Part] = []
         run_lines: list[tuple[int, LogLine]] = []
         twins = _with_text_beside(sources, names)
         for code, source in completed(sources, names).items():
@@ -372,12 +200,12 @@ class Texts:
                 output.notes.add("clock_jumps", jump[1], code, [jump[0]])
             meaning = meaning_of(source.log_lines) + (first_begin(source.log_lines) if placed.no_clock else [])
             if hints.mapping:
-                _note_assumed(code, meaning, hints, output.notes)
-            _note_counter(code, meaning, output.notes)
+                note_assumed(code, meaning, hints, output.notes)
+            note_counter(code, meaning, output.notes)
             if source.interleaved is not None and hints.job_name is None:
                 found = source.interleaved
                 output.notes.add("several_runs_in_file", found.sentence, code, list(found.lines))
-            _note_open(code, meaning, output.notes)
+            note_open(code, meaning, output.notes)
             run_lines += [(code, log_line) for log_line in meaning if said(log_line).format == RUN_LINES]
             meaning = [log_line for log_line in meaning if said(log_line).format != RUN_LINES]
             parts += [(code, part) for part in allocations(meaning) if part]
@@ -395,11 +223,11 @@ class Texts:
             for code, source in self._sources.items()
         }
 
-    def _put_together(self, job: str, parts: Sequence[_Part], notes: DiagnosticCollector) -> None:
+    def _put_together(self, job: str, parts: Sequence[Part], notes: DiagnosticCollector) -> None:
         """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""
         log_lines = [log_lines for _, log_lines in parts]
         self.metrics += metrics_of(job, [log_line for part in log_lines for log_line in part])
-        _note_few(parts, notes)
+        note_few(parts, notes)
         end_with_time(
             sorted(
                 (log_line for part in log_lines for log_line in part),
@@ -499,12 +327,12 @@ class Texts:
 
 
 def _unread_steps(
-    sources: Mapping[int, CollectedSource], by_job: Mapping[str, Sequence[_Part]], names: Sequence[str]
+    sources: Mapping[int, CollectedSource], by_job: Mapping[str, Sequence[Part]], names: Sequence[str]
 ) -> dict[str, str]:
     """See `EvidenceOfLog.unread_steps`."""
     unread: dict[str, str] = {}
     for code, one in sources.items():
-        if len({*one.unread_steps.values()}) >= UNREAD_STEPS:
+        if len(one.unread_steps) >= UNREAD_STEPS:
             unread.setdefault(beside(names[code]), f"{names[code]}:{min(one.unread_steps)}")
     found: dict[str, str] = {}
     for job, parts in by_job.items() if unread else ():
@@ -616,7 +444,7 @@ def _with_text_beside(sources: Mapping[int, CollectedSource], names: Sequence[st
 
 
 def _same_runs(
-    tracked: Sequence[Run], parts: Sequence[_Part], named: Sequence[str], notes: DiagnosticCollector
+    tracked: Sequence[Run], parts: Sequence[Part], named: Sequence[str], notes: DiagnosticCollector
 ) -> list[str]:
     """The job of each part, where some are of the run that a tracker has too."""
     from goodput_cli.events.trackers.registry import same_runs  # few logs are of trackers
@@ -659,7 +487,7 @@ def _zones(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict
 
 
 def _named(
-    parts: Sequence[_Part],
+    parts: Sequence[Part],
     sources: Mapping[int, CollectedSource],
     names: Sequence[str],
     hints: ReadingOptions,
@@ -672,7 +500,7 @@ def _named(
         [_file(names[code], log_lines, own[code], sources[code].losses) for code, log_lines in parts],
         hints.job_name,
         hints.join,
-        hints.common_folder,
+        hints.shared_levels,
     )
     note_jobs(named, [names[code] for code in codes], notes, codes)
     return named

@@ -18,7 +18,7 @@ from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 from goodput_cli.sources.blocks import is_event_file
-from goodput_cli.sources.layouts import common_folder, home_of
+from goodput_cli.sources.layouts import home_of, shared_levels
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _TAIL = re.compile(r"(?:[-_.]?(?:slurm|rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
@@ -77,10 +77,10 @@ class Named:
     """Jobs whose files are older than those of another in their folder, which began anew: the job of the newest."""
 
 
-def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = False, below: str | None = None) -> Named:
+def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = False, shared: int | None = None) -> Named:
     """The jobs of files of text. job_name: the one that was asked for, which all text is, unless a file's is it. join:
-    whether files of one job are so however far apart they are. below: the folder in which these files and
-    others lie in several folders."""
+    whether files of one job are so however far apart they are. shared: how many levels of folders these
+    files have in common with others, in other folders."""
     folders: defaultdict[str, list[int]] = defaultdict(list)
     for at, file in enumerate(files):
         folders[beside(file.name)].append(at)
@@ -90,14 +90,14 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = Fals
     alike: list[tuple[int, ...]] = []
     unlike: list[tuple[int, ...]] = []
     earlier: dict[str, str] = {}
-    below = _common_folder(files, folders) if below is None else below
+    shared = _shared_levels(files, folders) if shared is None else shared
     for folder, rows in folders.items():
         rows = sorted(rows, key=lambda at: bool(files[at].allocation))  # stable: the scheduler's come last
         some = [files[at] for at in rows]
         groups = _with_allocations(some, _told_apart([one for one in some if not one.allocation]))
         if len(groups) > 1 and not all(some[group[-1]].allocation for group in groups):
             disagreeing.append(folder or ".")
-        named = _names_of([[some[at] for at in group] for group in groups], folder, below)
+        named = _names_of([[some[at] for at in group] for group in groups], folder, shared)
         for group, (name, own) in zip(groups, named, strict=True):
             *older, last = [group] if join else _anew(group, some)
             for run in older:
@@ -159,12 +159,12 @@ def beside(name: str) -> str:
     return run["above"].rstrip("/") if run is not None and own else name.rpartition("/")[0]
 
 
-def _names_of(groups: Sequence[Sequence[TextFile]], folder: str, below: str | None) -> list[tuple[str, bool]]:
-    """The names of the jobs of a folder, and whether their text says so. below: the folder in which several lie,
-    so that this one names a job whose file is called as every program may call its own."""
+def _names_of(groups: Sequence[Sequence[TextFile]], folder: str, shared: int | None) -> list[tuple[str, bool]]:
+    """The names of the jobs of a folder, and whether their text says so. shared: how many levels of it are those of
+    other folders too, so that the rest names a job whose file is called as every program may call its own."""
     names = [_name_of(files, folder, len(groups) > 1) for files in groups]
-    if below is not None and len(groups) == 1 and not names[0][1] and names[0][0].lower() in _SAYS_NOTHING:
-        return [(_name_of_folder(folder, below) or names[0][0], False)]
+    if shared is not None and len(groups) == 1 and not names[0][1] and names[0][0].lower() in _SAYS_NOTHING:
+        return [(_name_of_folder(folder, shared) or names[0][0], False)]
     often = {name for name, count in Counter(names).items() if count > 1 and not name[1]}
     return [(_base(files[0].name), False) if name in often else name for name, files in zip(names, groups, strict=True)]
 
@@ -180,23 +180,22 @@ def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, 
     return stem_of_text(files[0].name), False
 
 
-def _name_of_folder(folder: str, below: str) -> str:
-    """What tells a folder from others below the same one with files of the same names; "" where nothing does."""
-    levels = folder.split("/")[len(below.split("/")) if below else 0 :]
-    parts = (part for part in reversed(levels) if part.lower() not in _SAYS_NOTHING)
+def _name_of_folder(folder: str, shared: int) -> str:
+    """What tells a folder from others with files of the same names, behind the levels that they share; "" where nothing
+    does."""
+    parts = (part for part in reversed(folder.split("/")[shared:]) if part.lower() not in _SAYS_NOTHING)
     return next((part for part in parts if part and not _COUNTER.fullmatch(part)), "")
 
 
-def _common_folder(files: Sequence[TextFile], folders: Mapping[str, Sequence[int]]) -> str | None:
-    """The folder in which files of several folders lie; None where they lie in one, or are of nodes of one job."""
-    return None if len(folders) < 2 or _are_ranks(files, folders) else common_folder(folders)
-
-
-def _are_ranks(files: Sequence[TextFile], folders: Mapping[str, Sequence[int]]) -> bool:
-    """Whether a file of one folder has the steps of a file of another at the same times: one is a node of the other."""
+def _shared_levels(files: Sequence[TextFile], folders: Mapping[str, Sequence[int]]) -> int | None:
+    """How many levels folders share; None where files lie in one, or a file of one has the steps of a file of another
+    at the same times: then both are of nodes of one job."""
+    if len(folders) < 2:
+        return None
     longest = [max((files[at] for at in rows), key=lambda file: len(file.steps)) for rows in folders.values()]
     most = max(longest, key=lambda file: len(file.steps))
-    return any(len(one.steps) >= _FEW and _together(one, most) for one in longest if one is not most)
+    nodes = any(len(one.steps) >= _FEW and _together(one, most) for one in longest if one is not most)
+    return None if nodes else shared_levels(folder.split("/") for folder in folders)
 
 
 def stem_of_text(name: str) -> str:

@@ -19,7 +19,7 @@ from goodput_cli.events.json_documents import json_in
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_say
 from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, UNREAD_STEPS, LineRules, Lines
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, timed
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
 from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
 from goodput_cli.events.text.stamps import StampError, bare, is_kernel_log, stamp_of, stamp_or_none
@@ -121,8 +121,9 @@ class TextLines:
             self._unread = None
             return {}
         more: dict[int, int] = {}
-        for at in block.found(LIKE_A_STEP).tolist() if len(self._unread) < UNREAD_STEPS else ():
-            step = LIKE_A_STEP.search(block.bytes_of(at, LONGEST))
+        like_a_step = linear().compile(LIKE_A_STEP)
+        for at in block.found(like_a_step).tolist() if len(self._unread) < UNREAD_STEPS else ():
+            step = like_a_step.search(block.bytes_of(at, LONGEST))
             if step is not None and int(step[1]) not in self._unread.values():
                 number = first_line + int(block.number[at])
                 more[number] = self._unread[number] = int(step[1])

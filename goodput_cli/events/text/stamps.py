@@ -80,11 +80,7 @@ _C10 = re.compile(
     r"\[[IWEFV](?P<mo>\d{1,2})(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{6,9}) \S+:\d+\]", re.ASCII
 )
 """As the C++ part of PyTorch writes it."""
-_CLOCK = re.compile(
-    r"(?:\[(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?\]"
-    r"|(?P<ho>\d\d):(?P<min>\d\d):(?P<se>\d\d)(?:[.,](?P<fr>\d{1,9}))?(?=[ \t|]))",
-    re.ASCII,
-)
+_CLOCK = re.compile(r"\[?(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?(?P<end>\]|(?=[ \t|]))", re.ASCII)
 """A time of day at the beginning of a line."""
 _LONGEST = 40
 _COLON, _NEWLINE = ord(":"), ord("\n")
@@ -107,17 +103,25 @@ def stamp_of(line: str) -> Stamp | None:
     found = DATED.search(line, place) if place >= 0 else None
     if found is not None:
         return dated(found)
-    found = _CLOCK.match(line)
-    return None if found is None else _time_of_day(*(found[name] or found[other] for name, other in _CLOCK_PARTS))
+    return _time_of_day(line)
 
 
-_CLOCK_PARTS = (("h", "ho"), ("mi", "min"), ("s", "se"), ("f", "fr"))
-
-
-def _time_of_day(hour: str, minute: str, second: str, fraction: str | None) -> Stamp | None:
-    if int(hour) > 23 or int(minute) > 59 or int(second) > 60:
+def stamp_or_none(line: str) -> Stamp | None:
+    """The same; None also where what looks like a time is none."""
+    try:
+        return stamp_of(line)
+    except StampError:
         return None
-    ns = (int(hour) * 3600 + int(minute) * 60 + int(second)) * NS_PER_SECOND
+
+
+def _time_of_day(line: str) -> Stamp | None:
+    found = _CLOCK.match(line)
+    if found is None or bool(found["end"]) != line.startswith("["):
+        return None
+    hour, minute, second, fraction = int(found["h"]), int(found["mi"]), int(found["s"]), found["f"]
+    if hour > 23 or minute > 59 or second > 60:
+        return None
+    ns = ((hour * 60 + minute) * 60 + second) * NS_PER_SECOND
     return Stamp(ns + int((fraction or "").ljust(9, "0")), Zone.DAYLESS, fraction is None)
 
 
@@ -152,14 +156,6 @@ def _count_days(stamps: list[Stamp | None], places: range) -> None:
                 ns += (before - ns + _HALF_A_DAY) // NS_PER_DAY * NS_PER_DAY
             stamps[at] = stamp = Stamp(ns, Zone.NAIVE, stamp.whole)
         before = stamp.ns
-
-
-def stamp_or_none(line: str) -> Stamp | None:
-    """The same; None also where what looks like a time is none."""
-    try:
-        return stamp_of(line)
-    except StampError:
-        return None
 
 
 def read_dated(text: str) -> Stamp:

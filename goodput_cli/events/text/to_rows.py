@@ -267,9 +267,8 @@ def _begun_before(events: Sequence[LogLine], log_lines: Sequence[LogLine]) -> No
             if started:
                 log_line.event = replace(one, type=EventType.ALIVE)
             elif first and log_line.stamp is not None:
-                log_line.time = log_line.end = min(
-                    one.time for one in log_lines if one.stamp is not None and not one.borrowed
-                )
+                dated = (other.time for other in log_lines if other.stamp is not None and not other.borrowed)
+                log_line.time = log_line.end = min(dated)
         started = one.type is EventType.START or (started and one.type not in ENDS and one.type is not EventType.STEP)
         first = first and one.type in _ON_THE_WAY
 

@@ -1,0 +1,193 @@
+"""The diagnostics of logs of text: bad values, lines that no rule reads, stamps without year or zone, files that may be
+of several jobs, silent hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.formats.base import Output
+from goodput_cli.events.text.collector import CollectedSource
+from goodput_cli.events.text.infer_times import FoundZone, InferredTimes, begun_again
+from goodput_cli.events.text.jobs import Named
+from goodput_cli.events.text.log_lines import EventType, LogLine
+from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.programs import mllog
+from goodput_cli.events.text.programs.runs import Grouped, silent_hosts
+from goodput_cli.events.text.to_rows import LEFT_OPEN
+
+if TYPE_CHECKING:
+    from goodput_cli.events.reading_options import ReadingOptions
+
+Part = tuple[int, list[LogLine]]
+"""A source, and what it says of one allocation."""
+_NAMED = 3
+"""So many files are named."""
+_FEW = 3
+"""Fewer records of steps say little."""
+
+
+def note_source(
+    name: str, code: int, source: CollectedSource, placed: InferredTimes, output: Output, zone: FoundZone | None
+) -> None:
+    """What was noticed in one source. zone: of its stamps without one, where lines show it."""
+    notes = output.notes
+    for line, reason in source.bad:
+        notes.add("bad_value", f"{notes.bounded('bad_value', reason)}; the line says nothing", code, [line])
+    events = [log_line for log_line in source.log_lines if log_line.event is not None]
+    if not events and not source.events:
+        if source.noise and not source.bad:
+            message = f"text in which no line says anything: `goodput check --suggest {name}` drafts a mapping"
+            notes.add("unrecognised_lines", message, code, [1], (), source.noise)
+        return
+    if source.noise:
+        notes.add("other_output", "lines of text that say nothing about time", code, [], (), source.noise)
+    _note_zone(code, placed, output, zone)
+    if placed.without_year:
+        message = "stamps without a year; --year says which it is"
+        notes.add("assumed_year", message, code, list(placed.without_year), (), len(placed.without_year))
+    if placed.no_clock:
+        message = "no line has a time; counted back from when the file was last written, or from --start on"
+        notes.add("no_clock", message, code, [events[0].line])
+    if placed.back and not source.events:
+        notes.add("stamps_go_back", "a clock goes back between two lines", code, list(placed.back))
+    anew = placed.anew or begun_again(source.log_lines)
+    if anew and placed.no_clock:
+        message = "a clock begins anew: a process began, and how long the job was down before is unknown; counted as 0"
+        notes.add("clock_begins_anew", message, code, list(anew))
+    if placed.missing:
+        message = "records without a time that follow a jump of the steps; the jump takes no time"
+        notes.add("missing_records", message, code, list(placed.missing))
+
+
+def _note_zone(code: int, placed: InferredTimes, output: Output, zone: FoundZone | None) -> None:
+    notes = output.notes
+    if placed.naive and zone is not None:
+        message = f"timestamps without a zone are of {zone}, as a collector's times beside them show, and are read so"
+        notes.add("timezone_found", f"{message}; --timezone says otherwise", code, list(placed.naive))
+    elif placed.naive:
+        message = f"timestamps without a zone, read as {output.clock.zone}; --timezone says which zone they are in"
+        notes.add("naive_timestamps", message, code, list(placed.naive), (), len(placed.naive))
+
+
+def note_counter(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector) -> None:
+    """Steps of MLPerf that are samples, as nothing says how many of them a step takes."""
+    lines = [
+        log_line.line
+        for log_line in meaning
+        if log_line.event and (log_line.event.format, log_line.event.name) == (mllog.NAME, mllog.SAMPLES)
+    ]
+    if lines:
+        message = "steps are samples here: no `global_batch_size` says how many of them a step takes"
+        notes.add("counter_is_no_step", message, code, lines[:1], (), len(lines))
+
+
+def note_assumed(code: int, meaning: Sequence[LogLine], hints: ReadingOptions, notes: DiagnosticCollector) -> None:
+    """What a drafted mapping assumed, of the lines that it read."""
+    first: dict[str, int] = {}
+    for log_line in meaning:
+        first.setdefault(said(log_line).format, log_line.line)
+    for name, sentence in hints.mappings.assumed_of(first):
+        message = f"the draft {name} assumed: {notes.bounded('drafted_mapping', sentence)}"
+        notes.add("drafted_mapping", message, code, [first[name]])
+
+
+def note_few(parts: Sequence[Part], notes: DiagnosticCollector) -> None:
+    """That a job has so few records of steps that nothing tells usual ones from others."""
+    records = [
+        (code, log_line)
+        for code, log_lines in parts
+        for log_line in log_lines
+        if said(log_line).type in (EventType.STEP, EventType.STEP_START)
+    ]
+    if 0 < len({said(log_line).step for _, log_line in records}) < _FEW:
+        message = (
+            "one record of a step: the time of a step is not known"
+            if len(records) == 1
+            else ("two records of steps: one distance between steps is no usual one")
+        )
+        notes.add(
+            "few_records",
+            message,
+            records[0][0],
+            [log_line.line for code, log_line in records if code == records[0][0]],
+        )
+
+
+def note_open(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector) -> None:
+    """Saves and restores whose end no line says."""
+    lines = [log_line.line for log_line in meaning if said(log_line).name == LEFT_OPEN]
+    if lines:
+        message = "a save or restore that no line ends; it is taken to last until its process ended"
+        notes.add("open_interval", message, code, lines, (), len(lines))
+
+
+def note_runs(grouped: Grouped, log_lines: Sequence[LogLine], code: int, notes: DiagnosticCollector) -> None:
+    first = [log_lines[0].line], [log_lines[0].entry]
+    if grouped.together:
+        notes.add("runs_grouped", "runs whose names differ in their time of start are one job", code, *first)
+    if grouped.apart:
+        message = "runs are named by numbers that do not say which are of one job; --job-name says that all are"
+        notes.add("runs_not_grouped", message, code, *first)
+    for host, log_line in silent_hosts(log_lines):
+        shown = notes.bounded("host_silent", host)
+        notes.add(
+            "host_silent",
+            f"host {shown} gives no more signs of life while others do",
+            code,
+            [log_line.line],
+            [log_line.entry],
+        )
+
+
+def note_damage(code: int, source: CollectedSource, notes: DiagnosticCollector) -> None:
+    if source.damaged:
+        message = "records of an event file whose checksum is wrong, or that hold no event; left out"
+        notes.add("malformed_records", message, code, source.damaged)
+    if source.broken is not None:
+        message = "an event file is damaged here; nothing behind the place can be read"
+        notes.add("malformed_records", message, code, [source.broken])
+
+
+def note_jobs(named: Named, names: Sequence[str], notes: DiagnosticCollector, codes: Sequence[int]) -> None:
+    for name in named.assumed:
+        at = named.jobs.index(name)
+        shown = notes.bounded("job_name_assumed", name)
+        notes.add("job_name_assumed", f"text names no job; by its file or folder it is {shown}", codes[at], [1])
+    for folder in named.disagreeing:
+        at = next(at for at, name in enumerate(names) if (name.rpartition("/")[0] or ".") == folder)
+        shown = notes.bounded("several_jobs_in_folder", folder)
+        message = f"files of {shown} overlap and disagree about steps: they are different jobs, named by their files"
+        notes.add("several_jobs_in_folder", message, codes[at], [1])
+    for same in named.alike:
+        shown = notes.bounded("same_steps_in_files", _listed([names[at].rpartition("/")[2] for at in same]))
+        message = (
+            f"{len(same)} files record the same steps at the same times: {shown}; they are read as one job, whose "
+            "processes all print. If each is a job of its own, name one of them alone"
+        )
+        for at in same:
+            notes.add("same_steps_in_files", message, codes[at], [1])
+    for same in named.unlike:
+        shown = notes.bounded("same_steps_in_files", _listed([names[at].rpartition("/")[2] for at in same]))
+        message = (
+            f"{len(same)} files record the same steps at the same times, with other losses: {shown}; they are read as "
+            "one job, whose ranks print their own. If each is a run of its own, name one of them alone; --job-name "
+            "says that they are one job"
+        )
+        for at in same:
+            notes.add("same_steps_in_files", message, codes[at], [1])
+    for name in dict.fromkeys(named.earlier.values()):
+        old = [one for one, last in named.earlier.items() if last == name]
+        shown = notes.bounded("earlier_runs", _listed(old))
+        last = notes.bounded("earlier_runs", name)
+        message = (
+            f"{last} is the last run only: more than 14 days after {shown} its files begin at the first step, restore "
+            "nothing, and no line names the job; --join reads them as one"
+        )
+        notes.add("earlier_runs", message, codes[named.jobs.index(name)], [1])
+
+
+def _listed(names: Sequence[str]) -> str:
+    few = ", ".join(names[:_NAMED])
+    return few + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
