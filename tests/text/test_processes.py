@@ -148,6 +148,15 @@ def test_a_day_that_a_line_or_a_person_says_is_none_that_is_assumed(tmp_path: Pa
         assert seconds(analysis)["productive"] == 60
 
 
+def test_a_day_without_a_year_is_one_of_the_last_year(tmp_path: Path) -> None:
+    """An agent's lines, in glog's way, have a day and no year: the file's last change tells it, for both."""
+    agent = "W0228 23:58:16.508000 11329 torch/distributed/run.py:982] Setting OMP_NUM_THREADS\n"
+    log, mapping = of_times_of_day(tmp_path, agent + LIVES)
+    analysis = analysed(log, mapping=mapping, timezone="UTC")
+    assert iso(analysis.window.end_ns) == "2026-03-01T00:00:54Z"
+    assert seconds(analysis)["productive"] == 60
+
+
 def test_a_zone_counts_for_times_of_day(tmp_path: Path) -> None:
     """The file was last changed at 01:02 in Berlin."""
     log, mapping = of_times_of_day(tmp_path, LIVES)

@@ -391,7 +391,7 @@ def _with_days(code: int, source: CollectedSource, hints: ReadingOptions, output
     at = None if begin is None else begin.value
     if begin is not None and begin.kind == "instant":
         at = 2 * begin.value - from_local(begin.value)
-    stamps, assumed = with_days([getattr(one, name) for _, one, name in places], changed, at)
+    stamps, assumed = with_days([getattr(one, name) for _, one, name in places], changed, at, hints.year)
     for (_, one, name), stamp in zip(places, stamps, strict=True):
         setattr(one, name, stamp)
     if assumed:

@@ -9,8 +9,8 @@ from dataclasses import fields
 from goodput_cli.events.evidence import CHANGED_WITH_TIME, EvidenceOfLog, FailureEvidence, UntimedEvidence
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.evidence_reader import OF_PATH
-from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
-from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
+from goodput_cli.events.text.stamps import Stamp, Zone, in_latest_year, with_year, year_of
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _AGREE = 2 * NS_PER_SECOND
 
@@ -86,8 +86,7 @@ class _Clock:
             return with_year(stamp, self._year, None)
         near = self._nearest(line)
         if near is None:
-            latest = self.modified + NS_PER_DAY
-            return with_year(stamp, year_of(latest), latest, latest=True)
+            return in_latest_year(stamp, self.modified)
         return with_year(stamp, year_of(near), near)
 
     def _nearest(self, line: int) -> int | None:

@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
+from goodput_cli.events.text.stamps import Stamp, Zone, in_latest_year, with_year, year_of
 from goodput_cli.events.timestamps import offset_of_day, offset_text
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
@@ -175,7 +175,7 @@ def _with_years(
         stamp = log_line.stamp
         if stamp is not None and stamp.zone is Zone.YEARLESS:
             if near is None and year is None:
-                stamp = with_year(stamp, year_of(modified_ns + NS_PER_DAY), modified_ns + NS_PER_DAY, latest=True)
+                stamp = in_latest_year(stamp, modified_ns)
             else:
                 stamp = with_year(stamp, year or year_of(near or 0), None if year else near)
         if stamp is not None:

@@ -125,37 +125,41 @@ def _time_of_day(line: str) -> Stamp | None:
     return Stamp(ns + int((fraction or "").ljust(9, "0")), Zone.DAYLESS, fraction is None)
 
 
-def with_days(stamps: Sequence[Stamp | None], last_change: int, begin: int | None) -> tuple[list[Stamp | None], bool]:
+def with_days(
+    stamps: Sequence[Stamp], last_change: int, begin: int | None, year: int | None
+) -> tuple[list[Stamp], bool]:
     """The stamps of a document, in order of lines, those without a day on that of the nearest one that has one: a fall
     of more than 12 h is midnight, a smaller one a clock that went back. Where none has one, the first is of the day on
     which it is nearest to `begin`, else the last of the latest day on which it is not behind `last_change`: then True,
-    as that is assumed. Instants are ns, in the zone of the stamps."""
-    dated = next((at for at, one in enumerate(stamps) if one is not None and one.zone is not Zone.DAYLESS), None)
-    found = list(stamps)
+    as that is assumed. Instants are ns, in the zone of the stamps. year: that of stamps without one, where it was
+    given; they stay as they are."""
+    found = [_with_likely_year(one, last_change, year) if one.zone is Zone.YEARLESS else one for one in stamps]
+    dated = next((at for at, one in enumerate(found) if one.zone is not Zone.DAYLESS), None)
     if dated is not None:
         _count_days(found, range(dated, len(found)))
         _count_days(found, range(dated, -1, -1))
-        return found, False
+        pairs = zip(stamps, found, strict=True)
+        return [new if old.zone is Zone.DAYLESS else old for old, new in pairs], False
     _count_days(found, range(len(found)))
-    times = [one.ns for one in found if one is not None]
-    ahead = last_change - max(times, default=0) if begin is None or not times else begin - times[0] + _HALF_A_DAY
-    days = ahead // NS_PER_DAY * NS_PER_DAY
-    return [one if one is None else one._replace(ns=one.ns + days) for one in found], bool(times) and begin is None
+    last = max(one.ns for one in found)
+    days = (last_change - last if begin is None else begin - found[0].ns + _HALF_A_DAY) // NS_PER_DAY * NS_PER_DAY
+    return [one._replace(ns=one.ns + days) for one in found], begin is None
 
 
-def _count_days(stamps: list[Stamp | None], places: range) -> None:
+def _with_likely_year(stamp: Stamp, last_change: int, year: int | None) -> Stamp:
+    return in_latest_year(stamp, last_change) if year is None else with_year(stamp, year, None)
+
+
+def _count_days(stamps: list[Stamp], places: range) -> None:
     """Put the stamps without a day at these places, one behind the other, within half a day of the one before."""
     before: int | None = None
     for at in places:
-        stamp = stamps[at]
-        if stamp is None:
-            continue
-        if stamp.zone is Zone.DAYLESS:
-            ns = stamp.ns
+        if stamps[at].zone is Zone.DAYLESS:
+            ns = stamps[at].ns
             if before is not None:
                 ns += (before - ns + _HALF_A_DAY) // NS_PER_DAY * NS_PER_DAY
-            stamps[at] = stamp = Stamp(ns, Zone.NAIVE, stamp.whole)
-        before = stamp.ns
+            stamps[at] = Stamp(ns, Zone.NAIVE, stamps[at].whole)
+        before = stamps[at].ns
 
 
 def read_dated(text: str) -> Stamp:
@@ -242,6 +246,13 @@ def with_year(stamp: Stamp, year: int, near: int | None, latest: bool = False) -
         else:
             dates.sort(key=lambda ns: abs(ns - near))
     return Stamp(dates[0], Zone.NAIVE, stamp.whole)
+
+
+def in_latest_year(stamp: Stamp, last_change: int) -> Stamp:
+    """A stamp without a year in the latest one in which it is no more than a day (that of a zone) behind the last
+    change of its file (ns)."""
+    latest = last_change + NS_PER_DAY
+    return with_year(stamp, year_of(latest), latest, latest=True)
 
 
 def _moved(stamp: Stamp, year: int) -> int | None:
