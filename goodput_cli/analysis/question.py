@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from goodput_cli.accounting.options import HOW, WHEN, Method
 from goodput_cli.errors import UsageError
 from goodput_cli.events.reading_options import WHAT
-from goodput_cli.vocabulary.option import bounded, declared, option, read_length
+from goodput_cli.vocabulary.option import bounded, declared, option, read_length, read_ns
 from goodput_cli.vocabulary.text import did_you_mean
 from goodput_cli.vocabulary.when import AUTO, NS_PER_HOUR, NS_PER_SECOND, Span, When, load_zone, parse_span, parse_when
 
@@ -47,7 +47,7 @@ def _read_ns(value: str | int) -> int:
     """A length of time from text, or in ns."""
     if isinstance(value, int) and value <= 0:
         raise UsageError(f"{value} ns is not a length of time above 0")
-    return value if isinstance(value, int) else read_length(value)
+    return read_ns(value)
 
 
 def _read_window(value: str | int) -> int:
