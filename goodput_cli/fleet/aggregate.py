@@ -30,7 +30,7 @@ from goodput_cli.fleet.labels import (
 )
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
 from goodput_cli.fleet.results import RunDisruption, RunResult
-from goodput_cli.fleet.rows import DisruptionRow, HostRow, RunLine, run_name
+from goodput_cli.fleet.rows import DisruptionRow, HostRow, RunLine, row_of, run_name
 from goodput_cli.fleet.sums import (
     EXCLUDED,
     NOT_HELD,
@@ -126,11 +126,11 @@ class HostSums:
                 found.setdefault(one.host, []).append(one)
             last[one.host] = one.at_ns
         rows = tuple(
-            HostRow(
-                one.host[1], one.host[0] or None, one.deaths, one.of, self.up[one.host],
-                100 * self.up[one.host] / self.up.total(), one.p,
-                ", ".join(sorted({death.cause for death in found[one.host]})),
-                ", ".join(sorted({death.run for death in found[one.host]})),
+            row_of(
+                HostRow, one, host=one.host[1], cluster=one.host[0] or None, up_ns=self.up[one.host],
+                share_percent=100 * self.up[one.host] / self.up.total(),
+                causes=", ".join(sorted({death.cause for death in found[one.host]})),
+                runs=", ".join(sorted({death.run for death in found[one.host]})),
             )
             for one in repeating({host: len(deaths) for host, deaths in found.items()}, self.up)
         )  # fmt: skip
@@ -167,17 +167,16 @@ _FEW = 3
 Values = tuple[str, ...]
 
 
-class RunAmounts:
+class FleetRun:
     """A run of which something lies in the window; [start, end) (ns) is what does."""
 
     def __init__(self, fleet: Fleet, result: RunResult, start: int, end: int) -> None:
         self.result, self.start, self.end = result, start, end
-        self._grouping, self._calendar = fleet.grouping, fleet.calendar
-        by_chips = fleet.grouping.weight == "chips"
+        grouping, self._calendar = fleet.grouping, fleet.calendar
+        by_chips = grouping.weight == "chips"
         self.allocations = fleet.allocations.overlapping(result.job, start, end)
         fallback = {name: text for one in self.allocations for name, text in one.texts.items()} | {
-            "accelerators": fleet.grouping.accelerators, "price": fleet.grouping.price_per_hour,
-            "currency": fleet.grouping.currency,
+            "accelerators": grouping.accelerators, "price": grouping.price_per_hour, "currency": grouping.currency,
         }  # fmt: skip
         self.labels = labels = fleet.labels.of(result.job, result.documents, result.start_ns, fallback)
         held, known = (self.allocations, labels.accelerators) if by_chips else ((), 1)
@@ -185,17 +184,17 @@ class RunAmounts:
         self._pieces = holdings(start, end, held, known, fleet.calendar.edges(start, end))
         counts = [one.accelerators for one in self._pieces if one.accelerators is not None]
         self.most = max(counts) if len(counts) == len(self._pieces) else None
-        self.size = size_class(fleet.grouping.size_bounds, self.most if by_chips else labels.accelerators)
+        self.size = size_class(grouping.size_bounds, self.most if by_chips else labels.accelerators)
         self.disruptions = [one for one in result.disruptions if start <= one.at_ns < end]
-        self.failed = [one for one in self.disruptions if one.ended in fleet.grouping.failing]
+        self.failed = [one for one in self.disruptions if one.ended in grouping.failing]
         self._known = self.most is not None
         self._price = labels.price if self._known and by_chips else None
-        by_flops = labels.flops_per_step is not None and labels.peak_flops is not None
-        self._ideal_is_known = self._known and (labels.ideal_step_seconds is not None or by_flops)
+        self._ideal_is_known = self._known and labels.ideal_seconds(1) is not None
 
-    def values(self, dims: Values, week: str = "") -> Values:
-        """The group of the run in these dimensions."""
-        texts = {**self.labels.texts, SIZE: self.size, WEEK: week}
+    def values(self, dims: Values, week: int | None) -> Values:
+        """The group of the run in these dimensions, in a week of the window."""
+        name = "" if week is None else self._calendar.weeks[week].name
+        texts = {**self.labels.texts, SIZE: self.size, WEEK: name}
         return tuple(texts.get(dim) or NO_LABEL for dim in dims)
 
     def accelerators_at(self, instant: int) -> int | None:
@@ -207,16 +206,15 @@ class RunAmounts:
         edges = np.array([self._pieces[0].start, *(one.end for one in self._pieces)], dtype=np.int64)
         weekly: dict[int, Sums] = defaultdict(Sums)
         for piece, (time, steps) in zip(self._pieces, cut_spans(self.result.spans, edges), strict=True):
-            self._add_piece(weekly[self._calendar.week_at(piece.start)], piece, time, steps)
+            weekly[self._calendar.week_at(piece.start)].add(self._amounts(piece, time, steps))
         for allocation in self._own:
             add_allocation(allocation, self._calendar, weekly)
+        of_nodes = int(self.labels.accelerators_per_node is not None and self._known)
         for one in self.failed:
-            sums = weekly[self._calendar.week_at(one.at_ns)]
-            sums.failures += 1
-            sums.node_failures += int(self.labels.accelerators_per_node is not None and self._known)
+            weekly[self._calendar.week_at(one.at_ns)].add(Sums(failures=1, node_failures=of_nodes))
         for sums in weekly.values():
             sums.runs = int(bool(sums.time))  # in a week of waiting alone it is no run yet
-            sums.known, sums.priced = sums.runs * self._known, sums.runs * (self._price is not None)
+            sums.known_runs, sums.priced_runs = sums.runs * self._known, sums.runs * (self._price is not None)
             sums.ideal_allocated = sums.allocated if self._ideal_is_known else 0
         return weekly
 
@@ -225,7 +223,7 @@ class RunAmounts:
         whole = Sums()
         for sums in weekly.values():
             whole.add(sums)
-        whole.runs, whole.known, whole.priced = 1, int(self._known), int(self._price is not None)
+        whole.runs, whole.known_runs, whole.priced_runs = 1, int(self._known), int(self._price is not None)
         whole.shares = [(whole.time[PRODUCTIVE], whole.time_counted)]
         last = self._pieces[-1].accelerators
         if self.result.at_risk_ns and self.end == self.result.end_ns and last is not None:
@@ -235,35 +233,26 @@ class RunAmounts:
 
     def row(self, whole: Sums) -> RunLine:
         """The run as the list of runs has it. whole: its amounts in the window."""
-        result, texts, counted = self.result, self.labels.texts, whole.time_counted
-        productive = whole.time[PRODUCTIVE]
-        return RunLine(
-            job=result.job,
-            run=result.run,
-            runs=result.runs,
-            start_ns=result.start_ns,
-            end_ns=result.end_ns,
+        texts, counted, productive = self.labels.texts, whole.time_counted, whole.time[PRODUCTIVE]
+        return row_of(
+            RunLine,
+            self.result,
             ns=whole.time.total(),
-            team=texts.get("team"),
-            cluster=texts.get("cluster"),
-            accelerator=texts.get("accelerator"),
+            **{name: texts.get(name) for name in ("team", "cluster", "accelerator")},
             accelerators=self.most,
             size=self.size,
-            events=result.events,
-            attempts=result.attempts,
             disruptions=sum(one.ended != "scale_up" for one in self.disruptions),
             failures=len(self.failed),
-            ending=result.ending,
             goodput_ns=productive,
             goodput_percent=100 * productive / counted if counted > 0 else None,
             chip_ns=str(whole.counted) if self._known else None,
             lost_hours=hours(whole.lost) if self._known else None,
-            documents=list(result.documents),
+            documents=list(self.result.documents),
         )
 
     def disruption_rows(self) -> Iterator[DisruptionRow]:
         """Its disruptions with what they cost."""
-        labels, result = self.labels, self.result
+        labels = self.labels
         for one in self.disruptions:
             if one.ended == "scale_up":
                 continue
@@ -273,62 +262,45 @@ class RunAmounts:
             if chip is not None and labels.price is not None:
                 cost = decimals(labels.price * Fraction(chip, NS_PER_HOUR))
                 money = f"{cost} {labels.currency or ''}".strip()
-            yield DisruptionRow(
-                result.job, result.run, one.number, one.at_ns, one.ended, one.cause, count, one.lost_ns, one.wasted_ns,
-                one.downtime_ns, one.restart_ns, None if chip is None else str(chip),
-                None if chip is None else hours(chip), money, one.evidence,
+            yield row_of(
+                DisruptionRow, one, job=self.result.job, run=self.result.run, accelerators=count,
+                chip_ns=None if chip is None else str(chip), accelerator_hours=None if chip is None else hours(chip),
+                cost=money,
             )  # fmt: skip
 
-    def _add_piece(
-        self, sums: Sums, piece: AcceleratorSpan, time: Mapping[LabelledCategory, int], steps: float
-    ) -> None:
-        """Add what the time (ns) of a piece went to. steps: those of it that were kept."""
-        count, labels = piece.accelerators, self.labels
-        up = _inside(piece, *self.result.up)
-        sums.up += up
-        for key, ns in time.items():
-            sums.time[key] += ns
+    def _amounts(self, piece: AcceleratorSpan, time: Mapping[LabelledCategory, int], steps: float) -> Sums:
+        """What a piece adds up to. time: ns by category. steps: those of it that were kept."""
+        count, labels, up = piece.accelerators, self.labels, _inside(piece, *self.result.up)
+        sums = Sums(time=Counter(time), up=up)
         if count is None:
-            return
-        for key, ns in time.items():
-            sums.chip[key] += ns * count
-        sums.chip_up += up * count
+            return sums
+        sums.chip = Counter({key: ns * count for key, ns in time.items()})
+        sums.chip_up = up * count
         if labels.accelerators_per_node is not None:
-            sums.node_up += Fraction(up * count, labels.accelerators_per_node)
-        counted = sum(time.values()) - time.get(EXCLUDED, 0)
-        sums.known_time += counted
+            sums.node_up = Fraction(up * count, labels.accelerators_per_node)
+        sums.known_time = counted = sum(time.values()) - time.get(EXCLUDED, 0)
         partial = _inside(piece, *self.result.partial)  # fewer slices were active than there are
         productive = time.get(PRODUCTIVE, 0)
         if piece.held is None:  # the log alone says what is held
             held = counted - sum(time.get(key, 0) for key in NOT_HELD)
-            sums.waiting += count * time.get(QUEUED, 0)
-            sums.asked += QUEUED in time
-            sums.allocated += count * (held - min(held, partial))
+            sums.waiting, sums.asked = count * time.get(QUEUED, 0), int(QUEUED in time)
+            sums.allocated = count * (held - min(held, partial))
         elif piece.held:  # and how much is allocated, the allocations say
             held = counted
-            sums.allocated -= count * partial
+            sums.allocated = -count * partial
         else:
             held = productive = 0
-            sums.assumed += count * (piece.end - piece.start)
-        sums.held += count * held
-        sums.held_productive += count * productive
+            sums.assumed = count * (piece.end - piece.start)
+        sums.held, sums.held_productive = count * held, count * productive
         if self._price is not None:
             lost = Fraction(count * (held - productive), NS_PER_HOUR)
-            sums.money[labels.currency or ""] += self._price * lost  # type: ignore[assignment]
-        if piece.held is not False:
-            self._add_kept(sums, count, productive + time.get(SLOWDOWN, 0), steps)
-
-    def _add_kept(self, sums: Sums, count: int, ns: int, steps: float) -> None:
-        """P and I (docs/fleet.md): kept training, and kept steps x what one would take ideally."""
-        sums.kept += count * ns
-        if not self._ideal_is_known:
-            return
-        labels = self.labels
-        seconds = labels.ideal_step_seconds
-        if seconds is None and labels.flops_per_step is not None and labels.peak_flops is not None:
-            seconds = labels.flops_per_step / (count * labels.peak_flops)
-        sums.ideal += Fraction(steps) * count * (seconds or 0) * NS_PER_SECOND
-        sums.ideal_kept += count * ns
+            sums.money[labels.currency or ""] = self._price * lost  # type: ignore[assignment]
+        if piece.held is not False:  # P and I (docs/fleet.md): kept training, and what kept steps would take ideally
+            sums.kept = count * (productive + time.get(SLOWDOWN, 0))
+            if self._ideal_is_known:
+                sums.ideal_kept = sums.kept
+                sums.ideal = Fraction(steps) * count * (labels.ideal_seconds(count) or 0) * NS_PER_SECOND
+        return sums
 
 
 def _inside(piece: AcceleratorSpan, start: I64, end: I64) -> int:
@@ -356,7 +328,7 @@ class CauseAmounts:
     failures: int = 0
     runs: int = 0
     """Runs that had some."""
-    lost: int = 0
+    lost_ns: int = 0
     """What they lost (ns): wasted + downtime + restart."""
     lost_chip: int = 0
     """The same in chip time, where the number of accelerators is known."""
@@ -373,10 +345,9 @@ class Fleet:
     """The window and its weeks."""
     capacity: Sequence[Capacity]
     total: Sums = field(default_factory=Sums)
-    by_week: dict[int, Sums] = field(default_factory=lambda: defaultdict(Sums))
-    by_size: dict[str, Sums] = field(default_factory=lambda: defaultdict(Sums))
+    by_week: tuple[Sums, ...] = field(init=False)
     groups: dict[Values, dict[Values, Sums]] = field(init=False)
-    """By dimensions, the sums of each group."""
+    """By dimensions, the sums of each group: of each size, and of each --by."""
     causes: dict[str, CauseAmounts] = field(default_factory=lambda: defaultdict(CauseAmounts))
     """By cause, the failures."""
     hosts: HostSums = field(default_factory=HostSums)
@@ -396,7 +367,8 @@ class Fleet:
     unlogged_chip_ns: int = 0
 
     def __post_init__(self) -> None:
-        self.groups = {dims: defaultdict(Sums) for dims in self.grouping.by}
+        self.by_week = tuple(Sums() for _ in self.calendar.weeks)
+        self.groups = {dims: defaultdict(Sums) for dims in ((SIZE,), *self.grouping.by)}
 
     def add(self, result: RunResult) -> None:
         """Add a run. Allocations are told of all runs before (`JoinedAllocations.expect`)."""
@@ -407,20 +379,14 @@ class Fleet:
         if result.reason is not None:
             self.not_analysed.append(result)
             return
-        run, name = RunAmounts(self, result, start, end), run_name(result)
-        weekly = run.weekly()
-        whole = run.whole(weekly)
-        self._add_to_groups(run, whole, weekly)
-        for number, sums in weekly.items():
-            if number >= len(self.calendar.weeks) - RECENT_WEEKS:
-                chip, time = self.recent[number].get(name, (0, 0))
-                self.recent[number][name] = (chip + sums.lost, time + sums.time_counted - sums.time[PRODUCTIVE])
+        run, name = FleetRun(self, result, start, end), run_name(result)
+        whole = self._add_amounts(run, name)
         for code, severity, count in result.findings:
             self.noticed[code, severity].append((name, count))
         for one in run.failed:
             amounts = self.causes[one.cause]
             amounts.failures += 1
-            amounts.lost += one.lost_ns
+            amounts.lost_ns += one.lost_ns
             amounts.lost_chip += one.lost_ns * (run.accelerators_at(one.at_ns) or 0)
         for cause in {one.cause for one in run.failed}:
             self.causes[cause].runs += 1
@@ -466,17 +432,20 @@ class Fleet:
             count = sum(count for _, count in found)
             yield Diagnostic.of(code, message, count, mild=severity != severity_of(code))
 
-    def _add_to_groups(self, run: RunAmounts, whole: Sums, weekly: Mapping[int, Sums]) -> None:
+    def _add_amounts(self, run: FleetRun, name: str) -> Sums:
+        """Add what its time adds up to, to all that it is a part of; the amounts of the whole run."""
+        weekly = run.weekly()
+        whole = run.whole(weekly)
         self.total.add(whole)
-        self.by_size[run.size].add(whole)
+        for dims, groups in self.groups.items():
+            for week, sums in weekly.items() if WEEK in dims else [(None, whole)]:
+                groups[run.values(dims, week)].add(sums)
         for number, sums in weekly.items():
             self.by_week[number].add(sums)
-        for dims, groups in self.groups.items():
-            if WEEK not in dims:
-                groups[run.values(dims)].add(whole)
-                continue
-            for number, sums in weekly.items():
-                groups[run.values(dims, self.calendar.weeks[number].name)].add(sums)
+            if number >= len(self.calendar.weeks) - RECENT_WEEKS:
+                chip, time = self.recent[number].get(name, (0, 0))
+                self.recent[number][name] = (chip + sums.lost, time + sums.time_counted - sums.time[PRODUCTIVE])
+        return whole
 
     def _keep_worst(self) -> None:
         self.disruptions = nsmallest(self.grouping.top, self.disruptions, key=_by_cost)

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from statistics import median
 from typing import Any
 
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.fleet.aggregate import RECENT_WEEKS, Fleet
-from goodput_cli.fleet.question import UNKNOWN_SIZE, WEEK, size_classes
+from goodput_cli.fleet.aggregate import RECENT_WEEKS, Fleet, Values
+from goodput_cli.fleet.question import SIZE, UNKNOWN_SIZE, WEEK, size_classes
 from goodput_cli.fleet.report import Coverage, FleetMpg, FleetReport, FleetWindow
 from goodput_cli.fleet.rows import (
     CauseRow,
@@ -28,12 +29,11 @@ from goodput_cli.fleet.rows import (
     NotAnalysed,
     SizeRow,
     WeekRow,
-    category_name,
     category_rows,
-    known_hours,
+    row_of,
     run_name,
 )
-from goodput_cli.fleet.sums import Mpg, Sums, decimals, hours, mpg_of, percent, quantile, ratio
+from goodput_cli.fleet.sums import Mpg, Sums, Totals, hours, mpg_of, percent, quantiles, ratio
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
 from goodput_cli.vocabulary.when import NS_PER_HOUR
@@ -43,7 +43,7 @@ _NODE_DAYS = 1000 * 24 * NS_PER_HOUR
 _LEAST_RUNS, _MOST_RUNS = 5, 10
 """A week of fewer runs is no measure of a fleet; so many runs are named of those that moved it."""
 OTHERS = "all other runs"
-_Group = tuple[GroupRow, Sums, Mpg]
+_Group = tuple[GroupRow, Totals]
 
 
 def report_of(
@@ -58,7 +58,9 @@ def report_of(
     not_analysed = (*unreadable, *lost)
     sums = fleet.total
     mpg = mpg_of(sums, fleet.capacity_ns(), saved_only=fleet.grouping.saved_only)
-    weeks = tuple(fleet.by_week[number] for number in range(len(fleet.calendar.weeks)))
+    weeks = fleet.by_week
+    by_size = fleet.groups[SIZE,]
+    sizes = {name: by_size[name,] for name in size_classes(fleet.grouping.size_bounds) if (name,) in by_size}
     hosts, host_test = fleet.hosts.answer(sums.runs)
     return FleetReport(
         complete=not not_analysed,
@@ -69,7 +71,7 @@ def report_of(
             runs=sums.runs,
             not_analysed=len(not_analysed),
             outside=fleet.outside,
-            known_runs=sums.known,
+            known_runs=sums.known_runs,
             known_time=ratio(sums.known_time, sums.time_counted),
             lost_sight_of=fleet.lost_sight_of,
             unlogged=fleet.unlogged,
@@ -92,13 +94,9 @@ def report_of(
         weeks=tuple(week_rows(fleet, weeks)),
         week_sums=weeks,
         change=change_of(fleet, weeks),
-        sizes=tuple(
-            _size_row(name, fleet.by_size[name])
-            for name in size_classes(fleet.grouping.size_bounds)
-            if name in fleet.by_size
-        ),
-        size_sums=dict(fleet.by_size),
-        groups=tuple(_group_table(fleet, dims) for dims in fleet.groups),
+        sizes=tuple(_size_row(name, sums) for name, sums in sizes.items()),
+        size_sums=sizes,
+        groups=tuple(_group_table(fleet, dims) for dims in dict.fromkeys(fleet.grouping.by)),
         causes=tuple(cause_rows(fleet)),
         hosts=hosts,
         host_test=host_test,
@@ -110,7 +108,7 @@ def report_of(
     )
 
 
-def _group_table(fleet: Fleet, dims: tuple[str, ...]) -> GroupTable:
+def _group_table(fleet: Fleet, dims: Values) -> GroupTable:
     grouping = fleet.grouping
     groups: list[_Group] = []
     for values, sums in fleet.groups[dims].items():
@@ -118,22 +116,24 @@ def _group_table(fleet: Fleet, dims: tuple[str, ...]) -> GroupTable:
         told_apart = chosen.keys() <= {"cluster", "accelerator"}
         capacity = fleet.capacity_ns(**chosen) if told_apart else None
         mpg = mpg_of(sums, capacity, saved_only=grouping.saved_only)
-        groups.append((group_row(values, sums, mpg), sums, mpg))
-    groups.sort(key=lambda one: (*_ORDERS[grouping.sort](one[1]), one[0].values))
+        groups.append((group_row(values, sums, mpg), Totals(sums, mpg)))
+    groups.sort(key=lambda one: (*_ORDERS[grouping.sort](one[1].sums), one[0].values))
     if WEEK in dims and grouping.sort == "lost":
         groups = _week_by_week(groups, dims.index(WEEK))
-    rows, sums_of, mpgs = (tuple(column) for column in zip(*groups, strict=True))
-    return GroupTable(dims, rows, sums_of, mpgs, grouping.limit)
+    rows, totals = (tuple(column) for column in zip(*groups, strict=True))
+    return GroupTable(dims, rows, totals, grouping.limit)
 
 
 def _week_by_week(groups: Sequence[_Group], week: int) -> list[_Group]:
     """Sorted groups, with the weeks of each other group in time order. week: which of the values names it."""
-    others = [(*row.values[:week], *row.values[week + 1 :]) for row, _, _ in groups]
-    lost: Counter[tuple[str, ...]] = Counter()
-    for other, (_, sums, _) in zip(others, groups, strict=True):
-        lost[other] += sums.lost
-    ordered = sorted(zip(others, groups, strict=True), key=lambda one: (-lost[one[0]], one[0], one[1][0].values[week]))
-    return [group for _, group in ordered]
+
+    def other(row: GroupRow) -> Values:
+        return (*row.values[:week], *row.values[week + 1 :])
+
+    lost: Counter[Values] = Counter()
+    for row, totals in groups:
+        lost[other(row)] += totals.sums.lost
+    return sorted(groups, key=lambda one: (-lost[other(one[0])], other(one[0]), one[0].values[week]))
 
 
 _ORDERS: Mapping[str, Callable[[Sums], tuple[Any, ...]]] = {
@@ -145,65 +145,32 @@ _ORDERS: Mapping[str, Callable[[Sums], tuple[Any, ...]]] = {
 """How `--sort` orders groups, those that are alike by their names."""
 
 
-def group_row(values: tuple[str, ...], sums: Sums, mpg: Mpg) -> GroupRow:
+def group_row(values: Values, sums: Sums, mpg: Mpg) -> GroupRow:
     """A group of runs as a row."""
-    shares = [share for share in (ratio(*pair) for pair in sums.shares) if share is not None]
-    low, median, high = (quantile(shares, Fraction(part, 4)) for part in (1, 2, 3))
-    worst = sums.worst()
-    return GroupRow(
-        group=" / ".join(values),
-        values=list(values),
-        runs=sums.runs,
-        known_runs=sums.known,
-        chip_ns=str(sums.counted),
-        accelerator_hours=known_hours(sums, sums.counted),
-        goodput_percent=percent(sums.goodput),
-        time_goodput_percent=percent(sums.time_goodput),
-        median_goodput_percent=percent(median),
-        quartile_low_percent=percent(low),
-        quartile_high_percent=percent(high),
-        lost_hours=known_hours(sums, sums.lost),
-        held_lost_hours=known_hours(sums, sums.held_lost),
-        cost=_money(sums) if sums.priced else None,
-        priced_runs=sums.priced,
-        failures=sums.failures,
-        scheduling_percent=percent(mpg.scheduling),
-        runtime_percent=percent(mpg.runtime),
-        program_percent=percent(mpg.program),
-        mpg_percent=percent(mpg.mpg),
-        most_lost_to=None if worst is None else category_name(worst[0]),
-    )
-
-
-def _money(sums: Sums) -> str:
-    """`168908.00 USD`; currencies are never added."""
-    return ", ".join(f"{decimals(amount)} {code}" for code, amount in sorted(sums.money.items())) or "0.00"
+    shares = (share for share in (ratio(*pair) for pair in sums.shares) if share is not None)
+    low, median, high = map(percent, quantiles(shares, 4))
+    factors = {f"{name}_percent": percent(getattr(mpg, name)) for name in ("scheduling", "runtime", "program", "mpg")}
+    return row_of(
+        GroupRow, sums, group=" / ".join(values), values=list(values), median_goodput_percent=median,
+        quartile_low_percent=low, quartile_high_percent=high, **factors,
+    )  # fmt: skip
 
 
 def _size_row(name: str, sums: Sums) -> SizeRow:
-    shares = [Fraction(*pair) for pair in sums.shares if pair[1] >= _LONG_RUN_NS]
-    low, median, high = (quantile(shares, Fraction(part, 10)) for part in (1, 5, 9))
+    tenths = [percent(one) for one in quantiles((Fraction(*one) for one in sums.shares if one[1] >= _LONG_RUN_NS), 10)]
     least, most = sums.mttf_interval_ns
     mttf = sums.mttf_ns
-    known = name != UNKNOWN_SIZE
     per_node = ratio(Fraction(sums.node_failures) * _NODE_DAYS, sums.node_up)
-    return SizeRow(
-        size=name,
-        runs=sums.runs,
-        accelerator_hours=known_hours(sums, sums.counted),
-        goodput_percent=percent(sums.goodput) if known else None,
-        ettr_percent=percent(sums.time_goodput),
-        median_ettr_percent=percent(median),
-        p10_ettr_percent=percent(low),
-        p90_ettr_percent=percent(high),
+    return row_of(
+        SizeRow, sums, size=name,
+        **({"goodput_percent": None} if name == UNKNOWN_SIZE else {}),
+        median_ettr_percent=tenths[4], p10_ettr_percent=tenths[0], p90_ettr_percent=tenths[8],
         up_ns=sums.up,
-        accelerator_days=hours(sums.chip_up) / 24,
-        failures=sums.failures,
         mttf_ns=None if mttf is None else round(mttf),
         mttf_low_ns=None if least is None else round(least),
         mttf_high_ns=None if most is None else round(most),
         per_1000_node_days=None if per_node is None else float(per_node),
-    )
+    )  # fmt: skip
 
 
 def cause_rows(fleet: Fleet) -> list[CauseRow]:
@@ -213,16 +180,17 @@ def cause_rows(fleet: Fleet) -> list[CauseRow]:
         return []
     days = hours(fleet.total.chip_up) / 24
     # of a fleet of which some accelerators are unknown, failures have no exposure to be divided by
-    known = days > 0 and fleet.total.known == fleet.total.runs
+    known = days > 0 and fleet.total.known_runs == fleet.total.runs
     rows = []
     ordered = sorted(fleet.causes.items(), key=lambda one: (one[0] == UNKNOWN_CAUSE, -one[1].failures, one[0]))
     for cause, amounts in ordered:
-        count = amounts.failures
-        low, high = (1000 * bound / days for bound in poisson_interval(count)) if known else (None, None)
+        rate, low, high = (
+            1000 * count / days if known else None for count in (amounts.failures, *poisson_interval(amounts.failures))
+        )
         rows.append(
-            CauseRow(
-                cause, group_of(cause), count, amounts.runs, 1000 * count / days if known else None, low, high,
-                amounts.lost, hours(amounts.lost_chip) if known else None,
+            row_of(
+                CauseRow, amounts, cause=cause, group=group_of(cause), per_1000_accelerator_days=rate,
+                per_1000_low=low, per_1000_high=high, accelerator_hours=hours(amounts.lost_chip) if known else None,
             )
         )  # fmt: skip
     return rows
@@ -231,31 +199,24 @@ def cause_rows(fleet: Fleet) -> list[CauseRow]:
 def week_rows(fleet: Fleet, weeks: Sequence[Sums]) -> list[WeekRow]:
     """The weeks of the fleet. weeks: the sums of each."""
     rows: list[WeekRow] = []
-    usual = quantile((Fraction(one.counted) for one in weeks), Fraction(1, 2)) or Fraction(0)
+    usual = _median([one.counted for one in weeks])
     before: Fraction | None = None
     for week, sums in zip(fleet.calendar.weeks, weeks, strict=True):
         enough = _is_enough(sums, sums.counted, usual)
         goodput = sums.goodput
         change = goodput - before if enough and goodput is not None and before is not None else None
-        worst = sums.worst()
         drawn = sums.time_goodput if goodput is None else goodput
         rows.append(
-            WeekRow(
+            row_of(
+                WeekRow,
+                sums,
                 week=week.name,
                 start_ns=week.start,
                 end_ns=week.end,
                 partial=week.partial,
                 covered_percent=100 * (week.end - week.start) / week.full_ns,
-                runs=sums.runs,
-                chip_ns=str(sums.counted),
-                accelerator_hours=known_hours(sums, sums.counted),
-                goodput_percent=percent(goodput),
-                time_goodput_percent=percent(sums.time_goodput),
                 bar=None if drawn is None else float(drawn),
                 change_points=percent(change),
-                lost_hours=known_hours(sums, sums.lost),
-                failures=sums.failures,
-                most_lost_to=None if worst is None else category_name(worst[0]),
                 categories=[
                     {"category": row.category, "chip_ns": row.chip_ns, "ns": row.ns} for row in category_rows(sums)
                 ],
@@ -263,6 +224,10 @@ def week_rows(fleet: Fleet, weeks: Sequence[Sums]) -> list[WeekRow]:
         )
         before = goodput if enough else None
     return rows
+
+
+def _median(amounts: Sequence[int]) -> Fraction:
+    return median(map(Fraction, amounts))
 
 
 def _is_enough(sums: Sums, amount: int, usual: Fraction) -> bool:
@@ -275,7 +240,7 @@ def change_of(fleet: Fleet, weeks: Sequence[Sums]) -> Change | None:
     by_time = not fleet.total.known_time
     spent = [_by_category(one, by_time=by_time) for one in weeks]
     amounts = [one.total() for one in spent]
-    usual = quantile(map(Fraction, amounts), Fraction(1, 2)) or Fraction(0)
+    usual = _median(amounts)
     enough = [amount > 0 and _is_enough(sums, amount, usual) for sums, amount in zip(weeks, amounts, strict=True)]
     latest = range(len(weeks) - 1, max(len(weeks) - RECENT_WEEKS, 0), -1)
     now = next((place for place in latest if enough[place] and enough[place - 1]), None)

@@ -199,6 +199,12 @@ class RunLabels:
     flops_per_step: Fraction | None = None
     ideal_step_seconds: Fraction | None = None
 
+    def ideal_seconds(self, accelerators: int) -> Fraction | None:
+        """What a step would take ideally on so many."""
+        if self.ideal_step_seconds is None and self.flops_per_step is not None and self.peak_flops is not None:
+            return self.flops_per_step / (accelerators * self.peak_flops)
+        return self.ideal_step_seconds
+
 
 @dataclass(frozen=True)
 class _Rule:

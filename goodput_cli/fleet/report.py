@@ -43,8 +43,8 @@ from goodput_cli.fleet.rows import (
     category_name,
     grouped,
 )
-from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums, hours, percent
-from goodput_cli.fleet.thresholds import MEASURES, Totals
+from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums, Totals, hours, percent
+from goodput_cli.fleet.thresholds import MEASURES
 from goodput_cli.vocabulary.categories import brief_name
 from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe
 from goodput_cli.vocabulary.text import percent as percent_text
@@ -295,7 +295,8 @@ def where_lost(report: FleetReport, to_what: str = "") -> Iterator[str]:
         return
     parts = [to_what or f"to {brief_name(category_name(worst[0]))} {_of(worst[1], lost, ' of what was lost')}"]
     for table in report.groups[:1]:
-        amounts = [(_lost(one, by_time=by_time), row.group) for row, one in zip(table.rows, table.sums, strict=True)]
+        rows = zip(table.rows, table.totals, strict=True)
+        amounts = [(_lost(one.sums, by_time=by_time), row.group) for row, one in rows]
         parts += _most(", ".join(table.dims), amounts, lost)
     sizes = [(_lost(report.size_sums[row.size], by_time=by_time), row.size) for row in report.sizes]
     parts += _most("size", sizes, lost)
@@ -464,17 +465,15 @@ def _published(report: FleetReport, thresholds: tuple[Threshold, ...]) -> Publis
 
 def _families(report: FleetReport) -> Iterator[Family]:
     """The measures that are published. Groups that look the same once they are safe are one series: the first."""
-    groups: list[tuple[dict[str, str], Sums, Mpg]] = [({}, report.sums, report.mpg)]
+    groups: list[tuple[dict[str, str], Totals]] = [({}, Totals(report.sums, report.mpg))]
     for table in report.groups[:1]:
         names = [re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims]
-        groups += [
-            (dict(zip(names, row.values, strict=True)), sums, mpg)
-            for row, sums, mpg in zip(table.rows, table.sums, table.mpgs, strict=True)
-        ]
+        rows = zip(table.rows, table.totals, strict=True)
+        groups += [(dict(zip(names, row.values, strict=True)), totals) for row, totals in rows]
     for measure in (one for one in MEASURES.values() if one.metric is not None):
         samples: dict[tuple[str, ...], tuple[dict[str, str], str]] = {}
-        for labels, sums, mpg in groups:
-            value = measure.of(Totals(sums, mpg))
+        for labels, totals in groups:
+            value = measure.of(totals)
             if value is not None:
                 value = value / 100 if measure.dimension == "ratio" else value
                 samples.setdefault(tuple(map(safe, labels.values())), (labels, exact(float(value))))

@@ -1,25 +1,78 @@
-"""The rows of what `goodput fleet` answers, each column declared once.
+"""The rows of what `goodput fleet` answers, each column declared once: the words, and what its cells are made of.
 
-The attribute, JSON, CSV, Parquet and docs/schema.json follow from a field's declaration; see `analysis/table.py`.
+The attribute, JSON, CSV, Parquet and docs/schema.json follow from a field's declaration; see `analysis/table.py`. What
+a cell is made of has the same name there, or the declaration says it (`row_of`).
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from goodput_cli.analysis.json_fields import Json, written
-from goodput_cli.analysis.sheet import Audience, Column
+from goodput_cli.analysis.sheet import Audience, Column, ColumnKind
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.fleet.results import RunResult
-from goodput_cli.fleet.sums import LabelledCategory, Mpg, Sums, hours, percent, ratio
+from goodput_cli.fleet.sums import LabelledCategory, Sums, Totals, decimals, hours, percent, ratio
 from goodput_cli.vocabulary.categories import Category, brief_name
 
 _CHIP: dict[str, Any] = {
     "json": {"type": "string", "pattern": "^-?[0-9]+$"}, "audience": Audience.JSON, "key": "chip_ns",
 }  # fmt: skip
+Row = TypeVar("Row")
+
+
+def made(of: Callable[[Any], Any], kind: ColumnKind, words: str, **more: Any) -> Any:
+    """A column of which a cell is made of what its row is about. more: as of `column`."""
+    return field(metadata={**column(kind, words, **more).metadata, "of": of})
+
+
+def percent_of(amount: str, words: str, **more: Any) -> Any:
+    """A column of percent: a share that sums have."""
+    return made(lambda sums: percent(getattr(sums, amount)), "percent", words, **{"name": amount, **more})
+
+
+def amount_of(chip_ns: str, words: str, **more: Any) -> Any:
+    """A column of accelerator hours: chip time that sums have."""
+    return made(lambda sums: known_hours(sums, getattr(sums, chip_ns)), "number", words, **more)
+
+
+def row_of(kind: type[Row], subject: object, **others: Any) -> Row:
+    """A row about something, such as sums: each field is among the others, or made as it is declared, or an attribute
+    of the subject that is called the same."""
+    for one in fields(kind):  # type: ignore[arg-type]
+        if one.name not in others:
+            of = one.metadata.get("of")
+            others[one.name] = getattr(subject, one.name) if of is None else of(subject)
+    return kind(**others)
+
+
+def known_hours(sums: Sums, chip_ns: int) -> float | None:
+    """Accelerator hours; None where no run says how many it has."""
+    return hours(chip_ns) if sums.known_time else None
+
+
+def category_name(key: LabelledCategory) -> str:
+    """`queued`, or `custom_badput_events:EVAL`."""
+    return key[0].id if key[1] is None else f"{key[0].id}:{key[1]}"
+
+
+def _most_lost_to(sums: Sums) -> str | None:
+    worst = sums.worst()
+    return None if worst is None else category_name(worst[0])
+
+
+def _counted(sums: Sums) -> str:
+    return str(sums.counted)
+
+
+def _cost(sums: Sums) -> str | None:
+    """`168908.00 USD`; currencies are never added."""
+    amounts = (f"{decimals(amount)} {code}" for code, amount in sorted(sums.money.items()))
+    return (", ".join(amounts) or "0.00") if sums.priced_runs else None
 
 
 @dataclass(frozen=True)
@@ -53,29 +106,23 @@ class GroupRow:
     )  # fmt: skip
     runs: int = column("count", "runs of which something lies in the window", heading="runs")
     known_runs: int = column("count", "those whose accelerators are known")
-    chip_ns: str = column("text", "chip time without exclusions, accelerators x ns as decimal text", **_CHIP)
-    accelerator_hours: float | None = column(
-        "number", "chip time without exclusions, in hours; null if unknown", heading="accelerator h"
+    chip_ns: str = made(_counted, "text", "chip time without exclusions, accelerators x ns as decimal text", **_CHIP)
+    accelerator_hours: float | None = amount_of(
+        "counted", "chip time without exclusions, in hours; null if unknown", heading="accelerator h"
     )
-    goodput_percent: float | None = column(
-        "percent",
-        "productive share of the chip time; null where it is not known",
-        name="goodput",
-        heading="goodput",
+    goodput_percent: float | None = percent_of(
+        "goodput", "productive share of the chip time; null where it is not known", heading="goodput"
     )
-    time_goodput_percent: float | None = column(
-        "percent",
-        "the same with every run weighing its time alone",
-        name="time_goodput",
-        heading="goodput by job time",
+    time_goodput_percent: float | None = percent_of(
+        "time_goodput", "the same with every run weighing its time alone", heading="goodput by job time"
     )
     median_goodput_percent: float | None = column("percent", "median over runs, unweighted", name="median_goodput")
     quartile_low_percent: float | None = column("percent", "a quarter of the runs is below", name="quartile_low")
     quartile_high_percent: float | None = column("percent", "a quarter of the runs is above", name="quartile_high")
-    lost_hours: float | None = column("number", "accelerator hours without progress", heading="lost h")
-    held_lost_hours: float | None = column("number", "those in which accelerators were held: only these cost")
-    cost: str | None = column(
-        "text", "what they cost, by currency; null without prices", heading="cost", json={"type": "string"}
+    lost_hours: float | None = amount_of("lost", "accelerator hours without progress", heading="lost h")
+    held_lost_hours: float | None = amount_of("held_lost", "those in which accelerators were held: only these cost")
+    cost: str | None = made(
+        _cost, "text", "what they cost, by currency; null without prices", heading="cost", json={"type": "string"}
     )
     priced_runs: int = column("count", "runs with a price")
     failures: int = column("count", "disruptions that count as failures", heading="failures")
@@ -85,7 +132,9 @@ class GroupRow:
     mpg_percent: float | None = column(
         "percent", "ML productivity goodput; null unless all three are there", name="mpg"
     )
-    most_lost_to: str | None = column("text", "the category that took most", brief=brief_name, heading="most lost to")
+    most_lost_to: str | None = made(
+        _most_lost_to, "text", "the category that took most", brief=brief_name, heading="most lost to"
+    )
 
 
 @dataclass(frozen=True)
@@ -100,24 +149,23 @@ class WeekRow:
     )
     covered_percent: float = column("percent", "how much of the week the window holds", name="covered")
     runs: int = column("count", "runs of which something lies in it", heading="runs")
-    chip_ns: str = column("text", "chip time without exclusions, accelerators x ns as decimal text", **_CHIP)
-    accelerator_hours: float | None = column(
-        "number", "chip time without exclusions, in hours; null if unknown", heading="accelerator h"
+    chip_ns: str = made(_counted, "text", "chip time without exclusions, accelerators x ns as decimal text", **_CHIP)
+    accelerator_hours: float | None = amount_of(
+        "counted", "chip time without exclusions, in hours; null if unknown", heading="accelerator h"
     )
-    goodput_percent: float | None = column("percent", "as of a group", name="goodput", heading="goodput")
-    time_goodput_percent: float | None = column(
-        "percent",
-        "the same with every run weighing its time alone",
-        name="time_goodput",
-        heading="goodput by job time",
+    goodput_percent: float | None = percent_of("goodput", "as of a group", heading="goodput")
+    time_goodput_percent: float | None = percent_of(
+        "time_goodput", "the same with every run weighing its time alone", heading="goodput by job time"
     )
     bar: float | None = column("share", "", audience=Audience.PEOPLE, heading="")
     change_points: float | None = column(
         "points", "against the week before; null where one of them has too little", name="change", heading="points"
     )
-    lost_hours: float | None = column("number", "accelerator hours without progress")
+    lost_hours: float | None = amount_of("lost", "accelerator hours without progress")
     failures: int = column("count", "disruptions that count as failures", heading="failures")
-    most_lost_to: str | None = column("text", "the category that took most", brief=brief_name, heading="most lost to")
+    most_lost_to: str | None = made(
+        _most_lost_to, "text", "the category that took most", brief=brief_name, heading="most lost to"
+    )
     categories: list[dict[str, Any]] = column(
         "text", "chip time by category", audience=Audience.JSON,
         json={"type": "array", "items": {"type": "object", "properties": {
@@ -142,17 +190,17 @@ class SizeRow:
 
     size: str = column("text", "accelerators, from - to", heading="size")
     runs: int = column("count", "runs of which something lies in the window", heading="runs")
-    accelerator_hours: float | None = column("number", "chip time without exclusions, in hours; null if unknown")
-    goodput_percent: float | None = column("percent", "as of a group", name="goodput", heading="goodput")
-    ettr_percent: float | None = column(
-        "percent", "effective training time ratio: productive time over time, in job time", name="ettr",
+    accelerator_hours: float | None = amount_of("counted", "chip time without exclusions, in hours; null if unknown")
+    goodput_percent: float | None = percent_of("goodput", "as of a group", heading="goodput")
+    ettr_percent: float | None = percent_of(
+        "time_goodput", "effective training time ratio: productive time over time, in job time", name="ettr",
         heading="ETTR",
     )  # fmt: skip
     median_ettr_percent: float | None = column("percent", "median over runs of a day and more", name="median_ettr")
     p10_ettr_percent: float | None = column("percent", "a tenth of them is below", name="p10_ettr")
     p90_ettr_percent: float | None = column("percent", "a tenth of them is above", name="p90_ettr")
     up_ns: int = column("duration", "job time in which attempts were up: the exposure", heading="up")
-    accelerator_days: float = column("number", "the exposure in accelerator days")
+    accelerator_days: float = made(lambda sums: hours(sums.chip_up) / 24, "number", "the exposure in accelerator days")
     failures: int = column("count", "disruptions that count as failures", heading="failures")
     mttf_ns: int | None = column("duration", "exposure / failures; null without a failure", heading="MTTF")
     mttf_low_ns: int | None = column("duration", "lower end of its 95 % interval (Garwood)", heading="95 % from")
@@ -371,10 +419,8 @@ class GroupTable:
     """what the runs are grouped by"""
     rows: tuple[GroupRow, ...]
     """One row a group, sorted."""
-    sums: tuple[Sums, ...]
-    """Of each row."""
-    mpgs: tuple[Mpg, ...]
-    """ML productivity goodput of each row."""
+    totals: tuple[Totals, ...]
+    """What each row is made of."""
     limit: int | None = None
     """`--limit`; None: every row is shown."""
 
@@ -387,11 +433,6 @@ class GroupTable:
 def run_name(one: RunResult | RunLine) -> str:
     """`llm-7b`, and `llm-7b #2` for one of several runs."""
     return f"{one.job} #{one.run}" if one.runs > 1 and one.run else one.job
-
-
-def category_name(key: LabelledCategory) -> str:
-    """`queued`, or `custom_badput_events:EVAL`."""
-    return key[0].id if key[1] is None else f"{key[0].id}:{key[1]}"
 
 
 def category_rows(sums: Sums) -> list[CategoryRow]:
@@ -424,8 +465,3 @@ def category_rows(sums: Sums) -> list[CategoryRow]:
             )
         )
     return rows
-
-
-def known_hours(sums: Sums, chip_ns: int) -> float | None:
-    """Accelerator hours; None where no run says how many it has."""
-    return hours(chip_ns) if sums.known_time else None

@@ -7,6 +7,7 @@ run comes in pieces: a window and its weeks, and its spans cut at any instants, 
 
 from __future__ import annotations
 
+import statistics
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -43,7 +44,7 @@ class Sums:
 
     runs: int = 0
     """How many runs."""
-    known: int = 0
+    known_runs: int = 0
     """Runs whose number of accelerators is known all the time."""
     chip: Counter[LabelledCategory] = field(default_factory=Counter)
     """Chip time (accelerators x ns) by category, where the number of accelerators is known."""
@@ -76,7 +77,7 @@ class Sums:
     """A of the same runs."""
     ideal_at_risk: int = 0
     """`at_risk` of the same runs."""
-    priced: int = 0
+    priced_runs: int = 0
     """Runs with a price."""
     money: Counter[str] = field(default_factory=Counter)
     """What held time without progress cost, by currency: Fractions."""
@@ -99,8 +100,7 @@ class Sums:
             if theirs := getattr(other, name):
                 mine = getattr(self, name)
                 if isinstance(mine, Counter):
-                    for key, value in theirs.items():  # `+=` of a Counter loses what is negative
-                        mine[key] += value
+                    mine.update(theirs)  # `+=` loses what is negative
                 else:
                     mine += theirs
                     setattr(self, name, mine)
@@ -218,15 +218,12 @@ def ratio(part: Fraction | int, whole: Fraction | int) -> Fraction | None:
     return Fraction(part) / Fraction(whole) if whole > 0 else None
 
 
-def quantile(values: Iterable[Fraction], share: Fraction) -> Fraction | None:
-    """A quantile of exact values, linear between neighbours; None without any."""
-    ordered: list[Fraction] = sorted(values)
+def quantiles(values: Iterable[Fraction], parts: int) -> list[Fraction | None]:
+    """What cuts exact values into so many parts, linear between neighbours; None without any."""
+    ordered = list(values)
     if not ordered:
-        return None
-    place = share * (len(ordered) - 1)
-    low = place.numerator // place.denominator
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+        return [None] * (parts - 1)
+    return [*statistics.quantiles(ordered * 2 if len(ordered) == 1 else ordered, n=parts, method="inclusive")]
 
 
 def decimals(amount: Fraction | int) -> str:
@@ -234,6 +231,16 @@ def decimals(amount: Fraction | int) -> str:
     cents = round(Fraction(amount) * 100)
     sign, cents = ("-" if cents < 0 else ""), abs(cents)
     return f"{sign}{cents // 100}.{cents % 100:02d}"
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a measure is read from: of the fleet, or of a group of it."""
+
+    sums: Sums
+    mpg: Mpg
+    analysed: Fraction | None = None
+    """Share of the runs that are in the totals; None of a group, as runs that could not be read are in none."""
 
 
 def percent(value: Fraction | None) -> float | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,7 @@ from goodput_cli.vocabulary.when import NS_PER_HOUR, NS_PER_SECOND
 
 if TYPE_CHECKING:  # NumPy comes with them, which no help needs
     from goodput_cli.fleet.rows import GroupTable
-    from goodput_cli.fleet.sums import Mpg, Sums
-
-
-@dataclass(frozen=True)
-class Totals:
-    """What a measure is read from: of the fleet, or of a group of it."""
-
-    sums: Sums
-    mpg: Mpg
-    analysed: Fraction | None = None
-    """Share of the runs that are in the totals; None of a group, as runs that could not be read are in none."""
+    from goodput_cli.fleet.sums import Sums, Totals
 
 
 def _measure(
@@ -49,7 +39,7 @@ def _mttf(totals: Totals) -> Fraction | None:
 def _money(totals: Totals) -> Fraction | None:
     """None where there are no prices, or prices of several currencies."""
     sums = totals.sums
-    return Fraction(next(iter(sums.money.values()), 0)) if sums.priced and len(sums.money) <= 1 else None
+    return Fraction(next(iter(sums.money.values()), 0)) if sums.priced_runs and len(sums.money) <= 1 else None
 
 
 MEASURES: Mapping[str, Measure[Totals]] = {
@@ -65,7 +55,7 @@ MEASURES: Mapping[str, Measure[Totals]] = {
         Measure("mttf", "time", "Mean job time to a failure.", _mttf),
         Measure(
             "lost_hours", "count", "Accelerator hours without progress.",
-            lambda one: Fraction(one.sums.lost, NS_PER_HOUR) if one.sums.known else None,
+            lambda one: Fraction(one.sums.lost, NS_PER_HOUR) if one.sums.known_runs else None,
             metric="goodput_fleet_lost_hours",
         ),
         Measure("lost_money", "count", "What held time without progress cost.", _money),
@@ -121,17 +111,16 @@ def evaluate_fleet(
     expressions: Sequence[Expression], whole: Totals, groups: Sequence[GroupTable]
 ) -> tuple[Threshold, ...]:
     """Each expression judged on the whole fleet; `any(DIM)` on each of its groups."""
-    return tuple(threshold for expression in expressions for threshold in _judged(expression, whole, groups))
-
-
-def _judged(expression: Expression, whole: Totals, groups: Sequence[GroupTable]) -> Iterator[Threshold]:
-    if not expression.each:
-        yield judged(expression, _value(expression, whole))
-        return
-    table = next(one for one in groups if one.dims == expression.each)
-    for row, sums, mpg in zip(table.rows, table.sums, table.mpgs, strict=True):
-        named = replace(expression, text=f"{expression.text} [{row.group}]")
-        yield judged(named, _value(expression, Totals(sums, mpg)))
+    found = []
+    for expression in expressions:
+        if not expression.each:
+            found.append(judged(expression, _value(expression, whole)))
+            continue
+        table = next(one for one in groups if one.dims == expression.each)
+        for row, totals in zip(table.rows, table.totals, strict=True):
+            named = replace(expression, text=f"{expression.text} [{row.group}]")
+            found.append(judged(named, _value(named, totals)))
+    return tuple(found)
 
 
 def _value(expression: Expression, totals: Totals) -> Fraction | None:

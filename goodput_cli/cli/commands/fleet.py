@@ -78,7 +78,8 @@ def fleet(
         write_output("".join(f"{sentence}\n" for sentence in fleet_plan(session.sources, workers)))
         return 0
     from goodput_cli.fleet.report import fleet_sheet
-    from goodput_cli.fleet.thresholds import Totals, evaluate_fleet
+    from goodput_cli.fleet.sums import Totals
+    from goodput_cli.fleet.thresholds import evaluate_fleet
 
     with session.reading(then="adding up") as options:
         judged_groups = (one.each for one in thresholds if one.each)

@@ -140,12 +140,12 @@ def groups_chart(report: FleetReport) -> Drawings | None:
     by_time = not report.sums.known_time
     rows: list[dict[str, str | float]] = []
     order: list[str] = []
-    for row, sums in list(zip(table.rows, table.sums, strict=True))[:_MOST_GROUPS]:
+    for row, totals in list(zip(table.rows, table.totals, strict=True))[:_MOST_GROUPS]:
         name = shorten(safe(row.group), _NAME)
         order.append(name)
         rows += [
             {"group": name, "category": _family(key), "hours": amount}
-            for key, amount in _amounts(sums, by_time=by_time)
+            for key, amount in _amounts(totals.sums, by_time=by_time)
             if key != Category.PRODUCTIVE.id
         ]
     if not rows:
