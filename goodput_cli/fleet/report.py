@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, written
-from goodput_cli.analysis.sheet import Answered, Audience, Family, Lazy, Published, Sheet
+from goodput_cli.analysis.sheet import Answered, Family, Published, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.fleet.aggregate import HostTest
@@ -214,12 +214,9 @@ class FleetSheet(Sheet):
 
 def fleet_sheet(report: FleetReport, thresholds: tuple[Threshold, ...] = ()) -> FleetSheet:
     """The first --by as the table, or what the time went to; the others below."""
-    known = bool(report.sums.known_time)
-    groups = [hide_unknown(_groups_sheet(table), known=known) for table in report.groups]
-    categories = hide_unknown(rows_sheet(CATEGORIES, CATEGORY_TABLE, report.categories), known=known)
-    main, *others = [*groups, categories] if groups else [categories]
-    common = (hide_unknown(one, known=known) for one in _common_sections(report))
-    sections = [*others[-1:], *common, *others[:-1]]
+    categories = section(report, CATEGORIES, CATEGORY_TABLE, report.categories)
+    main, *others = [*(_groups_section(report, table) for table in report.groups), categories]
+    sections = [*others[-1:], *_common_sections(report), *others[:-1]]
     return FleetSheet(
         title=title(report),
         columns=main.columns,
@@ -331,19 +328,19 @@ def mpg_text(report: FleetReport) -> str:
     return f"{_percent(percent(mpg.mpg))}, program goodput known for {_percent(known)} of the kept chip time"
 
 
-def rows_sheet(heading: str, table: Table, rows: Sequence[Any], notes: tuple[str, ...] = ()) -> Sheet:
-    """Declared rows as a table."""
-    columns = table.sheet_columns()
+def section(report: FleetReport, heading: str, table: Table, rows: Sequence[Any], notes: tuple[str, ...] = ()) -> Sheet:
+    """Declared rows as a table, without what people would see nothing in."""
+    columns = table.sheet_columns(without=_BY_TIME if report.sums.known_time else _BY_CHIPS)
     return Sheet(heading, columns, table.of_rows(rows).cells(columns), notes=notes)
 
 
 def runs_sheet(report: FleetReport, most: int | None = None) -> Sheet:
     """Every run in a row: what Parquet holds. most: only so many, those that lost most first."""
     if most is None:
-        return rows_sheet("Runs", RUN_TABLE, report.runs)
+        return section(report, "Runs", RUN_TABLE, report.runs)
     runs = runs_by_loss(report)
     left_out = (f"the {most} that lost most of {len(runs):,}; JSON and Parquet hold all",) if len(runs) > most else ()
-    return rows_sheet("Runs", RUN_TABLE, runs[:most], left_out)
+    return section(report, "Runs", RUN_TABLE, runs[:most], left_out)
 
 
 def runs_by_loss(report: FleetReport) -> list[RunLine]:
@@ -351,35 +348,27 @@ def runs_by_loss(report: FleetReport) -> list[RunLine]:
     return sorted(report.runs, key=lambda row: (-(row.lost_hours or 0), row.goodput_ns - row.ns, row.job, row.run))
 
 
-def hide_unknown(sheet: Sheet, *, known: bool) -> Sheet:
-    """Without what people would see nothing in. known: whether accelerators are."""
-    hidden = _BY_TIME if known else _BY_CHIPS
-    kept = [
-        place for place, one in enumerate(sheet.columns) if one.audience != Audience.PEOPLE or one.name not in hidden
-    ]
-    rows = Lazy(len(sheet.rows), lambda: (tuple(row[place] for place in kept) for row in sheet.rows))
-    return replace(sheet, columns=tuple(sheet.columns[place] for place in kept), rows=rows)
-
-
 def _common_sections(report: FleetReport) -> Iterator[Sheet]:
     partial = [week.week for week in report.weeks if week.partial]
     weeks = (f"only a part of {', '.join(partial)} lies in the window",) if partial else ()
-    yield rows_sheet(WEEKS, WEEK_TABLE, [week for week in report.weeks if week.runs], weeks)
+    yield section(report, WEEKS, WEEK_TABLE, [week for week in report.weeks if week.runs], weeks)
     if report.change is not None:
-        yield rows_sheet(CHANGES, CHANGE_TABLE, report.change.rows, (changed(report.change),))
+        yield section(report, CHANGES, CHANGE_TABLE, report.change.rows, (changed(report.change),))
     ends = ", ".join(report.grouping.failing)
-    yield rows_sheet(SIZES, SIZE_TABLE, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
+    yield section(
+        report, SIZES, SIZE_TABLE, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",)
+    )
     if report.causes:
         words = "failures a thousand accelerator days up, with their 95 % interval; unknown: no line says why"
         notes = (words,) if report.hosts else (words, *hosts_judged(report))
-        yield rows_sheet(CAUSES, CAUSE_TABLE, report.causes, notes)
+        yield section(report, CAUSES, CAUSE_TABLE, report.causes, notes)
     if report.hosts:
-        yield rows_sheet(HOSTS, HOST_TABLE, report.hosts, tuple(hosts_judged(report)))
+        yield section(report, HOSTS, HOST_TABLE, report.hosts, tuple(hosts_judged(report)))
     if report.disruptions:
-        yield rows_sheet(DISRUPTIONS, DISRUPTION_TABLE, report.disruptions)
+        yield section(report, DISRUPTIONS, DISRUPTION_TABLE, report.disruptions)
     if report.not_analysed:
         reasons, rest = by_reason(report.not_analysed)
-        yield rows_sheet(LEFT_OUT, LEFT_OUT_TABLE, reasons, rest)
+        yield section(report, LEFT_OUT, LEFT_OUT_TABLE, reasons, rest)
 
 
 def hosts_that_repeat(report: FleetReport) -> Iterator[str]:
@@ -412,14 +401,10 @@ def changed(change: Change) -> str:
     )
 
 
-def _groups_sheet(table: GroupTable) -> Sheet:
-    sheet = rows_sheet(f"By {', '.join(table.dims)}", GROUP_TABLE, table.shown)
-    name = " / ".join(table.dims)
-    columns = tuple(
-        replace(one, name=name) if one.audience == Audience.PEOPLE and one.name == "group" else one
-        for one in sheet.columns
-    )
-    return replace(sheet, columns=columns)
+def _groups_section(report: FleetReport, table: GroupTable) -> Sheet:
+    sheet = section(report, f"By {', '.join(table.dims)}", GROUP_TABLE, table.shown)
+    group, *others = sheet.columns  # for people
+    return replace(sheet, columns=(replace(group, name=" / ".join(table.dims)), *others))
 
 
 def by_reason(rows: Sequence[NotAnalysed]) -> tuple[list[LeftOut], tuple[str, ...]]:

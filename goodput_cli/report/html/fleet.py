@@ -23,7 +23,6 @@ from goodput_cli.fleet.report import (
     WEEKS,
     FleetReport,
     FleetSheet,
-    hide_unknown,
     hosts_that_repeat,
     mpg_text,
     runs_by_loss,
@@ -388,7 +387,7 @@ def _parts(report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], 
                 table = with_links(table, "job", [pages.get((row.job, row.run)) for row in report.disruptions])
             yield _Part(name, figures, table)
     scatter = f"Goodput of each run against its hours: at most {_MOST_RUNS} runs, those that lost most."
-    runs = None if every_run else html_table(hide_unknown(runs_sheet(report, _MOST_ROWS), known=known))
+    runs = None if every_run else html_table(runs_sheet(report, _MOST_ROWS))
     yield _Part("Runs", _figures("runs", runs_chart(report), scatter), runs)
 
 
