@@ -30,7 +30,7 @@ from goodput_cli.fleet.labels import (
 )
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
 from goodput_cli.fleet.results import RunDisruption, RunResult
-from goodput_cli.fleet.rows import DisruptionRow, HostRow, RunLine, row_of, run_name
+from goodput_cli.fleet.rows import DisruptionRow, HostRow, RunLine, filled, run_name
 from goodput_cli.fleet.sums import (
     EXCLUDED,
     NOT_HELD,
@@ -126,7 +126,7 @@ class HostSums:
                 found.setdefault(one.host, []).append(one)
             last[one.host] = one.at_ns
         rows = tuple(
-            row_of(
+            filled(
                 HostRow, one, host=one.host[1], cluster=one.host[0] or None, up_ns=self.up[one.host],
                 share_percent=100 * self.up[one.host] / self.up.total(),
                 causes=", ".join(sorted({death.cause for death in found[one.host]})),
@@ -234,7 +234,7 @@ class FleetRun:
     def row(self, whole: Sums) -> RunLine:
         """The run as the list of runs has it. whole: its amounts in the window."""
         texts, counted, productive = self.labels.texts, whole.time_counted, whole.time[PRODUCTIVE]
-        return row_of(
+        return filled(
             RunLine,
             self.result,
             ns=whole.time.total(),
@@ -262,7 +262,7 @@ class FleetRun:
             if chip is not None and labels.price is not None:
                 cost = decimals(labels.price * Fraction(chip, NS_PER_HOUR))
                 money = f"{cost} {labels.currency or ''}".strip()
-            yield row_of(
+            yield filled(
                 DisruptionRow, one, job=self.result.job, run=self.result.run, accelerators=count,
                 chip_ns=None if chip is None else str(chip), accelerator_hours=None if chip is None else hours(chip),
                 cost=money,

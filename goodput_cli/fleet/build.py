@@ -30,7 +30,7 @@ from goodput_cli.fleet.rows import (
     SizeRow,
     WeekRow,
     category_rows,
-    row_of,
+    filled,
     run_name,
 )
 from goodput_cli.fleet.sums import Mpg, Sums, Totals, hours, mpg_of, percent, quantiles, ratio
@@ -81,15 +81,7 @@ def report_of(
         grouping=fleet.grouping,
         sums=sums,
         total=group_row((), sums, mpg),
-        mpg=FleetMpg(
-            **vars(mpg),
-            availability=sums.availability,
-            allocated=sums.allocated,
-            kept=sums.kept,
-            at_risk=sums.at_risk,
-            waiting=sums.waiting,
-            allocated_from="allocations" if fleet.allocations else "logs",
-        ),
+        mpg=filled(FleetMpg, sums, **vars(mpg), allocated_from="allocations" if fleet.allocations else "logs"),
         categories=tuple(category_rows(sums)),
         weeks=tuple(week_rows(fleet, weeks)),
         week_sums=weeks,
@@ -150,7 +142,7 @@ def group_row(values: Values, sums: Sums, mpg: Mpg) -> GroupRow:
     shares = (share for share in (ratio(*pair) for pair in sums.shares) if share is not None)
     low, median, high = map(percent, quantiles(shares, 4))
     factors = {f"{name}_percent": percent(getattr(mpg, name)) for name in ("scheduling", "runtime", "program", "mpg")}
-    return row_of(
+    return filled(
         GroupRow, sums, group=" / ".join(values), values=list(values), median_goodput_percent=median,
         quartile_low_percent=low, quartile_high_percent=high, **factors,
     )  # fmt: skip
@@ -158,17 +150,13 @@ def group_row(values: Values, sums: Sums, mpg: Mpg) -> GroupRow:
 
 def _size_row(name: str, sums: Sums) -> SizeRow:
     tenths = [percent(one) for one in quantiles((Fraction(*one) for one in sums.shares if one[1] >= _LONG_RUN_NS), 10)]
-    least, most = sums.mttf_interval_ns
-    mttf = sums.mttf_ns
+    mttf, least, most = (None if one is None else round(one) for one in (sums.mttf_ns, *sums.mttf_interval_ns))
     per_node = ratio(Fraction(sums.node_failures) * _NODE_DAYS, sums.node_up)
-    return row_of(
+    return filled(
         SizeRow, sums, size=name,
-        **({"goodput_percent": None} if name == UNKNOWN_SIZE else {}),
-        median_ettr_percent=tenths[4], p10_ettr_percent=tenths[0], p90_ettr_percent=tenths[8],
-        up_ns=sums.up,
-        mttf_ns=None if mttf is None else round(mttf),
-        mttf_low_ns=None if least is None else round(least),
-        mttf_high_ns=None if most is None else round(most),
+        goodput_percent=None if name == UNKNOWN_SIZE else percent(sums.goodput),
+        median_ettr_percent=tenths[4], p10_ettr_percent=tenths[0], p90_ettr_percent=tenths[8], up_ns=sums.up,
+        mttf_ns=mttf, mttf_low_ns=least, mttf_high_ns=most,
         per_1000_node_days=None if per_node is None else float(per_node),
     )  # fmt: skip
 
@@ -188,7 +176,7 @@ def cause_rows(fleet: Fleet) -> list[CauseRow]:
             1000 * count / days if known else None for count in (amounts.failures, *poisson_interval(amounts.failures))
         )
         rows.append(
-            row_of(
+            filled(
                 CauseRow, amounts, cause=cause, group=group_of(cause), per_1000_accelerator_days=rate,
                 per_1000_low=low, per_1000_high=high, accelerator_hours=hours(amounts.lost_chip) if known else None,
             )
@@ -207,7 +195,7 @@ def week_rows(fleet: Fleet, weeks: Sequence[Sums]) -> list[WeekRow]:
         change = goodput - before if enough and goodput is not None and before is not None else None
         drawn = sums.time_goodput if goodput is None else goodput
         rows.append(
-            row_of(
+            filled(
                 WeekRow,
                 sums,
                 week=week.name,

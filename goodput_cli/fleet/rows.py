@@ -1,7 +1,7 @@
 """The rows of what `goodput fleet` answers, each column declared once: the words, and what its cells are made of.
 
 The attribute, JSON, CSV, Parquet and docs/schema.json follow from a field's declaration; see `analysis/table.py`. What
-a cell is made of has the same name there, or the declaration says it (`row_of`).
+a cell is made of has the same name there, or the declaration says it (`filled`).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def amount_of(chip_ns: str, words: str, **more: Any) -> Any:
     return made(lambda sums: known_hours(sums, getattr(sums, chip_ns)), "number", words, **more)
 
 
-def row_of(kind: type[Row], subject: object, **others: Any) -> Row:
-    """A row about something, such as sums: each field is among the others, or made as it is declared, or an attribute
-    of the subject that is called the same."""
+def filled(kind: type[Row], subject: object, **others: Any) -> Row:
+    """A row about something, such as sums: a field is among the others, or made as it is declared, or what the subject
+    has under the same name."""
     for one in fields(kind):  # type: ignore[arg-type]
         if one.name not in others:
             of = one.metadata.get("of")
@@ -191,7 +191,7 @@ class SizeRow:
     size: str = column("text", "accelerators, from - to", heading="size")
     runs: int = column("count", "runs of which something lies in the window", heading="runs")
     accelerator_hours: float | None = amount_of("counted", "chip time without exclusions, in hours; null if unknown")
-    goodput_percent: float | None = percent_of("goodput", "as of a group", heading="goodput")
+    goodput_percent: float | None = column("percent", "as of a group", name="goodput", heading="goodput")
     ettr_percent: float | None = percent_of(
         "time_goodput", "effective training time ratio: productive time over time, in job time", name="ettr",
         heading="ETTR",
