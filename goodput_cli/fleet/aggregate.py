@@ -7,16 +7,15 @@ order makes no difference. Hosts that repeat: each host's time up over all runs,
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import nsmallest
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from goodput_cli.analysis.insights.hosts import AGAIN_NS, listed_name, of_a_host, repeating
-from goodput_cli.analysis.json_fields import Count, Json, written
+from goodput_cli.analysis.insights.hosts import listed_name
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import Diagnostic, severity_of
 from goodput_cli.events.evidence import TOLERANCE_NS
@@ -29,8 +28,8 @@ from goodput_cli.fleet.labels import (
     holdings,
 )
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
-from goodput_cli.fleet.results import RunDisruption, RunResult
-from goodput_cli.fleet.rows import DisruptionRow, HostRow, RunLine, filled, run_name
+from goodput_cli.fleet.results import RunResult
+from goodput_cli.fleet.rows import DisruptionRow, RunLine, filled, run_name
 from goodput_cli.fleet.sums import (
     EXCLUDED,
     NOT_HELD,
@@ -51,111 +50,19 @@ HostKey = tuple[str, str]
 """Cluster, empty where nobody says it, and host: clusters may name their hosts alike."""
 
 
-@dataclass(frozen=True)
-class HostDeath:
-    """A death that may be of its host."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A disruption that counts as a failure."""
 
+    run: RunLine
     at_ns: int
-    host: HostKey
     cause: str
-    run: str
-
-
-@written(
-    "fleet_host_test",
-    "what hosts that repeat were looked for in",
-    keys="runs other_runs hosts deaths elsewhere judged",
-)
-@dataclass(frozen=True)
-class HostTest:
-    """What hosts that repeat were looked for in."""
-
-    runs: Count
-    """runs of which all hosts are listed: only they count"""
-    other_runs: Count
-    """all others"""
-    hosts: Count
-    """hosts with time up"""
-    deaths: Count
-    """failures that may be of their host, on hosts that lines name; within 10 minutes on one host they are one"""
-    elsewhere: Annotated[Count, Json(key="deaths_elsewhere")]
-    """such failures of other runs, or on no host that a line names"""
-
-    @property
-    def judged(self) -> bool:
-        """whether anything could be judged: false where no run lists its hosts"""
-        return self.runs > 0
-
-
-@dataclass
-class HostSums:
-    """Hosts' time up over all runs, and what died on them: of runs of which all hosts are listed, and of no other."""
-
-    up: Counter[HostKey] = field(default_factory=Counter)
-    """ns."""
-    deaths: list[HostDeath] = field(default_factory=list)
-    runs: int = 0
-    """Those of which all hosts are listed."""
-    elsewhere: int = 0
-    """Deaths that may be of their host in other runs, or on no host that a line names."""
-
-    def add(
-        self, result: RunResult, failed: Sequence[RunDisruption], allocations: Sequence[Allocation], cluster: str,
-        window: tuple[int, int],
-    ) -> None:  # fmt: skip
-        """Add a run. failed: its failures in the window (ns). allocations: what was held for it, of which cluster."""
-        by_host = _time_up(result, allocations, *window)
-        up = {(cluster, host): ns for host, ns in by_host.items()}
-        self.up.update(up)
-        self.runs += bool(up)
-        for one in failed:
-            if of_a_host(one.cause):
-                host = cluster, listed_name(one.host, list(by_host)) or one.host
-                if host in up:
-                    self.deaths.append(HostDeath(one.at_ns, host, one.cause, run_name(result)))
-                else:
-                    self.elsewhere += 1
-
-    def answer(self, runs: int) -> tuple[tuple[HostRow, ...], HostTest]:
-        """The hosts that repeat over so many runs, the least likely by chance first, and what they were looked for
-        in. Deaths within 10 minutes on one host are one, of whichever jobs, and the first of them stands for it."""
-        found: dict[HostKey, list[HostDeath]] = {}
-        last: dict[HostKey, int] = {}
-        for one in sorted(self.deaths, key=lambda death: (death.at_ns, death.host, death.run)):
-            if one.host not in last or one.at_ns - last[one.host] > AGAIN_NS:
-                found.setdefault(one.host, []).append(one)
-            last[one.host] = one.at_ns
-        rows = tuple(
-            filled(
-                HostRow, one, host=one.host[1], cluster=one.host[0] or None, up_ns=self.up[one.host],
-                share_percent=100 * self.up[one.host] / self.up.total(),
-                causes=", ".join(sorted({death.cause for death in found[one.host]})),
-                runs=", ".join(sorted({death.run for death in found[one.host]})),
-            )
-            for one in repeating({host: len(deaths) for host, deaths in found.items()}, self.up)
-        )  # fmt: skip
-        deaths = sum(map(len, found.values()))
-        hosts = sum(ns > 0 for ns in self.up.values())
-        return rows, HostTest(self.runs, runs - self.runs, hosts, deaths, self.elsewhere)
-
-
-def _time_up(result: RunResult, allocations: Sequence[Allocation], start: int, end: int) -> Counter[str]:
-    """Time up (ns) of each host of a run in [start, end): by what its log says of each attempt, else by the allocations
-    that the attempt began in. Nothing where not all of its hosts are listed."""
-    found: Counter[str] = Counter()
-    places = result.listed.tolist() or [-1] * len(result.up[0])
-    for began, ended, place in zip(*(one.tolist() for one in result.up), places, strict=True):
-        ns = min(ended, end) - max(began, start)
-        if ns <= 0:
-            continue
-        held = [one.hosts for one in allocations if one.start - TOLERANCE_NS <= began < one.end]
-        of_allocations = {host for one in held for host in one} if all(held) else set()
-        hosts = result.hosts[place].split(",") if place >= 0 else sorted(of_allocations)
-        if not hosts:
-            return Counter()
-        for host in hosts:
-            found[host] += ns
-    return found
+    lost_ns: int
+    """wasted + downtime + restart."""
+    lost_chip: int
+    """The same in chip time, 0 where the number of accelerators is unknown."""
+    host: HostKey | None
+    """On which host, where that and all other hosts of the run are listed."""
 
 
 NO_LABEL = "(none)"
@@ -187,6 +94,7 @@ class FleetRun:
         self.size = size_class(grouping.size_bounds, self.most if by_chips else labels.accelerators)
         self.disruptions = [one for one in result.disruptions if start <= one.at_ns < end]
         self.failed = [one for one in self.disruptions if one.ended in grouping.failing]
+        self._cluster = labels.texts.get("cluster", "")
         self._known = self.most is not None
         self._price = labels.price if self._known and by_chips else None
         self._ideal_is_known = self._known and labels.ideal_seconds(1) is not None
@@ -249,6 +157,32 @@ class FleetRun:
             lost_hours=hours(whole.lost) if self._known else None,
             documents=list(self.result.documents),
         )
+
+    def hosts_up(self) -> Counter[HostKey]:
+        """Time up (ns) of each host: by what the log says of each attempt, else by the allocations that the attempt
+        began in. Nothing where not all of its hosts are listed."""
+        result, found = self.result, Counter[HostKey]()
+        places = result.listed.tolist() or [-1] * len(result.up[0])
+        for began, ended, place in zip(*(one.tolist() for one in result.up), places, strict=True):
+            ns = min(ended, self.end) - max(began, self.start)
+            if ns <= 0:
+                continue
+            held = [one.hosts for one in self.allocations if one.start - TOLERANCE_NS <= began < one.end]
+            of_allocations = {host for one in held for host in one} if all(held) else set()
+            hosts = result.hosts[place].split(",") if place >= 0 else sorted(of_allocations)
+            if not hosts:
+                return Counter()
+            for host in hosts:
+                found[self._cluster, host] += ns
+        return found
+
+    def failures(self, row: RunLine, hosts: Collection[HostKey]) -> Iterator[Failure]:
+        """Its failures. row: of the run. hosts: those that were up, where all are listed."""
+        names = [name for _, name in hosts]
+        for one in self.failed:
+            host = self._cluster, listed_name(one.host, names) or one.host
+            chip = one.lost_ns * (self.accelerators_at(one.at_ns) or 0)
+            yield Failure(row, one.at_ns, one.cause, one.lost_ns, chip, host if host in hosts else None)
 
     def disruption_rows(self) -> Iterator[DisruptionRow]:
         """Its disruptions with what they cost."""
@@ -322,19 +256,6 @@ def add_allocation(allocation: Allocation, calendar: Calendar, weekly: dict[int,
 
 
 @dataclass
-class CauseAmounts:
-    """Failures of one cause."""
-
-    failures: int = 0
-    runs: int = 0
-    """Runs that had some."""
-    lost_ns: int = 0
-    """What they lost (ns): wasted + downtime + restart."""
-    lost_chip: int = 0
-    """The same in chip time, where the number of accelerators is known."""
-
-
-@dataclass
 class Fleet:
     """The fleet while it is added up, and then the whole of it."""
 
@@ -348,9 +269,11 @@ class Fleet:
     by_week: tuple[Sums, ...] = field(init=False)
     groups: dict[Values, dict[Values, Sums]] = field(init=False)
     """By dimensions, the sums of each group: of each size, and of each --by."""
-    causes: dict[str, CauseAmounts] = field(default_factory=lambda: defaultdict(CauseAmounts))
-    """By cause, the failures."""
-    hosts: HostSums = field(default_factory=HostSums)
+    failures: list[Failure] = field(default_factory=list)
+    hosts_up: Counter[HostKey] = field(default_factory=Counter)
+    """Time up (ns) of the hosts of all runs that list them."""
+    runs_with_hosts: int = 0
+    """Runs that list all of their hosts."""
     recent: dict[int, dict[str, tuple[int, int]]] = field(default_factory=lambda: defaultdict(dict))
     """Of the latest weeks, by run: chip time and time that was lost."""
     runs: list[RunLine] = field(default_factory=list)
@@ -383,15 +306,11 @@ class Fleet:
         whole = self._add_amounts(run, name)
         for code, severity, count in result.findings:
             self.noticed[code, severity].append((name, count))
-        for one in run.failed:
-            amounts = self.causes[one.cause]
-            amounts.failures += 1
-            amounts.lost_ns += one.lost_ns
-            amounts.lost_chip += one.lost_ns * (run.accelerators_at(one.at_ns) or 0)
-        for cause in {one.cause for one in run.failed}:
-            self.causes[cause].runs += 1
-        self.hosts.add(result, run.failed, run.allocations, run.labels.texts.get("cluster", ""), (start, end))
-        self.runs.append(run.row(whole))
+        row, hosts = run.row(whole), run.hosts_up()
+        self.runs.append(row)
+        self.failures += run.failures(row, hosts)
+        self.hosts_up.update(hosts)
+        self.runs_with_hosts += bool(hosts)
         self.disruptions += run.disruption_rows()
         if len(self.disruptions) > 8 * self.grouping.top + 1000:
             self._keep_worst()

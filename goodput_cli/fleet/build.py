@@ -9,23 +9,25 @@ part of the change: exactly, whatever the sizes of the weeks are.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from statistics import median
 from typing import Any
 
 from goodput_cli.analysis.disruptions.find import poisson_interval
+from goodput_cli.analysis.insights.hosts import AGAIN_NS, of_a_host, repeating
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.fleet.aggregate import RECENT_WEEKS, Fleet, Values
+from goodput_cli.fleet.aggregate import RECENT_WEEKS, Failure, Fleet, HostKey, Values
 from goodput_cli.fleet.question import SIZE, UNKNOWN_SIZE, WEEK, size_classes
-from goodput_cli.fleet.report import Coverage, FleetMpg, FleetReport, FleetWindow
+from goodput_cli.fleet.report import Coverage, FleetMpg, FleetReport, FleetWindow, HostTest
 from goodput_cli.fleet.rows import (
     CauseRow,
     Change,
     ChangeRow,
     GroupRow,
     GroupTable,
+    HostRow,
     NotAnalysed,
     SizeRow,
     WeekRow,
@@ -61,7 +63,7 @@ def report_of(
     weeks = fleet.by_week
     by_size = fleet.groups[SIZE,]
     sizes = {name: by_size[name,] for name in size_classes(fleet.grouping.size_bounds) if (name,) in by_size}
-    hosts, host_test = fleet.hosts.answer(sums.runs)
+    hosts, host_test = host_rows(fleet)
     return FleetReport(
         complete=not not_analysed,
         window=FleetWindow(fleet.calendar.start, fleet.calendar.end, timezone),
@@ -164,24 +166,56 @@ def _size_row(name: str, sums: Sums) -> SizeRow:
 def cause_rows(fleet: Fleet) -> list[CauseRow]:
     """Failures by cause, the most frequent first, and last those of which nobody says why; none where no line of any
     run says why."""
-    if not fleet.causes.keys() - {UNKNOWN_CAUSE}:
+    by_cause: defaultdict[str, list[Failure]] = defaultdict(list)
+    for one in fleet.failures:
+        by_cause[one.cause].append(one)
+    if not by_cause.keys() - {UNKNOWN_CAUSE}:
         return []
     days = hours(fleet.total.chip_up) / 24
     # of a fleet of which some accelerators are unknown, failures have no exposure to be divided by
     known = days > 0 and fleet.total.known_runs == fleet.total.runs
     rows = []
-    ordered = sorted(fleet.causes.items(), key=lambda one: (one[0] == UNKNOWN_CAUSE, -one[1].failures, one[0]))
-    for cause, amounts in ordered:
-        rate, low, high = (
-            1000 * count / days if known else None for count in (amounts.failures, *poisson_interval(amounts.failures))
-        )
+    ordered = sorted(by_cause.items(), key=lambda one: (one[0] == UNKNOWN_CAUSE, -len(one[1]), one[0]))
+    for cause, found in ordered:
+        bounds = poisson_interval(len(found))
+        rate, low, high = (1000 * count / days if known else None for count in (len(found), *bounds))
+        runs, chip_hours = len({id(one.run) for one in found}), hours(sum(one.lost_chip for one in found))
         rows.append(
-            filled(
-                CauseRow, amounts, cause=cause, group=group_of(cause), per_1000_accelerator_days=rate,
-                per_1000_low=low, per_1000_high=high, accelerator_hours=hours(amounts.lost_chip) if known else None,
+            CauseRow(
+                cause, group_of(cause), len(found), runs, rate, low, high, sum(one.lost_ns for one in found),
+                chip_hours if known else None,
             )
         )  # fmt: skip
     return rows
+
+
+def host_rows(fleet: Fleet) -> tuple[tuple[HostRow, ...], HostTest]:
+    """The hosts that repeat over all runs, the least likely by chance first, and what they were looked for in. Deaths
+    within 10 minutes on one host are one, of whichever jobs, and the first of them stands for it."""
+    deaths, up = [one for one in fleet.failures if of_a_host(one.cause)], fleet.hosts_up
+    found: dict[HostKey, list[Failure]] = {}
+    last: dict[HostKey, int] = {}
+    for one in sorted(deaths, key=lambda death: (death.at_ns, death.host or ("", ""), run_name(death.run))):
+        if one.host is not None:
+            if one.host not in last or one.at_ns - last[one.host] > AGAIN_NS:
+                found.setdefault(one.host, []).append(one)
+            last[one.host] = one.at_ns
+    rows = tuple(
+        filled(
+            HostRow, one, host=one.host[1], cluster=one.host[0] or None, up_ns=up[one.host],
+            share_percent=100 * up[one.host] / up.total(),
+            causes=", ".join(sorted({death.cause for death in found[one.host]})),
+            runs=", ".join(sorted({run_name(death.run) for death in found[one.host]})),
+        )
+        for one in repeating({host: len(deaths) for host, deaths in found.items()}, up)
+    )  # fmt: skip
+    return rows, HostTest(
+        runs=fleet.runs_with_hosts,
+        other_runs=fleet.total.runs - fleet.runs_with_hosts,
+        hosts=sum(ns > 0 for ns in up.values()),
+        deaths=sum(map(len, found.values())),
+        elsewhere=sum(one.host is None for one in deaths),
+    )
 
 
 def week_rows(fleet: Fleet, weeks: Sequence[Sums]) -> list[WeekRow]:

@@ -14,7 +14,6 @@ from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, writt
 from goodput_cli.analysis.sheet import Answered, Family, Published, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.fleet.aggregate import HostTest
 from goodput_cli.fleet.question import Grouping
 from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,
@@ -115,6 +114,32 @@ class Coverage:
     def analysed(self) -> Fraction:
         """Share of the runs, jobs and documents that is in the totals."""
         return Fraction(self.runs, self.runs + self.not_analysed)
+
+
+@written(
+    "fleet_host_test",
+    "what hosts that repeat were looked for in",
+    keys="runs other_runs hosts deaths elsewhere judged",
+)
+@dataclass(frozen=True)
+class HostTest:
+    """What hosts that repeat were looked for in."""
+
+    runs: Count
+    """runs of which all hosts are listed: only they count"""
+    other_runs: Count
+    """all others"""
+    hosts: Count
+    """hosts with time up"""
+    deaths: Count
+    """failures that may be of their host, on hosts that lines name; within 10 minutes on one host they are one"""
+    elsewhere: Annotated[Count, Json(key="deaths_elsewhere")]
+    """such failures of other runs, or on no host that a line names"""
+
+    @property
+    def judged(self) -> bool:
+        """whether anything could be judged: false where no run lists its hosts"""
+        return self.runs > 0
 
 
 @written("fleet_mpg", "ML productivity goodput and its factors; null is not recorded")
