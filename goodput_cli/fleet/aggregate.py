@@ -115,8 +115,8 @@ class FleetRun:
         weekly: dict[int, Sums] = defaultdict(Sums)
         for piece, (time, steps) in zip(self._pieces, cut_spans(self.result.spans, edges), strict=True):
             weekly[self._calendar.week_at(piece.start)].add(self._amounts(piece, time, steps))
-        for allocation in self._own:
-            add_allocation(allocation, self._calendar, weekly)
+        for week, sums in (one for own in self._own for one in allocated_weekly(own, self._calendar)):
+            weekly[week].add(sums)
         of_nodes = int(self.labels.accelerators_per_node is not None and self._known)
         for one in self.failed:
             weekly[self._calendar.week_at(one.at_ns)].add(Sums(failures=1, node_failures=of_nodes))
@@ -242,17 +242,16 @@ def _inside(piece: AcceleratorSpan, start: I64, end: I64) -> int:
     return int(np.maximum(np.minimum(end, piece.end) - np.maximum(start, piece.start), 0).sum())
 
 
-def add_allocation(allocation: Allocation, calendar: Calendar, weekly: dict[int, Sums]) -> None:
-    """Add what was held and waited for, each to its week."""
+def allocated_weekly(allocation: Allocation, calendar: Calendar) -> Iterator[tuple[int, Sums]]:
+    """What was held and waited for, each in its week."""
     count, start, end = allocation.accelerators, allocation.start, allocation.end
     waits = start if allocation.waiting_since is None else min(allocation.waiting_since, start)
+    asked = int(allocation.waiting_since is not None)
     for number, week in enumerate(calendar.weeks):
         held = max(min(end, week.end) - max(start, week.start), 0)
         waited = max(min(start, week.end) - max(waits, week.start), 0)
         if held or waited:
-            weekly[number].allocated += held * count
-            weekly[number].waiting += waited * count
-            weekly[number].asked += allocation.waiting_since is not None
+            yield number, Sums(allocated=held * count, waiting=waited * count, asked=asked)
 
 
 @dataclass
@@ -326,12 +325,9 @@ class Fleet:
                 continue
             self.unlogged += 1
             self.unlogged_chip_ns += allocation.accelerators * held
-            if self.grouping.count_unlogged:
-                weekly: dict[int, Sums] = defaultdict(Sums)
-                add_allocation(allocation, self.calendar, weekly)
-                for number, sums in weekly.items():
-                    self.total.add(sums)
-                    self.by_week[number].add(sums)
+            for week, sums in allocated_weekly(allocation, self.calendar) if self.grouping.count_unlogged else ():
+                self.total.add(sums)
+                self.by_week[week].add(sums)
 
     def capacity_ns(self, cluster: str | None = None, accelerator: str | None = None) -> int | None:
         """K: chip time (ns) that the fleet, or a part of it, had in the window; None where nobody says."""

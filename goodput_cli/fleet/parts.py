@@ -63,9 +63,7 @@ def part_of_documents(rows: Sequence[DocumentRow], reader: str, read_ns: int) ->
 
 def read_documents(part: bytes) -> Iterator[ReadDocument]:
     """The rows of such a file."""
-    with pq.ParquetFile(pa.BufferReader(part)) as file:
-        rows = file.read(columns=_DOCUMENTS.names, use_threads=False).to_pylist()
-    for row in rows:
+    for row in _columns(part, *_DOCUMENTS.names).to_pylist():
         yield msgspec.convert({**row, **json.loads(row.pop("about"))}, ReadDocument)
 
 
@@ -152,17 +150,21 @@ def read_part(part: bytes, wanted: set[str]) -> Iterator[tuple[str, RunResult]]:
 
 def read_extents(part: bytes, wanted: set[str]) -> list[tuple[str, int, int, int]]:
     """Job, number, start and end (ns) of the analysed runs of some jobs in a part."""
-    with pq.ParquetFile(pa.BufferReader(part)) as file:
-        columns = file.read(columns=[_KEY, "job", "run", "start_ns", "end_ns", "reason"], use_threads=False).to_pydict()
+    columns = _columns(part, _KEY, "job", "run", "start_ns", "end_ns", "reason").to_pydict()
     rows = zip(*columns.values(), strict=True)
     return [(job, run, start, end) for key, job, run, start, end, reason in rows if key in wanted and reason is None]
 
 
 def part_keys(part: bytes) -> list[str]:
     """The keys of the jobs in a part."""
+    keys: list[str] = _columns(part, _KEY).column(_KEY).to_pylist()
+    return keys
+
+
+def _columns(part: bytes, *names: str) -> pa.Table:
+    """Some columns of a part whole."""
     with pq.ParquetFile(pa.BufferReader(part)) as file:
-        keys: list[str] = file.read(columns=[_KEY], use_threads=False).column(_KEY).to_pylist()
-        return keys
+        return file.read(columns=names, use_threads=False)
 
 
 _ARRAYS = ("spans", "up", "partial", "listed")
