@@ -113,28 +113,17 @@ def part_of(rows: Sequence[tuple[str, RunResult]]) -> bytes:
 
 def _row(key: str, result: RunResult) -> dict[str, Any]:
     """Lone surrogates in texts of the log are replaced."""
-    spans = result.spans
-    labels = [*map(well_formed, spans.labels), None]  # -1: none
-    of_spans = (
-        spans.start.tolist(), spans.end.tolist(), [CATEGORIES[code] for code in spans.category.tolist()],
-        [labels[code] for code in spans.label.tolist()], spans.slowdown.tolist(), spans.steps.tolist(),
-    )  # fmt: skip
-    lists = {
-        "spans": zip(*of_spans, strict=True),
-        "up": zip(*(one.tolist() for one in result.up), strict=True),
-        "partial": zip(*(one.tolist() for one in result.partial), strict=True),
-        "findings": result.findings,
-        "disruptions": map(msgspec.structs.astuple, result.disruptions),
-    }
-    names = {name: [one.name for one in _RESULTS.field(name).type.value_type] for name in lists}
-    return {
-        _KEY: key,
-        **msgspec.structs.asdict(result),
-        **{name: [dict(zip(names[name], row, strict=True)) for row in rows] for name, rows in lists.items()},
-        "job": well_formed(result.job),
-        "hosts": list(map(well_formed, result.hosts)),
-        "listed": result.listed.tolist(),
-    }
+    row: dict[str, Any] = msgspec.to_builtins(result, enc_hook=np.ndarray.tolist)
+    spans = row["spans"]
+    labels = [*map(well_formed, spans.pop("labels")), None]  # -1: none
+    spans["category"] = [CATEGORIES[code] for code in spans["category"]]
+    spans["label"] = [labels[code] for code in spans["label"]]
+    columns = {"spans": spans.values(), "up": row["up"], "partial": row["partial"]}
+    lists = {"findings": row["findings"], **{name: zip(*lists, strict=True) for name, lists in columns.items()}}
+    for name, rows in lists.items():
+        names = [one.name for one in _RESULTS.field(name).type.value_type]
+        row[name] = [dict(zip(names, one, strict=True)) for one in rows]
+    return {**row, _KEY: key, "job": well_formed(result.job), "hosts": list(map(well_formed, result.hosts))}
 
 
 def read_part(part: bytes, wanted: set[str]) -> Iterator[tuple[str, RunResult]]:
