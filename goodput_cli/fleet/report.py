@@ -283,27 +283,21 @@ def summary(report: FleetReport) -> Iterator[str]:
 
 def headline(report: FleetReport) -> Iterator[str]:
     """Goodput, its cost, and MPG."""
-    sums, total, mpg = report.sums, report.total, report.mpg
-    by_chips = total.goodput_percent is not None
-    lost = (
-        f"lost {hours(sums.lost):,.1f} h, {hours(sums.held_lost):,.1f} of them while accelerators were held"
-        if by_chips
-        else ""
-    )
-    cost = f": {grouped(total.cost)}" if total.cost is not None and by_chips else ""
-    goodput = _percent(total.goodput_percent)
-    yield f"GOODPUT {goodput}; {lost}{cost}" if by_chips else f"GOODPUT by chip time: {goodput}"
+    sums, total = report.sums, report.total
+    if total.goodput_percent is None:
+        yield f"GOODPUT by chip time: {NOT_RECORDED}"
+    else:
+        cost = f": {grouped(total.cost)}" if total.cost is not None else ""
+        held = f"{hours(sums.held_lost):,.1f} of them while accelerators were held{cost}"
+        yield f"GOODPUT {percent_text(total.goodput_percent)}; lost {hours(sums.lost):,.1f} h, {held}"
     yield from where_lost(report)
     by_time = f"by job time, whatever the size: {_percent(total.time_goodput_percent)}"
     low, median, high = (total.quartile_low_percent, total.median_goodput_percent, total.quartile_high_percent)
     yield f"{by_time}; median run {_percent(median)}, half of them {_percent(low)} to {_percent(high)}"
     yield f"MPG {mpg_text(report)}"
-    parts = {
-        "scheduling": mpg.scheduling, "runtime": mpg.runtime, "program": mpg.program,
-        "availability": sums.availability,
-    }  # fmt: skip
+    names = ("scheduling", "runtime", "program", "availability")
     source = "; allocated time is from the logs" if report.mpg.allocated_from == "logs" else ""
-    yield ", ".join(f"{name} {_percent(percent(value))}" for name, value in parts.items()) + source
+    yield ", ".join(f"{name} {_percent(percent(getattr(report.mpg, name)))}" for name in names) + source
 
 
 def where_lost(report: FleetReport, to_what: str = "") -> Iterator[str]:
