@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,17 +30,30 @@ UNKNOWN = NO_STEP
 """In a column of int64: None."""
 JsonRow = dict[str, Any]
 """A row of a JSON answer."""
+Row = TypeVar("Row")
 Parts = Callable[[], Iterable[Any]]
 """Makes the parts of a table, anew each time."""
 
 
-def column(kind: ColumnKind, words: str, *, heading: str | None = None, **more: Any) -> Any:
+def column(
+    kind: ColumnKind, words: str, *, heading: str | None = None, of: Callable[[Any], Any] | None = None, **more: Any
+) -> Any:
     """A field of a dataclass that is a column as well: `columns_of` finds it.
 
-    heading: what people read above it; None where they do not see it. more: further fields of `Column`; its name is the
-    field's, without `_ns`, and programs see it where no audience is given.
+    heading: what people read above it; None where they do not see it. of: what its value is made of what the row is
+    about; None where that has the value under the same name (`filled`). more: further fields of `Column`; its name is
+    the field's, without `_ns`, and programs see it where no audience is given.
     """
-    return field(metadata={"column": (kind, words, heading, more)})
+    return field(metadata={"column": (kind, words, heading, more), "of": of})
+
+
+def filled(row: type[Row], subject: object, **others: Any) -> Row:
+    """A row about something: each field is among the others, or made of the subject as it is declared."""
+    for one in fields(row):  # type: ignore[arg-type]
+        if one.name not in others:
+            of = one.metadata.get("of") or attrgetter(one.name)
+            others[one.name] = of(subject)
+    return row(**others)
 
 
 def columns_of(record: type, values: Callable[[str], Callable[[Any], Any]]) -> tuple[Column, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.analysis.insights.hosts import listed_name
+from goodput_cli.analysis.table import filled
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import Diagnostic, severity_of
 from goodput_cli.events.evidence import TOLERANCE_NS
@@ -29,7 +30,7 @@ from goodput_cli.fleet.labels import (
 )
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
 from goodput_cli.fleet.results import RunResult
-from goodput_cli.fleet.rows import DisruptionRow, RunLine, filled, run_name
+from goodput_cli.fleet.rows import DisruptionRow, RunLine, run_name
 from goodput_cli.fleet.sums import (
     EXCLUDED,
     NOT_HELD,

@@ -17,6 +17,7 @@ from typing import Any
 
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.insights.hosts import AGAIN_NS, of_a_host, repeating
+from goodput_cli.analysis.table import filled
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.fleet.aggregate import RECENT_WEEKS, Failure, Fleet, HostKey, Values
 from goodput_cli.fleet.question import SIZE, UNKNOWN_SIZE, WEEK, size_classes
@@ -32,7 +33,6 @@ from goodput_cli.fleet.rows import (
     SizeRow,
     WeekRow,
     category_rows,
-    filled,
     run_name,
 )
 from goodput_cli.fleet.sums import Mpg, Sums, Totals, hours, mpg_of, percent, quantiles, ratio

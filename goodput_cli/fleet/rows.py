@@ -1,19 +1,17 @@
 """The rows of what `goodput fleet` answers, each column declared once: the words, and what its cells are made of.
 
-The attribute, JSON, CSV, Parquet and docs/schema.json follow from a field's declaration; see `analysis/table.py`. What
-a cell is made of has the same name there, or the declaration says it (`filled`).
+The attribute, JSON, CSV, Parquet and docs/schema.json follow from a field's declaration; see `analysis/table.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from goodput_cli.analysis.json_fields import Json, written
-from goodput_cli.analysis.sheet import Audience, Column, ColumnKind
+from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.fleet.results import RunResult
 from goodput_cli.fleet.sums import LabelledCategory, Sums, Totals, decimals, hours, percent, ratio
@@ -22,32 +20,16 @@ from goodput_cli.vocabulary.categories import Category, brief_name
 _CHIP: dict[str, Any] = {
     "json": {"type": "string", "pattern": "^-?[0-9]+$"}, "audience": Audience.JSON, "key": "chip_ns",
 }  # fmt: skip
-Row = TypeVar("Row")
 
 
-def made(of: Callable[[Any], Any], kind: ColumnKind, words: str, **more: Any) -> Any:
-    """A column of which a cell is made of what its row is about. more: as of `column`."""
-    return field(metadata={**column(kind, words, **more).metadata, "of": of})
-
-
-def percent_of(amount: str, words: str, **more: Any) -> Any:
+def percent_of(share: str, words: str, **more: Any) -> Any:
     """A column of percent: a share that sums have."""
-    return made(lambda sums: percent(getattr(sums, amount)), "percent", words, **{"name": amount, **more})
+    return column("percent", words, of=lambda sums: percent(getattr(sums, share)), **{"name": share, **more})
 
 
-def amount_of(chip_ns: str, words: str, **more: Any) -> Any:
+def hours_of(chip_ns: str, words: str, **more: Any) -> Any:
     """A column of accelerator hours: chip time that sums have."""
-    return made(lambda sums: known_hours(sums, getattr(sums, chip_ns)), "number", words, **more)
-
-
-def filled(kind: type[Row], subject: object, **others: Any) -> Row:
-    """A row about something, such as sums: a field is among the others, or made as it is declared, or what the subject
-    has under the same name."""
-    for one in fields(kind):  # type: ignore[arg-type]
-        if one.name not in others:
-            of = one.metadata.get("of")
-            others[one.name] = getattr(subject, one.name) if of is None else of(subject)
-    return kind(**others)
+    return column("number", words, of=lambda sums: known_hours(sums, getattr(sums, chip_ns)), **more)
 
 
 def known_hours(sums: Sums, chip_ns: int) -> float | None:
@@ -106,8 +88,10 @@ class GroupRow:
     )  # fmt: skip
     runs: int = column("count", "runs of which something lies in the window", heading="runs")
     known_runs: int = column("count", "those whose accelerators are known")
-    chip_ns: str = made(_counted, "text", "chip time without exclusions, accelerators x ns as decimal text", **_CHIP)
-    accelerator_hours: float | None = amount_of(
+    chip_ns: str = column(
+        "text", "chip time without exclusions, accelerators x ns as decimal text", of=_counted, **_CHIP
+    )
+    accelerator_hours: float | None = hours_of(
         "counted", "chip time without exclusions, in hours; null if unknown", heading="accelerator h"
     )
     goodput_percent: float | None = percent_of(
@@ -119,10 +103,10 @@ class GroupRow:
     median_goodput_percent: float | None = column("percent", "median over runs, unweighted", name="median_goodput")
     quartile_low_percent: float | None = column("percent", "a quarter of the runs is below", name="quartile_low")
     quartile_high_percent: float | None = column("percent", "a quarter of the runs is above", name="quartile_high")
-    lost_hours: float | None = amount_of("lost", "accelerator hours without progress", heading="lost h")
-    held_lost_hours: float | None = amount_of("held_lost", "those in which accelerators were held: only these cost")
-    cost: str | None = made(
-        _cost, "text", "what they cost, by currency; null without prices", heading="cost", json={"type": "string"}
+    lost_hours: float | None = hours_of("lost", "accelerator hours without progress", heading="lost h")
+    held_lost_hours: float | None = hours_of("held_lost", "those in which accelerators were held: only these cost")
+    cost: str | None = column(
+        "text", "what they cost, by currency; null without prices", heading="cost", json={"type": "string"}, of=_cost
     )
     priced_runs: int = column("count", "runs with a price")
     failures: int = column("count", "disruptions that count as failures", heading="failures")
@@ -132,8 +116,8 @@ class GroupRow:
     mpg_percent: float | None = column(
         "percent", "ML productivity goodput; null unless all three are there", name="mpg"
     )
-    most_lost_to: str | None = made(
-        _most_lost_to, "text", "the category that took most", brief=brief_name, heading="most lost to"
+    most_lost_to: str | None = column(
+        "text", "the category that took most", brief=brief_name, heading="most lost to", of=_most_lost_to
     )
 
 
@@ -149,8 +133,10 @@ class WeekRow:
     )
     covered_percent: float = column("percent", "how much of the week the window holds", name="covered")
     runs: int = column("count", "runs of which something lies in it", heading="runs")
-    chip_ns: str = made(_counted, "text", "chip time without exclusions, accelerators x ns as decimal text", **_CHIP)
-    accelerator_hours: float | None = amount_of(
+    chip_ns: str = column(
+        "text", "chip time without exclusions, accelerators x ns as decimal text", of=_counted, **_CHIP
+    )
+    accelerator_hours: float | None = hours_of(
         "counted", "chip time without exclusions, in hours; null if unknown", heading="accelerator h"
     )
     goodput_percent: float | None = percent_of("goodput", "as of a group", heading="goodput")
@@ -161,10 +147,10 @@ class WeekRow:
     change_points: float | None = column(
         "points", "against the week before; null where one of them has too little", name="change", heading="points"
     )
-    lost_hours: float | None = amount_of("lost", "accelerator hours without progress")
+    lost_hours: float | None = hours_of("lost", "accelerator hours without progress")
     failures: int = column("count", "disruptions that count as failures", heading="failures")
-    most_lost_to: str | None = made(
-        _most_lost_to, "text", "the category that took most", brief=brief_name, heading="most lost to"
+    most_lost_to: str | None = column(
+        "text", "the category that took most", brief=brief_name, heading="most lost to", of=_most_lost_to
     )
     categories: list[dict[str, Any]] = column(
         "text", "chip time by category", audience=Audience.JSON,
@@ -190,7 +176,7 @@ class SizeRow:
 
     size: str = column("text", "accelerators, from - to", heading="size")
     runs: int = column("count", "runs of which something lies in the window", heading="runs")
-    accelerator_hours: float | None = amount_of("counted", "chip time without exclusions, in hours; null if unknown")
+    accelerator_hours: float | None = hours_of("counted", "chip time without exclusions, in hours; null if unknown")
     goodput_percent: float | None = column("percent", "as of a group", name="goodput", heading="goodput")
     ettr_percent: float | None = percent_of(
         "time_goodput", "effective training time ratio: productive time over time, in job time", name="ettr",
@@ -200,7 +186,9 @@ class SizeRow:
     p10_ettr_percent: float | None = column("percent", "a tenth of them is below", name="p10_ettr")
     p90_ettr_percent: float | None = column("percent", "a tenth of them is above", name="p90_ettr")
     up_ns: int = column("duration", "job time in which attempts were up: the exposure", heading="up")
-    accelerator_days: float = made(lambda sums: hours(sums.chip_up) / 24, "number", "the exposure in accelerator days")
+    accelerator_days: float = column(
+        "number", "the exposure in accelerator days", of=lambda sums: hours(sums.chip_up) / 24
+    )
     failures: int = column("count", "disruptions that count as failures", heading="failures")
     mttf_ns: int | None = column("duration", "exposure / failures; null without a failure", heading="MTTF")
     mttf_low_ns: int | None = column("duration", "lower end of its 95 % interval (Garwood)", heading="95 % from")

@@ -33,7 +33,7 @@ def _headings(tree: ast.AST) -> Iterator[str]:
         given = {one.arg: one.value for one in call.keywords if one.arg}
         if call.func.id == "Column" and call.args and _is_for_people(call, given):
             yield from _texts(given.get("title", call.args[0]))
-        elif call.func.id == "column" and "heading" in given:
+        elif "heading" in given:  # `column`, and what makes columns of one kind by it
             yield from _texts(given["heading"])
 
 
