@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import find_attempts
-from goodput_cli.accounting.attempts.endings import find_runs
+from goodput_cli.accounting.attempts.endings import find_runs, runs_apart
 from goodput_cli.accounting.build import Timeline, build_timeline, is_step_log, job_start
 from goodput_cli.accounting.columns import codes_in, distinct
 from goodput_cli.accounting.options import AccountingOptions
@@ -26,7 +26,7 @@ from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.analysis.goodput.analyse import analyse_window, evaluate
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.findings import beaten_reference
-from goodput_cli.analysis.question import BASELINE, Price, Question
+from goodput_cli.analysis.question import ALL, BASELINE, Price, Question
 from goodput_cli.analysis.results import Rolling
 from goodput_cli.analysis.rolling import as_known_at, default_window, rolling
 from goodput_cli.analysis.threshold import Expression
@@ -35,7 +35,7 @@ from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.rows import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat
 from goodput_cli.vocabulary.text import did_you_mean, duration, plural
-from goodput_cli.vocabulary.when import NS_PER_DAY, Anchors, load_zone
+from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check import Finding
@@ -70,18 +70,24 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
     return table.compacted(), name, formats
 
 
-def pick_run(whole: Ordered, run: str) -> Ordered:
-    """The events of one run of a job (accounting §10): a number from 1, or "last"."""
+def pick_run(whole: Ordered, run: str, before: int | None = None) -> tuple[Ordered, int]:
+    """The events of one run of a job (accounting §10), and its number: a number from 1, or "last"; "auto": the last
+    that began before an instant (ns), where runs stand apart; else, as for "all", all events, which are number 0."""
+    if run == ALL:
+        return whole, 0
     table = whole.table
     attempts = find_attempts(table, is_step_log(table))
-    starts = find_runs(table, attempts)
-    number = len(starts) if run == "last" else int(run)
+    starts = (runs_apart if run == AUTO else find_runs)(table, attempts)
+    if run == AUTO and len(starts) == 1:
+        return whole, 0
+    begun = [row for row in starts if before is None or table.time[row] < before] or starts[:1]
+    number = len(begun) if run == AUTO else len(starts) if run == "last" else int(run)
     if not 1 <= number <= len(starts):
         raise UsageError(f"there is no run {number}; the job has {len(starts)} (--run 1..{len(starts)} or last)")
     first = starts[number - 1] if number > 1 else 0
     stop = starts[number] if number < len(starts) else len(table)
     chosen = table.take(np.arange(first, stop))
-    return Ordered(chosen, chosen, np.zeros(0, dtype=np.intp))
+    return Ordered(chosen, chosen, np.zeros(0, dtype=np.intp)), number
 
 
 @dataclass(frozen=True)
@@ -218,12 +224,39 @@ def analyze_log(
     known = timeline if question.method.hindsight else as_known_at(timeline, end)
     analysis = analyse_window(known, name, formats, start, end, of_reading)
     rows = _rolling(timeline, question, start, end) if question.window else None
-    noticed = (*analysis.diagnostics, *_silence(ordered, timeline, question, name))
+    noticed = (*_runs_of_name(ordered, analysis, question), *_silence(ordered, timeline, question, name))
     over = analysis.goodput.ns > analysis.window.counted_ns
     if over or (rows is not None and (rows.productive_ns > rows.counted_ns).any()):
         noticed = beaten_reference(known, noticed)
     analysis = replace(analysis, diagnostics=merge(noticed), rolling=rows, price=price, asked=asked)
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
+
+
+def _runs_of_name(ordered: Ordered, analysis: Analysis, question: Question) -> Iterator[Diagnostic]:
+    """The diagnostics of an analysis, with what other readings of the runs of its name would say."""
+    _, number = pick_run(ordered, question.run, _until(question)) if question.run == AUTO else (ordered, 0)
+    if number > 1:
+        earlier = "run 1 is" if number == 2 else f"runs 1 to {number - 1} are"
+        yield Diagnostic.of(
+            "earlier_runs",
+            f"this is run {number} of the name; {earlier} finished by what their last lines say, and had with --run "
+            f"{'1' if number == 2 else 'N'} (--run all: all as one job)",
+            number - 1,
+        )
+    for one in analysis.diagnostics:
+        if one.code == "restarted_from_scratch":
+            alone, _, _ = account_for(ordered, replace(question, run="last", start=None, end=None), analysis.job.name)
+            percent = analyse_window(alone, analysis.job.name, (), alone.start, alone.end, ()).goodput_percent
+            then = "cannot be judged" if percent is None else f"has {percent:.2f} %"
+            one = replace(one, message=f"{one.message}; the last alone {then}")
+        yield one
+
+
+def _until(question: Question) -> int | None:
+    """Before which instant (ns) runs began that a question may be about; None: at any time."""
+    absolute = Anchors(0, 0, (), question.now_ns, load_zone(question.timezone))
+    named = [one for one in (question.end, question.as_of) if one is not None]
+    return min((one.resolve(absolute) for one in named if one.kind in ("instant", "local", "now")), default=None)
 
 
 def _silence(ordered: Ordered, timeline: Timeline, question: Question, name: str) -> Iterator[Diagnostic]:
@@ -252,8 +285,7 @@ def account_for(ordered: Ordered, question: Question, name: str) -> tuple[Timeli
 
     Raises NotEnoughData where the events span no time, UsageError where the question does not fit the job.
     """
-    if question.run is not None:
-        ordered = pick_run(ordered, question.run)
+    ordered, _ = pick_run(ordered, question.run, _until(question))
     timeline, anchors = _timeline(ordered, question, name)
     start = question.start.resolve(anchors) if question.start else timeline.start
     end = question.end.resolve(anchors) if question.end else timeline.end

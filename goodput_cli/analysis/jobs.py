@@ -6,22 +6,22 @@ Questions about whole logs, with all jobs in them: `list_jobs` and `check_log`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import find_attempts
-from goodput_cli.accounting.attempts.endings import END_NAMES, End, find_runs
+from goodput_cli.accounting.attempts.endings import END_NAMES, End, find_runs, runs_apart
 from goodput_cli.accounting.build import Timeline, is_step_log
 from goodput_cli.accounting.columns import codes_in
-from goodput_cli.accounting.order import in_order
-from goodput_cli.analysis.account import account_for, by_job, pick_job
+from goodput_cli.accounting.order import Ordered, in_order
+from goodput_cli.analysis.account import account_for, by_job, pick_job, pick_run
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
 from goodput_cli.analysis.disruptions.find import count_disruptions
 from goodput_cli.analysis.json_fields import Count, written
-from goodput_cli.analysis.question import Question
+from goodput_cli.analysis.question import ALL, Question
 from goodput_cli.analysis.rolling import as_known_at
 from goodput_cli.analysis.sheet import Answered, Audience, Column, Sheet
 from goodput_cli.analysis.table import Table, attribute, each
@@ -31,6 +31,7 @@ from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import plural
+from goodput_cli.vocabulary.when import AUTO
 
 SortKey = Literal["start", "name", "goodput", "events", "length"]
 
@@ -54,6 +55,8 @@ class JobSummary:
     """How many attempts; None where the job cannot be analysed."""
     runs: int | None
     """How often the name was used (accounting §10); None where the job cannot be analysed."""
+    run: int
+    """Which of them this is, from 1; 0: all of them as one."""
     disruptions: int | None
     """Disruptions inside the window; None where the job cannot be analysed."""
     ending: str | None
@@ -81,7 +84,8 @@ JOBS = Table(
     "listed_job",
     "one job of the logs",
     (
-        Column("job", "text", values=attribute("name"), words="job_name of its events", key="name"),
+        Column("job", "text", Audience.PROGRAMS, attribute("name"), "job_name of its events", key="name"),
+        Column("job", "text", Audience.PEOPLE, each(lambda job: f"{job.name} #{job.run}" if job.run else job.name)),
         Column(
             "start",
             "instant",
@@ -125,6 +129,14 @@ JOBS = Table(
             nullable=True,
             least=0,
             spare=True,
+        ),
+        Column(
+            "run",
+            "count",
+            Audience.PROGRAMS,
+            attribute("run"),
+            "which of these runs it is, from 1; 0: all of them as one",
+            least=0,
         ),
         Column(
             "disruptions",
@@ -190,7 +202,7 @@ class JobList(Answered):
     """The jobs of a log."""
 
     found: Count
-    """jobs in the logs, before --limit"""
+    """jobs in the logs, and runs that stand apart, before --limit"""
     runs: Count
     """runs of all jobs found: more than jobs where a name was used again"""
     events: Count
@@ -204,9 +216,9 @@ class JobList(Answered):
         return jobs_sheet(self)
 
 
-def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs: int) -> JobSummary:
+def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs: int, run: int = 0) -> JobSummary:
     """A job in a line. job: its log alone; [start, end) (ns): the window of the question, inside the job window; runs:
-    how often its name was used."""
+    how often its name was used; run: which of them the timeline is of, 0: all."""
     amounts = timeline.ledger.between(np.array([start]), np.array([end]))
     taken = {category: int(ns[0]) for (category, _), ns in amounts.items() if category != Category.CUSTOM}
     productive = taken.get(Category.PRODUCTIVE, 0)
@@ -223,6 +235,7 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
         formats=job.format_names[0],
         attempts=attempts,
         runs=runs,
+        run=run,
         disruptions=count_disruptions(timeline, start, end),
         ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],
         goodput_ns=productive if reason is None else None,
@@ -231,13 +244,12 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
     )
 
 
-def not_analysed(job: EventLog, reason: str) -> JobSummary:
+def not_analysed(job: EventLog, reason: str, run: int = 0) -> JobSummary:
     """A job of which only the lines can be told."""
     table = job.table
     first, last = int(table.time.min()), int(table.end.max())
-    return JobSummary(
-        table.jobs[0], first, last, len(in_order(table).table), job.format_names[0], *(None,) * 6, reason=reason
-    )
+    events, formats = len(in_order(table).table), job.format_names[0]
+    return JobSummary(table.jobs[0], first, last, events, formats, None, None, run, *(None,) * 4, reason=reason)
 
 
 def arranged(jobs: Iterable[JobSummary], key: SortKey, limit: int | None) -> tuple[JobSummary, ...]:
@@ -308,7 +320,7 @@ def list_jobs(
     """
     log = _of_interest(log, job_name)
     with garbage_collection_paused():
-        answers = [job_summary(job, question) for job in _each(log, jobs_done)]
+        answers = [answer for job in _each(log, jobs_done) for answer in job_summaries(job, question)]
     return job_list(answers, log.diagnostics, sort, limit)
 
 
@@ -324,7 +336,7 @@ def job_list(
     jobs = [answer for answer, _ in answers]
     return JobList(
         found=len(jobs),
-        runs=sum(job.runs or 1 for job in jobs),
+        runs=sum({job.name: job.runs or 1 for job in jobs}.values()),
         events=sum(job.events for job in jobs),
         jobs=arranged(jobs, sort, limit),
         diagnostics=tuple(diagnostics),
@@ -372,35 +384,50 @@ def _each(log: EventLog, jobs_done: JobsDone | None) -> Iterator[EventLog]:
             jobs_done(done, total)
 
 
-def job_summary(job: EventLog, question: Question) -> JobAnswer:
-    """One job in a line. job: its log alone."""
+def job_summaries(job: EventLog, question: Question) -> list[JobAnswer]:
+    """One job in a line, or in one a run where its runs stand apart (accounting §10). job: its log alone."""
+    ordered = in_order(job.table)
+    starts = [0]
+    if question.run == AUTO:
+        starts = runs_apart(ordered.table, find_attempts(ordered.table, is_step_log(ordered.table)))
+    chosen = [question] if len(starts) == 1 else [
+        replace(question, run=str(number)) for number in range(1, len(starts) + 1)
+    ]  # fmt: skip
+    return [_summary_of_run(job, ordered, one) for one in chosen]
+
+
+def _summary_of_run(job: EventLog, ordered: Ordered, question: Question) -> JobAnswer:
+    run = 0
     try:
-        timeline, start, end = account_for(in_order(job.table), question, job.table.jobs[0])
+        chosen, run = pick_run(ordered, question.run)
+        timeline, start, end = account_for(chosen, replace(question, run=ALL), job.table.jobs[0])
         known = timeline if question.method.hindsight else as_known_at(timeline, end)
         start, end = max(start, known.start), min(end, known.end)
         if start >= end:
             raise NotEnoughData("the window lies outside the job")
     except GoodputError as error:
-        return not_analysed(job, str(error)), error
-    return summary_of_job(job, known, start, end, _runs(job, timeline, question)), None
+        return not_analysed(job, str(error), run), error
+    return summary_of_job(job, known, start, end, _runs(ordered, timeline, question), run), None
 
 
 def _checked(job: EventLog, question: Question) -> tuple[int, Sequence[Diagnostic], GoodputError | None]:
     """The runs of one job, what is wrong with it, and why it could not be accounted for."""
     try:
-        timeline, _, _ = account_for(in_order(job.table), question, job.table.jobs[0])
+        ordered = in_order(job.table)
+        whole = replace(question, run=ALL) if question.run == AUTO else question
+        timeline, _, _ = account_for(ordered, whole, job.table.jobs[0])
     except GoodputError as error:
         fits = not isinstance(error, UsageError)
         return 1, list(check_unaccountable(job.table, question.now_ns, str(error))) if fits else [], error
-    return _runs(job, timeline, question), list(check_job(timeline, question.now_ns)), None
+    return _runs(ordered, timeline, whole), list(check_job(timeline, question.now_ns)), None
 
 
-def _runs(job: EventLog, timeline: Timeline, question: Question) -> int:
+def _runs(ordered: Ordered, timeline: Timeline, question: Question) -> int:
     """How often the job's name was used, whichever run is asked for."""
-    if question.run is None:
+    if question.run in (ALL, AUTO):
         return len(timeline.runs)
-    ordered = in_order(job.table).table
-    return len(find_runs(ordered, find_attempts(ordered, is_step_log(ordered))))
+    table = ordered.table
+    return len(find_runs(table, find_attempts(table, is_step_log(table))))
 
 
 def _raise_if_all(errors: list[GoodputError | None], kind: type[GoodputError]) -> None:

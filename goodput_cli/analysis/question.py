@@ -20,6 +20,7 @@ from goodput_cli.vocabulary.when import AUTO, NS_PER_HOUR, NS_PER_SECOND, Span, 
 
 Time = str | datetime | int | When
 """An instant: as typed on the command line, a datetime, or ns since 1970 UTC."""
+ALL = "all"
 BASELINE: Literal["baseline"] = "baseline"
 """A reference step time that comparisons take of their baseline."""
 _read_seconds = bounded(Fraction, "is not a step time; write seconds such as 2.5, or auto", above=0, most=1e9, unit=1)
@@ -32,9 +33,9 @@ def _read_zone(name: str) -> str:
 
 def _read_run(value: str | int) -> str:
     text = str(value).strip().lower()
-    if text == "last" or (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text) > 0):
+    if text in (AUTO, ALL, "last") or (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text) > 0):
         return text
-    raise UsageError(f"{value!r} is not a run; runs are numbered from 1, or write last")
+    raise UsageError(f"{value!r} is not a run; runs are numbered from 1, or write last, all or auto")
 
 
 def _read_step_time(value: str | float | Fraction) -> Fraction | Literal["auto", "baseline"]:
@@ -58,14 +59,17 @@ def _read_window(value: str | int) -> int:
 class Question:
     """What is asked of one job, and how to account for it. Times are resolved once the job is known."""
 
-    run: str | None = option(
-        None,
+    run: str = option(
+        AUTO,
         WHAT,
-        "One run of a job name that was used several times.",
-        about='One run of a job name: a number from 1, or "last"; None for all.',
+        "One run of a job name that was used several times, or all as one; auto: the last, where the others said that "
+        "they were finished, else all.",
+        about='One run of a job name: a number from 1, or "last"; "all" for all of them as one; "auto" for the last '
+        "where the others said that they were finished, else for all (accounting §10).",
         accepts="int | str | None",
-        metavar="N|last",
+        metavar="N|last|all|auto",
         read=_read_run,
+        settings={"show_default": True},
     )
     timezone: str = option(
         AUTO,

@@ -29,6 +29,7 @@ from goodput_cli.api.options import (
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.sources.base import scheme_of, without_password
 from goodput_cli.sources.layouts import shared_levels
+from goodput_cli.vocabulary.when import AUTO
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison
@@ -209,7 +210,7 @@ class _Reader:
             if read.goodput_ns is None:
                 raise NotEnoughData(f"{_NOT_COMPARED}, as the saved answer says")
             return Side(read.job, without_password(planned.source), True, None, read)
-        analysis = analyze_log(read, replace(self._question, run=planned.run), planned.job_name)
+        analysis = analyze_log(read, replace(self._question, run=planned.run or AUTO), planned.job_name)
         if analysis.why_unknown is not None:
             raise NotEnoughData(f"{_NOT_COMPARED}: {analysis.why_unknown}")
         return Side(analysis.job.name, without_password(planned.source), False, planned.run, summary_of(analysis))

@@ -106,7 +106,8 @@ class JobOptions(SharedOptions, total=False):
     job_name: str | None
     """The job; may be left out where the logs hold one."""
     run: int | str | None
-    """One run of a job name: a number from 1, or "last"; None for all."""
+    """One run of a job name: a number from 1, or "last"; "all" for all of them as one; "auto" for the last where the
+    others said that they were finished, else for all (accounting §10)."""
 
 
 class ReconcileOptions(JobOptions, total=False):
@@ -152,8 +153,9 @@ class AdviseOptions(JobOptions, total=False):
 class FleetOptions(SharedOptions, total=False):
     """How to read, how to account, and how to add up."""
 
-    runs: Literal["each", "all", "last"]
-    """Every run of a name on its own, all of them as one job, or the last."""
+    runs: Literal["auto", "each", "all", "last"]
+    """Every run of a name on its own, all of them as one job, or the last; auto: each that said that it was
+    finished, else all."""
     distinct_by: Literal["name", "cluster", "source-folder"]
     """What makes two jobs of one name two."""
     last: str | int | None

@@ -287,7 +287,8 @@ def shared_options(
     shared = [one for one in shared if one.name not in leave_out and (not groups or one.option.group in groups)]
     shared += declare.declared(Output) if output else ()
     names = {*(one.keyword for one in shared), *(one.keyword for one in JOB.all)} - several.keys()
-    more = {name: {"help": text, "multiple": True} for name, text in several.items()}
+    repeated = {"multiple": True, "default": None, "show_default": False}
+    more = {name: {"help": text, **repeated} for name, text in several.items()}
 
     def decorate(command: Callable[Concatenate[CommandLine, P], int]) -> Callable[P, int]:
         @wraps(command)

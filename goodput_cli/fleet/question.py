@@ -19,7 +19,7 @@ from goodput_cli.api.options import Reading
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.option import bounded, declared, option, read_ns
-from goodput_cli.vocabulary.when import NS_PER_DAY, Anchors, When, load_zone
+from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, When, load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.fleet.labels import Allocation, Capacity, Labels
@@ -74,11 +74,12 @@ _COUNT = bounded(int, "is not a number of accelerators; write a whole number fro
 class Grouping:
     """How the runs of a fleet are chosen, labelled and summed up."""
 
-    runs: Literal["each", "all", "last"] = option(
-        "each",
+    runs: Literal["auto", "each", "all", "last"] = option(
+        "auto",
         WHAT,
-        "Every run of a name on its own, all of them as one job, or the last.",
-        choices=("each", "all", "last"),
+        "Every run of a name on its own, all of them as one job, or the last; auto: each that said that it was "
+        "finished, else all.",
+        choices=("auto", "each", "all", "last"),
         settings={"show_default": True},
     )
     distinct_by: Literal["name", "cluster", "source-folder"] = option(
@@ -278,7 +279,7 @@ class FleetQuestion:
                 raise UsageError(f"{name} {when.text}: differs from job to job; write a date and time, or now")
         if question.start is not None and self.grouping.last is not None:
             raise UsageError("--from and --last exclude each other: --last ends at --to")
-        if question.run is not None or question.window:
+        if question.run != AUTO or question.window:
             raise UsageError("a fleet has no --run and no --window; see --runs and --last")
 
     @property

@@ -23,7 +23,7 @@ from msgspec import Struct, field, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import find_attempts
-from goodput_cli.accounting.attempts.endings import END_NAMES, End, find_runs
+from goodput_cli.accounting.attempts.endings import END_NAMES, End, find_runs, runs_apart
 from goodput_cli.accounting.build import Timeline, is_step_log
 from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.order import Ordered, in_order
@@ -34,7 +34,7 @@ from goodput_cli.analysis.disruptions.losses import signs_of_life
 from goodput_cli.analysis.goodput.analyse import at_risk, slice_counts
 from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.insights.hosts import listed_name
-from goodput_cli.analysis.question import Question
+from goodput_cli.analysis.question import ALL, Question
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.formats.registry import ENTRY_POINT_GROUP as FORMATS
@@ -42,11 +42,11 @@ from goodput_cli.events.schema import EventLog, EventTable
 from goodput_cli.fleet.passes.work import Origin
 from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.text import well_formed
-from goodput_cli.vocabulary.when import When
+from goodput_cli.vocabulary.when import AUTO, When
 
 _KEY_BYTES = 16
 """Of what names the results of a job."""
-Runs = Literal["each", "all", "last"]
+Runs = Literal["auto", "each", "all", "last"]
 _NOTHING: I64 = np.zeros(0, dtype=np.int64)
 
 
@@ -155,12 +155,16 @@ def account_runs(
     What cannot be analysed has a reason; whatever else goes wrong is one too, and never ends the work on a fleet.
     """
     ordered = in_order(job.table)
+    question = replace(question, run=ALL)
     if as_of is None:  # mostly there is one run, and its timeline says so
         whole = _account(job, ordered, question, None, documents, (0, 1))
         if whole.reason is None and (runs == "all" or whole.runs == 1):
             return [whole if runs == "all" else structs.replace(whole, run=1)]
     table = ordered.table
-    count = len(find_runs(table, find_attempts(table, is_step_log(table))))
+    attempts = find_attempts(table, is_step_log(table))
+    count = len(find_runs(table, attempts))
+    if runs == AUTO:
+        runs = "each" if len(runs_apart(table, attempts)) == count else "all"
     chosen = {"each": list(range(1, count + 1)), "last": [count], "all": [0]}[runs]
     return [_account(job, ordered, question, as_of, documents, (run, count)) for run in chosen]
 
@@ -173,7 +177,7 @@ def _account(
     number, count = run
     name = job.table.jobs[0]
     if number and count > 1:
-        ordered = pick_run(ordered, str(number))
+        ordered, _ = pick_run(ordered, str(number))
     table = ordered.table
     first, last = int(table.time.min()), int(table.end.max())
     shown = tuple(map(well_formed, documents))  # names of files are bytes, and the store holds texts

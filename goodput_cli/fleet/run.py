@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -300,7 +300,7 @@ def jobs(
     if empty:
         words = "empty logs, so that no job of theirs is listed"
         diagnostics = (Diagnostic.of("empty_logs", words, len(empty), empty), *diagnostics)
-    return job_list(list(outcome.answers.values()), diagnostics, sort, limit)
+    return job_list(list(chain.from_iterable(outcome.answers.values())), diagnostics, sort, limit)
 
 
 @dataclass(frozen=True)
@@ -310,9 +310,9 @@ class _InALine:
     question: Question
 
     def account(self, job: EventLog, origin: Origin, /) -> Any:  # noqa: ARG002 - see `Work`
-        from goodput_cli.analysis.jobs import job_summary
+        from goodput_cli.analysis.jobs import job_summaries
 
-        return job_summary(job, self.question)
+        return job_summaries(job, self.question)
 
     def keep(self, answers: Sequence[Any], /) -> Sequence[Any]:
         return answers

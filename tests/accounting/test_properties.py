@@ -22,7 +22,7 @@ Lines = Sequence[str]
 
 
 def analyse(*files: Lines, **question: object) -> Analysis | None:
-    """The analysis of a log that is dealt to files; None where it spans no time."""
+    """The analysis of a log that is dealt to files, all runs as one job; None where it spans no time."""
     with TemporaryDirectory() as folder:
         paths = []
         for number, lines in enumerate(files):
@@ -30,7 +30,7 @@ def analyse(*files: Lines, **question: object) -> Analysis | None:
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
             paths.append(path)
         try:
-            return goodput_cli.analyze(paths, job_name=JOB, **question)  # type: ignore[arg-type]
+            return goodput_cli.analyze(paths, job_name=JOB, run="all", **question)  # type: ignore[arg-type]
         except NotEnoughData:
             return None
 

@@ -103,14 +103,16 @@ def test_an_allocation_belongs_to_the_first_run_in_its_time_and_the_nearest_earl
     first, second = training("a", 10, 6), training("a", 10, 6, at=30 * HOUR)
     put(Path("a.jsonl"), [*first, *second])
     answer = with_allocations(
-        "a,2026-01-01T00:00:00,2026-01-02T08:00:00,8,", "a,2026-01-02T08:00:00,2026-01-02T12:00:00,16,"
+        "a,2026-01-01T00:00:00,2026-01-02T08:00:00,8,", "a,2026-01-02T08:00:00,2026-01-02T12:00:00,16,",
+        more=("--runs", "each"),
     )
     assert [(row["run"], row["accelerators"]) for row in answer["runs"]] == [(1, 8), (2, 16)]
     assert answer["mpg"]["allocated_chip_ns"] == str((32 * 8 + 4 * 16) * HOUR * 10**9)
     assert answer["coverage"]["assumed_chip_ns"] == str(4 * 16 * HOUR * 10**9)
     columns = "job,from,to,team"
     Path("labels.csv").write_text(text_of(columns, "a,,2026-01-02,one", "a,2026-01-02,,two"))
-    (table,) = fleet("a.jsonl", "--allocations", "held.csv", "--labels", "labels.csv", "--by", "team")["groups"]
+    asked = ("--allocations", "held.csv", "--labels", "labels.csv", "--by", "team", "--runs", "each")
+    (table,) = fleet("a.jsonl", *asked)["groups"]
     shares = {row["group"]: row["runtime_percent"] for row in table["rows"]}
     assert shares == {"one": 100 * 6 * 8 / (32 * 8), "two": 100 * 2 * 16 / (4 * 16)}
 

@@ -57,7 +57,7 @@ def test_a_job_of_three_documents_is_the_uncut_one(logs: Path) -> None:
 
 
 def test_what_is_not_in_the_totals_is_listed_with_a_reason(logs: Path) -> None:
-    answer = fleet(str(logs))
+    answer = fleet(str(logs), "--runs", "each")
     reasons = {Path(row["name"]).name: row["reason"] for row in answer["not_analysed"]}
     assert reasons.keys() == {"noise.jsonl", "single"}
     assert not answer["complete"]
@@ -150,7 +150,7 @@ def test_what_is_too_large_for_a_worker_is_done_by_this_process_if_it_can(
     said = capsys.readouterr().err
     assert "done by this process alone" in said
     monkeypatch.setattr("goodput_cli.fleet.passes.plan.of_this_machine", lambda: LEAST + 20_000)
-    answer = fleet(str(logs))
+    answer = fleet(str(logs), "--runs", "each")
     reasons = {row["reason"] for row in answer["not_analysed"]}
     assert any("too large for --memory: takes some 0.1 GB" in reason for reason in reasons)
     assert 0 < len(answer["runs"]) < len(plain["runs"])

@@ -30,6 +30,10 @@ class End(Code):
 END_NAMES = ("not_logged", "terminated", "crashed", "clean")
 
 
+FINISHES = (Kind.USER_TERMINATED, Kind.JOB_FINISHED)
+"""Clean ends that nobody writes on the way out of a crash."""
+
+
 class Endings(Struct, frozen=True):
     """How attempts ended: columns of one value an attempt."""
 
@@ -105,11 +109,12 @@ def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
     return sign
 
 
-def find_runs(table: EventTable, attempts: Attempts) -> list[int]:
+def find_runs(table: EventTable, attempts: Attempts, ends: tuple[Kind, ...] = CLEAN_KINDS) -> list[int]:
     """Rows at which runs begin, the first at row 0: a start after a clean end whose attempt begins again at or below
-    the run's first step. Any clean end will do here, believed or not: redone steps are what makes a new run."""
+    the run's first step. Any clean end will do here, believed or not: redone steps are what makes a new run. ends: the
+    kinds that are one."""
     began = _first_steps(table, attempts)
-    ended = _clean_ends(table, attempts)
+    ended = _clean_ends(table, attempts, ends)
     starts = [0]
     run_first: int | None = None
     candidate: int | None = None
@@ -127,6 +132,16 @@ def find_runs(table: EventTable, attempts: Attempts) -> list[int]:
     return starts
 
 
+def runs_apart(table: EventTable, attempts: Attempts) -> list[int]:
+    """The same, if an end that says that the job is finished stands before each of them but the first: such runs are
+    judged one by one. Else row 0 alone: a `job_end_time` is written on the way out of a crash too."""
+    said = positions(of_kind(table.kind, FINISHES))
+    if not len(said) or not (table.kind[said[0] :] == Kind.START).any():
+        return [0]
+    starts = find_runs(table, attempts)
+    return starts if starts == find_runs(table, attempts, FINISHES) else starts[:1]
+
+
 def _first_steps(table: EventTable, attempts: Attempts) -> NDArray[np.int64]:
     """First recorded step of each attempt (a load counts; of step ends: where it began), `NO_STEP` without any."""
     first = np.full(len(attempts), NO_STEP, dtype=np.int64)
@@ -142,11 +157,11 @@ def _first_steps(table: EventTable, attempts: Attempts) -> NDArray[np.int64]:
     return first
 
 
-def _clean_ends(table: EventTable, attempts: Attempts) -> NDArray[np.bool_]:
-    """Whether an attempt's last end line, terminations aside, is a clean one."""
-    rows = attempts.closing[table.kind[attempts.closing] != Kind.TERMINATED]
+def _clean_ends(table: EventTable, attempts: Attempts, ends: tuple[Kind, ...]) -> NDArray[np.bool_]:
+    """Whether an attempt's last end line, terminations and other clean ends aside, is of these kinds."""
+    rows = attempts.closing[of_kind(table.kind[attempts.closing], (*ends, Kind.CRASHED))]
     clean = np.zeros(len(attempts), dtype=bool)
-    clean[attempts.of_row[rows]] = of_kind(table.kind[rows], CLEAN_KINDS)
+    clean[attempts.of_row[rows]] = table.kind[rows] != Kind.CRASHED
     return clean
 
 

@@ -211,7 +211,7 @@ def _ends_and_runs(timeline: Timeline) -> Iterator[Diagnostic]:
             "restarted_from_scratch",
             table,
             np.array(starts[1:], dtype=np.intp),
-            f"the job name was used for {len(starts)} runs, and what the earlier ones did counts as wasted; "
+            f"the job name was used for {len(starts)} runs; as one job, what the earlier ones did counts as wasted; "
             "--run N or --run last analyses one",
         )
 

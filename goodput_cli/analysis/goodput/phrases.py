@@ -46,6 +46,7 @@ DOUBTS = (
     "clock_jumps",
     "clock_begins_anew",
     "day_assumed",
+    "view_not_joined",
     "earlier_runs",
     "restarted_from_scratch",
     "long_gap",

@@ -122,7 +122,11 @@ def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], groupi
 
     def analysis_of(row: RunLine) -> Analysis:
         held = row.accelerators
-        options: dict[str, Any] = {**of_runs, "job_name": row.job, "run": row.run if row.run and row.runs > 1 else None}
+        options: dict[str, Any] = {
+            **of_runs,
+            "job_name": row.job,
+            "run": row.run if row.run and row.runs > 1 else "all",
+        }
         if held is not None:
             options |= {"accelerators": held, "price_per_hour": price}
         return analyze([uri for name in dict.fromkeys(row.documents) for uri in named.get(name, [name])], **options)

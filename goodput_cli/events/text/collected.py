@@ -58,6 +58,7 @@ from goodput_cli.events.text.to_rows import (
     meaning_of,
     without_preludes,
 )
+from goodput_cli.events.text.views import one_job_each, placed_by_steps, recorded_steps
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.vocabulary.when import load_zone
 
@@ -89,6 +90,7 @@ class Texts:
         self.earlier: frozenset[str] = frozenset()
         """Jobs that were runs before another one in their folder; made by `rows`."""
         self._unread: dict[str, str] = {}
+        self._views: dict[int, str | None] = {}
 
     def rows(
         self,
@@ -107,7 +109,12 @@ class Texts:
         if tracked:
             tracked = _without_recorded(tracked, recorded, jobs.values(), output.notes)
         asked = replace(hints, job_name=None) if hints.job_name in {run.job for run in tracked} else hints
-        found = _named(parts, sources, names, asked, output.notes)
+        found = _named(parts, sources, names, asked)
+        of_log = recorded_steps(recorded, jobs.values()) if parts else {}
+        joined = one_job_each(parts, found.jobs, self._views, names, of_log, output.notes)
+        found = replace(found, jobs=joined, assumed=tuple(name for name in found.assumed if name in joined))
+        codes = [code for code, _ in parts]
+        note_jobs(found, [names[code] for code in codes], output.notes, codes)
         named, self.earlier = found.jobs, frozenset(found.earlier)
         if tracked:
             named = tuple(_same_runs(tracked, parts, named, output.notes))
@@ -172,16 +179,14 @@ class Texts:
         found = observations_of(self._every, names, local, near, hints.year, hints.now_ns)
         return replace(found, hosts_of_job=hints.hosts_of_job, quotes=hints.quotes, unread_steps=self._unread)
 
-    def _parts(
+    def _in_time(
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output
-    ) -> tuple[list[Part], list[tuple[int, LogLine]]]:
-        """What each source says, a part an allocation, placed in time; and the lines of runs of ML Diagnostics, which
-        do not name them."""
+    ) -> dict[int, tuple[CollectedSource, InferredTimes, list[LogLine]]]:
+        """Each source, how its lines were placed in time, and what they say."""
         zones = _zones(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._sources, names)
         trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.log_lines)}
-        parts: list[Part] = []
-        run_lines: list[tuple[int, LogLine]] = []
+        found: dict[int, tuple[CollectedSource, InferredTimes, list[LogLine]]] = {}
         twins = _with_text_beside(sources, names)
         for code, source in completed(sources, names).items():
             if code in twins:
@@ -194,11 +199,33 @@ class Texts:
                 output.notes.add("no_time_in_log", _NO_TIME, code, [read[0].line], (), len(read))
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, hints, output, zone, near.get(code, ()))
-            note_source(names[code], code, source, placed, output, zone)
+            meaning = meaning_of(source.log_lines) + (first_begin(source.log_lines) if placed.no_clock else [])
+            found[code] = source, placed, meaning
+        return found
+
+    def _parts(
+        self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output
+    ) -> tuple[list[Part], list[tuple[int, LogLine]]]:
+        """What each source says, a part an allocation, placed in time; and the lines of runs of ML Diagnostics, which
+        do not name them."""
+        in_time = self._in_time(sources, names, hints, output)
+        of_events = [(code, meaning) for code, (source, _, meaning) in in_time.items() if source.events]
+        unclocked = {code: meaning for code, (_, placed, meaning) in in_time.items() if placed.no_clock}
+        self._views = placed_by_steps(of_events, unclocked, names) if of_events and unclocked else {}
+        zones = _zones(self._sources, names) if output.zones is not None else {}
+        parts: list[Part] = []
+        run_lines: list[tuple[int, LogLine]] = []
+        for code, (source, placed, meaning) in in_time.items():
+            if code in self._views:
+                placed = replace(placed, no_clock=False, anew=())
+            note_source(names[code], code, source, placed, output, zones.get(folder_of(names[code])))
+            if code in self._views and self._views[code] is None:
+                message = "no line has a time, and processes or last steps are not those of the event files beside it"
+                output.notes.add("view_not_joined", f"{message}: not joined", code, [1])
+                continue
             jump = jumps(source.log_lines)
             if jump is not None:
                 output.notes.add("clock_jumps", jump[1], code, [jump[0]])
-            meaning = meaning_of(source.log_lines) + (first_begin(source.log_lines) if placed.no_clock else [])
             if hints.mapping:
                 note_assumed(code, meaning, hints, output.notes)
             note_counter(code, meaning, output.notes)
@@ -491,19 +518,16 @@ def _named(
     sources: Mapping[int, CollectedSource],
     names: Sequence[str],
     hints: ReadingOptions,
-    notes: DiagnosticCollector,
 ) -> Named:
     """The job of each part."""
     codes = [code for code, _ in parts]
     own = {code: _own_job(sources[code].log_lines, names[code], hints) for code in codes}
-    named = name_jobs(
+    return name_jobs(
         [_file(names[code], log_lines, own[code], sources[code].losses) for code, log_lines in parts],
         hints.job_name,
         hints.join,
         hints.shared_levels,
     )
-    note_jobs(named, [names[code] for code in codes], notes, codes)
-    return named
 
 
 def _file(name: str, events: Sequence[LogLine], own_job: str, losses: Mapping[int, float]) -> TextFile:

@@ -33,6 +33,7 @@ from goodput_cli.events.read import decode_batches
 from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
 from goodput_cli.events.text.jobs import beside
+from goodput_cli.events.text.views import places_of_output
 from goodput_cli.fleet.passes.work import DocumentRow, JobPart, Local, Origin, Task
 from goodput_cli.sources.base import Document, Progress, ReadContext, read_document
 from goodput_cli.sources.blocks import PACKED_ENDINGS, is_event_file
@@ -180,8 +181,9 @@ def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow]) -> 
     may have the same runs. rows: by URI, what each holds. What nobody can read twice stays alone."""
     folders: defaultdict[str, list[Document]] = defaultdict(list)
     homes = {home for one in documents if (home := home_of(one.name)) is not None}
+    printed = {beside(one.name) for one in documents if rows[one.uri].has_text and not is_event_file(one.name)}
     for one in documents:
-        folder = _beside(one.name, homes)
+        folder = _beside(one.name, homes, printed)
         if one.version and (rows[one.uri].has_text or folder in homes):
             folders[folder].append(one)
     groups = {found[0].uri: _one_of(found, folder) for folder, found in folders.items() if len(found) > 1}
@@ -189,12 +191,14 @@ def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow]) -> 
     return [groups.get(one.uri, one) for one in documents if one.uri in groups or one.uri not in inside]
 
 
-def _beside(name: str, homes: Collection[str]) -> str:
+def _beside(name: str, homes: Collection[str], printed: Collection[str]) -> str:
     """The folder with which a document is read. Event files may be of the run that a tracker beside their folder has
-    too. homes: the folders in which folders of trackers lie."""
+    too, or that printed into it. homes: the folders in which folders of trackers lie; printed: those of text."""
     folder = beside(name)
+    if not is_event_file(name) or folder in printed:
+        return folder
     above = folder.rpartition("/")[0]
-    return above if is_event_file(name) and above in homes else folder
+    return above if above in homes or (above in printed and above in places_of_output(name)) else folder
 
 
 def origin_of(job: str, holders: Sequence[DocumentRow]) -> Origin:

@@ -1,0 +1,274 @@
+"""Two views of one job: event files, and what the same processes printed (docs/formats.md, Jobs of text).
+
+Steps are those of text with times, else of the event files, else of text without a clock.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from goodput_cli.arrays import I64, alike
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.schema import Kind
+from goodput_cli.events.tensorboard import folder_of
+from goodput_cli.events.text.jobs import beside
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
+from goodput_cli.events.text.meaning import said
+from goodput_cli.sources.blocks import is_event_file
+
+_OF_TRACKERS = frozenset("runs tb tensorboard tb_logs tensorboard_logs lightning_logs logs events summaries".split())
+"""What people call the folder of event files, beside which the output of the job lies."""
+_NEARLY_ALL = 0.9
+_KEPT = ENDS - {EventType.FINISHED, EventType.EXITED}
+Parts = Sequence[tuple[int, list[LogLine]]]
+"""Sources, each with what it says."""
+
+
+@dataclass(frozen=True)
+class _Process:
+    """A process in one view."""
+
+    lines: list[LogLine]
+    """In order of lines."""
+    steps: dict[int, int]
+    """When (ns UTC) it had done so many."""
+
+    @classmethod
+    def of(cls, lines: list[LogLine]) -> _Process:
+        return cls(lines, {said(one).step or 0: one.end for one in lines if said(one).type is EventType.STEP})
+
+    @property
+    def begin(self) -> int:
+        return self.lines[0].time
+
+    @property
+    def end(self) -> int:
+        return max(one.end for one in self.lines)
+
+    @property
+    def last(self) -> int:
+        return max(self.steps)
+
+    @property
+    def interval(self) -> int:
+        """The usual distance of two records, in steps."""
+        numbers = sorted(self.steps)
+        return int(median(b - a for a, b in pairwise(numbers))) if len(numbers) > 1 else 1
+
+
+def places_of_output(name: str) -> tuple[str, ...]:
+    """The folders in which text lies that the processes of an event file print: its own, and the one in which that of
+    the tracker lies. name: of the file."""
+    folder = folder_of(name)
+    above, _, base = folder.rpartition("/")
+    return (folder, above) if base.lower() in _OF_TRACKERS else (folder,)
+
+
+def placed_by_steps(
+    parts: Parts, unclocked: Mapping[int, list[LogLine]], names: Sequence[str]
+) -> dict[int, str | None]:
+    """Sources of text without a clock beside event files: the folder of those that are a view of the same processes,
+    None where processes or last steps are others. Lines of the same become signs of life at the times that the event
+    files show, and steps behind the last ones of these stay. parts: of the event files. unclocked: what such text says,
+    by source."""
+    found: dict[int, str | None] = {}
+    for code, lines in unclocked.items():
+        ours = _processes(lines)
+        near: defaultdict[str, list[_Process]] = defaultdict(list)
+        for other, one in parts:
+            process = _Process.of(sorted(one, key=lambda log_line: (log_line.time, log_line.line)))
+            if len(process.steps) > 1 and beside(names[code]) in places_of_output(names[other]):
+                near[folder_of(names[other])].append(process)
+        if not ours or len(near) != 1:
+            continue
+        ((folder, theirs),) = near.items()
+        theirs.sort(key=lambda one: one.begin)
+        found[code] = folder if _agree(ours, theirs) else None
+        if found[code] is not None:
+            following = [*(process.begin for process in theirs[1:]), None]
+            for own, same, begin in zip(ours, theirs, following, strict=True):
+                _place(own, same, begin)
+    return found
+
+
+def _processes(lines: Sequence[LogLine]) -> list[_Process]:
+    """The processes of a text, those with steps."""
+    found: list[list[LogLine]] = [[]]
+    for one in sorted(lines, key=lambda log_line: log_line.line):
+        if said(one).type is EventType.START and any(said(other).type is EventType.STEP for other in found[-1]):
+            found.append([])
+        found[-1].append(one)
+    processes = [_Process.of(one) for one in found if one]
+    return [one for one in processes if one.steps]
+
+
+def _agree(ours: Sequence[_Process], theirs: Sequence[_Process]) -> bool:
+    """Whether the processes of two views are the same: as many, each with the same last step to within a record, and
+    none beside another in time."""
+    apart = all(before.end <= after.begin for before, after in pairwise(theirs))
+    return len(ours) == len(theirs) and apart and all(
+        abs(own.last - other.last) <= max(own.interval, other.interval)
+        for own, other in zip(ours, theirs, strict=True)
+    )  # fmt: skip
+
+
+def _place(own: _Process, other: _Process, following: int | None) -> None:
+    """Put the lines of a process without a clock where another view shows it. following: when the next one began."""
+    moved = other.begin - own.begin
+    latest = other.end if following is None else following - 1
+    for one in own.lines:
+        event = said(one)
+        one.time = min(max(one.time + moved, other.begin), latest)
+        if event.type in _KEPT or (event.type is EventType.STEP and (event.step or 0) > other.last):
+            one.time = min(max(one.time, other.end + 1), max(latest, other.end + 1))
+        else:
+            one.event = replace(event, type=EventType.ALIVE, step=None, step_time=None, took=None)
+        one.end = one.time
+
+
+def one_job_each(
+    parts: Parts,
+    named: Sequence[str],
+    placed: Mapping[int, str | None],
+    names: Sequence[str],
+    recorded: Mapping[str, RecordedSteps],
+    notes: DiagnosticCollector,
+) -> tuple[str, ...]:
+    """The job of each part. What a log of events holds too, with the same steps at the same times, is of its job, and
+    event files are of the job of the text that is a view of the same processes: steps and starts are those of the
+    better view, evaluations, saves, deaths and signs of life of both. placed: what `placed_by_steps` found. names: of
+    the sources. recorded: the steps of jobs of logs of events."""
+    of_job: defaultdict[str, list[int]] = defaultdict(list)
+    for at, job in enumerate(named):
+        of_job[job].append(at)
+    lines = {job: [one for at in rows for one in parts[at][1]] for job, rows in of_job.items()}
+    kinds = {job: {is_event_file(names[parts[at][0]]) for at in rows} for job, rows in of_job.items()}
+    texts = [job for job, kind in kinds.items() if kind == {False}]
+    renamed: dict[str, str] = {}
+    for job, rows in of_job.items():
+        own = steps_of(lines[job])
+        better = next((one for one, steps in recorded.items() if steps.has(own)), "")
+        if better:
+            _give_up(lines[job], _OF_VIEW)
+        elif kinds[job] == {True}:
+            folders = {folder_of(names[parts[at][0]]) for at in rows}
+            better = next((named[at] for at, (code, _) in enumerate(parts) if placed.get(code) in folders), "")
+            if not better:
+                better = next((text for text in texts if are_same(own, steps_of(lines[text]))), "")
+                _give_up(lines[job] if better else (), _OF_VIEW | _starts_beside(lines.get(better, ())))
+        if better and better != job:
+            renamed[job] = better
+            message = f"{notes.bounded('job', job)} is the run of {notes.bounded('job', better)} too: one job"
+            notes.add("same_run_twice", message, parts[rows[0]][0], [1])
+    return tuple(renamed.get(job, job) for job in named)
+
+
+_OF_VIEW = frozenset(EventType) - {
+    EventType.STEP, EventType.STEP_START, EventType.STEP_FINISHED, EventType.START, EventType.RESTORE,
+    EventType.FINISHED, EventType.EXITED,
+}  # fmt: skip
+"""What counts of a view whose steps a better one has."""
+
+
+def _starts_beside(lines: Iterable[LogLine]) -> frozenset[EventType]:
+    """Starts count of event files beside text that has none."""
+    return frozenset() if any(said(one).type is EventType.START for one in lines) else frozenset({EventType.START})
+
+
+def _give_up(lines: Iterable[LogLine], kept: frozenset[EventType]) -> None:
+    """Leave what counts of lines, and signs of life of the others."""
+    for one in lines:
+        event = said(one)
+        if event.type not in kept:
+            one.event = replace(event, type=EventType.ALIVE, step=None, step_time=None)
+
+
+@dataclass(frozen=True)
+class RecordedSteps:
+    """The steps of a job of a log of events, sorted by number: each lasts until the next one began."""
+
+    number: I64
+    begin: I64
+    end: I64
+    pace: int
+    """Median time (ns) between two of them."""
+
+    @classmethod
+    def of(cls, number: I64, time: I64) -> RecordedSteps:
+        order = np.argsort(time, kind="stable")
+        number, time = number[order], time[order]
+        pace = int(np.median(np.diff(time))) if len(time) > 1 else 0
+        end = np.append(time[1:], time[-1:] + pace)
+        by_number = np.argsort(number, kind="stable")
+        return cls(number[by_number], time[by_number], end[by_number], pace)
+
+    def has(self, steps: Mapping[int, int]) -> bool:
+        """Whether rows of a tracker, by step their time (ns), are of this job: their windows overlap by over half of
+        the shorter one, and nine in ten of the rows whose step both have lie within one logging distance of it."""
+        if len(steps) < 2 or len(self.number) < 2:
+            return False
+        if not overlap((int(self.begin.min()), int(self.end.max())), window(steps)):
+            return False
+        within = max(self.pace, distance(steps))
+        far = [away for number, time in steps.items() if (away := self._away(number, time)) is not None]
+        return len(far) >= 2 and sum(away <= within for away in far) >= _NEARLY_ALL * len(far)
+
+    def _away(self, number: int, time: int) -> int | None:
+        """How far (ns) a time is from where a step was, the nearest if it was done again; None without the step."""
+        first, stop = np.searchsorted(self.number, [number, number + 1])
+        if first == stop:
+            return None
+        rows = slice(int(first), int(stop))
+        return int(np.maximum(np.maximum(self.begin[rows] - time, time - self.end[rows]), 0).min())
+
+
+def recorded_steps(recorded: Mapping[str, Any], jobs: Sequence[str]) -> dict[str, RecordedSteps]:
+    """The steps of the jobs of logs of events. recorded: columns of their events. jobs: names of the codes in them."""
+    rows = np.flatnonzero(np.asarray(recorded["kind"]) == Kind.STEP)
+    codes, numbers, times = (np.asarray(recorded[name])[rows] for name in ("job", "step", "time"))
+    return {jobs[code]: RecordedSteps.of(numbers[some], times[some]) for code, some in alike(codes).items()}
+
+
+def steps_of(lines: Iterable[LogLine]) -> dict[int, int]:
+    """When (ns UTC) each step was first logged."""
+    steps: dict[int, int] = {}
+    for one in sorted((one for one in lines if said(one).type is EventType.STEP), key=lambda one: one.end):
+        steps.setdefault(said(one).step or 0, one.end)
+    return steps
+
+
+def are_same(one: Mapping[int, int], other: Mapping[int, int]) -> bool:
+    """Whether steps are of one run: their windows overlap by over half of the shorter one, and the steps that both have
+    lie within one logging distance. Steps may be counted from 0 in one and from 1 in the other."""
+    if len(one) < 2 or len(other) < 2:
+        return False
+    shared = one.keys() & other.keys()
+    if len(shared) < 2 or not overlap(window(one), window(other)):
+        return False
+    far = max(distance(one), distance(other))
+    return all(abs(one[step] - other[step]) <= far for step in shared)
+
+
+def window(steps: Mapping[int, int]) -> tuple[int, int]:
+    """From the first row to the last (ns UTC)."""
+    return min(steps.values()), max(steps.values())
+
+
+def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two windows overlap by over half of the shorter one."""
+    shorter = min(one[1] - one[0], other[1] - other[0])
+    return 2 * (min(one[1], other[1]) - max(one[0], other[0])) > shorter
+
+
+def distance(steps: Mapping[int, int]) -> int:
+    """The median time (ns) from one row to the next."""
+    times = sorted(steps.values())
+    lengths = sorted(after - before for before, after in pairwise(times))
+    return lengths[len(lengths) // 2]

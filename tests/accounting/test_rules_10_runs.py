@@ -1,0 +1,88 @@
+"""Accounting §10: runs of one name, which of them are judged on their own, and that every command says the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.support.accounts import account
+from tests.support.fleets import put
+from tests.support.story import Lines, crashed, end, job_finished, start, steps, told, user_terminated
+
+pytestmark = pytest.mark.usefixtures("folder")
+Output = pytest.CaptureFixture[str]
+FINISHED = told(start(0), steps(0, 10, at=10), job_finished(110))
+AGAIN = told(start(200), steps(0, 20, at=210), job_finished(410))
+DIES = told(start(0), steps(0, 30, at=10), end(310))
+RESTARTS = told(start(320), steps(0, 3, at=330), end(360))
+
+
+def answers(capsys: Output, *events: Lines, runs: str = "auto") -> dict[str, Any]:
+    """What `analyze`, `jobs` and `fleet` print of one log."""
+    put(Path("run.jsonl"), told(*events))
+    found = {}
+    for command, option in (("analyze", "--run"), ("jobs", "--run"), ("fleet", "--runs")):
+        assert run([command, "run.jsonl", option, runs, "--format", "json"]) == 0
+        found[command] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_run_behind_an_end_that_says_finished_is_judged_on_its_own() -> None:
+    said = account(FINISHED, AGAIN)
+    assert said.analysis.window.ns == 210 * 10**9
+    assert (said.attempts, said.disruptions, said.kept_steps) == (1, 0, 20)
+    assert said.percent > 94
+    assert "--run 1 (--run all: all as one job)" in said.message("earlier_runs")
+    assert account(FINISHED, AGAIN, run="1").kept_steps == 10
+    everything = account(FINISHED, AGAIN, run="all")
+    assert (everything.attempts, everything.total) == (2, 410)
+    assert everything.found("restarted_from_scratch") == 1
+
+
+def test_so_it_is_where_a_person_ended_it_and_none_where_it_crashed_behind_that() -> None:
+    by_hand = told(start(0), steps(0, 10, at=10), user_terminated(110))
+    assert account(by_hand, AGAIN).attempts == 1
+    assert account(FINISHED, crashed(120), AGAIN).attempts == 2
+
+
+def test_a_job_end_alone_may_be_of_a_crash_and_both_figures_are_said() -> None:
+    """30 steps, a job end on the way out of a crash, and 3 steps from the first on: lost work, or another run."""
+    said = account(DIES, RESTARTS)
+    assert (said.attempts, said.disruptions) == (2, 1)
+    assert said.percent == pytest.approx(100 * 30 / 360)
+    assert said.message("restarted_from_scratch").endswith("the last alone has 75.00 %")
+    assert account(DIES, RESTARTS, run="last").percent == 75
+    mixed = account(FINISHED, start(200), steps(0, 9, at=210), end(300), start(320), steps(0, 3, at=330), end(360))
+    assert mixed.attempts == 3
+
+
+@pytest.mark.parametrize(("story", "rows"), [((FINISHED, AGAIN), 2), ((DIES, RESTARTS), 1)], ids=["finished", "died"])
+def test_all_commands_print_the_same(capsys: Output, story: Any, rows: int) -> None:
+    said = answers(capsys, *story)
+    last, listed, fleet = said["analyze"], said["jobs"]["jobs"], said["fleet"]["runs"]
+    assert len(listed) == len(fleet) == rows
+    assert listed[-1]["goodput"]["ns"] == last["goodput"]["ns"] == fleet[-1]["goodput_ns"]
+    assert listed[-1]["goodput"]["percent"] == last["goodput"]["percent"] == fleet[-1]["goodput_percent"]
+    assert [row["run"] for row in listed] == ([1, 2] if rows == 2 else [0])
+    assert [row["runs"] for row in listed] == [2] * rows
+    for number, row in enumerate(listed, start=1):
+        if rows > 1:
+            alone = account(*story, run=str(number)).analysis
+            assert row["goodput"]["percent"] == alone.goodput_percent
+
+
+def test_a_run_that_began_behind_the_window_is_not_the_one_asked_about() -> None:
+    assert account(FINISHED, AGAIN, as_of=150).kept_steps == 10
+    assert account(FINISHED, AGAIN, window=(0, 150)).kept_steps == 10
+    assert account(FINISHED, AGAIN, window=(0, 300)).analysis.job.attempts == 1
+
+
+def test_a_name_says_which_run_a_row_is_of(capsys: Output) -> None:
+    put(Path("run.jsonl"), told(FINISHED, AGAIN))
+    assert run(["jobs", "run.jsonl"]) == 0
+    shown = capsys.readouterr().out
+    assert "j #1" in shown and "j #2" in shown
