@@ -20,6 +20,7 @@ from goodput_cli.accounting.order import in_order
 from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.json_fields import Count, written
 from goodput_cli.analysis.log_coverage import check_clocks, check_coverage, check_hosts, check_skew, far_times
+from goodput_cli.analysis.processes import PROCESSES, ProcessRow, processes_sheet
 from goodput_cli.analysis.sheet import Answered, Audience, Cell, Column, Sheet
 from goodput_cli.analysis.table import Table, attribute, each, table_rows
 from goodput_cli.diagnostics.diagnostic import (
@@ -197,6 +198,8 @@ class CheckReport(Answered):
     """the gravest first, then by code and job"""
     observations: Annotated[tuple[FailureEvidence, ...], OBSERVATIONS] = ()
     """what lines say about deaths, also in a file that holds no job; in the order of files and lines"""
+    processes: Annotated[tuple[ProcessRow, ...], PROCESSES] = ()
+    """which lines were read as one process, and which processes as one attempt; by job and attempt"""
 
     def count(self, severity: Severity) -> int:
         """How many findings are of a severity."""
@@ -234,6 +237,7 @@ def report(
     runs: int,
     events: int,
     observations: Sequence[FailureEvidence] = (),
+    processes: Sequence[ProcessRow] = (),
 ) -> CheckReport:
     """All findings in order. reading: what was noticed while reading; names: of the jobs checked. of_jobs: what was
     noticed in each, with its name and those of its log formats."""
@@ -241,7 +245,7 @@ def report(
     every = [_finding(None, (), one) for one in of_logs] + [_finding(*one) for one in of_jobs]
     every.sort(key=lambda finding: (finding.code, finding.job or "", finding.message))
     seen = tuple(sorted(observations, key=lambda one: (one.source, one.line)))
-    return CheckReport(len(names), runs, events, tuple(worst_first(every)), seen)
+    return CheckReport(len(names), runs, events, tuple(worst_first(every)), seen, tuple(processes))
 
 
 def _finding(job: str | None, formats: Sequence[str], diagnostic: Diagnostic) -> Finding:
@@ -277,7 +281,10 @@ def check_sheet(report: CheckReport, *, every_place: bool = False) -> Sheet:
         answer=lambda: report,
         summary=(f"checked {plural(report.events, 'event')} of {jobs} ({plural(report.runs, 'run')})",),
         notes=tuple(note for group in groups for note in _notes(group, several, every_place)),
-        sections=(observations_sheet(report.observations),) if report.observations else (),
+        sections=(
+            *((processes_sheet(report.processes),) if report.processes else ()),
+            *((observations_sheet(report.observations),) if report.observations else ()),
+        ),
     )
 
 

@@ -21,6 +21,7 @@ from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
 from goodput_cli.analysis.disruptions.find import count_disruptions
 from goodput_cli.analysis.json_fields import Count, written
+from goodput_cli.analysis.processes import ProcessRow, processes_of
 from goodput_cli.analysis.question import ALL, Question
 from goodput_cli.analysis.rolling import as_known_at
 from goodput_cli.analysis.sheet import Answered, Audience, Column, Sheet
@@ -355,16 +356,17 @@ def check_log(
     names: list[str] = []
     findings: list[tuple[str, tuple[str, ...], Diagnostic]] = []
     errors: list[GoodputError | None] = []
+    processes: list[ProcessRow] = []
     with garbage_collection_paused():
         for job in _each(log, jobs_done):
             name, formats = job.table.jobs[0], job.format_names[0] if job.formats else ()
-            count, diagnostics, error = _checked(job, question)
+            count, diagnostics, error = _checked(job, question, processes)
             names.append(name)
             findings += [(name, formats, diagnostic) for diagnostic in diagnostics]
             runs += count
             errors.append(error)
     _raise_if_all(errors, UsageError)
-    return report(log.diagnostics, names, findings, runs, len(log.table), seen)
+    return report(log.diagnostics, names, findings, runs, len(log.table), seen, processes)
 
 
 def _of_interest(log: EventLog, job_name: str | None) -> EventLog:
@@ -410,8 +412,10 @@ def _summary_of_run(job: EventLog, ordered: Ordered, question: Question) -> JobA
     return summary_of_job(job, known, start, end, _runs(ordered, timeline, question), run), None
 
 
-def _checked(job: EventLog, question: Question) -> tuple[int, Sequence[Diagnostic], GoodputError | None]:
-    """The runs of one job, what is wrong with it, and why it could not be accounted for."""
+def _checked(
+    job: EventLog, question: Question, processes: list[ProcessRow]
+) -> tuple[int, Sequence[Diagnostic], GoodputError | None]:
+    """The runs of one job, what is wrong with it, and why it could not be accounted for. processes: get its own."""
     try:
         ordered = in_order(job.table)
         whole = replace(question, run=ALL) if question.run == AUTO else question
@@ -419,6 +423,7 @@ def _checked(job: EventLog, question: Question) -> tuple[int, Sequence[Diagnosti
     except GoodputError as error:
         fits = not isinstance(error, UsageError)
         return 1, list(check_unaccountable(job.table, question.now_ns, str(error))) if fits else [], error
+    processes += processes_of(timeline)
     return _runs(ordered, timeline, whole), list(check_job(timeline, question.now_ns)), None
 
 

@@ -73,6 +73,7 @@ def test_event_files_and_what_was_printed_are_one_job(folder: Path, capsys: pyte
     assert not {"no_clock", "clock_begins_anew", "view_not_joined"} & codes(analysis)
     (disruption,) = analysis.disruptions
     why = analysis.timeline.causes.why[0]
+    assert why.evidence is not None
     assert (why.code, why.evidence.source.rpartition("/")[2]) == ("python_error", "train.log")
     assert (disruption.last_step, disruption.steps_lost) == (28, 8)
     assert len({*rows(folder, capsys)}) == 1

@@ -114,12 +114,13 @@ def find_runs(table: EventTable, attempts: Attempts, ends: tuple[Kind, ...] = CL
     the run's first step. Any clean end will do here, believed or not: redone steps are what makes a new run. ends: the
     kinds that are one."""
     began = _first_steps(table, attempts)
-    ended = _clean_ends(table, attempts, ends)
+    ended, finished = (_clean_ends(table, attempts, kinds) for kinds in (ends, FINISHES))
     starts = [0]
     run_first: int | None = None
     candidate: int | None = None
     for attempt in range(len(attempts)):
-        if candidate is None and attempt and ended[attempt - 1] and attempts.started[attempt]:
+        begins = attempts.started[attempt] or (attempt and finished[attempt - 1])
+        if candidate is None and attempt and ended[attempt - 1] and begins:
             candidate = attempt
         if began[attempt] == NO_STEP:
             continue
@@ -136,7 +137,7 @@ def runs_apart(table: EventTable, attempts: Attempts) -> list[int]:
     """The same, if an end that says that the job is finished stands before each of them but the first: such runs are
     judged one by one. Else row 0 alone: a `job_end_time` is written on the way out of a crash too."""
     said = positions(of_kind(table.kind, FINISHES))
-    if not len(said) or not (table.kind[said[0] :] == Kind.START).any():
+    if not len(said) or not of_kind(table.kind[said[0] :], (Kind.START, Kind.STEP)).any():
         return [0]
     starts = find_runs(table, attempts)
     return starts if starts == find_runs(table, attempts, FINISHES) else starts[:1]

@@ -26,6 +26,7 @@ from goodput_cli.events.evidence import (
     names_it_is_asked_by,
 )
 from goodput_cli.events.schema import EventTable
+from goodput_cli.events.text.folders import launch_of
 from goodput_cli.sources.layouts import RUN_FILE_ENDING
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -140,6 +141,15 @@ def _folder(source: str) -> str:
     return source.rpartition("/")[0]
 
 
+def _beside(source: str) -> tuple[str, ...]:
+    """What tells that two files are of the same processes: `slurm-812.err` and `slurm-812.out`, and what lies in the
+    folder of a launch."""
+    folder, _, base = source.rpartition("/")
+    launch = launch_of(source)
+    stem = f"{folder}/{base.removesuffix('.gz').removesuffix('.zst').rpartition('.')[0]}"
+    return (stem, f"{source[: source.rfind(launch)]}{launch}//") if launch else (stem,)
+
+
 class _Files:
     """The lines of the events of each source, and their attempts: what stands between two lines is of their time."""
 
@@ -153,12 +163,18 @@ class _Files:
         for part in np.split(np.arange(len(rows)), bounds) if len(rows) else []:
             name = table.sources[int(source[part[0]])]
             self._lines[name] = line[part].tolist(), owner[part].tolist()
+        self._beside: defaultdict[str, set[int]] = defaultdict(set)
+        """The attempts of the files that are called like one but for the ending, and of each launch."""
+        for name, (_, owners) in self._lines.items():
+            for key in _beside(name):
+                self._beside[key].update(owners)
 
     def lives(self, source: str, line: int, count: int) -> range:
         """The attempts in which a line of a source may lie."""
         known = self._lines.get(source)
         if known is None:
-            return range(count)
+            near = next((self._beside[key] for key in _beside(source) if key in self._beside), None)
+            return range(count) if near is None else range(min(near), max(near) + 1)
         lines, owners = known
         low, high = bisect_left(lines, line), bisect_right(lines, line)
         if low < high:

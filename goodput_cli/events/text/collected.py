@@ -17,6 +17,7 @@ from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text.collector import CollectedSource, Collector
 from goodput_cli.events.text.evidence_times import observations_of, says_events
+from goodput_cli.events.text.folders import launch_of
 from goodput_cli.events.text.infer_times import (
     FoundZone,
     InferredTimes,
@@ -25,10 +26,11 @@ from goodput_cli.events.text.infer_times import (
     infer_times,
     jumps,
 )
-from goodput_cli.events.text.jobs import Named, TextFile, beside, completed, name_jobs, stem_of, times_beside
+from goodput_cli.events.text.jobs import Named, TextFile, beside, name_jobs
 from goodput_cli.events.text.lines import UNREAD_STEPS
 from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import metrics_of, said
+from goodput_cli.events.text.neighbours import completed, stem_of, times_beside
 from goodput_cli.events.text.notes import (
     Part,
     note_assumed,
@@ -123,7 +125,7 @@ class Texts:
         for part, job in zip(parts, named, strict=True):
             by_job[job].append(part)
         for job, of_job in by_job.items():
-            self._put_together(job, of_job, output.notes)
+            self._put_together(job, of_job, names, output.notes)
         self._unread = _unread_steps(self._every, by_job, names)
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
@@ -250,7 +252,7 @@ class Texts:
             for code, source in self._sources.items()
         }
 
-    def _put_together(self, job: str, parts: Sequence[Part], notes: DiagnosticCollector) -> None:
+    def _put_together(self, job: str, parts: Sequence[Part], names: Sequence[str], notes: DiagnosticCollector) -> None:
         """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""
         log_lines = [log_lines for _, log_lines in parts]
         self.metrics += metrics_of(job, [log_line for part in log_lines for log_line in part])
@@ -267,6 +269,7 @@ class Texts:
         launcher.started_by_launcher(log_lines, _STARTED_LATE)
         launcher.began_before(log_lines)
         launcher.outlive(log_lines)
+        launcher.start_each([(launch_of(names[code]), one) for code, one in parts])
         without_begun_elsewhere(log_lines)
         one_start_each(log_lines)
         without_preludes(log_lines)
@@ -542,7 +545,7 @@ def _file(name: str, events: Sequence[LogLine], own_job: str, losses: Mapping[in
     own, number = (first.job, first.name) if by_scheduler else (own_job, "")
     if first.format == mllog.NAME and first.job:
         own = f"{own}.{first.job}"
-    restores = any(said(log_line).type is EventType.RESTORE for log_line in events)
+    restores = any(said(one).type is EventType.RESTORE and said(one).step != 0 for one in events)
     return TextFile(name, own, min(times), max(times), steps, number, restores, losses)
 
 

@@ -1,40 +1,35 @@
-"""Which files of text are one job, and what it is called: text has no job name (docs/formats.md, Jobs of text).
-
-What the other files of a folder tell about a file of text: its year, when its ends were, and where its evaluations
-and saves lie. One job prints into many files: one a node, or errors apart from output.
-"""
+"""Which files of text are one job, and what it is called: text has no job name (docs/formats.md, Jobs of text)."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from goodput_cli.events.tensorboard import folder_of
-from goodput_cli.events.text.collector import CollectedSource
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
-from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
+from goodput_cli.events.text.folders import (
+    APART,
+    AT_ONCE,
+    SAYS_NOTHING,
+    FolderOfLogs,
+    jobs_of_folders,
+    name_of_folder,
+    says_nothing,
+)
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.sources.layouts import home_of, shared_levels
-from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _TAIL = re.compile(r"(?:[-_.]?(?:slurm|rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
 _OF_RANK = re.compile(r"(?<![a-z])(?:rank|node|proc|worker|host|gpu|local)", re.IGNORECASE)
 _RUN_OF_MMENGINE = re.compile(r"(?P<above>(?:.*/)?)(?P<stamp>\d{8}_\d{6})/(?P<log>\d{8}_\d{6})\.log", re.DOTALL)
 """Each process has a folder, named as its log is."""
-_SAYS_NOTHING = frozenset("train training trainer main job run log logs out output stdout stderr console all".split())
-"""Names of files, and of folders of logs, that every program may give its own."""
-_COUNTER = re.compile(r"[a-z]{0,10}[-_.]?\d+(?:[-_T.]\d+)*", re.IGNORECASE)
-"""Names of folders that only count, or say when: `attempt_2`, `20261124_004014`, `node-3`."""
-_OVERLAP = 60 * NS_PER_SECOND
+_TASK = re.compile(r"slurm-(?P<array>\d+)_(?P<task>\d+)")
+"""What Slurm calls the output of a task of an array, unless it is told otherwise."""
 _ENDINGS = (".gz", ".zst")
 _FEW = 3
 """Fewer steps are at the same times by chance."""
-_APART = 14 * NS_PER_DAY
-"""So long no job waits to begin from scratch."""
 
 
 @dataclass(frozen=True)
@@ -84,40 +79,73 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = Fals
     folders: defaultdict[str, list[int]] = defaultdict(list)
     for at, file in enumerate(files):
         folders[beside(file.name)].append(at)
-    jobs = [""] * len(files)
-    assumed: list[str] = []
-    disagreeing: list[str] = []
-    alike: list[tuple[int, ...]] = []
-    unlike: list[tuple[int, ...]] = []
-    earlier: dict[str, str] = {}
-    shared = _shared_levels(files, folders) if shared is None else shared
+    naming = _Naming(files, join, _shared_levels(folders) if shared is None else shared, [""] * len(files))
     for folder, rows in folders.items():
-        rows = sorted(rows, key=lambda at: bool(files[at].allocation))  # stable: the scheduler's come last
-        some = [files[at] for at in rows]
+        naming.name_folder(folder, sorted(rows, key=lambda at: bool(files[at].allocation)))  # the scheduler's come last
+    naming.name_by_folders()
+    if job_name is not None and job_name not in naming.jobs and not naming.disagreeing:
+        return Named((job_name,) * len(files), (), ())
+    asked = tuple(naming.alike), tuple(naming.unlike)
+    assumed = tuple(dict.fromkeys(naming.assumed))
+    return Named(tuple(naming.jobs), assumed, tuple(naming.disagreeing), *asked, naming.earlier)
+
+
+@dataclass
+class _Naming:
+    """Jobs as they get their names, a folder after the other."""
+
+    files: Sequence[TextFile]
+    join: bool
+    shared: int | None
+    """How many levels of folders all have in common; None where there is one folder."""
+    jobs: list[str]
+    assumed: list[str] = field(default_factory=list)
+    disagreeing: list[str] = field(default_factory=list)
+    alike: list[tuple[int, ...]] = field(default_factory=list)
+    unlike: list[tuple[int, ...]] = field(default_factory=list)
+    earlier: dict[str, str] = field(default_factory=dict)
+    of_folders: list[tuple[FolderOfLogs, list[int]]] = field(default_factory=list)
+    """What their folders name, as their files are called as every program may call its own."""
+
+    def name_folder(self, folder: str, rows: Sequence[int]) -> None:
+        """The jobs of the files of one folder."""
+        some = [self.files[at] for at in rows]
         groups = _with_allocations(some, _told_apart([one for one in some if not one.allocation]))
         if len(groups) > 1 and not all(some[group[-1]].allocation for group in groups):
-            disagreeing.append(folder or ".")
-        named = _names_of([[some[at] for at in group] for group in groups], folder, shared)
+            self.disagreeing.append(folder or ".")
+        named = _names_of([[some[at] for at in group] for group in groups], folder)
         for group, (name, own) in zip(groups, named, strict=True):
-            *older, last = [group] if join else _anew(group, some)
+            *older, last = [group] if self.join else _anew(group, some)
             for run in older:
                 old = f"{name}/{_base(some[run[0]].name)}"
-                earlier[old] = name
-                for at in run:
-                    jobs[rows[at]] = old
-            group = last
-            for at in group:
-                jobs[rows[at]] = name
-            same = _alike([some[at] for at in group])
-            alike += [tuple(rows[group[at]] for at in same)] if same else []
-            others = [] if same else _unlike([some[at] for at in group])
-            unlike += [tuple(rows[group[at]] for at in others)] if others else []
-            if not own:
-                assumed.append(name)
-    if job_name is not None and job_name not in jobs and not disagreeing:
-        return Named((job_name,) * len(files), (), ())
-    asked = tuple(alike), tuple(unlike)
-    return Named(tuple(jobs), tuple(dict.fromkeys(assumed)), tuple(disagreeing), *asked, earlier)
+                self.earlier[old] = name
+                self._call(old, [rows[at] for at in run])
+            current = [rows[at] for at in last]
+            if self.shared is not None and len(groups) == 1 and not own and _is_of_folder(name, folder):
+                of_folder = _of_folder(folder, [self.files[at] for at in current])
+                self.of_folders.append((of_folder, current))
+            else:
+                self._call(name, current)
+                self.assumed += [] if own else [name]
+            self._ask(current)
+
+    def name_by_folders(self) -> None:
+        """The jobs that their folders name."""
+        for name, rows in _named_by_folders(self.of_folders, self.shared or 0, self.join):
+            self.assumed.append(name)
+            self._call(name, rows)
+
+    def _call(self, name: str, rows: Sequence[int]) -> None:
+        for at in rows:
+            self.jobs[at] = name
+
+    def _ask(self, rows: Sequence[int]) -> None:
+        """Note files of a job that may be of several."""
+        files = [self.files[at] for at in rows]
+        same = _alike(files)
+        others = [] if same else _unlike(files)
+        self.alike += [tuple(rows[at] for at in same)] if same else []
+        self.unlike += [tuple(rows[at] for at in others)] if others else []
 
 
 def _with_allocations(files: Sequence[TextFile], groups: list[list[int]]) -> list[list[int]]:
@@ -159,12 +187,41 @@ def beside(name: str) -> str:
     return run["above"].rstrip("/") if run is not None and own else name.rpartition("/")[0]
 
 
-def _names_of(groups: Sequence[Sequence[TextFile]], folder: str, shared: int | None) -> list[tuple[str, bool]]:
-    """The names of the jobs of a folder, and whether their text says so. shared: how many levels of it are those of
-    other folders too, so that the rest names a job whose file is called as every program may call its own."""
+def _named_by_folders(
+    of_folders: Sequence[tuple[FolderOfLogs, list[int]]], shared: int, join: bool
+) -> Iterator[tuple[str, list[int]]]:
+    """The name of each job that is told by its folders, and its files. shared: how many levels of folders all have in
+    common. join: whether all below a folder are one job."""
+    folders = [one for one, _ in of_folders]
+    groups = [[at] for at in range(len(folders))] if join else jobs_of_folders(folders)
+    for group in groups:
+        one = folders[group[0]]
+        if len(group) > 1:
+            above = os.path.commonpath([folders[at].folder for at in group])
+            name = name_of_folder(above, shared)
+        else:
+            name = name_of_folder(one.folder, shared, counters=not join)
+        name = name or one.stem or os.path.basename(os.path.abspath(one.folder))
+        yield name, [row for at in group for row in of_folders[at][1]]
+
+
+def _is_of_folder(name: str, folder: str) -> bool:
+    """Whether the name of a job says nothing, or is that of a folder that only counts."""
+    return name.lower() in SAYS_NOTHING or (name == folder.rpartition("/")[2] and says_nothing(name))
+
+
+def _of_folder(folder: str, files: Sequence[TextFile]) -> FolderOfLogs:
+    stem = stem_of_text(files[0].name) if len(files) == 1 else ""
+    steps = [step for file in files for step in file.steps]
+    return FolderOfLogs(
+        folder, stem, min(file.begin for file in files), max(file.end for file in files), min(steps, default=None),
+        max(steps, default=None), any(file.restores for file in files),
+    )  # fmt: skip
+
+
+def _names_of(groups: Sequence[Sequence[TextFile]], folder: str) -> list[tuple[str, bool]]:
+    """The names of the jobs of a folder, and whether their text says so."""
     names = [_name_of(files, folder, len(groups) > 1) for files in groups]
-    if shared is not None and len(groups) == 1 and not names[0][1] and names[0][0].lower() in _SAYS_NOTHING:
-        return [(_name_of_folder(folder, shared) or names[0][0], False)]
     often = {name for name, count in Counter(names).items() if count > 1 and not name[1]}
     return [(_base(files[0].name), False) if name in often else name for name, files in zip(names, groups, strict=True)]
 
@@ -180,22 +237,9 @@ def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, 
     return stem_of_text(files[0].name), False
 
 
-def _name_of_folder(folder: str, shared: int) -> str:
-    """What tells a folder from others with files of the same names, behind the levels that they share; "" where nothing
-    does."""
-    parts = (part for part in reversed(folder.split("/")[shared:]) if part.lower() not in _SAYS_NOTHING)
-    return next((part for part in parts if part and not _COUNTER.fullmatch(part)), "")
-
-
-def _shared_levels(files: Sequence[TextFile], folders: Mapping[str, Sequence[int]]) -> int | None:
-    """How many levels folders share; None where files lie in one, or a file of one has the steps of a file of another
-    at the same times: then both are of nodes of one job."""
-    if len(folders) < 2:
-        return None
-    longest = [max((files[at] for at in rows), key=lambda file: len(file.steps)) for rows in folders.values()]
-    most = max(longest, key=lambda file: len(file.steps))
-    nodes = any(len(one.steps) >= _FEW and _together(one, most) for one in longest if one is not most)
-    return None if nodes else shared_levels(folder.split("/") for folder in folders)
+def _shared_levels(folders: Collection[str]) -> int | None:
+    """How many levels folders share; None where all files lie in one."""
+    return shared_levels(folder.split("/") for folder in folders) if len(folders) > 1 else None
 
 
 def stem_of_text(name: str) -> str:
@@ -244,6 +288,10 @@ class _Group:
         """The earliest and the latest time of each step in those."""
         self._common: set[int] = set()
         """Steps that all of those have."""
+        self._stems: set[str] = set()
+        self._end = 0
+        self._first: int | None = None
+        """The lowest step of all."""
 
     def add(self, at: int, file: TextFile) -> None:
         """One that agrees."""
@@ -251,6 +299,10 @@ class _Group:
         self._job = self._job or file.own_job
         if file.steps:
             self._keep(file)
+            self._stems.add(stem_of_text(file.name))
+            self._end = max(self._end, file.end)
+            first = min(file.steps)
+            self._first = first if self._first is None else min(self._first, first)
 
     def _keep(self, file: TextFile) -> None:
         self._first_end = min(self._first_end, file.end) if self._open else file.end
@@ -264,34 +316,53 @@ class _Group:
         """Whether a file that begins no earlier agrees with all."""
         if self._job and file.own_job and self._job != file.own_job:
             return False
-        if not file.steps or not self._open or self._says_the_same(file):
+        if not file.steps or self._first is None:
             return True
-        if self._first_end - file.begin <= _OVERLAP:
+        if self._is_of_another_program(file) or any(_are_tasks(file, one) for one in self._open):
+            return False
+        if self._says_the_same(file):
+            return True
+        if self._first_end - file.begin <= AT_ONCE:
             still, self._open, self._times = self._open, [], {}
             for one in still:
-                if one.end - file.begin > _OVERLAP:
+                if one.end - file.begin > AT_ONCE:
                     self._keep(one)
         return all(_agree(file, other) for other in self._open)
+
+    def _is_of_another_program(self, file: TextFile) -> bool:
+        """Whether it begins again at the first step behind all, restores nothing, and is called otherwise in more than
+        numbers."""
+        anew = file.begin >= self._end and self._first is not None and min(file.steps) <= self._first
+        named = self._job or file.own_job or file.allocation or is_event_file(file.name)
+        return anew and not named and not file.restores and stem_of_text(file.name) not in self._stems
 
     def _says_the_same(self, file: TextFile) -> bool:
         """Whether it has a step that all have, and all of its steps at their time."""
         times = self._times
         return not self._common.isdisjoint(file.steps) and all(
-            times[step][1] - _OVERLAP <= time <= times[step][0] + _OVERLAP
+            times[step][1] - AT_ONCE <= time <= times[step][0] + AT_ONCE
             for step, time in file.steps.items()
             if step in times
         )
+
+
+def _are_tasks(one: TextFile, other: TextFile) -> bool:
+    """Whether two files are of tasks of one array of Slurm that run beside one another: a sweep."""
+    found, others = (_TASK.fullmatch(_base(file.name)) for file in (one, other))
+    if found is None or others is None or found["array"] != others["array"] or found["task"] == others["task"]:
+        return False
+    return min(one.end, other.end) - max(one.begin, other.begin) > AT_ONCE
 
 
 def _agree(one: TextFile, other: TextFile) -> bool:
     if one.own_job and other.own_job and one.own_job != other.own_job:
         return False
     begin, end = max(one.begin, other.begin), min(one.end, other.end)
-    if end - begin <= _OVERLAP or not one.steps or not other.steps:
+    if end - begin <= AT_ONCE or not one.steps or not other.steps:
         return True
     shared = one.steps.keys() & other.steps.keys()
     if shared:
-        far = sum(abs(one.steps[step] - other.steps[step]) > _OVERLAP for step in shared)
+        far = sum(abs(one.steps[step] - other.steps[step]) > AT_ONCE for step in shared)
         return 2 * far <= len(shared)
     inside = [[step for step, time in file.steps.items() if begin <= time <= end] for file in (one, other)]
     if not all(inside):
@@ -307,7 +378,7 @@ def _anew(group: list[int], files: Sequence[TextFile]) -> list[list[int]]:
     runs: list[list[int]] = []
     end = 0
     for at in sorted(group, key=lambda at: (files[at].begin, files[at].name)):
-        if runs and files[at].begin - end <= _APART:
+        if runs and files[at].begin - end <= APART:
             runs[-1].append(at)
             end = max(end, files[at].end)
         else:
@@ -368,171 +439,5 @@ def _other_losses(one: TextFile, other: TextFile) -> bool:
 
 def _together(one: TextFile, other: TextFile) -> bool:
     """Whether most steps of one are at the same times in another."""
-    near = sum(abs(time - other.steps[step]) <= _OVERLAP for step, time in one.steps.items() if step in other.steps)
+    near = sum(abs(time - other.steps[step]) <= AT_ONCE for step, time in one.steps.items() if step in other.steps)
     return 2 * near > len(one.steps)
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """Sources by their names without an ending, and by folder."""
-
-    stem: dict[str, list[int]]
-    folder: dict[str, list[int]]
-
-    @classmethod
-    def of(cls, codes: Sequence[int], names: Sequence[str]) -> _Beside:
-        stems: defaultdict[str, list[int]] = defaultdict(list)
-        folders: defaultdict[str, list[int]] = defaultdict(list)
-        for code in codes:
-            stems[stem_of(names[code])].append(code)
-            folders[folder_of(names[code])].append(code)
-        return cls(stems, folders)
-
-
-def stem_of(name: str) -> str:
-    """The name of a source without its ending: the same of `slurm-812.out` and `slurm-812.err`."""
-    return name.removesuffix(".gz").removesuffix(".zst").rpartition(".")[0]
-
-
-def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, list[int]]:
-    """Of sources whose stamps have no year, times of the file of the same name with another ending, else of their
-    folder: `slurm-812.err` and `slurm-812.out` are of one year."""
-    beside = _Beside.of(list(sources), names)
-    dated: dict[int, list[int]] = {}
-    yearless: list[int] = []
-    for code, source in sources.items():
-        stamps = [log_line.stamp for log_line in source.log_lines if log_line.stamp is not None]
-        times = [stamp.ns for stamp in stamps if stamp.zone is not Zone.YEARLESS]
-        dated[code] = [min(times), max(times)] if times else []
-        if stamps and not times:
-            yearless.append(code)
-    found: dict[int, list[int]] = {}
-    by_stem, by_folder = (
-        {key: [ns for other in group for ns in dated[other]] for key, group in groups.items()}
-        for groups in (beside.stem, beside.folder)
-    )
-    for code in yearless:
-        found[code] = by_stem[stem_of(names[code])] or by_folder[folder_of(names[code])]
-    return found
-
-
-def completed(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
-    """The sources, where files of one folder complete one another."""
-    beside = _Beside.of(list(sources), names)
-    stepping = {
-        code for code, source in sources.items() if any(_is(log_line, EventType.STEP) for log_line in source.log_lines)
-    }
-    found = dict(sources)
-    iterations = {
-        folder: _iterations(sources[code] for code in group if code in stepping)
-        for folder, group in beside.folder.items()
-        if not stepping.isdisjoint(group)
-    }
-    for code, source in sources.items():
-        folder = folder_of(names[code])
-        if code in stepping or folder not in iterations:
-            continue
-        same = [sources[one] for one in beside.stem[stem_of(names[code])] if one in stepping]
-        log_lines = _with_ends(source.log_lines, same)
-        found[code] = replace(source, log_lines=_with_iterations(log_lines, iterations[folder]))
-    return found
-
-
-def _is(log_line: LogLine, what: EventType) -> bool:
-    return log_line.event is not None and log_line.event.type is what
-
-
-def _with_ends(log_lines: Sequence[LogLine], same: Sequence[CollectedSource]) -> list[LogLine]:
-    """An end without a time in a file without steps, that no end with one follows, is where the file of the same name
-    ends; if there is none, nothing says when it was, and another file will."""
-    last = [source.log_lines[-1].stamp for source in same if source.log_lines[-1].stamp is not None]
-    timed = max((log_line.line for log_line in log_lines if _is_end(log_line) and not _is_open(log_line)), default=-1)
-    found: list[LogLine] = []
-    before: Stamp | None = None
-    for log_line in log_lines:
-        before = log_line.stamp or before
-        if not _is_open(log_line) or log_line.line < timed:
-            found.append(log_line)
-        elif last:
-            found.append(log_line if _is_behind(before, last[0]) else replace(log_line, stamp=last[0]))
-    return found
-
-
-def _is_behind(stamp: Stamp | None, other: Stamp) -> bool:
-    if stamp is not None and stamp.zone is Zone.YEARLESS:
-        stamp = with_year(stamp, year_of(other.ns), other.ns)
-    return stamp is not None and stamp.ns >= other.ns
-
-
-def _is_end(log_line: LogLine) -> bool:
-    return log_line.event is not None and log_line.event.type in ENDS
-
-
-def _is_open(log_line: LogLine) -> bool:
-    """Whether it is an end without a time."""
-    return _is_end(log_line) and log_line.stamp is None and log_line.event is not None and log_line.event.at is None
-
-
-def _iterations(sources: Iterable[CollectedSource]) -> dict[int, list[LogLine]]:
-    """The lines of Megatron with a time about each iteration."""
-    found: defaultdict[int, list[LogLine]] = defaultdict(list)
-    for log_line in (log_line for source in sources for log_line in source.log_lines):
-        if (
-            _is(log_line, EventType.STEP)
-            and log_line.event is not None
-            and log_line.event.format == MEGATRON
-            and log_line.stamp is not None
-        ):
-            found[log_line.event.step or 0].append(log_line)
-    return dict(found)
-
-
-def _with_iterations(log_lines: Sequence[LogLine], iterations: Mapping[int, Sequence[LogLine]]) -> list[LogLine]:
-    """The lines of Megatron's first rank, and before those about an iteration the line of it that the last rank wrote
-    into another file: evaluations and saves have no time of their own."""
-    numbers = {
-        log_line.event.step for log_line in log_lines if _names_iteration(log_line) and log_line.event is not None
-    }
-    if not numbers:
-        return list(log_lines)
-    found: list[LogLine] = []
-    last: Stamp | None = None
-    current: int | None = None
-    for at, log_line in enumerate(log_lines):
-        last = log_line.stamp or last
-        step = _step_of(log_lines, at)
-        if log_line.stamp is None and step is not None and step != current:
-            current = step
-            found += _borrowed(log_line, iterations.get(step, ()), last)
-            last = found[-1].stamp if found and found[-1].borrowed else last
-        found.append(log_line)
-    return found
-
-
-def _borrowed(log_line: LogLine, iterations: Sequence[LogLine], last: Stamp | None) -> list[LogLine]:
-    """The first of some lines of one iteration that is not before a time, in the place of a log line."""
-    for one in iterations:
-        if one.stamp is not None and (last is None or one.stamp.ns >= last.ns):
-            return [replace(one, line=log_line.line, borrowed=True)]
-    return []
-
-
-def _names_iteration(log_line: LogLine) -> bool:
-    said = log_line.event
-    return said is not None and said.format == MEGATRON and said.step is not None and log_line.stamp is None
-
-
-def _step_of(log_lines: Sequence[LogLine], at: int) -> int | None:
-    """The iteration that a line of Megatron is about: its own number; that of the line behind a timer of an
-    evaluation, and that of the line before any other timer."""
-    said = log_lines[at].event
-    if said is None or said.format != MEGATRON:
-        return None
-    if said.step is not None or said.name != "timer":
-        return said.step
-    towards = 1 if said.type is EventType.EVAL else -1
-    for other in (at + towards, at - towards):
-        one = log_lines[other].event if 0 <= other < len(log_lines) else None
-        if one is not None and one.format == MEGATRON and one.step is not None:
-            return one.step
-    return None

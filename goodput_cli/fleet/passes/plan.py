@@ -146,7 +146,7 @@ class Passes:
 
     def _together(self, documents: Sequence[Document]) -> list[Document]:
         """The documents, with what means something only together as one."""
-        found = together(documents, self._rows)
+        found = together(documents, self._rows, self.task.hints.shared_levels)
         groups = [one for one in found if one.parts]
         self._rows.update(self.known(groups))
         self._read([one for one in groups if one.uri not in self._rows])

@@ -31,8 +31,9 @@ from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.events.documents import says_something
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.rows import Interner
-from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
-from goodput_cli.events.text.jobs import beside
+from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, EventLog, EventTable, Kind, LogFormat
+from goodput_cli.events.text.folders import FolderOfLogs, jobs_of_folders, name_of_folder
+from goodput_cli.events.text.jobs import beside, stem_of_text
 from goodput_cli.events.text.views import places_of_output
 from goodput_cli.fleet.passes.work import DocumentRow, JobPart, Local, Origin, Task
 from goodput_cli.sources.base import Document, Progress, ReadContext, read_document
@@ -173,12 +174,17 @@ def _part(job: EventLog, document: Document) -> JobPart:
     table = job.table
     names = {table.sources[code] for code in distinct(table.source).tolist()} if document.parts else ()
     parts = tuple(one.uri for one in document.parts if one.name in names)
-    return JobPart(table.jobs[0], len(table), int(table.time.min()), int(table.end.max()), parts)
+    steps = table.step[(table.kind == Kind.STEP) & (table.step != NO_STEP)]
+    first, last = (int(steps.min()), int(steps.max())) if len(steps) else (None, None)
+    restores = bool(((table.kind == Kind.RESTORE) & (table.step != 0)).any())
+    begin, end = int(table.time.min()), int(table.end.max())
+    return JobPart(table.jobs[0], len(table), begin, end, parts, first, last, restores)
 
 
-def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow]) -> list[Document]:
+def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow], shared: int | None) -> list[Document]:
     """The documents in their order, those of text of one folder as one, with the logs of events where trackers lie that
-    may have the same runs. rows: by URI, what each holds. What nobody can read twice stays alone."""
+    may have the same runs, and with folders of the same job. rows: by URI, what each holds. shared: see
+    `ReadingOptions.shared_levels`. What nobody can read twice stays alone."""
     folders: defaultdict[str, list[Document]] = defaultdict(list)
     homes = {home for one in documents if (home := home_of(one.name)) is not None}
     printed = {beside(one.name) for one in documents if rows[one.uri].has_text and not is_event_file(one.name)}
@@ -186,9 +192,37 @@ def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow]) -> 
         folder = _beside(one.name, homes, printed)
         if one.version and (rows[one.uri].has_text or folder in homes):
             folders[folder].append(one)
+    for first, *others in _of_one_job(folders, rows, shared):
+        for other in others:
+            folders[first] += folders.pop(other)
     groups = {found[0].uri: _one_of(found, folder) for folder, found in folders.items() if len(found) > 1}
     inside = {part.uri for group in groups.values() for part in group.parts}
     return [groups.get(one.uri, one) for one in documents if one.uri in groups or one.uri not in inside]
+
+
+def _of_one_job(
+    folders: Mapping[str, Sequence[Document]], rows: Mapping[str, DocumentRow], shared: int | None
+) -> list[list[str]]:
+    """Folders of text that are of one job, of those whose job is called after its folder."""
+    found: list[FolderOfLogs] = []
+    for folder, some in folders.items() if shared is not None else ():
+        stem = stem_of_text(some[0].name) if len(some) == 1 else ""
+        parts = [part for one in some for part in rows[one.uri].jobs]
+        names = {part.job for part in parts}
+        if not parts or not names <= {
+            name_of_folder(folder, shared or 0, counters=True),
+            folder.rpartition("/")[2],
+            stem,
+        }:
+            continue
+        steps = [step for part in parts for step in (part.first_step, part.last_step) if step is not None]
+        begin, end = min(part.first_ns for part in parts), max(part.last_ns for part in parts)
+        restores = any(part.restores for part in parts)
+        found.append(
+            FolderOfLogs(folder, stem, begin, end, min(steps, default=None), max(steps, default=None), restores)
+        )
+    jobs = ([found[at].folder for at in job] for job in jobs_of_folders(found))
+    return [job for job in jobs if len(job) > 1]
 
 
 def _beside(name: str, homes: Collection[str], printed: Collection[str]) -> str:

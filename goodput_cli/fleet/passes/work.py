@@ -65,6 +65,10 @@ class JobPart:
     last_ns: int
     parts: tuple[str, ...] = ()
     """Of a document of several: the URIs of those that hold some of it."""
+    first_step: int | None = None
+    last_step: int | None = None
+    restores: bool = False
+    """Whether a checkpoint is restored in it."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,122 @@
+"""Which lines of a log were read as one process, and which processes as one attempt (`goodput check`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.table import Table, attribute, each
+from goodput_cli.events.schema import Kind
+from goodput_cli.vocabulary.text import plural
+
+BEGAN = {
+    "first": "the first line of its job",
+    "start": "a line says that it started",
+    "steps_fall": "steps begin again, and no line says that a process started",
+    "goes_on": "training goes on long behind an end",
+    "beside": "its lines lie in the time of the attempt",
+}
+"""Why a process is one of its own, and of its attempt (accounting §3)."""
+
+
+@dataclass(frozen=True)
+class ProcessRow:
+    """What one source says of one attempt."""
+
+    job: str
+    attempt: int
+    """From 1."""
+    source: str
+    first_line: int
+    last_line: int
+    start_ns: int
+    end_ns: int
+    """ns since 1970 UTC."""
+    steps: int
+    """Records of steps."""
+    began: str
+    """A key of `BEGAN`."""
+
+
+PROCESSES = Table(
+    "process",
+    "what one source says of one attempt",
+    (
+        Column("job", "text", values=attribute("job"), words="whose attempt it is"),
+        Column("attempt", "count", values=attribute("attempt"), words="from 1", least=1),
+        Column("source", "text", values=attribute("source"), words="the file or log"),
+        Column("first_line", "count", Audience.PROGRAMS, attribute("first_line"), "of those with a meaning", least=0),
+        Column("last_line", "count", Audience.PROGRAMS, attribute("last_line"), "the last of them", least=0),
+        Column("lines", "text", Audience.PEOPLE, each(lambda one: f"{one.first_line}-{one.last_line}")),
+        Column("start", "instant", values=attribute("start_ns"), words="when the first of them was", spare=True),
+        Column("end", "instant", Audience.PROGRAMS, attribute("end_ns"), "when the last of them ended"),
+        Column("steps", "count", values=attribute("steps"), words="records of steps", least=0),
+        Column(
+            "began", "text", values=attribute("began"), json={"enum": list(BEGAN)},
+            words="; ".join(f"{name}: {words}" for name, words in BEGAN.items()),
+        ),
+    ),
+)  # fmt: skip
+_MOST = 40
+
+
+def processes_of(timeline: Timeline) -> Iterator[ProcessRow]:
+    """A row an attempt and source, in the order of attempts, the source that began it first."""
+    table, attempts = timeline.table, timeline.attempts
+    rows = np.flatnonzero(attempts.of_row >= 0)
+    owner, source = attempts.of_row[rows], np.asarray(table.source)[rows]
+    order = np.lexsort((rows, source, owner))
+    rows, owner, source = rows[order], owner[order], source[order]
+    heads = np.flatnonzero(np.r_[True, (np.diff(owner) != 0) | (np.diff(source) != 0)]) if len(rows) else rows
+    found: list[ProcessRow] = []
+    name = table.jobs[int(table.job[0])] if len(table) else ""
+    for part in np.split(rows, heads[1:]) if len(rows) else ():
+        attempt = int(attempts.of_row[part[0]])
+        begins = int(attempts.begin_row[attempt]) in part
+        lines = np.asarray(table.line)[part]
+        found.append(
+            ProcessRow(
+                name,
+                attempt + 1,
+                table.sources[int(table.source[part[0]])],
+                int(lines.min()),
+                int(lines.max()),
+                int(table.time[part].min()),
+                int(table.end[part].max()),
+                int(np.isin(np.asarray(table.kind)[part], (Kind.STEP, Kind.FINISHED)).sum()),
+                _began(timeline, attempt) if begins else "beside",
+            )
+        )
+    yield from sorted(found, key=lambda one: (one.attempt, one.began == "beside", one.start_ns, one.source))
+
+
+def _began(timeline: Timeline, attempt: int) -> str:
+    attempts = timeline.attempts
+    if attempt == 0:
+        return "first"
+    if attempts.started[attempt]:
+        return "start"
+    return "goes_on" if attempts.first_ending[attempt - 1] >= 0 else "steps_fall"
+
+
+def processes_sheet(processes: Sequence[ProcessRow]) -> Sheet:
+    """The processes of a log as people see them: the first of many."""
+    several = len({one.job for one in processes}) > 1
+    columns = PROCESSES.sheet_columns(without=() if several else ("job",))
+    columns = tuple(one for one in columns if one.audience & Audience.PEOPLE)
+    shown = processes[:_MOST]
+    more = len(processes) - len(shown)
+    used = dict.fromkeys(one.began for one in shown)
+    return Sheet(
+        title=f"Which lines are which attempt: {plural(len({(one.job, one.attempt) for one in processes}), 'attempt')}",
+        columns=columns,
+        rows=PROCESSES.of_rows(shown).cells(columns),
+        notes=(
+            *(f"{name}: {BEGAN[name]}" for name in used),
+            *((f"{more} more are in the JSON",) if more else ()),
+        ),
+    )

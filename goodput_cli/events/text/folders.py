@@ -1,0 +1,162 @@
+"""Which folders hold files of one job, where these are called as every program may call its own (docs/formats.md, Jobs
+of text): `a/train.log` and `b/train.log` are two jobs, `a/attempt_0/train.log` and `a/attempt_1/train.log` are one."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
+
+SAYS_NOTHING = frozenset("train training trainer main job run log logs out output stdout stderr console all".split())
+"""Names of files, and of folders of logs, that every program may give its own."""
+_COUNTER = re.compile(r"[a-z]{0,10}[-_.]?\d+(?:[-_T.]\d+)*", re.IGNORECASE)
+"""Names of folders that only count, or say when: `attempt_2`, `20261124_004014`, `node-3`."""
+_LAUNCH = re.compile(r"(?:attempt|restart|retry|try|launch|requeue)[-_.]?\d+", re.IGNORECASE)
+"""Names of folders that launchers count a job's processes with."""
+_OF_SWEEP = re.compile(
+    r"multirun|(?:exp(?:eriment)?|run|trial|version|seed|fold|config|sweep|variant)[-_.]?\d+", re.IGNORECASE
+)
+"""Names of folders that people and tools count jobs with, which may run beside one another."""
+_SLURM = re.compile(r"slurm-(?P<id>\d+(?:_\d+)?)(?!\d)")
+"""What Slurm calls the output of a job, or of a task of an array."""
+AT_ONCE = 60 * NS_PER_SECOND
+APART = 14 * NS_PER_DAY
+"""So long no job waits to go on."""
+_SAME_PACE = 0.02
+_FEW = 3
+_LOOKED_AT = 64
+"""Of so many folders that began last it is asked whether another goes on."""
+
+
+def launch_of(name: str) -> str:
+    """Which launch of a job wrote a file, where its path says so: the number of Slurm's job, or the folder that a
+    launcher counts; "" where nothing does. name: of the file."""
+    *folders, base = name.split("/")
+    found = _SLURM.match(base)
+    return found["id"] if found is not None else next(filter(_LAUNCH.fullmatch, reversed(folders)), "")
+
+
+@dataclass(frozen=True)
+class FolderOfLogs:
+    """What the files of a folder say of a job that no text names."""
+
+    folder: str
+    stem: str
+    """What the files are called without what counts."""
+    begin: int
+    end: int
+    """ns UTC of the first and the last line with a meaning."""
+    first: int | None
+    """The lowest step; None without steps."""
+    last: int | None
+    restores: bool
+    """Whether a checkpoint is restored in it."""
+
+    @cached_property
+    def home(self) -> str:
+        """The folder above those that only count, say when, or say nothing."""
+        parts = self.folder.split("/")
+        while parts and says_nothing(parts[-1]):
+            parts.pop()
+        return "/".join(parts)
+
+    @property
+    def above(self) -> str:
+        return self.folder.rpartition("/")[0]
+
+
+def says_nothing(part: str) -> bool:
+    """Whether the name of a folder says nothing of a job: it counts, says when, or is one that every program uses."""
+    return part.lower() in SAYS_NOTHING or _COUNTER.fullmatch(part) is not None
+
+
+def name_of_folder(folder: str, shared: int, *, counters: bool = False) -> str:
+    """What tells a folder from others with files of the same names, behind the levels that they share; "" where nothing
+    does. counters: whether what counts does, with what it counts before it where that is no word."""
+    parts = folder.split("/")
+    telling = [part for part in parts[shared:] if part and not says_nothing(part)]
+    if telling or not counters:
+        return telling[-1] if telling else ""
+    counted = [part for part in parts[shared:] if part and part.lower() not in SAYS_NOTHING]
+    if not counted or any(any(map(str.isalpha, part)) for part in counted):
+        return "/".join(counted)
+    words = [part for part in parts[:shared] if part and not says_nothing(part)]
+    return "/".join([*words[-1:], *counted])
+
+
+def jobs_of_folders(folders: Sequence[FolderOfLogs]) -> list[list[int]]:
+    """The folders of each job, in order of time. Folders below one that only count, or say when, are of one job where
+    they are nodes, or a launcher counted them, or one goes on from where another was, or restores; what begins again at
+    the first step is a job of its own. Folders with names are of one job where they are nodes."""
+    jobs: list[list[int]] = []
+    by_home: defaultdict[Hashable, list[int]] = defaultdict(list)
+    """The jobs of folders that differ in what counts, and of those that lie in one folder; the latest last."""
+    for at in sorted(range(len(folders)), key=lambda at: (folders[at].begin, folders[at].folder)):
+        one = folders[at]
+        keys = ((one.home, one.stem), (one.above, one.stem, "beside"))
+        found = None
+        for key, belongs in zip(keys, (_is_same_job, _are_nodes), strict=True):
+            near = by_home[key][-_LOOKED_AT:]
+            found = next((job for job in reversed(near) if belongs(folders, jobs[job], one)), None)
+            if found is not None:
+                break
+        if found is None:
+            jobs.append([])
+            found = len(jobs) - 1
+        jobs[found].append(at)
+        for key in keys:
+            if found in by_home[key]:
+                by_home[key].remove(found)
+            by_home[key].append(found)
+    return jobs
+
+
+def _is_same_job(folders: Sequence[FolderOfLogs], job: Sequence[int], one: FolderOfLogs) -> bool:
+    """Whether a folder that differs in what counts is of a job."""
+    latest = folders[job[-1]]
+    return _are_nodes(folders, job, one) or _goes_on(latest, one)
+
+
+def _goes_on(before: FolderOfLogs, one: FolderOfLogs) -> bool:
+    """Whether a folder goes on with what another one began."""
+    if before.first is None or one.first is None or before.last is None:
+        return True
+    if _is_launch(before.folder, one.folder):
+        return True
+    if one.begin < before.end - AT_ONCE or one.begin - before.end > APART:
+        return False
+    return one.restores or before.first < one.first <= 2 * before.last - before.first + 1
+
+
+def _are_nodes(folders: Sequence[FolderOfLogs], job: Sequence[int], one: FolderOfLogs) -> bool:
+    """Whether a folder is of a node of a job beside others: it takes the same steps at the same times."""
+    return any(_is_beside(folders[other], one) for other in job[-_LOOKED_AT:])
+
+
+def _is_beside(one: FolderOfLogs, other: FolderOfLogs) -> bool:
+    if one.first is None or other.first is None or one.last is None or other.last is None:
+        return False
+    if min(one.last - one.first, other.last - other.first) < _FEW - 1 or abs(one.begin - other.begin) > AT_ONCE:
+        return False
+    if any(_OF_SWEEP.fullmatch(part) for part in _differing(one.folder, other.folder)):
+        return False
+    if "multirun" in one.folder.split("/"):
+        return False
+    paces = [(each.end - each.begin) / (each.last - each.first) for each in (one, other)]  # type: ignore[operator]
+    same_end = abs(one.end - other.end) <= AT_ONCE and one.last == other.last
+    return one.first == other.first and (same_end or abs(paces[0] - paces[1]) <= _SAME_PACE * max(paces))
+
+
+def _is_launch(one: str, other: str) -> bool:
+    differing = _differing(one, other)
+    return bool(differing) and all(_LAUNCH.fullmatch(part) for part in differing)
+
+
+def _differing(one: str, other: str) -> list[str]:
+    """The parts of two paths in which they differ."""
+    pairs = zip(one.split("/"), other.split("/"), strict=False)
+    return [part for pair in pairs if pair[0] != pair[1] for part in pair]

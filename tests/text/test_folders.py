@@ -1,0 +1,127 @@
+"""Which files and folders of text are one job (docs/formats.md, Jobs of text): `analyze`, `jobs` and `fleet` say the
+same of each, whatever the order of files."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import goodput_cli
+from goodput_cli.cli.main import run
+from goodput_cli.errors import UsageError
+from tests.text.support import analysed
+
+BEGIN = datetime(2026, 3, 1, 10, tzinfo=UTC)
+ERROR = (
+    'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\nRuntimeError: CUDA error: an illegal '
+    "memory access was encountered\n"
+)
+DONE = "[{at}] [after training is done] datetime: {at}\n"
+Output = pytest.CaptureFixture[str]
+
+
+def at(second: int) -> str:
+    return f"{BEGIN + timedelta(seconds=second):%Y-%m-%d %H:%M:%S}"
+
+
+def life(begin: int, first: int = 1, last: int = 60) -> str:
+    """What Megatron prints of steps of 1 s, the first of which is done 10 s after the begin."""
+    return "".join(
+        f"[{at(begin + 10 + step - first)}] iteration {step:8d}/ 1000 | consumed samples: {step:12d} | elapsed time per "
+        f"iteration (ms): 1000.0 | learning rate: 1.0E-04 | lm loss: 2.0E+00 |\n"
+        for step in range(first, last + 1)
+    )
+
+
+def put(top: Path, **files: str) -> Path:
+    """Files of a folder; `__` stands for `/`, and `_` before the ending for the dot."""
+    for name, text in files.items():
+        stem, _, ending = name.replace("__", "/").rpartition("_")
+        path = top / f"{stem}.{ending}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return top
+
+
+def jobs(folder: Path, capsys: Output) -> dict[str, int]:
+    """The attempts of each job, which `analyze`, `jobs` and `fleet` have with the same goodput."""
+    listed = {one.name: one for one in goodput_cli.jobs(str(folder)).jobs}
+    capsys.readouterr()
+    assert run(["fleet", str(folder), "--format", "json"]) == 0
+    rows = {row["job"]: row["goodput_ns"] for row in json.loads(capsys.readouterr().out)["runs"]}
+    alone = {name: analysed(folder, job_name=name if len(listed) > 1 else None) for name in listed}
+    assert rows == {name: one.goodput_ns for name, one in listed.items()}
+    assert rows == {name: one.goodput.ns for name, one in alone.items()}
+    assert {name: one.job.name for name, one in alone.items()} == {name: name for name in listed}
+    return {name: one.attempts or 0 for name, one in listed.items()}
+
+
+def test_a_sweep_in_folders_that_count_is_a_job_each(tmp_path: Path, capsys: Output) -> None:
+    """One behind the other, each from its first step: no restart restores nothing three times."""
+    behind = {f"multirun__2026-03-01__10-00-00__{n}__train_log": life(100 * n) for n in range(3)}
+    assert jobs(put(tmp_path / "a", **behind), capsys) == {f"multirun/{n}": 1 for n in range(3)}
+    beside = {f"multirun__2026-03-01__10-00-00__{n}__train_log": life(2 * n) for n in range(3)}
+    assert jobs(put(tmp_path / "b", **beside), capsys) == {f"multirun/{n}": 1 for n in range(3)}
+    named = put(tmp_path / "c", exp1__train_log=life(0), exp2__train_log=life(100))
+    assert jobs(named, capsys) == {"exp1": 1, "exp2": 1}
+    with pytest.raises(UsageError, match="'exp1', 'exp2'"):
+        analysed(named)
+    assert analysed(named, join=True).job.attempts == 2
+
+
+def test_folders_that_count_are_one_job_that_goes_on(tmp_path: Path, capsys: Output) -> None:
+    dated = {"2026-03-01_10-00-00__train_log": life(0) + ERROR, "2026-03-01_10-05-00__train_log": life(300, 31)}
+    assert jobs(put(tmp_path / "llm", **dated), capsys) == {"train": 2}
+
+
+def test_launches_that_a_launcher_counts_are_one_job_also_from_the_first_step(tmp_path: Path, capsys: Output) -> None:
+    fleet = {
+        f"{job}__attempt_{n}__train_log": life(200 * n, last=40 + 40 * n) for job in ("alpha", "beta") for n in range(2)
+    }
+    assert jobs(put(tmp_path, **fleet), capsys) == {"alpha": 2, "beta": 2}
+
+
+def test_nodes_are_one_job_whatever_their_folders_are_called(tmp_path: Path, capsys: Output) -> None:
+    log = life(0) + life(400, 51, 90)
+    assert jobs(put(tmp_path / "a", node0__train_log=log, node1__train_log=log), capsys) == {"train": 2}
+    fleet = {f"{job}__{host}__train_log": log for job in ("alpha", "beta") for host in ("gpu-a17", "gpu-b03")}
+    for path in fleet:
+        fleet[path] = log if path.startswith("alpha") else life(7)
+    assert jobs(put(tmp_path / "b", **fleet), capsys) == {"alpha": 2, "beta": 1}
+
+
+def test_tasks_of_an_array_beside_one_another_are_jobs_and_behind_one_another_attempts(
+    tmp_path: Path, capsys: Output
+) -> None:
+    sweep = {f"slurm-12_{n}_out": life(2 * n, last=120) for n in range(3)}
+    assert jobs(put(tmp_path / "sweep", **sweep), capsys) == {f"slurm-12_{n}": 1 for n in range(3)}
+    chain = {f"slurm-12_{n}_out": life(150 * n, 1 + 60 * n, 60 + 60 * n) for n in range(3)}
+    assert jobs(put(tmp_path / "chain", **chain), capsys) == {"chain": 3}
+
+
+def test_a_death_in_the_errors_of_a_launch_is_of_its_attempt(tmp_path: Path) -> None:
+    logs = put(tmp_path, **{"slurm-31_out": life(0), "slurm-31_err": ERROR, "slurm-32_out": life(200, 31)})
+    analysis = analysed(logs)
+    assert (analysis.job.attempts, analysis.timeline.causes.why[0].code) == (2, "device_error")
+    ((began, _),) = [(one.next_start_ns, one) for one in analysis.disruptions]
+    assert began == int((BEGIN + timedelta(seconds=209)).timestamp()) * 10**9  # the first step took a second
+
+
+def test_files_that_begin_again_are_jobs_by_names_and_attempts_by_numbers(tmp_path: Path, capsys: Output) -> None:
+    assert jobs(put(tmp_path / "a", sft_log=life(0), dpo_log=life(100)), capsys) == {"sft": 1, "dpo": 1}
+    assert jobs(put(tmp_path / "b", night1_log=life(0), night2_log=life(100)), capsys) == {"b": 2}
+    assert jobs(put(tmp_path / "c", first_log=life(0), second_log=life(100, 31)), capsys) == {"c": 2}
+
+
+def test_nights_that_say_they_are_done_are_runs_of_one_job(tmp_path: Path) -> None:
+    nights = {f"night{n}_log": life(200 * n) + DONE.format(at=at(200 * n + 75)) for n in range(3)}
+    folder = put(tmp_path / "llm", **nights)
+    rows = goodput_cli.jobs(str(folder)).jobs
+    assert [(row.name, row.run, row.attempts, row.ending) for row in rows] == [
+        ("llm", n, 1, "clean") for n in (1, 2, 3)
+    ]
+    assert analysed(folder).job.attempts == 1
+    assert analysed(folder, run="all").job.attempts == 3
