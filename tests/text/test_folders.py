@@ -30,8 +30,8 @@ def at(second: int) -> str:
 def life(begin: int, first: int = 1, last: int = 60) -> str:
     """What Megatron prints of steps of 1 s, the first of which is done 10 s after the begin."""
     return "".join(
-        f"[{at(begin + 10 + step - first)}] iteration {step:8d}/ 1000 | consumed samples: {step:12d} | elapsed time per "
-        f"iteration (ms): 1000.0 | learning rate: 1.0E-04 | lm loss: 2.0E+00 |\n"
+        f"[{at(begin + 10 + step - first)}] iteration {step:8d}/ 1000 | consumed samples: {step:12d} | elapsed time "
+        f"per iteration (ms): 1000.0 | learning rate: 1.0E-04 | lm loss: 2.0E+00 |\n"
         for step in range(first, last + 1)
     )
 

@@ -32,7 +32,7 @@ from goodput_cli.events.documents import says_something
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, EventLog, EventTable, Kind, LogFormat
-from goodput_cli.events.text.folders import FolderOfLogs, jobs_of_folders, name_of_folder
+from goodput_cli.events.text.folders import FolderOfLogs, jobs_of_folders, name_of_folder, says_nothing
 from goodput_cli.events.text.jobs import beside, stem_of_text
 from goodput_cli.events.text.views import places_of_output
 from goodput_cli.fleet.passes.work import DocumentRow, JobPart, Local, Origin, Task
@@ -208,12 +208,9 @@ def _of_one_job(
     for folder, some in folders.items() if shared is not None else ():
         stem = stem_of_text(some[0].name) if len(some) == 1 else ""
         parts = [part for one in some for part in rows[one.uri].jobs]
-        names = {part.job for part in parts}
-        if not parts or not names <= {
-            name_of_folder(folder, shared or 0, counters=True),
-            folder.rpartition("/")[2],
-            stem,
-        }:
+        own, base = name_of_folder(folder, shared or 0, counters=True), folder.rpartition("/")[2]
+        named = {part.job for part in parts} <= {own, base, stem} and (len(some) == 1 or says_nothing(base))
+        if not parts or not named:
             continue
         steps = [step for part in parts for step in (part.first_step, part.last_step) if step is not None]
         begin, end = min(part.first_ns for part in parts), max(part.last_ns for part in parts)

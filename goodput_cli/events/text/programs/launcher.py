@@ -263,20 +263,28 @@ _DOWN = (EventType.STEP, *ENDS)
 
 
 def start_each(parts: Sequence[tuple[str, list[LogLine]]]) -> None:
-    """Let each further launch of a job begin with its first line, where its lines say of no start: it is another
-    process, also where steps go on. parts: the launch that a file is of ("": its path names none), and its lines."""
+    """Let each further launch of a job begin with its first line, where no line says of a start behind the launch
+    before: it is another process, also where steps go on. parts: the launch that a file is of ("": its path names
+    none), and its lines."""
     launches: defaultdict[str, list[list[LogLine]]] = defaultdict(list)
     for launch, log_lines in parts:
         launches[launch].append(log_lines)
+    starts = [one.time for _, part in parts for one in part if said(one).type in _STARTS]
     begins = {launch: min(one.time for part in of_launch for one in part) for launch, of_launch in launches.items()}
-    for launch in sorted(filter(None, begins), key=lambda launch: begins[launch])[1:]:
-        types = {said(one).type for part in launches[launch] for one in part}
-        if EventType.STEP in types and not types & {EventType.START, EventType.SCHEDULED, EventType.STEP_START}:
+    before: int | None = None
+    for launch in sorted(filter(None, begins), key=lambda launch: begins[launch]):
+        lines = [one for part in launches[launch] for one in part]
+        steps = [one.time for one in lines if said(one).type is EventType.STEP]
+        if before is not None and steps and not any(before <= time <= min(steps) for time in starts):
             part = min(launches[launch], key=lambda part: part[0].time)
             first = part[0]
             begin = first.time - (said(first).step_time or 0)  # a record is written when its step is done
             event = ParsedEvent(said(first).format, EventType.START)
             part.insert(0, LogLine(first.line, first.stream, None, event, begin, begin))
+        before = max(one.end for one in lines)
+
+
+_STARTS = (EventType.START, EventType.SCHEDULED, EventType.STEP_START)
 
 
 def allocations(log_lines: Sequence[LogLine]) -> list[list[LogLine]]:
