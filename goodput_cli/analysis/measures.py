@@ -228,7 +228,7 @@ _OF_DISRUPTIONS = (
     Measure(
         "failures",
         "count",
-        "Disruptions in the window, and the crash of the last attempt, which nothing followed.",
+        "Disruptions in the window, and the end of the last attempt where it is logged and was not planned.",
         number("failures"),
         better="less",
     ),
@@ -245,7 +245,7 @@ _OF_DISRUPTIONS = (
     Measure(
         "mtbf",
         "time",
-        "Mean time between disruptions.",
+        "Mean time between failures.",
         number("mtbf_seconds"),
         undisrupted,
         metric="goodput_mtbf_seconds",

@@ -248,7 +248,7 @@ _STRETCH = Json(
     "over the disruptions whose last sign of life lies in the window; null where there is nothing to average",
     nulls=True,
     keys=(
-        "mtbf_seconds mtbf_ci95_seconds mean_downtime_seconds mean_time_to_regain_seconds exposure_ns ettr "
+        "failures mtbf_seconds mtbf_ci95_seconds mean_downtime_seconds mean_time_to_regain_seconds exposure_ns ettr "
         "longest_unproductive"
     ),
 )
@@ -258,12 +258,14 @@ class Reliability:
 
     disruptions: int
     """How many."""
+    failures: Annotated[int | None, Json(missing=None)]
+    """the disruptions, and the end of the last attempt if it is logged, was not planned and nobody cancelled it"""
     exposure_ns: Annotated[Count, Json("seconds")]
     """time of the window in which attempts were up"""  # from the last start line of a burst to the last sign of life
     mtbf_seconds: Amount | None
-    """exposure_seconds / disruptions"""
+    """exposure_seconds / failures"""
     mtbf_ci95_seconds: Annotated[tuple[float | None, float | None], Json(missing=(None, None))]
-    """95 % Poisson interval (chi-square, time-truncated); without disruptions only the lower bound is known"""
+    """95 % Poisson interval (chi-square, time-truncated); without failures only the lower bound is known"""
     mean_downtime_seconds: Amount | None
     """mean of downtime_seconds"""
     mean_time_to_regain_seconds: Amount | None

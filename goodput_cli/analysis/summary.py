@@ -268,8 +268,16 @@ class Summary:
 
     @property
     def crashed(self) -> bool:
-        """Whether the window ends with a crash that nothing followed."""
+        """Whether the window ends with a failure that nothing followed."""
         return self.failures > self.disruptions
+
+
+def _failures(answer: AnalysisData) -> int:
+    """Failures in the window; of an answer that was saved without them, the disruptions and a crash at the end."""
+    if answer.reliability is not None and answer.reliability.failures is not None:
+        return answer.reliability.failures
+    job = answer.job
+    return job.disruptions + (job.ending == "crashed" and answer.window.end_ns >= job.end_ns)
 
 
 def summary_of(analysis: AnalysisData) -> Summary:
@@ -352,7 +360,7 @@ def summary_from(
         kept_steps=job.kept_steps,
         step_range=None if job.first_step is None or job.last_step is None else (job.first_step, job.last_step),
         disruptions=job.disruptions,
-        failures=job.disruptions + (job.ending == "crashed" and answer.window.end_ns >= job.end_ns),
+        failures=_failures(answer),
         each_disruption=each_disruption,
         mtbf_seconds=None if reliability is None else reliability.mtbf_seconds,
         mean_downtime_seconds=None if reliability is None else reliability.mean_downtime_seconds,

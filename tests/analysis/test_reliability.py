@@ -26,6 +26,7 @@ from tests.support.story import (
     start,
     started,
     steps,
+    terminated,
     user_terminated,
 )
 
@@ -152,3 +153,24 @@ def test_what_holds_for_every_log(lines: list[str]) -> None:
         assert window.start_ns <= begin < stop <= window.end_ns
         # Slowdown is a share of productive time, not a place in time.
         assert stop - begin <= sum(row.ns for row in analysis.badput if row.category != "training_slowdown")
+
+
+def test_a_logged_death_of_the_last_attempt_is_a_failure_though_no_disruption() -> None:
+    """5 steps, and a crash at 60 s: up for a minute, one failure."""
+    found = reliability(start(0), steps(0, 5, at=10), crashed(60))
+    assert (found.disruptions, found.failures, found.mtbf_seconds) == (0, 1, 60)
+    low, high = found.mtbf_ci95_seconds
+    assert low == pytest.approx(60 / 5.5716, rel=1e-3)
+    assert high == pytest.approx(60 / 0.025318, rel=1e-3)
+    assert reliability(start(0), steps(0, 5, at=10), terminated(60)).failures == 1
+
+
+@pytest.mark.parametrize("ending", [end(60), job_finished(60), user_terminated(60), ""], ids=str)
+def test_a_last_attempt_that_ended_well_or_of_which_no_line_says_how_is_censored(ending: str) -> None:
+    found = reliability(start(0), steps(0, 5, at=10), *([ending] if ending else []))
+    assert (found.failures, found.mtbf_seconds) == (0, None)
+
+
+def test_a_failure_behind_the_window_is_none_of_it() -> None:
+    found = reliability(start(0), steps(0, 5, at=10), crashed(60), window=(0, 40))
+    assert found.failures == 0

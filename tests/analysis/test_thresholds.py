@@ -127,7 +127,7 @@ def test_judgement(text: str, met: bool | None, value: float | None) -> None:
     assert (judged.met, judged.value) == (met, value)
 
 
-RELIABILITY = Reliability(2, 9 * 10**12, 4500.0, (100.0, 9000.0), 450.0, None, (BASE, BASE + 20 * MINUTE), 0.5)
+RELIABILITY = Reliability(2, 2, 9 * 10**12, 4500.0, (100.0, 9000.0), 450.0, None, (BASE, BASE + 20 * MINUTE), 0.5)
 ELASTIC = Elastic(0.3, None, 0, 15.0)
 
 

@@ -151,19 +151,33 @@ def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: i
     disruptions = disruptions.unplanned
     up, down = up_times(timeline)
     exposure = int(np.maximum(np.minimum(down, end) - np.maximum(up, start), 0).sum())
-    count = len(disruptions)
-    lower, upper = poisson_interval(count)
+    count, last = len(disruptions), last_failure(timeline)
+    failures = count + (last is not None and start <= last <= end)
+    lower, upper = poisson_interval(failures)
     downtime, regained = disruptions.column("downtime_ns").tolist(), disruptions.column("regained_after_ns").tolist()
     return Reliability(
         disruptions=count,
+        failures=failures,
         exposure_ns=exposure,
-        mtbf_seconds=exposure / count / 1e9 if count else None,
-        mtbf_ci95_seconds=(exposure / upper / 1e9 if exposure else None, exposure / lower / 1e9 if count else None),
+        mtbf_seconds=exposure / failures / 1e9 if failures else None,
+        mtbf_ci95_seconds=(exposure / upper / 1e9 if exposure else None, exposure / lower / 1e9 if failures else None),
         mean_downtime_seconds=fmean(downtime) / 1e9 if count else None,
         mean_time_to_regain_seconds=fmean(regained) / 1e9 if regained else None,
         longest_unproductive=_longest_unproductive(timeline, start, end),
         ettr=ettr,
     )
+
+
+def last_failure(timeline: Timeline) -> int | None:
+    """When (ns) the last attempt failed, which nothing followed: a line says that it crashed, was terminated or
+    preempted, and nobody cancelled it (accounting §10). None: it is censored."""
+    if not len(timeline.attempts):
+        return None
+    how = timeline.endings.how[-1]
+    ended = how in (End.CRASHED, End.TERMINATED) or (how == End.NOT_LOGGED and timeline.preempted_saves[-1] >= 0)
+    if not ended or timeline.causes.why[-1].code == "cancelled":
+        return None
+    return int(up_times(timeline)[1][-1])
 
 
 def poisson_interval(count: int) -> tuple[float, float]:

@@ -199,7 +199,10 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
     low, high = reliability.mtbf_ci95_seconds
     planned = len(rows) - len(rows.unplanned)
     beside = f" and {plural(planned, 'planned scale-up')}" if planned else ""
-    up = f"{plural(len(rows) - planned, 'disruption')}{beside} in {duration(reliability.exposure_ns)} of up time"
+    more = reliability.failures > reliability.disruptions
+    failed = f", {plural(reliability.failures, 'failure')} with the end of the last attempt," if more else ""
+    counted = f"{plural(len(rows) - planned, 'disruption')}{beside}{failed}"
+    up = f"{counted} in {duration(reliability.exposure_ns)} of up time"
     if reliability.mtbf_seconds is None:
         yield up + ("" if low is None else f": MTBF at least {duration_of_seconds(low)} (95 %)")
     else:
