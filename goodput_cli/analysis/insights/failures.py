@@ -40,11 +40,11 @@ _MOST_ROWS = 5
 _MOST_ABOUT = 100
 _OF_STEPS = frozenset({"python_error", "device_error", "not_finite", "native_crash", "device_oom", "data_loader"})
 """Causes that something in a step can have."""
-_QUICK_NS = 300 * 10**9
-"""A job that is up again after so long on average restarts quickly."""
+_LONG_DOWN = 50
+"""Downtime of a 50th of the window or more is worth restarting sooner."""
 _HANGS = "the hangs that {hung} of them ended are counted apart"
 _RESTARTS = "detect failures sooner, and restart automatically"
-_FIRST = "see what ended them: restarts are quick already"
+_FIRST = "see what ended them"
 
 
 class Failures(Struct, frozen=True):
@@ -302,7 +302,7 @@ def _long_outage(failures: Failures, rest: Mask, wasted: I64) -> Iterator[Candid
         return
     ended = int(which[np.argmax(failures.down[which])])
     usual, down = float(np.median(failures.down[which[which != ended]])), int(failures.down[ended])
-    if down <= _FAR_LONGER * usual or 50 * down < failures.analysis.window.counted_ns:
+    if down <= _FAR_LONGER * usual or _LONG_DOWN * down < failures.analysis.window.counted_ns:
         return
     rest[ended] = False
     timeline, lost = failures.analysis.timeline, int(wasted[ended])
@@ -333,8 +333,8 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     hung = int(np.isin(which, failures.hung).sum())
     if hung:
         text += "; the hang that it ended is counted apart" if len(which) == 1 else f"; {_HANGS.format(hung=hung)}"
-    quick = down <= _QUICK_NS * len(which)
-    advice = _RESTARTS if down > lost and not quick else _FIRST if down > lost else lost_training(analysis, policy)
+    long = down > lost and _LONG_DOWN * down >= analysis.window.counted_ns
+    advice = _RESTARTS if long else _FIRST if down > lost else lost_training(analysis, policy)
     command: str | None = None if down > lost else "advise"
     options: tuple[str, ...] = ()
     lost_to: Counter[str] = Counter()
@@ -343,7 +343,8 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
             lost_to[why.code] += ns
     if lost_to:
         costliest = max(sorted(lost_to), key=lambda code: lost_to[code])
-        advice, command, options = CAUSES[costliest].advice, "disruptions", ("--by", "cause")
+        advice = f"{_RESTARTS}; {CAUSES[costliest].advice}" if long else CAUSES[costliest].advice
+        command, options = "disruptions", ("--by", "cause")
     yield Candidate(
         "disruptions", int(amounts.sum()), text, int(timeline.sign_of_life[which[0]]),
         int(timeline.attempts.up[which[-1] + 1]), len(which), _ending_rows(failures, np.array([worst])),
