@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ def event_lines(log_lines: Sequence[LogLine]) -> list[LogLine]:
     ordered = list(_once(ordered))
     ordered = list(_paired(ordered))
     ordered = list(_recorded_once(ordered))
-    return list(_with_gaps(ordered))
+    return list(_ended_evaluations(sorted(_with_gaps(ordered), key=_order)))
 
 
 def said(log_line: LogLine) -> ParsedEvent:
@@ -179,6 +180,48 @@ def _gap_between(before: LogLine, behind: LogLine) -> tuple[int, int] | None:
     return begin, end
 
 
+def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """An evaluation of which only the end is known, with the step that it was made at, took what training did not take
+    since the last record, or save behind that. log_lines: in order of time."""
+    usual = _usual_step(log_lines)
+    record: LogLine | None = None
+    since = 0
+    for log_line in log_lines:
+        one = said(log_line)
+        if one.type is EventType.STEP:
+            record, since = log_line, log_line.end
+        elif one.type in (EventType.START, *ENDS):
+            record = None
+        elif one.type is EventType.EVAL and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took:
+            done = None if record is None else said(record).step
+            if usual is not None and done is not None:
+                trained = max((one.step or done) - done, 0) * usual
+                took = round(log_line.time - since - trained)
+                if took > usual / 2:
+                    log_line = replace(log_line, event=replace(one, took=took))
+            since = log_line.time
+        elif one.type is not EventType.ALIVE:
+            since = max(since, log_line.end)
+        yield log_line
+
+
+def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
+    """What a step usually takes (ns) where nothing stands between two records; None where too few show it."""
+    found: list[float] = []
+    before: LogLine | None = None
+    for log_line in log_lines:
+        one = said(log_line)
+        if one.type is EventType.STEP:
+            done = None if before is None else said(before).step
+            if before is not None and done is not None and one.step is not None and one.step > done:
+                found.append((log_line.end - before.end) / (one.step - done))
+            before = log_line
+        elif one.type is not EventType.ALIVE:
+            before = None
+    return median(found) if len(found) >= _FEW_PAIRS else None
+
+
+_FEW_PAIRS = 3
 _BEYOND_ALL = 2**62
 """A time or a step that is none."""
 

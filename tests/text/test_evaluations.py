@@ -1,0 +1,59 @@
+"""Evaluations of which a log says only that they are over (docs/formats.md, Text): they took what training did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.text.support import analysed, seconds, written
+
+BEGIN = datetime(2026, 3, 1, 10, tzinfo=UTC)
+LINES = {
+    "start": "Starting job: plum",
+    "step": "step: {step:2d}  loss: 8.1  grad_norm: 1.2  tps: 5,815",
+    "save": "Finished saving the checkpoint in 20.00 seconds.",
+    "eval": "validate step: {step:2d}  loss: 7.9  memory: 39.00GiB(41.04%)  tps: 9,100",
+    "done": "Training completed",
+}
+
+
+def titan(tmp_path: Path, lines: Iterable[tuple[float, str, int]]) -> dict[str, float]:
+    """The seconds of a log of torchtitan: (second, what, step)."""
+    text = "".join(
+        f"[titan] {BEGIN + timedelta(seconds=at):%Y-%m-%d %H:%M:%S},000 - root - INFO - "
+        f"{LINES[what].format(step=step)}\n"
+        for at, what, step in lines
+    )
+    return seconds(analysed(written(tmp_path / "run", a_log=text), timezone="UTC"))
+
+
+def steps(at: float, first: int, last: int, stride: int = 1) -> list[tuple[float, str, int]]:
+    """Steps of 2 s; the first record is at an instant."""
+    numbers = range(first, last + 1, stride)
+    return [(at + 2 * (step - first), "step", step) for step in numbers]
+
+
+def test_an_evaluation_took_what_is_left_between_records(tmp_path: Path) -> None:
+    """Ten steps, 60 s of evaluation, ten more, and 60 s behind the last one."""
+    first, second = steps(12, 1, 10), steps(92, 11, 20)
+    log = [(0, "start", 0), *first, (90, "eval", 10), *second, (170, "eval", 20), (171, "done", 0)]
+    found = titan(tmp_path, log)
+    assert (found["EVAL_STEP"], found["productive"]) == (120, 40)
+
+
+def test_steps_behind_the_last_record_are_none_of_it(tmp_path: Path) -> None:
+    """A record every fourth step; the evaluation is at step 10, two steps behind that of step 8."""
+    log = [(0, "start", 0), *steps(10, 0, 8, 4), (90, "eval", 10), *steps(94, 12, 24, 4), (119, "done", 0)]
+    assert titan(tmp_path, log)["EVAL_STEP"] == 90 - 26 - 2 * 2
+
+
+def test_a_save_between_is_none_of_it(tmp_path: Path) -> None:
+    log = [(0, "start", 0), *steps(12, 1, 10), (50, "save", 10), (90, "eval", 10), *steps(92, 11, 20), (111, "done", 0)]
+    found = titan(tmp_path, log)
+    assert (found["EVAL_STEP"], found["unproductive_checkpoint_save_time"]) == (40, 20)
+
+
+def test_nothing_is_taken_where_too_few_records_show_a_usual_step(tmp_path: Path) -> None:
+    log = [(0, "start", 0), *steps(12, 1, 3), (90, "eval", 3), *steps(92, 4, 4), (93, "done", 0)]
+    assert "EVAL_STEP" not in titan(tmp_path, log)
