@@ -102,6 +102,10 @@ def _constant_if_it_is(column: NDArray[Any]) -> NDArray[Any]:
     return np.broadcast_to(column[:1].copy().reshape(()), (len(column),))
 
 
+BATCH_SIZE = "global_batch_size"
+"""The name of the metric that says how many samples a step takes."""
+
+
 @dataclass(frozen=True)
 class Metric:
     """What a program measured of a job: n values of one name, in order of time."""

@@ -16,7 +16,15 @@ from goodput_cli.analysis.goodput.phrases import place_text, step_times_text, wi
 from goodput_cli.analysis.json_fields import Amount, FromOne, written
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.steps.times import SLOW_REGIMES, Regime, TimedSteps, slow_regimes, step_times, timed_steps
+from goodput_cli.analysis.steps.times import (
+    SLOW_REGIMES,
+    Regime,
+    TimedSteps,
+    changes_of_size,
+    slow_regimes,
+    step_times,
+    timed_steps,
+)
 from goodput_cli.analysis.table import Table, attribute, column, columns_of, each, table_rows
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
@@ -273,6 +281,8 @@ def _why_none(timeline: Timeline, start: int, end: int) -> str:
 
 
 REGIMES = "Slow regimes"
+_MOST_CHANGES = 5
+"""Changes of the size of a step that are named."""
 
 
 def steps_sheet(analysis: Analysis, report: StepReport, *, with_metrics: bool = True) -> Sheet:
@@ -327,6 +337,7 @@ def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
 
 
 def _notes(analysis: Analysis, report: StepReport, one_source: bool) -> Iterator[str]:
+    yield from changes_of_size(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)[:_MOST_CHANGES]
     if any(slow.count > 1 for slow in report.slowest):
         yield "not every step is logged: times are means over the steps between two records"
     if report.slowest and one_source:

@@ -35,6 +35,7 @@ from goodput_cli.accounting.training.kept import excluded_within
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import BLOCK, F64, I64, Rows, blocks
+from goodput_cli.events.schema import BATCH_SIZE, Metric
 
 _LEAST_BLOCK = 4
 _MOST_BLOCKS = 2000
@@ -177,8 +178,50 @@ class Regime:
 SLOW_REGIMES = Table("slow_regime", "a slow regime", columns_of(Regime, attribute))
 
 
+def sizes_of_work(timeline: Timeline, steps: TimedSteps) -> F64 | None:
+    """How many samples each step takes: the last size that was stated until it ended; None where none is, or all are
+    the same."""
+    stated = _stated_sizes(timeline)
+    if stated is None:
+        return None
+    order = np.argsort(stated.time, kind="stable")
+    latest = np.searchsorted(stated.time[order], steps.end, side="right") - 1
+    return np.asarray(stated.value[order][np.maximum(latest, 0)])
+
+
+def _stated_sizes(timeline: Timeline) -> Metric | None:
+    table = timeline.table
+    name = table.jobs[int(table.job[0])] if len(table) else ""
+    stated = next((one for one in table.metrics if (one.job, one.name) == (name, BATCH_SIZE) and len(one.value)), None)
+    return None if stated is None or (stated.value == stated.value[0]).all() else stated
+
+
+def changes_of_size(timeline: Timeline, start: int, end: int) -> list[str]:
+    """A sentence for each change of what a step takes in [start, end] (ns): no slowness, it is so by design."""
+    if _stated_sizes(timeline) is None:
+        return []
+    steps = timed_steps(timeline, start, end)
+    sizes = sizes_of_work(timeline, steps)
+    places = [] if sizes is None else np.flatnonzero(sizes[1:] != sizes[:-1]) + 1
+    number = steps.number
+    return [
+        f"by design: global batch {sizes[at - 1]:g} -> {sizes[at]:g} from step {int(number[at])} on"
+        for at in places
+        if sizes is not None
+    ]
+
+
 def slow_regimes(timeline: Timeline, steps: TimedSteps) -> tuple[Regime, ...]:
-    """Slow regimes of step times, in time order."""
+    """Slow regimes of step times, in time order; steps that take other numbers of samples have levels of their own."""
+    sizes = sizes_of_work(timeline, steps)
+    if sizes is None:
+        return _slow_regimes(timeline, steps)
+    parts = (steps.take(np.flatnonzero(sizes == size)) for size in np.unique(sizes))
+    found = (regime for part in parts for regime in _slow_regimes(timeline, part))
+    return tuple(sorted(found, key=lambda regime: regime.start_ns))
+
+
+def _slow_regimes(timeline: Timeline, steps: TimedSteps) -> tuple[Regime, ...]:
     seconds, count = steps.seconds, steps.count
     cuts = level_changes(seconds)
     if len(cuts) == 0:

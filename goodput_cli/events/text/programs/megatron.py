@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from goodput_cli.events.schema import ASYNCHRONOUS, Edge
+from goodput_cli.events.schema import ASYNCHRONOUS, BATCH_SIZE, Edge
 from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, duration, pattern, whole
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import read_dated
@@ -39,6 +39,8 @@ def _iteration(found: Any) -> ParsedEvent:
     each = duration(found["each"], _UNITS[found["unit"]])
     step, total = whole(found["step"]), whole(found["total"])
     one = ParsedEvent(NAME, EventType.STEP, step, step_time=each, name="iteration", detail=(("total", total),))
+    if found["batch"]:
+        one.metrics[BATCH_SIZE] = float(found["batch"])
     digits = found["throughput"] or ""
     throughput = number(digits) if 0 < len(digits) <= _MOST_DIGITS else None
     if throughput is not None:
@@ -105,6 +107,7 @@ RULES = (
         pattern(
                 r"iteration\s+(?P<step>[^\s/]+)/\s*(?P<total>\S+) \|.{0,1000}?elapsed time per iteration "
                 r"\((?P<unit>ms|s)\):\s*(?P<each>[^\s|/]+)"
+                r"(?:.{0,300}?global batch size:\s*(?P<batch>\d{1,12})(?!\d))?"
                 r"(?:.*?(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs):\s*(?P<throughput>[\d.]+))?"
         ),
         _iteration,

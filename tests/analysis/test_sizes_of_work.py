@@ -1,0 +1,61 @@
+"""Steps that take more samples take longer by design: no slow regime (docs/insights.md)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import goodput_cli
+from goodput_cli.cli.main import run
+
+BEGIN = datetime(2026, 3, 1, 10, tzinfo=UTC)
+
+
+def megatron(path: Path, size: Callable[[int], int], seconds: Callable[[int], float], stated: bool = True) -> str:
+    """A log of 900 steps, with 3 % of noise. size, seconds: of a step."""
+    dice, now, lines = random.Random(1), 10.0, []
+    for step in range(1, 901):
+        took = seconds(step) * dice.lognormvariate(0, 0.03)
+        now += took
+        batch = f" global batch size: {size(step):5d} |" if stated else ""
+        lines.append(
+            f" [{BEGIN + timedelta(seconds=now):%Y-%m-%d %H:%M:%S.%f}] iteration {step:8d}/    2000 | elapsed time per "
+            f"iteration (ms): {1000 * took:.1f} | learning rate: 1.0E-04 |{batch} lm loss: 2.0E+00 |\n"
+        )
+    path.write_text("".join(lines))
+    return str(path)
+
+
+def ramp(step: int) -> int:
+    return 256 if step <= 300 else 512 if step <= 600 else 768
+
+
+def codes(log: str) -> set[str]:
+    return {one.code for one in goodput_cli.analyze(log, timezone="UTC").insights}
+
+
+def test_a_batch_that_grows_is_by_design(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = megatron(tmp_path / "train.log", ramp, lambda step: ramp(step) / 128)
+    assert "slow_steps" not in codes(log)
+    assert run(["steps", log, "-q"]) == 0
+    shown = capsys.readouterr().out
+    assert "by design: global batch 256 -> 512 from step 301 on" in shown
+    assert "no slow regime" in shown
+
+
+def test_a_slow_span_within_one_size_is_slow(tmp_path: Path) -> None:
+    def seconds(step: int) -> float:
+        return ramp(step) / 128 * (1.5 if 700 < step <= 800 else 1)
+
+    log = megatron(tmp_path / "train.log", ramp, seconds)
+    (slow,) = [one for one in goodput_cli.analyze(log, timezone="UTC").insights if one.code == "slow_steps"]
+    assert slow.text.startswith("steps 701 to 800 took 1.5")
+    assert slow.seconds == pytest.approx(100 * 3, rel=0.05)
+
+
+def test_where_no_line_states_the_size_nobody_knows(tmp_path: Path) -> None:
+    assert "slow_steps" in codes(megatron(tmp_path / "train.log", ramp, lambda step: ramp(step) / 128, stated=False))
