@@ -59,3 +59,11 @@ def test_a_slow_span_within_one_size_is_slow(tmp_path: Path) -> None:
 
 def test_where_no_line_states_the_size_nobody_knows(tmp_path: Path) -> None:
     assert "slow_steps" in codes(megatron(tmp_path / "train.log", ramp, lambda step: ramp(step) / 128, stated=False))
+
+
+def test_a_job_that_becomes_slower_in_stairs_is_told_so(tmp_path: Path) -> None:
+    """Twelve stairs of 75 steps, each 8 % slower than the one before: none holds a tenth of all steps."""
+    log = megatron(tmp_path / "train.log", lambda _: 256, lambda step: 2 * 1.08 ** ((step - 1) // 75))
+    (slow,) = [one for one in goodput_cli.analyze(log, timezone="UTC").insights if one.code == "slow_steps"]
+    lost = sum(75 * 2 * (1.08**stair - 1) for stair in range(12))
+    assert slow.seconds == pytest.approx(lost, rel=0.2)
