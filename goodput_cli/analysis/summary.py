@@ -272,7 +272,7 @@ class Summary:
         return self.failures > self.disruptions
 
 
-def _failures(answer: AnalysisData) -> int:
+def _failures(answer: Answer) -> int:
     """Failures in the window; of an answer that was saved without them, the disruptions and a crash at the end."""
     if answer.reliability is not None and answer.reliability.failures is not None:
         return answer.reliability.failures

@@ -103,7 +103,8 @@ def test_an_allocation_belongs_to_the_first_run_in_its_time_and_the_nearest_earl
     first, second = training("a", 10, 6), training("a", 10, 6, at=30 * HOUR)
     put(Path("a.jsonl"), [*first, *second])
     answer = with_allocations(
-        "a,2026-01-01T00:00:00,2026-01-02T08:00:00,8,", "a,2026-01-02T08:00:00,2026-01-02T12:00:00,16,",
+        "a,2026-01-01T00:00:00,2026-01-02T08:00:00,8,",
+        "a,2026-01-02T08:00:00,2026-01-02T12:00:00,16,",
         more=("--runs", "each"),
     )
     assert [(row["run"], row["accelerators"]) for row in answer["runs"]] == [(1, 8), (2, 16)]

@@ -199,8 +199,9 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
     low, high = reliability.mtbf_ci95_seconds
     planned = len(rows) - len(rows.unplanned)
     beside = f" and {plural(planned, 'planned scale-up')}" if planned else ""
-    more = reliability.failures > reliability.disruptions
-    failed = f", {plural(reliability.failures, 'failure')} with the end of the last attempt," if more else ""
+    failures = reliability.failures or 0
+    more = failures > reliability.disruptions
+    failed = f", {plural(failures, 'failure')} with the end of the last attempt," if more else ""
     counted = f"{plural(len(rows) - planned, 'disruption')}{beside}{failed}"
     up = f"{counted} in {duration(reliability.exposure_ns)} of up time"
     if reliability.mtbf_seconds is None:

@@ -202,12 +202,12 @@ def changes_of_size(timeline: Timeline, start: int, end: int) -> list[str]:
         return []
     steps = timed_steps(timeline, start, end)
     sizes = sizes_of_work(timeline, steps)
-    places = [] if sizes is None else np.flatnonzero(sizes[1:] != sizes[:-1]) + 1
-    number = steps.number
+    if sizes is None:
+        return []
+    number, places = steps.number, np.flatnonzero(sizes[1:] != sizes[:-1]) + 1
     return [
         f"by design: global batch {sizes[at - 1]:g} -> {sizes[at]:g} from step {int(number[at])} on"
-        for at in places
-        if sizes is not None
+        for at in places.tolist()
     ]
 
 
