@@ -93,8 +93,9 @@ class FleetRun:
         counts = [one.accelerators for one in self._pieces if one.accelerators is not None]
         self.most = max(counts) if len(counts) == len(self._pieces) else None
         self.size = size_class(grouping.size_bounds, self.most if by_chips else labels.accelerators)
-        self.disruptions = [one for one in result.disruptions if start <= one.at_ns < end]
-        self.failed = [one for one in self.disruptions if one.ended in grouping.failing]
+        inside = [one for one in result.disruptions if start <= one.at_ns < end]
+        self.disruptions = [one for one in inside if one.number]
+        self.failed = [one for one in inside if one.ended in grouping.failing]
         self._cluster = labels.texts.get("cluster", "")
         self._known = self.most is not None
         self._price = labels.price if self._known and by_chips else None

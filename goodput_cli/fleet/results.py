@@ -29,7 +29,7 @@ from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.analysis.account import account_for, pick_run
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
-from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, up_times
+from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, last_failure, up_times
 from goodput_cli.analysis.disruptions.losses import signs_of_life
 from goodput_cli.analysis.goodput.analyse import at_risk, slice_counts
 from goodput_cli.analysis.goodput.findings import findings
@@ -66,9 +66,10 @@ class Spans(Struct, frozen=True):
 
 
 class RunDisruption(Struct, frozen=True):
-    """A disruption of a run (accounting §10). lost_ns: wasted + downtime + restart."""
+    """A disruption of a run, or the failure of its last attempt (accounting §10). lost_ns: of the three before it."""
 
     number: int
+    """From 1; 0 of the failure of the last attempt, which is no disruption: nothing followed."""
     ended: str
     at_ns: int
     """The last sign of life, inside the run."""
@@ -258,15 +259,18 @@ def _partial(table: EventTable, end: int) -> tuple[I64, I64]:
 
 def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
     """What `find_disruptions` says of the whole run, as far as a fleet asks for it."""
-    inside = disruptions_inside(timeline, timeline.start, timeline.end)
-    if len(inside) == 0:
+    inside, failed = disruptions_inside(timeline, timeline.start, timeline.end), last_failure(timeline)
+    if len(inside) == 0 and failed is None:
         return ()
     table, dead = timeline.table, timeline.disruptions[inside]  # the attempt that ended
     costs, (ended, shown) = AttemptCosts(timeline), how_ended(timeline)
     wasted, down, restart = costs.taken_back[dead], costs.downtime[dead], costs.restart[dead]
-    at = clipped(timeline.sign_of_life[dead], timeline.start, timeline.end - 1)
+    columns = [timeline.sign_of_life[dead], wasted, down, restart, wasted + down + restart]
+    if failed is not None:
+        inside, dead = np.append(inside, -1), np.append(dead, len(timeline.attempts) - 1)
+        columns = [np.append(one, last) for one, last in zip(columns, (failed, 0, 0, 0, 0), strict=True)]
+    columns[0] = clipped(columns[0], timeline.start, timeline.end - 1)
     rows = np.where(shown >= 0, shown, signs_of_life(timeline))[dead]
-    columns = (at, wasted, down, restart, wasted + down + restart)
     named = [ENDED[code] for code in ended[dead].tolist()]
     values = (one.tolist() for one in columns)
     evidence = (None if place is None else well_formed(place) for place in table.places(rows))

@@ -13,7 +13,19 @@ from goodput_cli.analysis.jobs import list_jobs
 from goodput_cli.analysis.question import Question
 from goodput_cli.events.read import read_events
 from tests.support.fleets import HOUR, fleet, of_job, put, text_of, training
-from tests.support.story import end, notice, scheduled, slices, start, started, steps, told
+from tests.support.story import (
+    crashed,
+    end,
+    job_finished,
+    notice,
+    scheduled,
+    slices,
+    start,
+    started,
+    step,
+    steps,
+    told,
+)
 
 pytestmark = pytest.mark.usefixtures("folder")
 DAY = 24 * HOUR
@@ -164,3 +176,13 @@ def test_a_week_is_compared_with_one_that_says_enough() -> None:
             put(Path(f"logs/{week}-{number}.jsonl"), training(f"{week}-{number}", 10, hours, at=7 * week * DAY))
     weeks = fleet("logs", "--accelerators", "8")["weeks"]
     assert [week["change_points"] for week in weeks] == [None, pytest.approx(-10), None, None]
+
+
+def test_a_job_that_died_for_good_is_a_failure_though_nothing_followed() -> None:
+    """Three jobs of 10 h: one crashed at its end, one ended well, of one no line says how it ended."""
+    for name, last in (("a", crashed(10 * HOUR)), ("b", job_finished(10 * HOUR)), ("c", step(99, 10 * HOUR))):
+        put(Path(f"{name}.jsonl"), of_job(told(start(0), steps(0, 60, at=0, every=600), last), name))
+    answer = fleet("a.jsonl", "b.jsonl", "c.jsonl", "--accelerators", "8")
+    assert answer["totals"]["failures"] == 1
+    (size,) = answer["sizes"]
+    assert (size["failures"], round(size["mttf_seconds"])) == (1, 30 * HOUR)
