@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.folders import (
@@ -261,13 +262,24 @@ def _base(name: str) -> str:
 
 def _told_apart(files: Sequence[TextFile]) -> list[list[int]]:
     """Files in groups of one job each: those that overlap and disagree are of different ones, and so are those whose
-    text names another job."""
+    text names another job, and tasks of one array of Slurm that run beside one another: a sweep."""
     groups: list[_Group] = []
+    running: defaultdict[str, list[tuple[int, int, _Group]]] = defaultdict(list)
+    """By array, the groups of tasks that may still run: no other task belongs to them."""
     for at in sorted(range(len(files)), key=lambda at: (files[at].begin, files[at].name)):
-        group = next((group for group in groups if group.agrees(files[at])), None)
+        file, task = files[at], _TASK.fullmatch(_base(files[at].name))
+        tasks = running[task["array"]] if task is not None else []
+        while tasks and tasks[0][0] - file.begin <= AT_ONCE:
+            heappop(tasks)
+        group = None
+        if len(tasks) < len(groups):
+            apart = {id(of_task) for _, _, of_task in tasks}
+            group = next((one for one in groups if id(one) not in apart and one.agrees(file)), None)
         if group is None:
             groups.append(group := _Group())
-        group.add(at, files[at])
+        group.add(at, file)
+        if task is not None and file.steps:
+            heappush(tasks, (file.end, at, group))
     return [group.places for group in groups]
 
 
@@ -318,7 +330,7 @@ class _Group:
             return False
         if not file.steps or self._first is None:
             return True
-        if self._is_of_another_program(file) or any(_are_tasks(file, one) for one in self._open):
+        if self._is_of_another_program(file):
             return False
         if self._says_the_same(file):
             return True
@@ -344,14 +356,6 @@ class _Group:
             for step, time in file.steps.items()
             if step in times
         )
-
-
-def _are_tasks(one: TextFile, other: TextFile) -> bool:
-    """Whether two files are of tasks of one array of Slurm that run beside one another: a sweep."""
-    found, others = (_TASK.fullmatch(_base(file.name)) for file in (one, other))
-    if found is None or others is None or found["array"] != others["array"] or found["task"] == others["task"]:
-        return False
-    return min(one.end, other.end) - max(one.begin, other.begin) > AT_ONCE
 
 
 def _agree(one: TextFile, other: TextFile) -> bool:
