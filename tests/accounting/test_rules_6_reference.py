@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+
 import pytest
 
 from tests.support.accounts import Account, account, ledger
@@ -166,15 +169,39 @@ def test_goodput_over_100_percent_of_any_window_is_never_shown_without_it() -> N
 # auto
 
 
-def test_auto_is_the_10th_percentile_of_the_step_times_but_the_first() -> None:
-    # Steps of 10 s (the first, left out), then 10, 12, 14, 16 and 18 s: the 10th percentile is 10.8 s; the last step
-    # takes 14 s, which is the median.
+def test_auto_is_the_usual_pace_of_the_step_times_but_the_first() -> None:
+    # Steps of 10 s (the first, left out), then 10, 12, 14, 16 and 18 s: neighbours differ by 15 % usually, so that all
+    # are alike; the last step takes 14 s, which is the median too.
     story = account(
         start(0), *(step(n, at) for n, at in enumerate((10, 20, 30, 42, 56, 72, 90))), end(104), reference="auto"
     )
     assert story.analysis.reference.origin == "auto"
-    assert story.analysis.reference.step_time_seconds == pytest.approx(10.8)
-    assert story.seconds == ledger(productive=75.6, slowdown=18.4, other=10)
+    assert story.analysis.reference.step_time_seconds == pytest.approx(14)
+    assert story.seconds == ledger(productive=98, slowdown=-4, other=10)
+
+
+def paced(seconds: Callable[[int], float]) -> float:
+    """The reference of a checkpoint log with 60 spans of ten steps. seconds: of a step of each."""
+    at = [10.0]
+    for span in range(60):
+        at.append(at[-1] + 10 * seconds(span))
+    saves = [saved(10 * number, time) for number, time in enumerate(at[1:], 1)]
+    found = account(started(0), loaded(0, 10), saves, job_finished(at[-1])).analysis.reference.step_time_seconds
+    assert found is not None
+    return found
+
+
+def test_auto_loses_nothing_to_noise() -> None:
+    dice = random.Random(1)
+    noise = [dice.lognormvariate(0, 0.05) for _ in range(60)]
+    assert paced(lambda span: 2 * noise[span]) == pytest.approx(2, rel=0.01)
+
+
+def test_auto_is_that_of_the_level_at_which_the_job_is_fast() -> None:
+    dice = random.Random(1)
+    noise = [dice.lognormvariate(0, 0.03) for _ in range(60)]
+    assert paced(lambda span: 2 * noise[span] * (1.3 if span >= 24 else 1)) == pytest.approx(2, rel=0.01)
+    assert paced(lambda span: 2 * noise[span] * (1.3 if span % 8 == 0 else 1)) == pytest.approx(2, rel=0.01)
 
 
 def test_auto_is_of_net_time() -> None:
@@ -206,7 +233,7 @@ def test_without_any_span_there_is_no_reference() -> None:
 
 def test_checkpoint_logs_use_auto_when_nothing_is_given() -> None:
     story = account(started(0), loaded(0, 10), saved(20, 30), saved(40, 55), saved(60, 75), job_finished(75))
-    # First 1 s a step (left out), then 1.25 and 1 s: 1.025 s at the 10th percentile.
+    # First 1 s a step (left out), then 1.25 and 1 s: 1.025 s at the 10th percentile, and one of them is not like it.
     assert story.analysis.reference.origin == "auto"
     assert story.analysis.reference.step_time_seconds == pytest.approx(1.025)
     assert story.seconds["productive"] == pytest.approx(61.5, abs=1e-8)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
+from statistics import NormalDist
 
 from .attempts import median
 from .canvas import RANK, Canvas, Claim, painted
@@ -68,6 +71,19 @@ def painting(job: Job) -> tuple[Training, Canvas]:
     return training, painted(claims, job.t0, job.t1, job.options.tick)
 
 
+def alike_to(in_time: list[Fraction]) -> Fraction:
+    """§6: by how much a pace may be above another one and be alike: a tenth, or three times the noise of neighbours."""
+    logs = [math.log(pace) for pace in in_time if pace > 0]
+    steps = sorted(abs(b - a) for a, b in pairwise(logs))
+    noise = 0.0
+    if len(logs) > 2:
+        half = len(steps) // 2
+        noise = steps[half] if len(steps) % 2 else (steps[half - 1] + steps[half]) / 2
+    return (1 + max(Fraction(1, 10), Fraction(3 * noise / (NormalDist().inv_cdf(0.75) * math.sqrt(2))))) * (
+        1 + Fraction(1, 10**9)
+    )
+
+
 class Books:
     """Splits the net time of kept spans into startup, productive, stall or slowdown, and other."""
 
@@ -80,20 +96,28 @@ class Books:
         self.usual = [median(found) for found in self.samples]
 
     def reference_step_time(self) -> Fraction | None:
-        """§6, ns: given; or the 10th percentile (linear), always so in checkpoint logs with no value given."""
+        """§6, ns: given; or the usual pace of the fastest spans, always so in checkpoint logs with no value given."""
         given = self.job.options.reference
         if given not in (None, "auto"):
             return Fraction(str(given)) * NS
         if given is None and self.job.is_step_log:
             return None
         usable = [span for span in self.spans if span.is_sample]
-        found = sorted(paces([s for s in usable if not s.first] or usable))
+        in_time = paces([s for s in usable if not s.first] or usable)
+        found = sorted(in_time)
         if not found:
             return None
         place = Fraction(len(found) - 1, 10)
         low = int(place)
-        # Chosen: a step time of 0 is none.
-        return found[low] + (found[min(low + 1, len(found) - 1)] - found[low]) * (place - low) or None
+        pace = found[low] + (found[min(low + 1, len(found) - 1)] - found[low]) * (place - low)
+        if not pace:
+            return None  # chosen: a step time of 0 is none
+        alike = alike_to(in_time)
+        while True:
+            higher = median([one for one in found if one <= pace * alike])
+            if higher is None or higher <= pace:
+                return min(pace, sum(found) / Fraction(len(found)))
+            pace = higher
 
     def startup(self, span: TrainingSpan) -> int:
         """`program_startup` of a span, ns: only of a first one, of an attempt whose beginning was seen."""
