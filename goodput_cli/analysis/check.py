@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.order import in_order
 from goodput_cli.analysis.goodput.findings import findings
-from goodput_cli.analysis.json_fields import Count, written
+from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.analysis.log_coverage import check_clocks, check_coverage, check_hosts, check_skew, far_times
 from goodput_cli.analysis.processes import PROCESSES, ProcessRow, processes_sheet
 from goodput_cli.analysis.sheet import Answered, Audience, Cell, Column, Sheet
@@ -198,7 +198,7 @@ class CheckReport(Answered):
     """the gravest first, then by code and job"""
     observations: Annotated[tuple[FailureEvidence, ...], OBSERVATIONS] = ()
     """what lines say about deaths, also in a file that holds no job; in the order of files and lines"""
-    processes: Annotated[tuple[ProcessRow, ...], PROCESSES] = ()
+    processes: Annotated[tuple[ProcessRow, ...], PROCESSES, Json(optional=True)] = ()
     """which lines were read as one process, and which processes as one attempt; by job and attempt"""
 
     def count(self, severity: Severity) -> int:

@@ -138,6 +138,7 @@ JOBS = Table(
             attribute("run"),
             "which of these runs it is, from 1; 0: all of them as one",
             least=0,
+            later=True,
         ),
         Column(
             "disruptions",

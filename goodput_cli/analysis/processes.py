@@ -48,13 +48,15 @@ PROCESSES = Table(
     (
         Column("job", "text", values=attribute("job"), words="whose attempt it is"),
         Column("attempt", "count", values=attribute("attempt"), words="from 1", least=1),
-        Column("source", "text", values=attribute("source"), words="the file or log"),
+        Column("source", "text", Audience.PROGRAMS, attribute("source"), "the file or log"),
         Column("first_line", "count", Audience.PROGRAMS, attribute("first_line"), "of those with a meaning", least=0),
         Column("last_line", "count", Audience.PROGRAMS, attribute("last_line"), "the last of them", least=0),
-        Column("lines", "text", Audience.PEOPLE, each(lambda one: f"{one.first_line}-{one.last_line}")),
         Column("start", "instant", values=attribute("start_ns"), words="when the first of them was", spare=True),
         Column("end", "instant", Audience.PROGRAMS, attribute("end_ns"), "when the last of them ended"),
         Column("steps", "count", values=attribute("steps"), words="records of steps", least=0),
+        Column(
+            "evidence", "text", Audience.PEOPLE, each(lambda one: f"{one.source}:{one.first_line}-{one.last_line}")
+        ),
         Column(
             "began", "text", values=attribute("began"), json={"enum": list(BEGAN)},
             words="; ".join(f"{name}: {words}" for name, words in BEGAN.items()),

@@ -258,7 +258,7 @@ class Reliability:
 
     disruptions: int
     """How many."""
-    failures: Annotated[int | None, Json(missing=None)]
+    failures: Annotated[int | None, Json(missing=None, optional=True)]
     """the disruptions, and the end of the last attempt if it is logged, was not planned and nobody cancelled it"""
     exposure_ns: Annotated[Count, Json("seconds")]
     """time of the window in which attempts were up"""  # from the last start line of a burst to the last sign of life

@@ -113,6 +113,8 @@ class Column:
     """Whether a value may be unknown."""
     least: int | None = None
     """What no value is below."""
+    later: bool = False
+    """Whether it came later: answers that were saved before have no such key."""
     people_values: Callable[[Any], Any] | None = None
     """As `values`, where people see something else than programs."""
     title: str | None = None

@@ -227,11 +227,13 @@ def table_rows(columns: Sequence[Column], size: int, parts: Parts) -> Lazy[tuple
 def row_schema(columns: Iterable[Column], title: str, words: str) -> JsonRow:
     """The JSON schema of such a row."""
     shown = seen_by(Audience.JSON, columns)
+    always = [column.json_key for column in shown if not column.later]
     return {
         "title": title,
         "type": "object",
         "description": words,
         "properties": {column.json_key: _value_schema(column) for column in shown},
+        **({} if len(always) == len(shown) else {"required": always}),
     }
 
 

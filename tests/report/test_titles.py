@@ -25,7 +25,7 @@ def test_what_several_commands_show_has_one_heading() -> None:
     assert places["category"] == {"compare", "compat", "fleet", "timeline"}
     assert places["ended"] == {"disruptions", "fleet", "jobs"}
     assert places["accelerator h"] == {"advice", "disruptions", "fleet"}
-    assert places["start"] == {"compare", "fleet", "jobs", "steps", "timeline"}
+    assert places["start"] == {"compare", "fleet", "jobs", "processes", "steps", "timeline"}
 
 
 def test_headings_are_lower_case_but_for_names() -> None:
