@@ -6,6 +6,7 @@ Instants are ns since 1970 UTC. `None` is "not recorded" or "does not apply", ne
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -144,6 +145,47 @@ class AtRisk:
     """kept steps after the last completed save"""
     ns: Annotated[Count, Json("seconds")]
     """their time"""
+
+
+@written("left_out")
+@dataclass(frozen=True)
+class LeftOut:
+    """A rule that the log contradicts."""
+
+    event: str
+    """what its lines seemed to say"""
+    line: int | None
+    """the line that contradicts it"""
+    reason: str
+    """why it was left out"""
+
+
+@written(
+    "drafted_part",
+    "rules that were drafted from the log, as no format reads it; null where one does",
+    keys="rules lines left_out mapping",
+    nulls=True,
+)
+@dataclass(frozen=True)
+class Drafted:
+    """Rules that were drafted from a log that no format reads, each proven on all of it."""
+
+    rules: Count
+    """how many"""
+    lines: Count
+    """lines that they were made of"""
+    left_out: Sequence[LeftOut]
+    """rules that the log contradicts"""
+    mapping: str
+    """the mapping, to keep or correct"""
+    doubts: tuple[str, ...] = ()
+    """What stands beside the answer."""
+
+    def sentence(self, asked: Sequence[str]) -> str:
+        """What stands under the headline. asked: the log, as it was named."""
+        log = shlex.quote(asked[0]) if asked else "LOG"
+        keep = f"keep or correct them: goodput check --suggest {log} > my.toml"
+        return f"read by {plural(self.rules, 'rule')} drafted from this log; {keep}"
 
 
 @written("reference_part", "the checkpoint-step model and the resiliency calculator's table")
@@ -441,6 +483,8 @@ class AnalysisData:
     """How all this was measured."""
     price: Price | None = None
     """What the accelerators cost, if said."""
+    drafted: Drafted | None = None
+    """The rules that were drafted from the log; None where a format reads it."""
     asked: tuple[str, ...] = ()
     """The logs, and the options that choose the job, as they were named: what other commands need to see it again."""
 

@@ -26,6 +26,7 @@ def analyze(
     thresholds: str | Sequence[Expression | str] = (),
     accelerators: float | None = None,
     price_per_hour: float | None = None,
+    draft: bool = True,
     **options: Unpack[AnalyzeOptions],
 ) -> Analysis:
     """Read the logs and account for every second of one job.
@@ -34,6 +35,8 @@ def analyze(
     DataFrame with the keys of a log format.
     thresholds: expressions such as "goodput<90", judged in `Analysis.thresholds`. accelerators, price_per_hour: what
     the job holds, and what one of them costs for an hour: `Analysis.insights` then say what was lost in both.
+    draft: whether a log of which no format gives steps is read with rules that are drafted from it and proven on all
+    of it (`Analysis.drafted`), and refused if there are none; else it is refused at once.
     The options are those of the command; rolling windows (window, every) fill `Analysis.rolling`.
 
     Raises SourceError (a source cannot be read), UsageError (the question makes no sense) and NotEnoughData (the logs
@@ -47,16 +50,19 @@ def analyze(
     named = [thresholds] if isinstance(thresholds, str) else thresholds
     expressions = [read_threshold(one) if isinstance(one, str) else one for one in named]
     from goodput_cli.analysis.account import analyze_log
+    from goodput_cli.api.draft import DraftedReading
 
+    read = DraftedReading(sources, reading, question.timezone)
     # No name for the log here: its table is large, and is let go once the events are in order.
-    return analyze_log(
-        reading.read(sources, question.timezone),
+    analysis = analyze_log(
+        read.log() if draft else reading.read(sources, question.timezone),
         question,
         reading.job_name,
         expressions,
         price=price,
         asked=command_line_of(sources, reading, question),
     )
+    return read.marked(analysis)
 
 
 @takes(ADVISE)
@@ -66,12 +72,13 @@ def advise(
     accelerators: float | None = None,
     price_per_hour: float | None = None,
     thresholds: Sequence[str] = (),
+    draft: bool = True,
     **options: Unpack[AdviseOptions],
 ) -> Advice:
     """Analyse a job, replay it, and say what would have bought more goodput.
 
     accelerators, price_per_hour: what the job holds, and what one costs. thresholds: such as "advice.gain>5pp", judged
-    in `Advice.thresholds`. Advice is about the whole job, so that start and end are a UsageError.
+    in `Advice.thresholds`. draft: as in `analyze`. Advice is about the whole job, so that start and end are a UsageError.
 
     Errors are those of `goodput_cli.analyze`; NotEnoughData also where nothing was trained.
     """
@@ -85,5 +92,5 @@ def advise(
     expressions = [parse_advice(one) for one in thresholds]
     question, of_job = parsed_options(AdviceQuestion, options)
     said = advice_options(question, price)
-    analysis = analyze(sources, **of_job)
+    analysis = analyze(sources, draft=draft, **of_job)
     return advise_analysis(analysis, said, question.death, question.save_ns, question.interval_now, expressions)

@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 from goodput_cli.api.options import JOB, Source, split, takes
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.check import CheckReport
     from goodput_cli.analysis.sheet import Sheet
     from goodput_cli.api.keywords import JobOptions
-    from goodput_cli.events.mappings.draft.draft import Suggestion
+    from goodput_cli.events.mappings.draft.write import Draft
     from goodput_cli.events.mappings.explained import Line, Refused
 
 
@@ -43,7 +41,6 @@ def check(
     return check_log(reading.read(sources, question.timezone), question, job_name=reading.job_name, jobs_done=jobs_done)
 
 
-_STDIN = "-"
 REJECTS = ("source", "line", "rule", "field", "reason", "text")
 """The columns of what is refused."""
 
@@ -71,36 +68,13 @@ class MappingReport:
         ]
 
 
-def draft_mapping(source: str) -> Suggestion:
-    """A mapping of a text that no format reads, drafted from its lines: TOML to edit, with why it cannot be used if it
-    cannot. One that reads, and that an analysis of the same text cannot answer with, is refused too, unless the text is
-    standard input, which is read once. Raises SourceError."""
-    from goodput_cli.events.mappings.draft.draft import refused_for, suggest
-    from goodput_cli.events.mappings.explained import lines_of
+def draft_mapping(source: str) -> Draft:
+    """A mapping of a log that no format reads, drafted from its lines and proven on them: TOML to edit, with why it
+    cannot be used if it cannot. Raises SourceError."""
+    from goodput_cli.api.draft import DraftedReading
 
-    stem = source.rstrip("/").rpartition("/")[2].partition(".")[0]
-    name = "my-log" if source == _STDIN else stem
-    made = suggest((line.text for line in lines_of([source])), name)
-    failed = None if made.refused or source == _STDIN else _no_answer(source, made.text)
-    return made if failed is None else refused_for(made, failed)
-
-
-def _no_answer(source: str, mapping: str) -> str | None:
-    """Why a text cannot be analysed with a mapping; None: it can."""
-    from goodput_cli.api.analyze import analyze
-
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "draft.toml")
-        file.write_text(mapping, encoding="utf-8")
-        try:
-            analyze(source, mapping=(str(file),))
-        except GoodputError as error:
-            said = str(error).replace(str(file), "the draft")
-            return (
-                f"with it the log cannot be analysed: {said}; say by hand what its steps are (`step`), and what gives "
-                "them their times: stamps, or a number with `each` or `elapsed`"
-            )
-    return None
+    reading, question = split({})
+    return DraftedReading([source], reading, question.timezone).suggested()
 
 
 def explain_line(place: str, mapping: Sequence[str] = ()) -> str:

@@ -208,6 +208,13 @@ class _Sources:
     log_file: tuple[str, ...] = declare.option(
         (), WHAT, "One more SOURCE.", metavar="FILE", follows="job_name", settings={"type": FILE}
     )
+    draft: bool = declare.option(
+        True,
+        WHAT,
+        "Refuse a log that no format reads; draft no rules.",
+        names=("--no-draft",),
+        follows="mapping",
+    )
     strict: bool = declare.option(
         False,
         WHAT,
@@ -264,6 +271,8 @@ class CommandLine:
     """SOURCE, and what `--log-file` adds."""
     strict: bool
     """Whether what looks wrong in the logs fails the run."""
+    draft: bool
+    """Whether a log that no format reads is read with drafted rules."""
     mappings: tuple[str, ...]
     """The mappings that were typed; those of the project and of the person are among the arguments besides."""
     library: JobOptions
@@ -273,17 +282,22 @@ class CommandLine:
 
 
 def shared_options(
-    *groups: str, output: bool = True, leave_out: Iterable[str] = (), several: Mapping[str, str] | None = None
+    *groups: str,
+    output: bool = True,
+    leave_out: Iterable[str] = (),
+    several: Mapping[str, str] | None = None,
+    drafts: bool = False,
 ) -> Callable[[Callable[Concatenate[CommandLine, P], int]], Callable[P, int]]:
     """The options that every question has; the command gets them as a `CommandLine`.
 
     groups: headings of `--help` to which to keep; all if none is named. output: whether `Output` is among them.
-    leave_out: options that do not fit the command. several: those that can be repeated, with their help then; the
+    drafts: whether the command reads logs of no format. leave_out: options that do not fit the command. several: those that can be repeated, with their help then; the
     command gets these by their names.
     """
     several = several or {}
     kinds = (Reading, Question, _Sources)
     shared = declare.in_order(one for kind in kinds for one in declare.declared(kind) if one.keyword not in _WINDOWS)
+    leave_out = (*leave_out, *(() if drafts else ("draft",)))
     shared = [one for one in shared if one.name not in leave_out and (not groups or one.option.group in groups)]
     shared += declare.declared(Output) if output else ()
     names = {*(one.keyword for one in shared), *(one.keyword for one in JOB.all)} - several.keys()
@@ -308,7 +322,8 @@ def _command_line(values: dict[str, Any], names: Iterable[str]) -> CommandLine:
     output = Output(**{one.name: mine.pop(one.name) for one in fields(Output) if one.name in mine})
     sources = (*values.pop("source"), *mine.pop("log_file"))
     typed, mine["mapping"] = every_mapping(mine.get("mapping", ()))
-    return CommandLine(sources, mine.pop("strict"), typed, cast("JobOptions", mine), output)
+    draft = mine.pop("draft", False) and not typed
+    return CommandLine(sources, mine.pop("strict"), draft, typed, cast("JobOptions", mine), output)
 
 
 def window_options(command: Decorated) -> Decorated:

@@ -198,7 +198,8 @@ class Session(Generic[Answer]):
 
         priced = {} if price is None else {"accelerators": price.accelerators, "price_per_hour": price.per_hour}
         with self.reading() as options:
-            return analyze(self.sources, thresholds=thresholds, window=window, every=every, **priced, **options)
+            asked = {"thresholds": thresholds, "window": window, "every": every, "draft": self.line.draft}
+            return analyze(self.sources, **asked, **priced, **options)
 
     def finish(
         self,

@@ -111,6 +111,8 @@ class ReadingOptions:
     shared_levels: int | None = None
     """How many levels of folders are those of all files, where these lie in several: then names of files that every
     program gives say nothing."""
+    drafted: str = ""
+    """A mapping that was drafted from the sources themselves: TOML."""
     samples: bool = True
     """Whether the samples of mappings have to be read as they say."""
     now_ns: int = field(default_factory=time.time_ns)
@@ -119,9 +121,10 @@ class ReadingOptions:
     @cached_property
     def files(self) -> tuple[MappingFile, ...]:
         """The files of mappings, as they are now. Raises UsageError for one that cannot be read."""
-        from goodput_cli.events.mappings.registry import read_files  # few logs need one
+        from goodput_cli.events.mappings.registry import MappingFile, read_files  # few logs need one
 
-        return read_files(self.mapping) if self.mapping else ()
+        drafted = (MappingFile("the draft", self.drafted),) if self.drafted else ()
+        return (*(read_files(self.mapping) if self.mapping else ()), *drafted)
 
     @cached_property
     def mappings(self) -> Mappings:

@@ -14,6 +14,7 @@ from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.json_fields import Bounds, Count, Json, written
 from goodput_cli.analysis.results import (
     AtRisk,
+    Drafted,
     Elastic,
     Job,
     Method,
@@ -105,6 +106,7 @@ class AnalysisAnswer:
     no line shows training, and the job did not crash: goodput is null"""
     doubts: Sequence[str] = ()
     """what stands beside goodput in reports: why it says little, cannot be judged, or may be that of another job"""
+    drafted: Drafted | None = None
     insights: Sequence[Insight] = ()
     """what cost most, the most first; none on a healthy run"""
     badput: Sequence[Badput]
@@ -147,6 +149,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         goodput=Goodput(None if analysis.goodput_unknown else analysis.goodput.ns, analysis.goodput_percent),
         too_short=analysis.too_short,
         doubts=every_doubt(analysis),
+        drafted=analysis.drafted,
         insights=analysis.insights,
         badput=[
             Badput(category=row.category, label=row.label, ns=row.ns, percent=row.percent) for row in analysis.badput

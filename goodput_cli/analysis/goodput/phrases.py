@@ -94,7 +94,9 @@ def headline(analysis: AnalysisData) -> tuple[str, str]:
 
 def doubts(analysis: AnalysisData) -> tuple[str, ...]:
     """What stands beside the share of goodput: why it may be that of another job."""
-    return tuple(one.message for one in analysis.diagnostics if one.code in DOUBTS)
+    noticed = tuple(one.message for one in analysis.diagnostics if one.code in DOUBTS)
+    drafted = analysis.drafted
+    return noticed if drafted is None else (drafted.sentence(analysis.asked), *drafted.doubts, *noticed)
 
 
 def every_doubt(analysis: AnalysisData) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     Every option can come from the environment: GOODPUT_ANALYZE_JOB_NAME=llm-7b
     (several values of one option with ; between them).""",
 )
-@shared_options()
+@shared_options(drafts=True)
 @window_options
 @cost_options
 @threshold_options(read_threshold, parse_fail_under)
@@ -103,7 +103,7 @@ def _load_first_screen(_: str) -> Renderer:
     compared with points of goodput (pp) or s, m, h, d; or advice.interval_ratio.
     Advice is about a whole job: docs/advice.md says how to read it.""",
 )
-@shared_options(leave_out=("start", "end"))
+@shared_options(leave_out=("start", "end"), drafts=True)
 @options_of(AdviceQuestion, "question")
 @cost_options
 @threshold_options(parse_advice, holds="Exit with 3 if EXPR holds, with 4 if it cannot be judged.")
@@ -143,7 +143,7 @@ def advise(
     ends at its end (or --to). A window looks back W from its end, cut only to the
     job. Where E is W, which is the default, they tile the job and add up to it.""",
 )
-@shared_options()
+@shared_options(drafts=True)
 @window_options
 def rolling(line: CommandLine, window: tuple[int, ...], every: int | None) -> int:
     """Show goodput and badput in windows that move through the job.
@@ -187,7 +187,7 @@ def _category(text: str) -> str:
     Tables show a run of alike steps as one row; JSON and CSV hold every segment.
     Disruptions are numbered from 1 in time order.""",
 )
-@shared_options()
+@shared_options(drafts=True)
 @option(
     "When",
     "--around",
@@ -255,7 +255,7 @@ def timeline(
     its amounts are always whole. Its cost is wasted training, downtime and starting
     again, without the time in the queue. Every row cites the log lines that show it.""",
 )
-@shared_options()
+@shared_options(drafts=True)
 @option(
     "What",
     "--by",
@@ -296,7 +296,7 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["attemp
     without any, none is said to have one. p99 is of all steps, also of those that
     hold a start-up, a save or an evaluation; the slowest say so.""",
 )
-@shared_options()
+@shared_options(drafts=True)
 @option(
     "Which",
     "--slowest",

@@ -34,7 +34,7 @@ _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
 def event_lines(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """The log lines of one source, in order of time, as those that become events."""
     ordered = sorted((log_line for log_line in log_lines if log_line.event is not None), key=_order)
-    ordered = list(_once(ordered))
+    ordered = list(_drawn_once(_once(ordered)))
     ordered = list(_paired(ordered))
     ordered = list(_recorded_once(ordered))
     return list(_ended_evaluations(sorted(_with_gaps(ordered), key=_order)))
@@ -63,6 +63,19 @@ def _once(log_lines: Iterable[LogLine]) -> Iterator[LogLine]:
             begun.add(key)
         elif one.type in _ENDS:
             begun.discard(key)
+        yield log_line
+
+
+def _drawn_once(log_lines: Iterable[LogLine]) -> Iterator[LogLine]:
+    """A state of a progress bar that is drawn again, with another number beside it, is no other record."""
+    drawn: dict[tuple[str, str], tuple[int | None, int]] = {}
+    for log_line in log_lines:
+        one = said(log_line)
+        if one.type is EventType.STEP and one.running is not None and one.running.elapsed is not None:
+            step, elapsed = drawn.get((one.format, log_line.stream), (None, 0))
+            drawn[one.format, log_line.stream] = one.step, one.running.elapsed
+            if one.step == step and one.running.elapsed >= elapsed:
+                continue
         yield log_line
 
 

@@ -1,6 +1,6 @@
-"""Drafts a mapping of a log that no format reads.
+"""Drafts a mapping of a log that no format reads: guesses, then proves.
 
-`entries` reads lines as texts with times, `shapes` groups those that differ in their numbers only, `steps` finds the
-number that counts steps and what it is counted within, `phases` finds starts, saves, evaluations and ends, `records`
-does the same for JSON objects and tables. `draft` writes it all as TOML, reads that, and keeps the rules that read.
+`entries` takes a log apart: entries with times, in groups that differ in their values only. `guess` says what may count
+steps and what lines may say beside them. `proof` reads the log with each guess and tests it. `write` writes the rules that
+survive, with what was left out and why.
 """

@@ -1,0 +1,177 @@
+"""A log that no format reads: rules are drafted from it, proven on all of it, and read with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goodput_cli.errors import NotEnoughData, UsageError
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.goodput.analysis import Analysis
+    from goodput_cli.api.options import Reading
+    from goodput_cli.events.mappings.draft.proof import Whole
+    from goodput_cli.events.mappings.draft.write import Draft
+    from goodput_cli.events.schema import EventLog
+
+_MOST_BYTES, _MOST_LINES = 64 << 20, 250_000
+"""So much of a log is guessed from; all of it is read with the guess."""
+_LARGEST = 1 << 30
+"""Bytes of files of which nothing is drafted unasked."""
+_STDIN = "-"
+NOT_JUDGED = "the rules were drafted; check them in and name them with --mapping"
+
+
+@dataclass
+class DraftedReading:
+    """Reads logs; with drafted rules where no format gives steps."""
+
+    sources: Any
+    reading: Reading
+    timezone: str
+    draft: Draft | None = None
+    """The rules that the log was read with; None: it needed none."""
+    _read: list[EventLog] = field(default_factory=list)
+
+    def log(self) -> EventLog:
+        """The log. Raises NotEnoughData where nothing in it is an event and no rules can be proven."""
+        log = self.reading.read(self.sources, self.timezone)
+        names = _names(self.sources)
+        if _gives_steps(log) or not names or not all(map(_is_local, names)):
+            return log
+        made = self._drafted(names)
+        if not made.refused and self._read:
+            self.draft = made
+            return self._read.pop()
+        if made.refused and len(log.table) == 0:
+            raise NotEnoughData(made.refused[0])
+        return log
+
+    def suggested(self) -> Draft:
+        """A mapping to edit, or why none can be drafted."""
+        names = _names(self.sources)
+        log = None if names == [_STDIN] else self.reading.read(self.sources, self.timezone)
+        if log is not None and _gives_steps(log):
+            return _native(log, names[0])
+        return self._drafted(names)
+
+    def marked(self, analysis: Analysis) -> Analysis:
+        """An analysis with what is said of its drafted rules; gates are not judged by them."""
+        if self.draft is None:
+            return analysis
+        from goodput_cli.analysis.results import Drafted, LeftOut
+        from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
+
+        left = tuple(LeftOut(one.event, one.line, one.reason) for one in self.draft.left_out)
+        drafted = Drafted(self.draft.rules, self.draft.lines, left, self.draft.text, self.draft.doubts)
+        said = Diagnostic.of("drafted_mapping", f"no format reads this log: {drafted.sentence(analysis.asked)}")
+        gates = tuple(
+            replace(one, met=None, value=None, hint=f"not judged: {NOT_JUDGED}") if one.fails else one
+            for one in analysis.thresholds
+        )
+        return replace(
+            analysis, drafted=drafted, diagnostics=merge((said, *analysis.diagnostics)), thresholds=gates
+        )  # fmt: skip
+
+    def _drafted(self, names: Sequence[str]) -> Draft:
+        from goodput_cli.events.mappings.draft.write import draft
+        from goodput_cli.events.mappings.explained import lines_of
+
+        taken, size = [], 0
+        for line in islice(lines_of(names), _MOST_LINES):
+            size += len(line.text)
+            if size > _MOST_BYTES:
+                break
+            taken.append((f"{line.source}:{line.number}", line.text))
+        return draft(taken, _stem(names[0]), _changed(names), self._account)
+
+    def _account(self, mapping: str) -> Whole | str:
+        """What the accounting makes of the log with a mapping, or why it makes nothing."""
+        from goodput_cli.analysis.account import analyze_log
+        from goodput_cli.analysis.question import Question
+
+        self._read.clear()
+        reading = replace(self.reading, hints=replace(self.reading.hints, drafted=mapping), progress=None, notice=None)
+        if _names(self.sources) == [_STDIN]:
+            return _unread()
+        try:
+            log = reading.read(self.sources, self.timezone)
+            whole = _whole(analyze_log(log, Question(timezone=self.timezone), reading.job_name))
+        except (NotEnoughData, UsageError) as error:
+            return str(error)
+        self._read.append(log)
+        return whole
+
+
+def _names(sources: Any) -> list[str]:
+    """The sources, if all have names."""
+    from goodput_cli.api.options import addresses
+
+    try:
+        return addresses(sources)
+    except UsageError:
+        return []
+
+
+def _is_local(name: str) -> bool:
+    """Whether a source is a file or a folder, of a size of which rules are drafted unasked."""
+    path = Path(name)
+    try:
+        return path.is_dir() or (path.is_file() and path.stat().st_size <= _LARGEST)
+    except OSError:
+        return False
+
+
+def _gives_steps(log: EventLog) -> bool:
+    import numpy as np
+
+    from goodput_cli.events.schema import Kind
+
+    return bool(np.isin(log.table.kind, (Kind.STEP, Kind.FINISHED, Kind.SAVED)).any())
+
+
+def _native(log: EventLog, name: str) -> Draft:
+    """What stands for a draft of a log that needs none."""
+    import numpy as np
+
+    from goodput_cli.events.mappings.draft.write import Draft
+    from goodput_cli.events.schema import Kind
+    from goodput_cli.vocabulary.text import plural, safe
+
+    steps = int(np.count_nonzero(np.isin(log.table.kind, (Kind.STEP, Kind.FINISHED))))
+    formats = sorted({one for names in log.format_names for one in names})
+    return Draft(f"# steps are read without a mapping, as {safe(' and '.join(formats))}: {plural(steps, 'record')}\n")
+
+
+def _stem(source: str) -> str:
+    return "my-log" if source == _STDIN else source.rstrip("/").rpartition("/")[2].partition(".")[0]
+
+
+def _changed(names: Sequence[str]) -> int:
+    """When a file was last written to (ns); now, where that is not known."""
+    try:
+        return max(Path(one).stat().st_mtime_ns for one in names)
+    except (OSError, ValueError):
+        return time.time_ns()
+
+
+def _unread() -> Whole:
+    """What stands for the account of standard input, which is read once."""
+    from goodput_cli.events.mappings.draft.proof import Whole
+
+    return Whole(1, 0.0, 100.0, 0)
+
+
+def _whole(analysis: Analysis) -> Whole:
+    """What the proof of a draft looks at."""
+    from goodput_cli.events.mappings.draft.proof import Whole
+
+    job, goodput = analysis.job, analysis.goodput_percent
+    return Whole(
+        job.attempts, float(job.kept_steps), 0.0 if goodput is None else goodput, analysis.window.counted_ns,
+        analysis.shows_training,
+    )  # fmt: skip

@@ -1,0 +1,482 @@
+"""What speaks against a drafted rule: each test reads the whole log with the rule, and says what contradicts it, where."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from statistics import median
+
+from goodput_cli.events.mappings.draft.entries import Entry, Group, Log
+from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds, likeness, usual_step
+from goodput_cli.events.mappings.rules import Mapped
+from goodput_cli.events.mappings.samples import read_line
+from goodput_cli.events.text.log_lines import EventType
+from goodput_cli.vocabulary.text import duration, plural
+
+_S = 10**9
+_LEAST_RECORDS, _LEAST_NUMBERED = 10, 3
+_RISING, _MOSTLY, _FITTING = 0.9, 0.8, 0.9
+_SLOWEST, _FASTEST = 86_400.0, 1e-4
+"""Seconds: no step takes more, or less."""
+_LONG_PACES, _LONG_NS, _AT_ONCE_NS = 5, 10 * _S, 60 * _S
+_MOST_ATTEMPTS = 50
+_HALF, _LEAST_GOODPUT, _UNEXPLAINED = 0.5, 1.0, 0.05
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Why a rule is left out, or a draft refused."""
+
+    test: str
+    reason: str
+    where: str = ""
+    """FILE:LINE."""
+
+    @property
+    def line(self) -> int | None:
+        number = self.where.rpartition(":")[2]
+        return int(number) if number.isdecimal() else None
+
+
+@dataclass(frozen=True)
+class Record:
+    """A step that a rule read."""
+
+    entry: Entry
+    done: int
+    """How many steps are done."""
+    each: float | None = None
+    """Seconds of one step, by its line."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What the accounting makes of a log with a drafted mapping."""
+
+    attempts: int
+    kept: float
+    goodput: float
+    """Percent."""
+    window: int
+    """ns."""
+    trained: bool = True
+    """Whether any training shows."""
+    longest: tuple[str, int] = ("", 0)
+    """The longest stretch of a save, an evaluation, a restore or of nothing known, and its ns."""
+    other: int = 0
+    """ns between records that nothing explains."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The records of the process that has most of them."""
+
+    records: tuple[Record, ...]
+    others: int
+    """Records of other processes."""
+    ends: tuple[int, ...] = ()
+    """Places where a process ended, by a line that says so or a traceback."""
+
+    @cached_property
+    def places(self) -> list[int]:
+        return [one.entry.place for one in self.records]
+
+    @cached_property
+    def falls(self) -> list[int]:
+        """The records, by number, that are the first of a life: their step is below that before."""
+        return [at for at, (a, b) in enumerate(pairwise(self.records), 1) if b.done <= a.done]
+
+    @cached_property
+    def usual(self) -> float | None:
+        """Seconds that a step usually takes, by stamps."""
+        return usual_step([one.entry for one in self.records], [one.done for one in self.records])
+
+    def following(self, place: int) -> int | None:
+        """The record behind a place."""
+        at = bisect_right(self.places, place)
+        return at if at < len(self.records) else None
+
+    def gap(self, at: int) -> float | None:
+        """Seconds between a record and that before it, beyond what its steps usually take; None between lives."""
+        if at <= 0 or at >= len(self.records) or self.usual is None:
+            return None
+        before, behind = self.records[at - 1], self.records[at]
+        if before.entry.ns is None or behind.entry.ns is None or behind.done <= before.done:
+            return None
+        return (behind.entry.ns - before.entry.ns) / _S - self.usual * (behind.done - before.done)
+
+    def is_passage(self, at: int | None) -> bool:
+        """Whether a process may have begun between a record and that before it: there is none on one side, steps fall,
+        or nothing was recorded for long."""
+        if at is None or at == 0:
+            return True
+        before, behind = self.records[at - 1], self.records[at]
+        if behind.done <= before.done:
+            return True
+        if before.entry.ns is None or behind.entry.ns is None or self.usual is None:
+            return bool(self._ended(at))
+        silent = behind.entry.ns - before.entry.ns
+        pace = self.usual * _S * (behind.done - before.done)
+        return silent > max(_LONG_PACES * pace, _LONG_NS) or self._ended(at)
+
+    def _ended(self, at: int) -> bool:
+        """Whether a line between a record and that before it says that its process ended."""
+        place = bisect_left(self.ends, self.places[at - 1])
+        return place < len(self.ends) and self.ends[place] < self.places[at]
+
+
+def steps_of(made: Mapped, log: Log, guess: StepGuess) -> Steps:
+    """What a rule reads of steps, and how the number of an epoch that other lines name counts. A number that comes
+    again is the same state."""
+    by_process: defaultdict[str, list[Record]] = defaultdict(list)
+    carried = dict(zip(guess.group.places, guess.done, strict=True)) if guess.carried is not None else None
+    overwritten = made.declared.split is not None
+    for one in log.entries:
+        read = read_line(made, one.line, overwritten)
+        if read is None or read.event is None:
+            continue
+        done = 0 if read.event.type is EventType.START else read.event.step
+        if carried is not None:
+            done = carried[one.place] + guess.index if one.place in carried else None
+        if done is None or made.declared.rule[read.rule].event not in (EventType.STEP, EventType.STEP_START):
+            continue
+        took = None if read.event.step_time is None else read.event.step_time / _S
+        by_process[one.process].append(Record(one, done, took))
+    most = max(by_process.values(), key=len, default=[])
+    return Steps(tuple(_without_echoes(most)), sum(map(len, by_process.values())) - len(most))
+
+
+def _without_echoes(records: Sequence[Record]) -> Iterable[Record]:
+    """Records without the same state again: the number just before, or one that another rank, which no prefix names,
+    recorded sooner than two steps take before. Without stamps the same number is the same state if nothing was said
+    between the two."""
+    strides = [b.done - a.done for a, b in pairwise(records) if b.done > a.done]
+    usual = usual_step([one.entry for one in records], [one.done for one in records])
+    soon = 2 * _S * (usual or 0.0) * (median(strides) if strides else 1)
+    first: dict[int, int] = {}
+    before: Record | None = None
+    for one in records:
+        ns, seen = one.entry.ns, first.get(one.done)
+        if before is not None and one.done <= before.done:
+            timed = ns is not None and seen is not None and usual is not None
+            beside = one.done == before.done and one.entry.place <= before.entry.place + 2
+            if ns - seen < soon or (beside and ns - seen < _S) if timed and ns and seen else beside:
+                continue
+        if ns is not None:
+            first[one.done] = ns
+        before = one
+        yield one
+
+
+def step_contradiction(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """The first test of the step rule that fails."""
+    tests = (_rises, _is_spread, _begins_low, _takes_a_time, _is_of_training)
+    found = (test(guess, steps, log) for test in tests)
+    return next((one for one in found if one is not None), None)
+
+
+def _like(guess: StepGuess, steps: Steps) -> str:
+    """`412 lines like "batch 3/38"`."""
+    example = guess.group.entries[min(1, len(guess.group.entries) - 1)].message.strip()[:80]
+    return f'{plural(len(steps.records) + steps.others, "line")} like "{example}"'
+
+
+def _rises(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """S1: nine in ten records rise; and a number that falls where it has come to its end counts within epochs."""
+    records, falls = steps.records, steps.falls
+    if not records:
+        return Contradiction("S4", f"no rule that can be written reads {_like(guess, steps)}", _where(guess.group))
+    where = records[falls[0]].entry.where if falls else records[0].entry.where
+    of = guess.column.of if guess.epoch is None and guess.carried is None else None
+    totals = set(guess.group.columns[of].whole or ()) if of is not None else set()
+    ended = [at for at in falls if records[at - 1].done in totals]
+    if len(totals) == 1 and len(ended) > 1 and 2 * len(ended) > len(falls):
+        total = max(totals)
+        return Contradiction("S1", f"{_like(guess, steps)} come to their end, {total}, {len(ended)} times and begin anew: no line numbers the epochs", where)  # fmt: skip
+    rising = sum(b.done > a.done for a, b in pairwise(records))
+    if rising < _RISING * (len(records) - 1) or len(falls) + 1 > 1 + len(records) / 4:
+        return Contradiction("S1", f"{_like(guess, steps)} fall {plural(len(falls), 'time')}: no line numbers the epochs", where)  # fmt: skip
+    return None
+
+
+def _where(group: Group) -> str:
+    return group.entries[0].where
+
+
+def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """S2: enough records, and not all of them at once."""
+    distinct = len({one.done for one in steps.records})
+    of = guess.column.of
+    totals = None if of is None else guess.group.columns[of].whole
+    numbered = guess.is_epoch or guess.epoch is not None or guess.carried is not None
+    numbered = numbered or (totals is not None and len(set(totals)) == 1)
+    named = likeness(guess.column.name) > 0
+    least = _LEAST_NUMBERED if numbered or named else _LEAST_RECORDS
+    if distinct < least:
+        return Contradiction("S2", f"{_like(guess, steps)} are too few to prove what counts steps", _where(guess.group))
+    times = [one.entry.ns for one in steps.records if one.entry.ns is not None]
+    if not log.window or len(times) < len(steps.records) / 2:
+        return None
+    spread, least_spread = max(times) - min(times), (0.02 if named or numbered else _HALF) * log.window
+    if spread < least_spread or spread < _S:
+        said = f"{_like(guess, steps)} stand in {duration(spread)} of a log of {duration(log.window)}"
+        return Contradiction("S2", said, _where(guess.group))
+    return None
+
+
+def _begins_low(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """S3: it begins at its beginning, or it is plain that the log was cut."""
+    first = steps.records[0].done
+    strides = Counter(b.done - a.done for a, b in pairwise(steps.records) if b.done > a.done)
+    stride, same = strides.most_common(1)[0] if strides else (1, 0)
+    named = likeness(guess.column.name) > 0 or guess.column.of is not None or guess.is_epoch
+    if first <= 2 * stride or named or (same >= 20 and same >= _RISING * (len(steps.records) - 1)):
+        return None
+    return Contradiction("S3", f"{_like(guess, steps)} begin at {first}, and nothing says why", _where(guess.group))
+
+
+def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """C2: something says how long a step took; without stamps it says so in its name, or something else agrees."""
+    where, like = _where(guess.group), _like(guess, steps)
+    has_times = sum(one.entry.ns is not None for one in steps.records) > len(steps.records) / 2
+    if steps.usual is not None and (steps.usual < _FASTEST or steps.usual > _SLOWEST) and has_times:
+        return Contradiction("C2", f"{like} are {steps.usual:.2g} s apart: they count samples, or no steps", where)
+    if has_times or guess.elapsed is not None:
+        return None
+    if guess.each is None:
+        return _times_around(guess, steps, log)
+    column = guess.group.columns[guess.each[0]]
+    of_step = bool((column.unit or ("", False))[1]) or column.name.split(" ")[-1:] == ["dt"]
+    if guess.stride > 1 and not column.name and not of_step:
+        said = f"the time in {like} may be that of one step, or of all {guess.stride} since the line before"
+        return Contradiction("C2", said, where)
+    took = sum(one.each * (one.done - before.done) for before, one in pairwise(steps.records)
+               if one.each is not None and one.done > before.done)  # fmt: skip
+    if took > _SLOWEST * max(1, steps.records[-1].done):
+        return Contradiction("C2", f"by {like} a step takes over a day", where)
+    if log.window and took > 2 * log.window / _S:
+        said = f"by {like} all steps took {took:,.0f} s, and by its stamps the log is {log.window / _S:,.0f} s long"
+        return Contradiction("C2", said, where)
+    return None
+
+
+def _times_around(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """Whether other lines have times enough between the records."""
+    where, like = _where(guess.group), _like(guess, steps)
+    if not log.window:
+        return Contradiction("C2", f"no line has a time, and no number of {like} is proven to be the time of a step", where)
+    between = {one.ns for one in log.entries if steps.places[0] < one.place < steps.places[-1]} - {None}
+    if 20 * len(between) < len(steps.records):
+        said = f"{like} have no time, and between them other lines have {len(between)}"
+        return Contradiction("C2", said, where)
+    return None
+
+
+def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """That something speaks of training, where the number has no name that says so."""
+    if likeness(guess.column.name) > 0 or guess.column.of is not None or guess.is_epoch or not log.records:
+        return None
+    from goodput_cli.events.mappings.draft.guess import OF_TRAINING
+
+    keys = " ".join(column.name for group in log.groups for column in group.columns) + " ".join(g.about for g in log.groups)
+    if OF_TRAINING.search(keys):
+        return None
+    said = f"no key and no value speaks of training: `{guess.column.name}` goes up from record to record, and may count"
+    return Contradiction("S6", f"{said} anything", _where(guess.group))
+
+
+def each_contradiction(guess: StepGuess, steps: Steps) -> Contradiction | None:
+    """C2: the time of a step agrees with the stamps between records within a factor of two, nine in ten times, and a
+    quarter as a rule."""
+    if guess.each is None or steps.usual is None:
+        return None
+    values = guess.group.columns[guess.each[0]].numbers
+    at = dict(zip(guess.group.places, values, strict=True))
+    ratios = []
+    pairs = [*pairwise(steps.records)]
+    alone = [(a, b) for a, b in pairs if b.entry.place == a.entry.place + 1]  # with nothing said between them
+    for before, one in alone if len(alone) > 2 else pairs:
+        each = at.get(one.entry.place)
+        if each is None or each <= 0 or one.done <= before.done or None in (before.entry.ns, one.entry.ns):
+            continue
+        seconds = in_seconds(each, guess.each[1]) * (1 if guess.each[2] == "all" else one.done - before.done)
+        passed = ((one.entry.ns or 0) - (before.entry.ns or 0)) / _S
+        coarse = 1.0 if (one.entry.ns or 0) % _S == 0 else 0.0
+        if passed > 0 and seconds > 0:
+            ratios.append(1.0 if abs(passed - seconds) <= coarse else seconds / passed)
+    fitting = sum(0.5 <= one <= 2 for one in ratios)
+    if not ratios or fitting < _FITTING * len(ratios) or not 0.75 <= median(ratios) <= 1.33:
+        name = guess.group.columns[guess.each[0]].name or "its time"
+        said = f"`{name}` agrees with the stamps between {fitting} of {len(ratios)} records"
+        return Contradiction("C2", said, _where(guess.group))
+    return None
+
+
+def start_contradiction(group: Group, steps: Steps, *, named: bool) -> Contradiction | None:
+    """A1, A2: lines of a start stand before the first record or where a process may have begun, and in every place
+    where steps fall. named: whether their words say that something starts; others stand where steps fall alone."""
+    passages = set()
+    for one in group.entries:
+        at = steps.following(one.place)
+        falls = at is None or at == 0 or at in steps.falls
+        if not (steps.is_passage(at) if named else falls or (at is not None and steps._ended(at))):
+            return Contradiction("A1", "a start stands between two steps of one process", one.where)
+        passages.add(at)
+    missing = [at for at in steps.falls if at not in passages]
+    if missing or (0 not in passages and len(passages) > 1):
+        at = missing[0] if missing else 0
+        return Contradiction("A1", "steps fall where no such line stands", steps.records[at].entry.where)
+    if not named and len(passages) < 2:
+        return Contradiction("A2", "nothing says that it is a start", _where(group))
+    return None
+
+
+def repeats_at_once(group: Group, steps: Steps) -> bool:
+    """Whether lines of a start come again with no step, no end and no minute between them: those of ranks."""
+    return any(
+        steps.following(a.place) == steps.following(b.place)
+        and not any(a.place < end < b.place for end in steps.ends)
+        and (a.ns is None or b.ns is None or b.ns - a.ns < _AT_ONCE_NS)
+        for a, b in pairwise(group.entries)
+    )
+
+
+def resume_number(group: Group, steps: Steps, guess: StepGuess) -> tuple[int, int] | Contradiction:
+    """R1: the column from which the next record follows, and what is added to it; else why there is none."""
+    stride = guess.stride
+    for at, column in sorted(enumerate(group.columns), key=lambda pair: pair[1].joined):
+        values = column.whole
+        if values is None or column.unit is not None:
+            continue
+        for add in (0, -1):
+            fits = []
+            for one, value in zip(group.entries, values, strict=True):
+                behind = steps.following(one.place)
+                if behind is not None:
+                    done, said = steps.records[behind].done, value + add + guess.index
+                    fits.append(said >= 0 and done - stride <= said < done)
+            if fits and all(fits):
+                return at, add
+    return Contradiction("R1", "no number of it leads to the next step", _where(group))
+
+
+def save_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
+    """The column that names the step that was saved: one recorded just before."""
+    known = {one.done - guess.index for one in steps.records}
+    for at, column in enumerate(group.columns):
+        values = column.whole
+        named = likeness(column.name) > 0 or any(word in column.name for word in ("checkpoint", "ckpt"))
+        if values and named and column.unit is None and sum(one in known for one in values) >= _MOSTLY * len(values):
+            return at
+    return None
+
+
+def end_contradiction(group: Group, steps: Steps) -> Contradiction | None:
+    """E1: behind an end no record of its process follows, and there is one an attempt."""
+    seen = set()
+    for one in group.entries:
+        at = steps.following(one.place)
+        if at == 0:
+            return Contradiction("E1", "an end stands before the first step", one.where)
+        if at is not None and not steps.is_passage(at):
+            return Contradiction("E1", "steps of its process follow behind it", one.where)
+        if at in seen:
+            return Contradiction("E1", "it says twice that one process ended", one.where)
+        seen.add(at)
+    return None
+
+
+def phase_contradiction(
+    phase: PhaseGuess, took: tuple[int, str] | None, steps: Steps, beside: dict[int, float], starts: Iterable[int] = ()
+) -> Contradiction | None:
+    """F1 of a phase with its length, F2 of one without: it stands in gaps, and fits them. beside: seconds that others
+    take in the gap before a record."""
+    word = {"eval": "evaluations", "prep": "preparations"}.get(phase.event, f"{phase.event}s")
+    if phase.event == "prep":
+        return _is_before_steps(phase, steps)
+    by_gap: defaultdict[int, float] = defaultdict(float)
+    lines: dict[int, Entry] = {}
+    wrong = []
+    for row, one in enumerate(phase.group.entries):
+        at = steps.following(one.place)
+        length = in_seconds(phase.group.columns[took[0]].numbers[row], took[1]) if took is not None else 0.0
+        if at is not None and steps.gap(at) is not None:
+            by_gap[at] += length
+            lines.setdefault(at, one)
+        elif at != 0 and took is not None and not _fits_behind(steps, at, one, length):
+            wrong.append(one)
+    if not by_gap:
+        inside = any(steps.following(one.place) != 0 for one in phase.group.entries)
+        if wrong or not inside or (took is None and steps.usual is not None):
+            return Contradiction("F0", f"{word}: none stands between two steps", _where(phase.group))
+        return None
+    unfit = [at for at, length in by_gap.items() if not _fits(steps, at, length if took else None, beside.get(at, 0.0))]
+    if len(unfit) > (1 - _MOSTLY) * len(by_gap):
+        said = f"{word}: {len(unfit)} of {len(by_gap)} do not fit their gaps"
+        return Contradiction("F1" if took else "F2", said, lines[unfit[0]].where)
+    return None
+
+
+def _fits_behind(steps: Steps, at: int | None, one: Entry, length: float) -> bool:
+    """Whether a phase behind the last record of a life fits between that and its own line."""
+    before = steps.records[-1 if at is None else at - 1].entry.ns
+    return before is None or one.ns is None or (one.ns - before) / _S >= 0.8 * length - 1
+
+
+def _fits(steps: Steps, at: int, length: float | None, beside: float) -> bool:
+    gap = steps.gap(at)
+    assert gap is not None
+    assert steps.usual is not None
+    if length is None:
+        stride = steps.records[at].done - steps.records[at - 1].done
+        return gap - beside > 0.5 * steps.usual * stride
+    tolerance = max(0.2 * length, 1.0)
+    return abs(gap - length) <= tolerance or abs(gap - beside - length) <= tolerance
+
+
+def _is_before_steps(phase: PhaseGuess, steps: Steps) -> Contradiction | None:
+    for one in phase.group.entries:
+        if not steps.is_passage(steps.following(one.place)):
+            return Contradiction("F1", "preparations: some stand between steps", one.where)
+    return None
+
+
+def lengths_by_gap(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> dict[int, float]:
+    """Seconds that lines of a phase name, by the record behind them."""
+    found: defaultdict[int, float] = defaultdict(float)
+    for one, value in zip(phase.group.entries, phase.group.columns[took[0]].numbers, strict=True):
+        at = steps.following(one.place)
+        if at is not None and value == value:
+            found[at] += in_seconds(value, took[1])
+    return dict(found)
+
+
+def unexplained(steps: Steps, beside: dict[int, float]) -> float:
+    """Seconds between records of one life beyond what their steps usually take and what phases say."""
+    total = 0.0
+    for at in range(1, len(steps.records)):
+        gap = steps.gap(at)
+        if gap is not None and steps.usual is not None:
+            stride = steps.records[at].done - steps.records[at - 1].done
+            over = gap - beside.get(at, 0.0)
+            total += over if over > 0.5 * steps.usual * stride else 0.0
+    return total
+
+
+def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | None) -> Iterable[Contradiction]:
+    """W1 to W3: why the answer of a draft cannot be."""
+    where = steps.records[steps.falls[0]].entry.where if steps.falls else steps.records[0].entry.where
+    most = 1 + len(steps.falls) + max(0, starts - 1)
+    if whole.attempts > min(most, 1 + len(steps.records) / 4 + starts, _MOST_ATTEMPTS):
+        yield Contradiction("W1", f"with it the job has {whole.attempts} attempts, and its steps fall {plural(len(steps.falls), 'time')}", where)  # fmt: skip
+    if total is not None and whole.kept > 1.01 * total + 1:
+        yield Contradiction("W2", f"with it {whole.kept:,.0f} steps were kept, and lines name {total:,}", where)
+    if whole.longest[1] > _HALF * whole.window:
+        what, ns = whole.longest
+        yield Contradiction("W2", f"with it one {what} takes {duration(ns)} of {duration(whole.window)}", where)
+    if whole.goodput < _LEAST_GOODPUT or not whole.trained:
+        yield Contradiction("W3", f"with it goodput is {whole.goodput:.2f} %", where)

@@ -1,0 +1,726 @@
+"""Writes a drafted mapping: the templates of its rules, what was proven of them and what was left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from goodput_cli.errors import UsageError
+from goodput_cli.events.mappings.declared import mappings_in
+from goodput_cli.events.mappings.draft import guess as guessing
+from goodput_cli.events.mappings.draft import proof
+from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, Token, quoted, taken_apart
+from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
+from goodput_cli.events.mappings.draft.proof import Contradiction, Steps, Whole
+from goodput_cli.events.mappings.registry import Mappings, load_mapping
+from goodput_cli.events.mappings.rules import Mapped
+from goodput_cli.events.mappings.samples import read_line, shown
+from goodput_cli.events.text.log_lines import EventType
+from goodput_cli.vocabulary.secrets import HIDDEN, without_secrets
+from goodput_cli.vocabulary.text import safe
+
+_LONGEST_SAMPLE = 500
+_SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
+_VARIANTS = (0, 1, 2, 3, 5, 8)
+"""So many words behind the last field are tried, until a rule reads the lines that it was made of and no others."""
+_SLOW = "slow = true             # no text of four characters is in every line"
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\)|\bcore dumped\b|^Segmentation fault")
+_BY_HAND = "write it by hand: [[rule]] event = \"step\" line = 'step {step:int} took {each:float}s' (docs/mappings.md)"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A drafted rule: its keys as TOML, and a line that it reads."""
+
+    event: str
+    keys: tuple[str, ...]
+    example: str
+    lines: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A rule that the log contradicts."""
+
+    event: str
+    line: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A drafted mapping."""
+
+    text: str
+    """TOML: rules that read the log, what was left out and why, and samples of its lines. Of comments alone where no
+    rule could be proven, or none is needed."""
+    rules: int = 0
+    lines: int = 0
+    """How many lines it was made of."""
+    left_out: tuple[LeftOut, ...] = ()
+    refused: tuple[str, ...] = ()
+    """Why it would answer wrongly, and what to do."""
+    doubts: tuple[str, ...] = ()
+    """What stands beside its answer."""
+
+
+@dataclass
+class _Made:
+    """What a draft is made of so far."""
+
+    log: Log
+    name: str
+    top: list[str]
+    rules: list[Rule] = field(default_factory=list)
+    left_out: list[tuple[str, Contradiction]] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    beside: dict[int, float] = field(default_factory=dict)
+    """Seconds that phases take in the gap before a record."""
+    starts: int = 0
+
+
+def draft(
+    lines: Sequence[tuple[str, str]], name: str, changed: int, account: Callable[[str], Whole | str]
+) -> Draft:  # fmt: skip
+    """A mapping of a log that no format reads: each of its rules was read over the whole log, and tested.
+
+    lines: each with its FILE:LINE. changed: when the log was last written to (ns). account: what the accounting makes of
+    the log with a mapping, or why it makes nothing."""
+    log = taken_apart(lines, guessing.unit_of, changed)
+    guesses = guessing.step_guesses(log)
+    if any("\r" in text for _, text in lines):
+        drawn = taken_apart(lines, guessing.unit_of, changed, split=True)
+        of_states = guessing.step_guesses(drawn)
+        most = max((len(set(one.done)) for one in guesses), default=0)
+        if of_states and len(set(of_states[0].done)) > 2 * most:
+            log, guesses = drawn, of_states
+    failed: list[Contradiction] = []
+    for one in guesses:
+        made = _Made(log, _plain(name), list(log.top))
+        steps = _prove_steps(made, one)
+        if isinstance(steps, Contradiction):
+            failed.append(steps)
+            continue
+        _prove_beside(made, steps[0], steps[1])
+        whole = account(_text(made))
+        wrong = _of_whole(made, steps[0], steps[1], whole)
+        if not wrong:
+            return _finished(made, steps[0], steps[1], whole)
+        failed += wrong
+    return _refused(log, _plain(name), failed)
+
+
+def _prove_steps(made: _Made, guess: StepGuess) -> tuple[StepGuess, Steps] | Contradiction:
+    """The rule of the steps, with its records; else the test that it fails."""
+    first: Contradiction | None = None
+    other: tuple[StepGuess, Steps, list[Rule], Mapped] | None = None
+    for more in _VARIANTS if not made.log.records else (0,):
+        rules = _step_rules(made.log, guess, more)
+        mapped = _loaded(made, rules)
+        if mapped is None:
+            continue
+        steps = proof.steps_of(mapped, made.log, guess)
+        wrong = proof.step_contradiction(guess, steps, made.log)
+        if wrong is None:
+            other = other or (guess, steps, rules, mapped)
+            if not _reads_others(mapped, made.log, guess):
+                other = (guess, steps, rules, mapped)
+                break
+        first = first or wrong
+    if other is None:
+        return first or Contradiction("S4", "no rule that can be written reads its lines", guess.group.entries[0].where)
+    guess, steps, rules, _ = other
+    wrong = proof.each_contradiction(guess, steps)
+    if wrong is not None:
+        made.left_out.append(("each", wrong))
+        more = next((one for one in _VARIANTS if _step_rules(made.log, guess, one) == rules), 0)
+        guess = replace(guess, each=None)
+        rules = _step_rules(made.log, guess, more)
+        mapped = _loaded(made, rules)
+        if mapped is None:
+            return wrong
+        steps = proof.steps_of(mapped, made.log, guess)
+    ends = tuple(one.place for one in made.log.entries if _TRACEBACK.search(one.text))
+    steps = replace(steps, ends=ends)
+    made.rules += rules
+    made.top.append(f'steps = "{"index" if guess.index else "done"}"')
+    made.assumed += _assumptions(guess, steps)
+    return guess, steps
+
+
+def _reads_others(mapped: Mapped, log: Log, guess: StepGuess) -> bool:
+    """Whether a rule for steps reads lines about a save or an evaluation."""
+    split = mapped.declared.split is not None
+    for group in log.groups[:400]:
+        if group is not guess.group and guessing.is_other(group.about):
+            read = read_line(mapped, group.entries[0].line, split)
+            if read is not None and mapped.declared.rule[read.rule].event is EventType.STEP:
+                return True
+    return False
+
+
+def _prove_beside(made: _Made, guess: StepGuess, steps: Steps) -> None:
+    """The rules of what goes on beside the steps, one by one."""
+    taken = [guess.group, *((guess.carried[0],) if guess.carried is not None else ())]
+    natively = Mappings().ruleset
+    phases = [
+        one for one in guessing.phase_guesses(made.log, taken)
+        if not _is_native(natively, one.group.entries[0])
+        and not _reads(made, one.group.entries[0], ("step", "step_start"), guess)
+    ]  # fmt: skip
+    _add_starts(made, phases, guess, steps, taken)
+    for event in ("finished", "stopped", "resume", "prep"):
+        for one in (one for one in phases if one.event == event):
+            if not any(one.group is group for group in taken):
+                _ADD[event](made, one, guess, steps)
+    _add_phases(made, [one for one in phases if one.event in ("save", "eval")], guess, steps)
+
+
+def _is_native(natively: object, one: Entry) -> bool:
+    from goodput_cli.events.text.lines import LineRules
+
+    assert isinstance(natively, LineRules)
+    text = one.message
+    return bool(natively.read(text)[0] or natively.read(one.text)[0]) or natively.causes.read(text) is not None
+
+
+def _reads(made: _Made, one: Entry, events: Sequence[str], guess: StepGuess) -> bool:
+    """Whether rules so far read an entry of another group as one of some events, and it is no other thing by its words."""
+    if guessing.is_other(" ".join(one.message.lower().split())):
+        return False
+    mapped = _loaded(made, made.rules)
+    read = None if mapped is None else read_line(mapped, one.line, mapped.declared.split is not None)
+    return read is not None and mapped is not None and mapped.declared.rule[read.rule].event.value in events
+
+
+def _add_starts(
+    made: _Made, phases: Sequence[PhaseGuess], guess: StepGuess, steps: Steps, taken: list[Group]
+) -> None:  # fmt: skip
+    """The line with which a process begins: the first of the log whose words or places say so."""
+    worded = [one.group for one in phases if one.event == "start"]
+    head = steps.places[0]
+    others = [group for group in made.log.groups[:400]
+              if group.entries[0].place < head and not any(group is one for one in (*taken, *worded))
+              and len(group.entries) <= 4 * (1 + len(steps.falls)) and not guessing.is_other(group.about)
+              and not guessing.tells_end(group.about) and not _is_native(Mappings().ruleset, group.entries[0])]  # fmt: skip
+    failed: list[Contradiction] = []
+    candidates = sorted((one for one in worded if not guessing.names_epoch(one)), key=lambda one: one.places[0])
+    tried = [(one, True) for one in candidates] + [
+        (one, False) for one in sorted(others, key=lambda one: one.places[0])[:20] if one.tokens or not one.columns
+    ]
+    for group, named in tried:
+        wrong = proof.start_contradiction(group, steps, named=named)
+        if wrong is None and _append(made, _line_rule(made.log, "start", group, {}, _once(group, steps))):
+            made.starts = len(group.entries)
+            taken.append(group)
+            _start_and_resume(made, group, guess, steps)
+            return
+        if wrong is not None and named:
+            failed.append(wrong)
+    if failed:
+        made.left_out.append(("start", failed[0]))
+
+
+def _once(group: Group, steps: Steps) -> list[str]:
+    return ["once = true"] if proof.repeats_at_once(group, steps) or len(group.entries) == 1 else []
+
+
+def _start_and_resume(made: _Made, group: Group, guess: StepGuess, steps: Steps) -> None:
+    """A start line that names the step from which it goes on is read twice."""
+    number = proof.resume_number(group, steps, guess)
+    if isinstance(number, Contradiction) or len(group.entries) < 2 or group.columns[number[0]].joined:
+        return
+    at, add = number
+    more = ["step = { add = -1 }     # the number is that of the next step"] if add else []
+    rule = _line_rule(made.log, "resume", group, {at: "step:int"}, more)
+    start = made.rules[-1]
+    made.rules[-1] = replace(start, keys=(*start.keys, "also = true"))
+    made.rules.append(rule)
+    if _loaded(made, made.rules) is None:
+        made.rules[-2:] = [start]
+
+
+def _add_end(made: _Made, phase: PhaseGuess, guess: StepGuess, steps: Steps) -> None:
+    wrong = proof.end_contradiction(phase.group, steps)
+    if wrong is not None:
+        made.left_out.append((phase.event, wrong))
+    elif not any(rule.event == phase.event for rule in made.rules):
+        _append(made, _line_rule(made.log, phase.event, phase.group, {}, []))
+
+
+def _add_resume(made: _Made, phase: PhaseGuess, guess: StepGuess, steps: Steps) -> None:
+    number = proof.resume_number(phase.group, steps, guess)
+    if not all(steps.is_passage(steps.following(one.place)) for one in phase.group.entries):
+        number = Contradiction("R1", "a restore stands between two steps of one process", phase.group.entries[0].where)
+    took = phase.took[0] if phase.took else None
+    names = {} if took is None else {took[0]: "took:float"}
+    more = [] if took is None else [f'took = {{ unit = "{took[1]}" }}']
+    if not isinstance(number, Contradiction):
+        if any(rule.event == "resume" and "step:int" in "".join(rule.keys) for rule in made.rules):
+            return
+        more += ["step = { add = -1 }     # the number is that of the next step"] if number[1] else []
+        _append(made, _line_rule(made.log, "resume", phase.group, {**names, number[0]: "step:int"}, more))
+    elif took is not None and number.test == "R1":
+        _append(made, _line_rule(made.log, "restore", phase.group, names, more))
+    else:
+        made.left_out.append(("resume", number))
+
+
+def _add_prep(made: _Made, phase: PhaseGuess, guess: StepGuess, steps: Steps) -> None:
+    if not phase.took:
+        return
+    wrong = proof.phase_contradiction(phase, phase.took[0], steps, {})
+    if wrong is not None:
+        made.left_out.append(("prep", wrong))
+        return
+    at, unit = phase.took[0]
+    _append(made, _line_rule(made.log, "prep", phase.group, {at: "took:float"}, [f'took = {{ unit = "{unit}" }}']))
+
+
+_ADD: dict[str, Callable[[_Made, PhaseGuess, StepGuess, Steps], None]] = {
+    "finished": _add_end, "stopped": _add_end, "resume": _add_resume, "prep": _add_prep,
+}  # fmt: skip
+
+
+def _add_phases(made: _Made, phases: Sequence[PhaseGuess], guess: StepGuess, steps: Steps) -> None:
+    """Saves and evaluations: those with a length first, then pairs, then single lines in gaps."""
+    lengths = {
+        id(one): proof.lengths_by_gap(one, one.took[0], steps) for one in phases if one.took and not one.edge == "begin"
+    }
+    told: set[str] = set()
+    for one in sorted(phases, key=lambda phase: (not phase.took, not phase.edge)):
+        if one.event in told and (one.edge or not one.took):
+            continue
+        wrong: Contradiction | None = None
+        for took in one.took:
+            others = _added(length for key, length in lengths.items() if key != id(one))
+            wrong = wrong or proof.phase_contradiction(one, took, steps, others)
+            again = proof.phase_contradiction(one, took, steps, others)
+            if again is None and _append(made, _phase_rule(made.log, one, took, guess, steps)):
+                made.beside = _added([made.beside, proof.lengths_by_gap(one, took, steps)])
+                told.add(one.event)
+                break
+        else:
+            _add_untimed(made, one, guess, steps, wrong, phases, told)
+
+
+def _add_untimed(
+    made: _Made, one: PhaseGuess, guess: StepGuess, steps: Steps, wrong: Contradiction | None,
+    phases: Sequence[PhaseGuess], told: set[str],
+) -> None:  # fmt: skip
+    """A pair of lines, or a line that stands alone in gaps."""
+    if one.event in told or one.background:
+        return
+    if one.edge == "begin":
+        ends = [other for other in phases if other.event == one.event and other.edge == "end"]
+        end = min(ends, key=lambda other: abs(len(other.group.entries) - len(one.group.entries)), default=None)
+        if end is not None and all(_append(made, _phase_rule(made.log, edge, None, guess, steps)) for edge in (one, end)):
+            told.add(one.event)
+            return
+    found = proof.phase_contradiction(one, None, steps, made.beside)
+    if found is not None and found.test == "F0":
+        return
+    if found is not None or not _append(made, _phase_rule(made.log, replace(one, edge=""), None, guess, steps)):
+        made.left_out.append((one.event, wrong or found or Contradiction("F2", "no rule reads it", "")))
+        return
+    told.add(one.event)
+
+
+def _added(lengths: Iterable[Mapping[int, float]]) -> dict[int, float]:
+    total: dict[int, float] = {}
+    for one in lengths:
+        for at, length in one.items():
+            total[at] = total.get(at, 0.0) + length
+    return total
+
+
+def _append(made: _Made, rule: Rule) -> bool:
+    """Add a rule, before others where one of these would read its lines; False: it cannot be read."""
+    for keys in (rule.keys, (*rule.keys, _SLOW)):
+        tried = replace(rule, keys=keys)
+        alone = _loaded(made, [tried])
+        if alone is None or _reads_too_many(alone, made.log, tried):
+            continue
+        for order in ([*made.rules, tried], [tried, *made.rules]):
+            mapped = _loaded(made, order)
+            if mapped is not None and all(_reads_own(mapped, at, one) for at, one in enumerate(order)):
+                made.rules = order
+                return True
+    return False
+
+
+def _reads_too_many(mapped: Mapped, log: Log, rule: Rule) -> bool:
+    """Whether a rule would read many more lines than it was made of."""
+    split = mapped.declared.split is not None
+    read = sum(len(group.entries) for group in log.groups if read_line(mapped, group.entries[0].line, split) is not None)
+    return read > 1.2 * rule.lines + 1
+
+
+def _reads_own(mapped: Mapped, at: int, rule: Rule) -> bool:
+    read = read_line(mapped, rule.example, mapped.declared.split is not None)
+    return read is not None and not read.refused and (read.rule == at or mapped.declared.rule[read.rule].also)
+
+
+def _of_whole(made: _Made, guess: StepGuess, steps: Steps, whole: Whole | str) -> list[Contradiction]:
+    if isinstance(whole, str):
+        return [Contradiction("W", f"with it the log cannot be analysed: {whole}", steps.records[0].entry.where)]
+    total = None
+    of = guess.column.of
+    if of is not None and guess.epoch is None and guess.carried is None:
+        total = max(guess.group.columns[of].whole or (0,)) or None
+    return list(proof.whole_contradictions(whole, steps, made.starts, total))
+
+
+def _finished(made: _Made, guess: StepGuess, steps: Steps, whole: Whole | str) -> Draft:
+    assert isinstance(whole, Whole)
+    told = {rule.event for rule in made.rules}
+    doubts = [_shown(wrong.reason) for event, wrong in made.left_out if event in ("save", "eval") and event not in told]
+    doubts = [f"left out: {', '.join(dict.fromkeys(doubts))}"] if doubts else []
+    over = max(proof.unexplained(steps, made.beside), whole.other / 1e9)
+    if over > proof._UNEXPLAINED * whole.window / 1e9:
+        from goodput_cli.vocabulary.text import duration
+
+        doubts.append(f"{duration(round(over * 1e9))} between steps are unexplained")
+    left = tuple(LeftOut(event, wrong.line, _shown(wrong.reason)) for event, wrong in made.left_out)
+    return Draft(_text(made), len(made.rules), sum(rule.lines for rule in made.rules), left, (), tuple(doubts))
+
+
+def _refused(log: Log, name: str, failed: Sequence[Contradiction]) -> Draft:
+    """Why no rule could be proven, with the best candidate."""
+    if failed:
+        best = failed[0]
+        place = f" ({best.where})" if best.where else ""
+        reason = f"no rule could be proven: {best.reason}{place}; {_BY_HAND}"
+    else:
+        reason = f"no rule could be proven: {_without_steps(log)}; {_BY_HAND}"
+    reason = _shown(reason)
+    text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# line = \'step {{step:int}} took {{each:float}}s\'\n'
+    return Draft(text, refused=(reason,))
+
+
+def _without_steps(log: Log) -> str:
+    rising = [
+        column.name for group in log.groups for column in group.columns
+        if len(group.entries) >= 3 and column.name and column.unit is None and column.counts and _goes_up(column.numbers)
+    ]  # fmt: skip
+    example = next((g.entries[0].message.strip()[:80] for g in log.groups if len(g.entries) >= 3), "")
+    like = f', such as "{example}"' if example else ""
+    if not rising:
+        return f"no line has a number that goes up from line to line{like}"
+    named = " and ".join(f"`{name}`" for name in list(dict.fromkeys(rising))[:2])
+    return f"no line has a number of a step: {named} goes up, and counts tokens, samples or another thing{like}"
+
+
+def _goes_up(numbers: Sequence[float]) -> bool:
+    return len(numbers) > 2 and sum(b > a for a, b in zip(numbers, numbers[1:], strict=False)) >= 0.9 * (len(numbers) - 1)
+
+
+def _shown(sentence: str) -> str:
+    """A sentence that names what the log says."""
+    return safe(without_secrets(sentence))
+
+
+def _assumptions(guess: StepGuess, steps: Steps) -> Iterator[str]:
+    """What the answers of a draft rest on, and the log does not prove."""
+    name = without_secrets(guess.name)
+    if guess.index:
+        yield f"`{name}` is the index of the last step, from 0"
+    elif guess.stride == 1 and not guess.begins:
+        yield f"`{name}` counts the steps that are done"
+    if guess.elapsed is not None:
+        column = guess.group.columns[guess.elapsed[0]]
+        yield f"`{without_secrets(column.name) or column.texts[0]}` never falls: read as time since the start, in {guess.elapsed[1] or 's'}"
+
+
+# --- TOML
+
+
+def _text(made: _Made) -> str:
+    """The mapping as TOML."""
+    parts = _head(made)
+    for event, wrong in made.left_out:
+        line = f" (line {wrong.line})" if wrong.line is not None else ""
+        parts.append(f"# left out: {event}: {_shown(wrong.reason)}{line}")
+    for rule in made.rules:
+        parts += ["", *_written(rule)]
+    mapped = _loaded(made, made.rules)
+    if mapped is not None:
+        parts += _samples(mapped, made.rules)
+    return "\n".join([*parts, ""])
+
+
+def _head(made: _Made) -> list[str]:
+    parts = [f'name = "{made.name}"', *made.top]
+    if made.assumed:
+        parts.append("assumed = [             # said under each answer; delete what you have looked at")
+        parts += [f"  {quoted(sentence)}," for sentence in made.assumed] + ["]"]
+    return parts
+
+
+def _loaded(made: _Made, rules: Sequence[Rule]) -> Mapped | None:
+    """Rules as what reads lines; None if they cannot be loaded."""
+    text = "\n".join([*_head(made), *(line for rule in rules for line in _written(rule))])
+    if not any(rule.event in ("step", "step_start", "start") for rule in rules):
+        text += "\n[[rule]]\nevent = 'start'\nline = 'a rule of goodput that no line is of'\n"
+    try:
+        (mapping,) = mappings_in("draft.toml", text)
+        return load_mapping(mapping)
+    except UsageError:
+        return None
+
+
+def _written(rule: Rule) -> list[str]:
+    count = f"{rule.lines:,} lines like it" if rule.lines > 1 else "one line like it"
+    return [f"[[rule]]{' ' * 17}# {rule.note or count}", f'event = "{rule.event}"', *rule.keys]
+
+
+def _samples(mapped: Mapped, rules: Sequence[Rule]) -> list[str]:
+    """A sample for each rule, with what it gives."""
+    found: list[str] = []
+    for at, rule in enumerate(rules):
+        example = without_secrets(rule.example)
+        read = read_line(mapped, example) if len(rule.example) <= _LONGEST_SAMPLE else None
+        if read is None or read.event is None or read.rule != at:
+            continue
+        values = {
+            key: value for key, value in shown(read.event, read.stamp).items()
+            if key in _SAMPLED and value is not None and (key, value) != ("edge", "point")
+        }  # fmt: skip
+        gives = ", ".join(f"{key} = {quoted(value) if isinstance(value, str) else value}" for key, value in values.items())
+        head = "[[sample]]               # checked whenever the mapping is loaded" if not found else "[[sample]]"
+        found += ["", head, f"line = {quoted(example)}", f"gives = {{ {gives} }}"]
+    return found
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-._") or "my-log"
+
+
+def _step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
+    names = {guess.step: "step:int"}
+    keys: list[str] = []
+    if guess.epoch is not None:
+        names[guess.epoch] = "epoch:int"
+    if guess.of is not None:
+        names[guess.of] = "of:int"
+    if guess.epoch is not None or guess.steps is not None:
+        steps = f", steps = {guess.steps}" if guess.steps is not None else ""
+        keys.append(f"epoch = {{ first = {guess.first}{steps} }}")
+    timed = sum(one.ns is not None for one in guess.group.entries) == len(guess.group.entries)
+    if guess.elapsed is not None:
+        at, unit = guess.elapsed
+        names[at] = "elapsed:float" if unit else "elapsed:clock"
+        keys += [f'elapsed = {{ unit = "{unit}", begins = true }}'] if unit else []
+    elif guess.each is not None:
+        at, unit, of = guess.each
+        names[at] = "each:float"
+        keys.append(f'each = {{ unit = "{unit}"{f", of = {quoted(of)}" if of != "mean" else ""} }}')
+    if (guess.elapsed is not None or guess.each is not None) and not timed:
+        keys.append('time = "cursor"          # these lines have no time: count on from the last one')
+    step = _line_rule(log, "step_start" if guess.begins else "step", guess.group, names, keys, more)
+    if not log.records and not _has_text(step):
+        step = replace(step, keys=(*step.keys, _SLOW))
+    return [*_epoch_rules(log, guess), step] if guess.carried is not None else [step]
+
+
+def _has_text(rule: Rule) -> bool:
+    """Whether some text of four characters is in every line that a rule reads."""
+    line = next((key for key in rule.keys if key.startswith("line = ")), "")
+    return any(len(part) >= 4 for word in line[8:-1].split() for part in re.split(r"\{\w+(?::\w+)?\}", word))
+
+
+def _epoch_rules(log: Log, guess: StepGuess) -> list[Rule]:
+    """The lines that name the epoch of the steps behind them; the first epoch is where a process starts."""
+    assert guess.carried is not None
+    group, at = guess.carried
+    more = [f"epoch = {{ first = {guess.first} }}"] if guess.first != 1 else []
+    rule = _line_rule(log, "alive", group, {at: "epoch:int"}, more)
+    rule = replace(rule, example=group.entries[-1].line)
+    begins = [one.line for one, text in zip(group.entries, group.columns[at].texts, strict=True) if text == str(guess.first)]
+    if not begins or log.records or any(b < a for a, b in zip(guess.done, guess.done[1:], strict=False)):
+        return [rule]
+    line = quoted(template(group, {at: "epoch:int"}).replace("{epoch:int}", str(guess.first)))
+    start = Rule("start", (f"line = {line}", "once = true", "also = true", *log.beside), begins[0], len(begins))
+    return [start, rule]
+
+
+def _phase_rule(log: Log, phase: PhaseGuess, took: tuple[int, str] | None, guess: StepGuess, steps: Steps) -> Rule:
+    names: dict[int, str] = {}
+    more = [f'edge = "{phase.edge}"'] if phase.edge and took is None else []
+    if took is not None:
+        names[took[0]] = "took:float"
+        more.append(f'took = {{ unit = "{took[1]}" }}')
+    number = proof.save_number(phase.group, steps, guess) if phase.event == "save" else None
+    if number is not None:
+        names[number] = "step:int"
+    if took is not None and all(one.ns is None for one in phase.group.entries):
+        more.append('time = "cursor"')
+    return _line_rule(log, phase.event, phase.group, names, more)
+
+
+def _line_rule(
+    log: Log, event: str, group: Group, names: Mapping[int, str], more: Sequence[str], words: int = 0
+) -> Rule:  # fmt: skip
+    example = group.entries[0]
+    if log.records:
+        named = {name.partition(":")[0]: group.columns[at].path for at, name in names.items()}
+        named |= {"time": log.time} if log.time else {}
+        keys = [f"keys = {{ {', '.join(f'{name} = {quoted(path)}' for name, path in named.items())} }}"]
+        keys += [f"where = {group.where}"] if group.where else []
+        return Rule(event, (*keys, *more), example.line, len(group.entries))
+    line = template(group, names, words)
+    stamp = "" if example.span is None else example.text[slice(*example.span)]
+    keys = []
+    if re.fullmatch(r"1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?", stamp):
+        line = _behind_epoch(example, line)
+        keys = [f'time = {{ format = "{"epoch_ms" if len(stamp.partition(".")[0]) > 10 else "epoch_s"}" }}']
+    return Rule(event, (f"line = {quoted(line)}", *more, *keys, *log.beside), example.line, len(group.entries))
+
+
+def _behind_epoch(one: Entry, said: str) -> str:
+    """A template of a message, behind a field for its stamp."""
+    begin, end = one.span or (0, 0)
+    before = re.sub(r"\w+", _SKIPPED, _literal(one.text[:begin].strip()))
+    between = one.text[end : one.begin]
+    closing = re.match(r"[\])|,:;]*", between)
+    behind = closing[0] if closing is not None else ""
+    starts = one.message.lstrip().startswith(said.partition("{")[0].strip() or "\0")
+    skipped = " " if starts and not between[len(behind) :].strip() else f" {_SKIPPED} "
+    return f"{before}{{time:float}}{behind}{skipped}{said}"
+
+
+# --- templates: what differs from line to line is skipped, and so is what might
+
+_SKIPPED = "{_}"
+_FIELD = re.compile(r"(\{\w+(?::\w+)?\})")
+_PLAIN = re.compile(r"[(\[]?[A-Za-z]+(?:'[a-z]+)?[)\].,:;!]*[(\[]?|[-|,:;=>()/\[\]*#&+]{1,12}|\"[A-Za-z_][\w./-]*\":")
+_PAIR = re.compile(r"[\w./ -]{1,40}[=:]")
+_WORD_BEFORE = re.compile(r"(?<!\S)[A-Za-z_]\S*\s$")
+_MOST_WORDS, _LEAST = 6, 4
+
+
+def template(group: Group, names: Mapping[int, str], more: int = 0) -> str:
+    """A template of the lines of a group. names: what its tokens are called, such as `step:int`; more: how many words
+    behind the last of them it holds."""
+    example, tokens = group.entries[0], group.tokens
+    if not names:
+        return _safe(_phrase(example, tokens))
+    last = max(names)
+    parts: list[str] = []
+    behind = -1
+    for begin, end in _words(example.text, example.begin):
+        if behind >= more:
+            break
+        inside = [(at, one) for at, one in enumerate(tokens) if one.begin < end and begin < one.end]
+        parts.append(_word(example.text, begin, end, inside, names, last if not more else len(tokens)))
+        behind += behind >= 0
+        if any(at == last for at, _ in inside):
+            behind = 0
+            if not more:
+                parts += _unit_behind(example.text, end)
+    return _safe(_joined(parts))
+
+
+def _safe(said: str) -> str:
+    """A template with what looks like a secret skipped, its fields left as they are."""
+    parts = _FIELD.split(said)
+    parts[::2] = [
+        part if (hidden := without_secrets(part)) == part else hidden.replace(HIDDEN, _SKIPPED) for part in parts[::2]
+    ]
+    return _joined(["".join(parts)])
+
+
+def _phrase(one: Entry, tokens: Sequence[Token]) -> str:
+    """The words with which a message begins, up to the first that may differ from line to line; or later ones, where
+    these are too few."""
+    text = one.text
+    runs: list[list[str]] = [[]]
+    whole = True
+    for begin, end in _words(text, one.begin):
+        differs = any(token.begin < end and begin < token.end for token in tokens)
+        if differs or len(runs[-1]) == _MOST_WORDS or not _PLAIN.fullmatch(text[begin:end]):
+            whole = False
+            runs.append([])
+        else:
+            runs[-1].append(text[begin:end])
+    said = " ".join(runs[0])
+    said = said if whole and len(runs) == 1 else said.rstrip(" .,:;=-|([")
+    if not (whole and len(runs) == 1) and not _tells(said):
+        for run in runs[1:]:
+            later = " ".join(run)
+            if len(re.findall("[A-Za-z]", later)) >= 3 * _LEAST and len(re.findall("[A-Za-z]{2,}", later)) > 1:
+                lead = re.search(r"[A-Za-z]", later)
+                return _literal(later[lead.start() if lead else 0 :].rstrip(" .,:;=-|(["))
+    first = list(runs[0])
+    while first and not re.search("[A-Za-z]", first[0]):
+        said = said.removeprefix(first.pop(0)).lstrip()
+    letters = len(re.findall("[A-Za-z]", said))
+    if letters < _LEAST or (len(said.split()) == 1 and letters < 2 * _LEAST):  # one short word is in many lines
+        ahead = _WORD_BEFORE.search(text, 0, one.begin)
+        before = ahead[0] if ahead else text[max(0, one.begin - 3) : one.begin].lstrip()
+        said = f"{before}{said}" if said and before else said
+    return _literal(said.strip())
+
+
+def _tells(said: str) -> bool:
+    """Whether words are so many that few other lines hold them."""
+    letters = len(re.findall("[A-Za-z]", said))
+    return letters >= 2 * _LEAST or (letters >= _LEAST and len(said.split()) > 1)
+
+
+def _words(text: str, begin: int) -> list[tuple[int, int]]:
+    return [found.span() for found in re.compile(r"\S+").finditer(text, begin)]
+
+
+def _word(
+    text: str, begin: int, end: int, inside: Sequence[tuple[int, Token]], names: Mapping[int, str], last: int
+) -> str:  # fmt: skip
+    """One word of a line, with the tokens inside of it."""
+    if not any(at in names for at, _ in inside):
+        pair = _PAIR.match(text, begin, end)
+        if len(inside) == 1 and pair is not None and pair.end() == inside[0][1].begin:
+            return _literal(pair[0]) + _SKIPPED + _literal(text[min(end, inside[0][1].end) : end].strip("0123456789"))
+        return _literal(text[begin:end]) if not inside and _PLAIN.fullmatch(text[begin:end]) else _SKIPPED
+    parts: list[str] = []
+    place = begin
+    for at, token in inside:
+        parts.append(_near(text[place : max(place, token.begin)]))
+        parts.append("{" + names[at] + "}" if at in names else _SKIPPED)
+        place = max(place, token.end)
+        if at == last:
+            break
+    if not any(at == last for at, _ in inside):
+        return "".join(parts) + _literal(text[place:end])
+    rest = re.match(r"[A-Za-z/%]{1,12}|\)|\]|<", text[place:end])
+    return "".join(parts) + (_literal(rest[0]) if rest is not None else "")
+
+
+def _near(text: str) -> str:
+    """What stands directly before a token in its word: of a path its last part, of a bar nothing."""
+    bar = re.search(r"[█▏▎▍▌▋▊▉━╸╺=.>#-]{4,}", text)
+    cut = max(text.rfind("/", 0, -1), text.rfind("\\"), bar.end() - 1 if bar else -1)
+    return (_SKIPPED if cut > 0 else "") + _literal(text[cut + 1 :] if cut > 0 else text)
+
+
+def _unit_behind(text: str, end: int) -> list[str]:
+    """The word behind the last token, if it is the unit of it."""
+    found = re.match(r"\s(\(?(?:ms|us|s|sec|secs|seconds?|min|minutes?|it)\b(?:/\w+)?)", text[end:])
+    of = re.match(r"\s(/|of)\s\d", text[end:])
+    return [_literal(one[1]) for one in (found, of) if one is not None]
+
+
+def _literal(text: str) -> str:
+    """Literal text of a template: what means something there is skipped."""
+    plain = re.sub(r"[{}]+|\[\?|\?\]", _SKIPPED, text)
+    return re.sub(r"[█▏▎▍▌▋▊▉━╸╺]+|[=.#>-]{4,}", _SKIPPED, plain)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    whole = " ".join(part for part in parts if part)
+    whole = re.sub(r"(?:\{_\}\s*){2,}", "{_} ", whole)
+    whole = re.sub(r"\{_\} (?=[|,;)\]])", _SKIPPED, whole)  # a full progress bar has no blank there
+    whole = re.sub(r"([\[(]) (?=\{(?!_)\w+:)", rf"\1{_SKIPPED}", whole)  # blanks that fill a number up
+    whole = re.sub(r"([\[(]) (?=\{_\})", r"\1", whole)
+    return re.sub(r"^(?:\{_\}\s*)+", "", whole).strip()
