@@ -47,7 +47,7 @@ class DraftedReading:
         if not made.refused and self._read:
             self.draft = made
             return self._read.pop()
-        if made.refused and len(log.table) == 0:
+        if made.refused and len(log.table) == 0 and not any(one.code == "no_time_in_log" for one in log.diagnostics):
             raise NotEnoughData(made.refused[0])
         return log
 
@@ -95,7 +95,7 @@ class DraftedReading:
         from goodput_cli.analysis.question import Question
 
         self._read.clear()
-        reading = replace(self.reading, hints=replace(self.reading.hints, drafted=mapping), progress=None, notice=None)
+        reading = replace(self.reading, hints=self.reading.hints.with_draft(mapping), progress=None, notice=None)
         if _names(self.sources) == [_STDIN]:
             return _unread()
         try:

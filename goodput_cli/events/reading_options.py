@@ -15,6 +15,8 @@ from goodput_cli.vocabulary.when import When, parse_when
 if TYPE_CHECKING:
     from goodput_cli.events.mappings.registry import MappingFile, Mappings
 
+DRAFT = "the draft"
+"""What stands for the file of a mapping that was drafted."""
 WHAT = "What"
 """The heading of options that say what is read."""
 
@@ -112,7 +114,7 @@ class ReadingOptions:
     """How many levels of folders are those of all files, where these lie in several: then names of files that every
     program gives say nothing."""
     drafted: str = ""
-    """A mapping that was drafted from the sources themselves: TOML."""
+    """The mapping that was drafted from the sources themselves (TOML), `DRAFT` of `mapping`."""
     samples: bool = True
     """Whether the samples of mappings have to be read as they say."""
     now_ns: int = field(default_factory=time.time_ns)
@@ -123,8 +125,9 @@ class ReadingOptions:
         """The files of mappings, as they are now. Raises UsageError for one that cannot be read."""
         from goodput_cli.events.mappings.registry import MappingFile, read_files  # few logs need one
 
-        drafted = (MappingFile("the draft", self.drafted),) if self.drafted else ()
-        return (*(read_files(self.mapping) if self.mapping else ()), *drafted)
+        if not self.drafted:
+            return read_files(self.mapping) if self.mapping else ()
+        return (*read_files(one for one in self.mapping if one != DRAFT), MappingFile(DRAFT, self.drafted))
 
     @cached_property
     def mappings(self) -> Mappings:
@@ -132,6 +135,10 @@ class ReadingOptions:
         from goodput_cli.events.mappings.registry import load_mappings  # few logs need one
 
         return load_mappings(self.files, samples=self.samples)
+
+    def with_draft(self, mapping: str) -> ReadingOptions:
+        """The same, with a mapping that was drafted from the sources."""
+        return replace(self, mapping=(*self.mapping, DRAFT), drafted=mapping)
 
     def checked(self) -> ReadingOptions:
         """The same, with mappings that hold. Raises UsageError for one with a mistake, before anything is read."""

@@ -398,6 +398,8 @@ def mappings_in(name: str, text: str) -> Iterator[DeclaredAt]:
     `[tool.goodput]` of a pyproject.toml. Raises UsageError with file, line and column."""
     file = TomlFile(name, text)
     above = _settings_above(file.content, name)
+    if not file.content and text.lstrip().startswith("#"):
+        return  # of comments alone, as is drafted of a log that needs no mapping
     if above is None:
         yield _declared(file.content, TomlLocation(file))
         return

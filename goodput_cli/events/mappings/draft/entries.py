@@ -175,6 +175,8 @@ class Log:
     time: str = ""
     """The key of a record's time."""
     records: bool = False
+    assumed: tuple[str, ...] = ()
+    """What the parting of it rests on."""
 
     @cached_property
     def window(self) -> int:
@@ -217,7 +219,10 @@ def taken_apart(lines: Sequence[tuple[str, str]], units: Units, changed: int, *,
     message = _message_key(entries)
     if message is not None:
         return _of_messages(entries, message, time, units, top, changed)
-    return Log(entries, _record_groups(entries, time, units), tuple(top), (), time[0] if time else "", records=True)
+    rank = _rank_key(entries)
+    groups = _record_groups(entries, rank, time, units)
+    assumed = () if rank is None else (f"of {rank[2]} processes by `{rank[0]}` the steps of {rank[1][:80]} are read",)
+    return Log(entries, groups, tuple(top), (), time[0] if time else "", records=True, assumed=assumed)
 
 
 def _of_text(lines: Sequence[tuple[str, str]], units: Units, changed: int, split: bool) -> Log:
@@ -498,23 +503,21 @@ def _message_key(entries: Sequence[Entry]) -> str | None:
     texts: Counter[str] = Counter()
     for one in entries[:_MOST]:
         for path, value in one.values.items():
-            if isinstance(value, str) and number(value) is None and (" " in value or re.fullmatch(r"\d+ ?/ ?\d+", value)):
+            if isinstance(value, str) and _written(value) is None and number(value) is None and (" " in value or re.fullmatch(r"\d+ ?/ ?\d+", value)):
                 texts[path] += bool(re.search(r"\d", value)) or path.rpartition(".")[2].lower() in _TEXT_NAMES
             elif not isinstance(value, bool) and number(value) is not None and _written(value) is None:
                 numbers[path] += re.search(r"step|iter|batch|epoch|update|round", path.lower()) is not None
     best = max(texts, key=lambda path: texts[path], default=None)
     if best is None or max(numbers.values(), default=0) >= 2 or 2 * texts[best] < min(len(entries), _MOST):
         return None
-    return best if _written(entries[0].values.get(best)) is None else None
+    return best
 
 
-def _record_groups(entries: Sequence[Entry], time: tuple[str, str] | None, units: Units) -> list[Group]:
-    """By their kind, or else their keys; where several processes write the same steps, those of the first."""
-    own, rank = entries, _rank_key(entries)
-    first = ""
-    if rank is not None:
-        first = min(str(one.values[rank]) for one in entries[:_MOST])
-        own = [one for one in entries if str(one.values.get(rank)) == first]
+def _record_groups(
+    entries: Sequence[Entry], rank: tuple[str, str, int] | None, time: tuple[str, str] | None, units: Units
+) -> list[Group]:  # fmt: skip
+    """By their kind, or else their keys. rank: the key of a process, and that of which the records are taken."""
+    own = entries if rank is None else [one for one in entries if str(one.values.get(rank[0])) == rank[1]]
     kind = _kind_key(entries, time)
     groups: defaultdict[Any, list[Entry]] = defaultdict(list)
     for one in own:
@@ -524,7 +527,7 @@ def _record_groups(entries: Sequence[Entry], time: tuple[str, str] | None, units
     found = []
     for key, rows in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         paths = [path for path in rows[0].values if all(path in one.values for one in rows)]
-        conditions = [_is(rank, rows[0].values[rank])] if rank is not None else []
+        conditions = [_is(rank[0], rows[0].values[rank[0]])] if rank is not None else []
         conditions += [_is(kind, rows[0].values.get(kind))] if kind is not None else _telling(key, groups)
         columns = [
             Column(plain(path.rpartition(".")[2].rpartition("/")[2]), [str(one.values[path]) for one in rows],
@@ -575,8 +578,8 @@ def _is_word(value: str) -> bool:
     return len(value) <= 80 and not value[:1].isdigit() and number(value) is None
 
 
-def _rank_key(entries: Sequence[Entry]) -> str | None:
-    """The key that says which process a record is of, where several write the same steps."""
+def _rank_key(entries: Sequence[Entry]) -> tuple[str, str, int] | None:
+    """The key that says which process a record is of, where several write the same steps, the first of them, and how many there are."""
     for path in entries[0].values if entries else ():
         if _RANK_NAME.search(plain(path)) and all(path in one.values for one in entries[:_MOST]):
             ranks: defaultdict[str, set[str]] = defaultdict(set)
@@ -584,7 +587,7 @@ def _rank_key(entries: Sequence[Entry]) -> str | None:
                 steps = (f"{key}={value}" for key, value in one.values.items() if re.search("step|iter|batch", key))
                 ranks[str(one.values[path])].update(steps)
             if 1 < len(ranks) <= _MOST_RANKS and _share_most(list(ranks.values())):
-                return path
+                return path, min(ranks), len(ranks)
     return None
 
 

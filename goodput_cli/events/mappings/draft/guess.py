@@ -31,7 +31,7 @@ _NO_STEP = re.compile(
 )
 _OF_EVALUATION = re.compile(r"\b(?:val|valid|validat\w*|eval\w*|test\w*|predict\w*|inference)\b")
 _OF_LIVES = re.compile(r"\b(?:attempts?|tr(?:y|ies)|retr(?:y|ies)|restarts?|runs?|launch(?:es)?|lives|life|pid)\b")
-_DURATION = re.compile(r"\b(?:dt|time|elapsed|took|duration|seconds|secs?|ms|step time|iter time|batch time|in|cost|cost sum)$")
+_DURATION = re.compile(r"\b(?:dt|time|elapsed|took|duration|seconds|secs?|ms|step time|iter time|batch time|in)$")
 _NO_DURATION = re.compile(r"\b(?:eta|remaining|left|timestamp|lr|loss)\b")
 _STEPS_A_SECOND = re.compile(
     r"\b(?:its?|iters?|iterations?|steps?|batch(?:es)?)(?:/|[ _]per[ _])s(?:ec(?:ond)?s?)?\)?\s*+[:=]\s*+$", re.I
@@ -79,6 +79,7 @@ OF_TRAINING = re.compile(
     r"\b(?:train\w*|steps?|iter\w*|epochs?|batch\w*|loss\w*|lr|learning rate|grad\w*|optim\w*|tokens?|reward|episode"
     r"|ckpt\w*|checkpoint\w*|eval\w*|val|acc\w*|ppl|perplexity|mfu|tput|throughput|updates?|rounds?)\b"
 )
+OF_A_PROCESS = re.compile(r"\b(?:pid|attempt|restart|session|boot|launch|start\w*|uuid|host\w*|node|version|commit)\b")
 _BEGINS = re.compile(r"\b(?:saving|writing|dumping|storing|start\w*|begin\w*|began|running|evaluating|validating|launch\w*)\b")
 _ENDS = re.compile(r"\b(?:saved|written|wrote|dumped|stored|done|finish\w*|complet\w*|took|ends?|ended|loss|ppl|acc\w*)\b")
 _BACKGROUND = re.compile(r"\b(?:async\w*|background|in parallel|non blocking)\b")

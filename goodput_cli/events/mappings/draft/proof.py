@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
-from goodput_cli.events.mappings.draft.entries import Entry, Group, Log
-from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds, likeness, usual_step
+from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
+from goodput_cli.events.mappings.draft.guess import (
+    OF_A_PROCESS,
+    OF_TRAINING,
+    PhaseGuess,
+    StepGuess,
+    in_seconds,
+    likeness,
+    usual_step,
+)
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.text.log_lines import EventType
+from goodput_cli.events.values import number
 from goodput_cli.vocabulary.text import duration, plural
 
 _S = 10**9
@@ -174,7 +183,7 @@ def _without_echoes(records: Sequence[Record]) -> Iterable[Record]:
 
 def step_contradiction(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
     """The first test of the step rule that fails."""
-    tests = (_rises, _is_spread, _begins_low, _takes_a_time, _is_of_training)
+    tests = (_rises, _is_spread, _begins_low, _takes_a_time, _is_of_training, _is_of_one_stage)
     found = (test(guess, steps, log) for test in tests)
     return next((one for one in found if one is not None), None)
 
@@ -280,13 +289,30 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     """That something speaks of training, where the number has no name that says so."""
     if likeness(guess.column.name) > 0 or guess.column.of is not None or guess.is_epoch or not log.records:
         return None
-    from goodput_cli.events.mappings.draft.guess import OF_TRAINING
-
     keys = " ".join(column.name for group in log.groups for column in group.columns) + " ".join(g.about for g in log.groups)
     if OF_TRAINING.search(keys):
         return None
     said = f"no key and no value speaks of training: `{guess.column.name}` goes up from record to record, and may count"
     return Contradiction("S6", f"{said} anything", _where(guess.group))
+
+
+def _is_of_one_stage(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """S1: steps that begin anew where another key changes are those of another stage or run: nothing was restarted."""
+    done = guess.done
+    falls = [at for at in range(1, len(done)) if done[at] <= done[at - 1]]
+    if not falls or not log.records or any(done[at] > done[0] for at in falls):
+        return None
+    for column in guess.group.columns:
+        texts = column.texts
+        changes = [at for at in range(1, len(texts)) if texts[at] != texts[at - 1]]
+        if changes == falls and number(texts[0]) is None and not OF_A_PROCESS.search(column.name):
+            before, behind = (texts[at][:80] for at in (falls[0] - 1, falls[0]))
+            said = (
+                f"its steps begin anew where `{column.name}` changes from {before} to {behind}: these are stages or runs "
+                f"of their own, and nothing was restarted; `where = {{ {column.name} = {quoted(before)} }}` says which"
+            )
+            return Contradiction("S1", said, guess.group.entries[falls[0]].where)
+    return None
 
 
 def each_contradiction(guess: StepGuess, steps: Steps) -> Contradiction | None:
@@ -455,11 +481,12 @@ def lengths_by_gap(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> di
     return dict(found)
 
 
-def unexplained(steps: Steps, beside: dict[int, float]) -> float:
-    """Seconds between records of one life beyond what their steps usually take and what phases say."""
+def unexplained(steps: Steps, beside: dict[int, float], starts: Collection[int]) -> float:
+    """Seconds between records of one life beyond what their steps usually take and what phases say. starts: records
+    before which a process began."""
     total = 0.0
     for at in range(1, len(steps.records)):
-        gap = steps.gap(at)
+        gap = None if at in starts else steps.gap(at)
         if gap is not None and steps.usual is not None:
             stride = steps.records[at].done - steps.records[at - 1].done
             over = gap - beside.get(at, 0.0)

@@ -26,7 +26,7 @@ _VARIANTS = (0, 1, 2, 3, 5, 8)
 """So many words behind the last field are tried, until a rule reads the lines that it was made of and no others."""
 _SLOW = "slow = true             # no text of four characters is in every line"
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\)|\bcore dumped\b|^Segmentation fault")
-_BY_HAND = "write it by hand: [[rule]] event = \"step\" line = 'step {step:int} took {each:float}s' (docs/mappings.md)"
+_BY_HAND = "say what a step looks like: [[rule]] event = \"step\" line = 'step {step:int} took {each:float}s' (docs/mappings.md)"
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,13 @@ class _Made:
     name: str
     top: list[str]
     rules: list[Rule] = field(default_factory=list)
+    last: Rule | None = None
+    """The rule of what no other reads."""
     left_out: list[tuple[str, Contradiction]] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
     beside: dict[int, float] = field(default_factory=dict)
     """Seconds that phases take in the gap before a record."""
-    starts: int = 0
+    starts: list[Entry] = field(default_factory=list)
 
 
 def draft(
@@ -114,6 +116,7 @@ def draft(
 
 def _prove_steps(made: _Made, guess: StepGuess) -> tuple[StepGuess, Steps] | Contradiction:
     """The rule of the steps, with its records; else the test that it fails."""
+    made.top.append(f'steps = "{"index" if guess.index else "done"}"')
     first: Contradiction | None = None
     other: tuple[StepGuess, Steps, list[Rule], Mapped] | None = None
     for more in _VARIANTS if not made.log.records else (0,):
@@ -145,8 +148,7 @@ def _prove_steps(made: _Made, guess: StepGuess) -> tuple[StepGuess, Steps] | Con
     ends = tuple(one.place for one in made.log.entries if _TRACEBACK.search(one.text))
     steps = replace(steps, ends=ends)
     made.rules += rules
-    made.top.append(f'steps = "{"index" if guess.index else "done"}"')
-    made.assumed += _assumptions(guess, steps)
+    made.assumed += [*made.log.assumed, *_assumptions(guess, steps)]
     return guess, steps
 
 
@@ -175,7 +177,16 @@ def _prove_beside(made: _Made, guess: StepGuess, steps: Steps) -> None:
         for one in (one for one in phases if one.event == event):
             if not any(one.group is group for group in taken):
                 _ADD[event](made, one, guess, steps)
+    _add_alive(made)
     _add_phases(made, [one for one in phases if one.event in ("save", "eval")], guess, steps)
+
+
+def _add_alive(made: _Made) -> None:
+    """Any other record shows that its process was alive."""
+    log = made.log
+    others = [one for group in log.groups for one in group.entries[:1] if log.time in one.values]
+    if log.records and log.time and len(log.groups) > 1 and others:
+        made.last = Rule("alive", (f"keys = {{ time = {quoted(log.time)} }}",), others[-1].line, len(log.entries), "any other record shows that the process was alive")  # fmt: skip
 
 
 def _is_native(natively: object, one: Entry) -> bool:
@@ -213,7 +224,7 @@ def _add_starts(
     for group, named in tried:
         wrong = proof.start_contradiction(group, steps, named=named)
         if wrong is None and _append(made, _line_rule(made.log, "start", group, {}, _once(group, steps))):
-            made.starts = len(group.entries)
+            made.starts = group.entries
             taken.append(group)
             _start_and_resume(made, group, guess, steps)
             return
@@ -313,10 +324,10 @@ def _add_untimed(
     """A pair of lines, or a line that stands alone in gaps."""
     if one.event in told or one.background:
         return
-    if one.edge == "begin":
-        ends = [other for other in phases if other.event == one.event and other.edge == "end"]
-        end = min(ends, key=lambda other: abs(len(other.group.entries) - len(one.group.entries)), default=None)
-        if end is not None and all(_append(made, _phase_rule(made.log, edge, None, guess, steps)) for edge in (one, end)):
+    if one.edge:
+        others = [other for other in phases if other.event == one.event and other.edge and other.edge != one.edge]
+        other = min(others, key=lambda two: abs(len(two.group.entries) - len(one.group.entries)), default=None)
+        if other is not None and _add_pair(made, [one, other], guess, steps):
             told.add(one.event)
             return
     found = proof.phase_contradiction(one, None, steps, made.beside)
@@ -326,6 +337,25 @@ def _add_untimed(
         made.left_out.append((one.event, wrong or found or Contradiction("F2", "no rule reads it", "")))
         return
     told.add(one.event)
+
+
+def _add_pair(made: _Made, pair: Sequence[PhaseGuess], guess: StepGuess, steps: Steps) -> bool:
+    """The lines with which a phase begins and ends, each end in the gap of its begin."""
+    begin, end = sorted(pair, key=lambda phase: phase.edge)
+    spans: dict[int, float] = {}
+    for one in end.group.entries:
+        before = [a for a in begin.group.entries if a.place < one.place and steps.following(a.place) == steps.following(one.place)]
+        at = steps.following(one.place)
+        if before and before[-1].ns is not None and one.ns is not None and at is not None:
+            spans[at] = spans.get(at, 0.0) + (one.ns - before[-1].ns) / 1e9
+    if not spans or 2 * len(spans) < len([one for one in end.group.entries if steps.following(one.place)]):
+        return False
+    rules = list(made.rules)
+    if not all(_append(made, _phase_rule(made.log, edge, None, guess, steps)) for edge in (begin, end)):
+        made.rules = rules
+        return False
+    made.beside = _added([made.beside, spans])
+    return True
 
 
 def _added(lengths: Iterable[Mapping[int, float]]) -> dict[int, float]:
@@ -370,7 +400,7 @@ def _of_whole(made: _Made, guess: StepGuess, steps: Steps, whole: Whole | str) -
     of = guess.column.of
     if of is not None and guess.epoch is None and guess.carried is None:
         total = max(guess.group.columns[of].whole or (0,)) or None
-    return list(proof.whole_contradictions(whole, steps, made.starts, total))
+    return list(proof.whole_contradictions(whole, steps, len(made.starts), total))
 
 
 def _finished(made: _Made, guess: StepGuess, steps: Steps, whole: Whole | str) -> Draft:
@@ -378,7 +408,8 @@ def _finished(made: _Made, guess: StepGuess, steps: Steps, whole: Whole | str) -
     told = {rule.event for rule in made.rules}
     doubts = [_shown(wrong.reason) for event, wrong in made.left_out if event in ("save", "eval") and event not in told]
     doubts = [f"left out: {', '.join(dict.fromkeys(doubts))}"] if doubts else []
-    over = max(proof.unexplained(steps, made.beside), whole.other / 1e9)
+    begun = {at for one in made.starts if (at := steps.following(one.place)) is not None}
+    over = max(proof.unexplained(steps, made.beside, begun), whole.other / 1e9)
     if over > proof._UNEXPLAINED * whole.window / 1e9:
         from goodput_cli.vocabulary.text import duration
 
@@ -443,11 +474,12 @@ def _text(made: _Made) -> str:
     for event, wrong in made.left_out:
         line = f" (line {wrong.line})" if wrong.line is not None else ""
         parts.append(f"# left out: {event}: {_shown(wrong.reason)}{line}")
-    for rule in made.rules:
+    rules = [*made.rules, *([made.last] if made.last is not None else [])]
+    for rule in rules:
         parts += ["", *_written(rule)]
-    mapped = _loaded(made, made.rules)
+    mapped = _loaded(made, rules)
     if mapped is not None:
-        parts += _samples(mapped, made.rules)
+        parts += _samples(mapped, rules)
     return "\n".join([*parts, ""])
 
 
