@@ -164,7 +164,6 @@ class LeftOut:
     "drafted_part",
     "rules that were drafted from the log, as no format reads it; null where one does",
     keys="rules lines left_out mapping",
-    nulls=True,
 )
 @dataclass(frozen=True)
 class Drafted:

@@ -78,7 +78,7 @@ def advise(
     """Analyse a job, replay it, and say what would have bought more goodput.
 
     accelerators, price_per_hour: what the job holds, and what one costs. thresholds: such as "advice.gain>5pp", judged
-    in `Advice.thresholds`. draft: as in `analyze`. Advice is about the whole job, so that start and end are a UsageError.
+    in `Advice.thresholds`. draft: as in `analyze`. Advice is about the whole job: start and end are a UsageError.
 
     Errors are those of `goodput_cli.analyze`; NotEnoughData also where nothing was trained.
     """

@@ -23,6 +23,8 @@ _MOST_BYTES, _MOST_LINES = 64 << 20, 250_000
 _LARGEST = 1 << 30
 """Bytes of files of which nothing is drafted unasked."""
 _STDIN = "-"
+_OF_OTHERS = ("bad_value", "no_time_in_log")
+"""What is noticed of a log of a format that is known, and gives no steps all the same."""
 NOT_JUDGED = "the rules were drafted; check them in and name them with --mapping"
 
 
@@ -41,13 +43,14 @@ class DraftedReading:
         """The log. Raises NotEnoughData where nothing in it is an event and no rules can be proven."""
         log = self.reading.read(self.sources, self.timezone)
         names = _names(self.sources)
-        if _gives_steps(log) or not names or not all(map(_is_local, names)):
+        native = _gives_steps(log) or any(one.code in _OF_OTHERS for one in log.diagnostics)
+        if native or not names or not all(map(_is_local, names)):
             return log
         made = self._drafted(names)
         if not made.refused and self._read:
             self.draft = made
             return self._read.pop()
-        if made.refused and len(log.table) == 0 and not any(one.code == "no_time_in_log" for one in log.diagnostics):
+        if made.refused and len(log.table) == 0:
             raise NotEnoughData(made.refused[0])
         return log
 
@@ -56,7 +59,7 @@ class DraftedReading:
         names = _names(self.sources)
         log = None if names == [_STDIN] else self.reading.read(self.sources, self.timezone)
         if log is not None and _gives_steps(log):
-            return _native(log, names[0])
+            return _native(log)
         return self._drafted(names)
 
     def marked(self, analysis: Analysis) -> Analysis:
@@ -134,7 +137,7 @@ def _gives_steps(log: EventLog) -> bool:
     return bool(np.isin(log.table.kind, (Kind.STEP, Kind.FINISHED, Kind.SAVED)).any())
 
 
-def _native(log: EventLog, name: str) -> Draft:
+def _native(log: EventLog) -> Draft:
     """What stands for a draft of a log that needs none."""
     import numpy as np
 

@@ -291,8 +291,8 @@ def shared_options(
     """The options that every question has; the command gets them as a `CommandLine`.
 
     groups: headings of `--help` to which to keep; all if none is named. output: whether `Output` is among them.
-    drafts: whether the command reads logs of no format. leave_out: options that do not fit the command. several: those that can be repeated, with their help then; the
-    command gets these by their names.
+    drafts: whether the command reads logs of no format. leave_out: options that do not fit it. several: those that can
+    be repeated, with their help then; the command gets these by their names.
     """
     several = several or {}
     kinds = (Reading, Question, _Sources)

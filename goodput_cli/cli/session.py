@@ -198,8 +198,10 @@ class Session(Generic[Answer]):
 
         priced = {} if price is None else {"accelerators": price.accelerators, "price_per_hour": price.per_hour}
         with self.reading() as options:
-            asked = {"thresholds": thresholds, "window": window, "every": every, "draft": self.line.draft}
-            return analyze(self.sources, **asked, **priced, **options)
+            draft = self.line.draft
+            return analyze(
+                self.sources, thresholds=thresholds, window=window, every=every, draft=draft, **priced, **options
+            )
 
     def finish(
         self,

@@ -59,7 +59,7 @@ PROGRAMS = (
     Program("verl", ("verl",), "goodput train.log", "the time of day; saves"),
     Program("TensorFlow's Estimator", ("tf-estimator",), "goodput train.log", "starts; often the time of day"),
     Program("MLPerf", ("mllog",), "goodput result_0.txt", "saves"),
-    Program("any other", (), "goodput check --suggest LOG > my.toml; goodput LOG --mapping my.toml", ""),
+    Program("any other", (), "goodput LOG", "what no line proves"),
 )
 """A row a program, those that write the most first."""
 NO_TIME = (

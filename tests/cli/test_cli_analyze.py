@@ -72,6 +72,7 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "quotes": False,
             "heartbeats": False,
             "longest_line": 1,
+            "draft": False,
             "notice": print_safely,
             "stdin": None,
             "progress": None,

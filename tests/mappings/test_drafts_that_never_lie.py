@@ -65,7 +65,7 @@ def test_steps_that_took_longer_than_the_log_refuse_a_draft(tmp_path: Path) -> N
 def test_steps_without_any_time_refuse_a_draft(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("".join(f"step {at} loss 0.{at}\n" for at in range(1, 31)), encoding="utf-8")
     (reason,) = draft_mapping(str(tmp_path / "train.log")).refused
-    assert reason.startswith("no line has a time")
+    assert reason.startswith("no rule could be proven: no line has a time")
 
 
 def test_a_draft_with_which_its_log_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
@@ -162,7 +162,6 @@ def test_programs_that_nobody_knows(tmp_path: Path, name: str) -> None:
     analysis = drafted(tmp_path, "".join(line(n) for n in range(60)))
     assert analysis.job.kept_steps == steps
     assert sum(seconds(analysis).values()) == pytest.approx(length, rel=0.03)  # hundredths of minutes
-    assert "drafted_mapping" in codes(analysis)
 
 
 REFUSED: dict[str, Callable[[int], str]] = {

@@ -46,7 +46,7 @@ def test_a_loop_of_pytorch_with_epochs_a_crash_and_a_restart(tmp_path: Path) -> 
     analysis = drafted(tmp_path, log)
     assert (analysis.job.attempts, analysis.job.kept_steps, analysis.job.ending) == (2, 100, "clean")
     (crash,) = analysis.disruptions
-    assert (crash.ended, crash.resumed_step) == ("crashed", 50)
+    assert (crash.cause, crash.resumed_step) == ("device_error", 50)
     assert seconds(analysis) == {
         "productive": 100,
         "program_startup": 16 + 10,  # to the first print: 30 less 10 of training and 4 of data, 20 less 10
@@ -153,7 +153,7 @@ def test_messages_in_json(tmp_path: Path) -> None:
     assert seconds(analysis) == {"productive": 30, "program_startup": 30}
 
 
-def test_accelerate_with_a_progress_bar_and_dates_of_america(tmp_path: Path) -> None:
+def test_a_progress_bar_and_dates_of_america(tmp_path: Path) -> None:
     """A bar of tqdm in one line between stamps: 80 steps of 1.25 s, a save of 14 s between 40 and 41."""
 
     def line(second: float, where: str, text: str) -> str:
@@ -164,14 +164,14 @@ def test_accelerate_with_a_progress_bar_and_dates_of_america(tmp_path: Path) -> 
             elapsed = round(1.25 * n) + (14 if n > 40 else 0)
             left = f"{elapsed // 60:02d}:{elapsed % 60:02d}<01:00"
             return (
-                f"Steps: {n * 100 // 80:3d}%|{'█' * (n // 8):10s}| {n}/80 [{left},  1.25s/it, lr=1e-5, step_loss=0.{n}]"
+                f"Fit: {n * 100 // 80:3d}%|{'█' * (n // 8):10s}| {n}/80 [{left},  1.25s/it, lr=1e-5, step_loss=0.{n}]"
             )
 
         return "\r".join(map(state, steps)) + "\n"
 
     log = (
         line(0, "__main__", "Distributed environment: MULTI_GPU  Backend: nccl")
-        + line(25, "__main__", "***** Running training *****")
+        + line(25, "__main__", "Training begins")
         + bar(*range(0, 41, 4))
         + line(75, "accelerate.accelerator", "Saving current state to out/checkpoint-40")
         + line(89, "accelerate.checkpointing", "Model weights saved in out/checkpoint-40/model.safetensors")
@@ -239,7 +239,7 @@ def test_a_log_that_is_on_the_list_needs_none(tmp_path: Path) -> None:
     from tests.text.support import SAMPLES
 
     assert (
-        "# steps in this log are read without a mapping, as nemo2"
+        "# steps are read without a mapping, as launcher and nemo2"
         in draft_mapping(str(SAMPLES / "nemo2-crash-and-restart.log")).text
     )
 

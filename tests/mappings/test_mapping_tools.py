@@ -117,7 +117,7 @@ def test_mappings_of_a_person_are_always_on(log: Path, person: Path, printed: Pr
     (person / "own.toml").write_text(f"name = 'own'\n{SAYS}", encoding="utf-8")
     assert "log: own" in printed("analyze", str(log))
     assert "Mapping own" in printed("check", str(log))
-    assert run(["analyze", str(log), "--no-config"]) == 4
+    assert run(["analyze", str(log), "--no-config", "--no-draft"]) == 4
 
 
 def test_a_mapping_that_is_named_stands_above_those_of_the_project_and_of_the_person(

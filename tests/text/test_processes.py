@@ -236,7 +236,8 @@ def test_a_crash_line_is_no_dead_end(tmp_path: Path) -> None:
         + 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: expected 512\n'
     )
     with pytest.raises(NotEnoughData, match=r"steps are there, and no rule reads them .*a\.log:1.*check --suggest"):
-        analysed(written(tmp_path / "run", a_log=log))
+        analysed(written(tmp_path / "run", a_log=log), draft=False)
+    assert analysed(written(tmp_path / "run", a_log=log)).drafted is not None
 
 
 def titan(minute: int, first: int = 1) -> str:

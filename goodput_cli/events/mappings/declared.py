@@ -90,10 +90,10 @@ class StepTime(Amount, frozen=True):
     """The time of one step."""
 
     of: Annotated[
-        Literal["mean", "last", "all"],
+        Literal["mean", "last", "all", "usual"],
         Meta(
-            description='`of` of `each` is "mean", "last": the time of the last step alone, or "all": that of all '
-            "since the line before"
+            description='`of` of `each` is "mean", "last": the time of the last step alone, "all": that of all since '
+            'the line before, or, without a field, "usual": that which mostly lies between two lines'
         ),
     ] = "mean"
 

@@ -240,7 +240,8 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
     if rule.event is EventType.CUSTOM and not rule.label and "label" not in given:
         raise Mistake("a `custom` rule needs a `label`")
     for field in AMOUNTS:
-        if getattr(rule, field) is not None and field not in given:
+        usual = field == "each" and rule.each is not None and rule.each.of == "usual"
+        if getattr(rule, field) is not None and (field in given) == usual:
             raise Mistake(f"`{field}` says the unit of a field that the rule does not have", field)
     if time.field not in (*FIELDS, *given):
         raise Mistake(f"the rule has no field `{time.field}`", "time", "field")

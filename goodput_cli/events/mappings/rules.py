@@ -328,6 +328,7 @@ def meaning(
         said.type, said.step, said.once, said.name = EventType.START, None, True, NO_STEP_YET
     if "each" in fields and not _is_of_some(rule):
         said.step_time = _amount("each", fields, rule)
+    said.usual = rule.each is not None and rule.each.of == "usual"
     if "took" in fields:
         said.took = _amount("took", fields, rule)
     said.at = _time("time", time, fields.get(time.field), line)
@@ -339,7 +340,7 @@ def meaning(
 
 
 def _is_of_some(rule: DeclaredRule) -> bool:
-    return rule.each is not None and rule.each.of != "mean"
+    return rule.each is not None and rule.each.of in ("last", "all")
 
 
 def _running(rule: DeclaredRule, fields: Mapping[str, str]) -> Running | None:

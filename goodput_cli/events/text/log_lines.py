@@ -98,6 +98,8 @@ class ParsedEvent:
     not."""
     counted: bool = True
     """Whether a record without a stamp takes the time of its steps (a cursor)."""
+    usual: bool = False
+    """Whether its steps took what steps mostly take, where far more lies between it and the record before."""
     detail: tuple[tuple[str, Any], ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
 

@@ -37,6 +37,7 @@ def event_lines(log_lines: Sequence[LogLine]) -> list[LogLine]:
     ordered = list(_drawn_once(_once(ordered)))
     ordered = list(_paired(ordered))
     ordered = list(_recorded_once(ordered))
+    _take_usual_time(ordered)
     return list(_ended_evaluations(sorted(_with_gaps(ordered), key=_order)))
 
 
@@ -137,6 +138,30 @@ def _recorded_once(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
             else:
                 kept.append(log_line)
     return (log_line for log_line in log_lines if id(log_line) not in dropped)
+
+
+def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
+    """Say of records that name no time of a step, and whose mapping says so, that their steps took what steps mostly
+    take, where more than half as much again lies between one and the record before: that is no training."""
+    before: dict[tuple[str, str], LogLine] = {}
+    apart: defaultdict[tuple[str, str], list[tuple[LogLine, int, int, bool]]] = defaultdict(list)
+    for log_line in log_lines:
+        one, key = said(log_line), (said(log_line).format, log_line.stream)
+        if one.type is EventType.STEP and one.usual and one.step is not None:
+            last = before.get(key)
+            steps = 0 if last is None else one.step - (said(last).step or 0)
+            if last is not None and steps > 0 and log_line.end > last.end:
+                whole = any(each.stamp is not None and each.stamp.whole for each in (last, log_line))
+                apart[key].append((log_line, log_line.end - last.end, steps, whole))
+            before[key] = log_line
+        elif one.type is EventType.START:
+            before.clear()
+    for rows in apart.values():
+        usual = int(np.median([length / steps for _, length, steps, _ in rows]))
+        for log_line, length, steps, whole in rows:
+            least = max(usual * steps // 2, 2 * NS_PER_SECOND if whole else 0)
+            if length - usual * steps > least:
+                log_line.event = replace(said(log_line), step_time=usual)
 
 
 def _with_gaps(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:

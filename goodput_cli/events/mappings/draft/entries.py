@@ -1,5 +1,5 @@
-"""What a log says, taken apart: its lines, JSON objects or rows of a table as entries with a time, and those that differ
-in their values only as groups with columns."""
+"""What a log says, taken apart: its lines, JSON objects or rows of a table as entries with a time, and those that
+differ in their values only as groups with columns."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ _TOKEN = re.compile(
 _CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d{1,9})?)", re.ASCII)
 _COUNTED = re.compile(r"\s?(epoch|batch|iter|step|it)s?\b(?!/)")
 """A word directly behind a number that says what it counts, as in `3epoch`."""
-_JOINED_BEFORE, _JOINED_BEHIND = re.compile(r"[A-Za-z][\w.]*[-_]$|/$"), re.compile(r"[A-Za-z]{1,2}\b|_|-(?=\w)|\.\w|/\w")
+_JOINED_BEFORE, _JOINED_BEHIND = (
+    re.compile(r"[A-Za-z][\w.]*[-_]$|/$"),
+    re.compile(r"[A-Za-z]{1,2}\b|_|-(?=\w)|\.\w|/\w"),
+)
 _NAMED = re.compile(r"(?:step|iter|iteration|epoch|ckpt|checkpoint)[-_=]?0*$", re.IGNORECASE)
 
 
@@ -326,19 +329,15 @@ def _clock_of(texts: Sequence[str], changed: int) -> str:
         return ""
     if most < _SHARE * min(len(tried), 20):
         return ""
-    fitting = [clock for clock, count in counts.items() if count == most]
-    if len(fitting) == 1:
-        return fitting[0]
+    fitting = [*([""] if usual == most else []), *(clock for clock, count in counts.items() if count == most)]
 
     def against(clock: str) -> tuple[int, bool]:
         read = [_read(text, clock)[0] for text in (*tried, *texts[-_TRIED:])]
         times = [one.ns for one in read if one is not None]
-        dated = "%Y" in clock or "%y" in clock
+        dated = not clock or "%Y" in clock or "%y" in clock
         return sum(b < a for a, b in pairwise(times)), dated and max(times) > changed + NS_PER_DAY
 
-    best = min(fitting, key=against)
-    american = usual == most and against("") <= against(best)
-    return "" if american else best
+    return min(fitting, key=against) if len(fitting) > 1 else fitting[0]
 
 
 def _text_groups(entries: Iterable[Entry], units: Units) -> list[Group]:
@@ -460,11 +459,13 @@ def _table(lines: Sequence[tuple[str, str]]) -> tuple[list[str], list[Entry]] | 
         fitting = [row for row in rows if len(row[2]) == len(columns)]
         if rows and len(fitting) > 0.9 * len(rows):
             top = "csv = true" if delimiter == "," else f"csv = {{ delimiter = {quoted(delimiter)} }}"
-            return [top], [
-                Entry(at, json.dumps(dict(zip(columns, row, strict=True))), "", 0, None, where, where.rpartition(":")[0],
-                      values={key: value for key, value in zip(columns, row, strict=True) if value})
-                for at, where, row in fitting
-            ]  # fmt: skip
+            found = []
+            for at, where, row in fitting:
+                values = dict(zip(columns, row, strict=True))
+                kept = {key: value for key, value in values.items() if value}
+                process = where.rpartition(":")[0]
+                found.append(Entry(at, json.dumps(values), "", 0, None, where, process, values=kept))
+            return [top], found
     return None
 
 
@@ -503,7 +504,12 @@ def _message_key(entries: Sequence[Entry]) -> str | None:
     texts: Counter[str] = Counter()
     for one in entries[:_MOST]:
         for path, value in one.values.items():
-            if isinstance(value, str) and _written(value) is None and number(value) is None and (" " in value or re.fullmatch(r"\d+ ?/ ?\d+", value)):
+            if (
+                isinstance(value, str)
+                and _written(value) is None
+                and number(value) is None
+                and (" " in value or re.fullmatch(r"\d+ ?/ ?\d+", value))
+            ):
                 texts[path] += bool(re.search(r"\d", value)) or path.rpartition(".")[2].lower() in _TEXT_NAMES
             elif not isinstance(value, bool) and number(value) is not None and _written(value) is None:
                 numbers[path] += re.search(r"step|iter|batch|epoch|update|round", path.lower()) is not None
@@ -579,7 +585,8 @@ def _is_word(value: str) -> bool:
 
 
 def _rank_key(entries: Sequence[Entry]) -> tuple[str, str, int] | None:
-    """The key that says which process a record is of, where several write the same steps, the first of them, and how many there are."""
+    """The key that says which process a record is of, where several write the same steps; the first of them, and how
+    many there are."""
     for path in entries[0].values if entries else ():
         if _RANK_NAME.search(plain(path)) and all(path in one.values for one in entries[:_MOST]):
             ranks: defaultdict[str, set[str]] = defaultdict(set)

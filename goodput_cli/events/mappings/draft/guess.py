@@ -46,6 +46,9 @@ _UNIT_BEHIND = re.compile(
 _UNIT_BEFORE = re.compile(
     r"(?<!/)(?<!per )(?<!per_)(?:\(|_|\b)(?<!/)(?P<unit>ms|us|s|sec|secs|seconds|msec)\)?\s?[:=]\s*$", re.I
 )
+_UNIT_PER = re.compile(
+    r"\b(ms|us|s|secs?|seconds)(?:/|[ _]per[ _])(?:it|iter|iteration|step|batch)\)?\s*[:=]?\s*$", re.I
+)
 _UNITS = (("ms", "ms"), ("milli", "ms"), ("us", "us"), ("min", "min"), ("s", "s"), ("h", "h"))
 _KEPT = r"(?:checkpoints?|ckpts?|state|states|model|weights|snapshots?)"
 START = (
@@ -80,8 +83,12 @@ OF_TRAINING = re.compile(
     r"|ckpt\w*|checkpoint\w*|eval\w*|val|acc\w*|ppl|perplexity|mfu|tput|throughput|updates?|rounds?)\b"
 )
 OF_A_PROCESS = re.compile(r"\b(?:pid|attempt|restart|session|boot|launch|start\w*|uuid|host\w*|node|version|commit)\b")
-_BEGINS = re.compile(r"\b(?:saving|writing|dumping|storing|start\w*|begin\w*|began|running|evaluating|validating|launch\w*)\b")
-_ENDS = re.compile(r"\b(?:saved|written|wrote|dumped|stored|done|finish\w*|complet\w*|took|ends?|ended|loss|ppl|acc\w*)\b")
+_BEGINS = re.compile(
+    r"\b(?:saving|writing|dumping|storing|start\w*|begin\w*|began|running|evaluating|validating|launch\w*)\b"
+)
+_ENDS = re.compile(
+    r"\b(?:saved|written|wrote|dumped|stored|done|finish\w*|complet\w*|took|ends?|ended|loss|ppl|acc\w*)\b"
+)
 _BACKGROUND = re.compile(r"\b(?:async\w*|background|in parallel|non blocking)\b")
 _MOST, _RISING, _NEAR, _FAR = 1_000_000_000, 0.6, 0.12, 5
 """Above the first a number counts tokens, samples or times, and no steps."""
@@ -158,6 +165,9 @@ def unit_of(before: str, after: str) -> tuple[str, bool] | None:
     behind = _UNIT_BEHIND.match(after)
     if behind is not None:
         return ("per_s", True) if behind["rate"] else (_unit(behind["unit"]), behind["per"] is not None)
+    per = _UNIT_PER.search(before)
+    if per is not None:
+        return _unit(per[1]), True
     ahead = _UNIT_BEFORE.search(before)
     if ahead is not None:
         return _unit(ahead["unit"]), bool(re.search(r"\b(?:step|iter\w*|batch)\b", plain(before)))
@@ -193,12 +203,13 @@ def step_guesses(log: Log) -> list[StepGuess]:
     """What may count steps, the likeliest first: at most `MOST_GUESSES`."""
     epochs = next((found for group in log.groups if (found := _epoch_lines(group)) is not None), None)
     guesses = [one for group in log.groups[:200] for one in _of_group(group, epochs)]
-    if not guesses:
-        guesses = [one for group in log.groups[:200] for one in _epochs_as_steps(group)]
     ranked = sorted(guesses, key=lambda one: -one.score)
     most = max((len(one.done) for one in ranked if not is_other(one.group.about)), default=0)
     ranked.sort(key=lambda one: is_other(one.group.about) or 5 * len(one.done) <= most)  # a start may name a step, too
-    return [_ordered(one, guesses) for one in ranked[:MOST_GUESSES]]
+    of_epochs = [one for group in log.groups[:200] for one in _epochs_as_steps(group)]
+    of_epochs.sort(key=lambda one: (is_other(one.group.about), -one.score))
+    ranked = [*ranked[: MOST_GUESSES - min(2, len(of_epochs))], *of_epochs][:MOST_GUESSES]
+    return [_ordered(one, [*guesses, *of_epochs]) for one in ranked]
 
 
 def _ordered(one: StepGuess, guesses: Iterable[StepGuess]) -> StepGuess:
@@ -232,7 +243,7 @@ def names_epoch(group: Group) -> bool:
 
 
 def _of_group(group: Group, elsewhere: tuple[Group, int] | None) -> Iterator[StepGuess]:
-    if len(group.entries) < 2:
+    if len(group.entries) < 2 or re.search(f"{SAVE}|{RESUME}", group.about[:60]):
         return
     penalty = 2.0 if is_other(group.about) else 0.0
     for at, column in enumerate(group.columns):
@@ -402,6 +413,8 @@ def _each(made: StepGuess) -> tuple[int, str, str] | None:
         seconds = [in_seconds(value, own) for value in columns[row].numbers if value > 0]
         if seconds and made.stride > 1 and abs(median(seconds) / usual / made.stride - 1) < 2 * _NEAR:
             return row, own, "all"
+        if seconds and made.is_epoch and 0.4 < median(seconds) / usual <= 1:  # beside an evaluation of each
+            return row, own, "mean"
     return None
 
 
@@ -430,7 +443,8 @@ def _elapsed(
     own = (column.unit or ("s", False))[0]
     if each is None:
         return (row, own), None
-    took = sum((b - a) * in_seconds(one, each[1]) for (a, b), one in zip(pairwise(done), columns[each[0]].numbers[1:], strict=False) if b > a and one > 0)  # fmt: skip
+    pairs = zip(pairwise(done), columns[each[0]].numbers[1:], strict=False)
+    took = sum((b - a) * in_seconds(one, each[1]) for (a, b), one in pairs if b > a and one > 0)
     values = column.numbers
     fitting = [
         one for one in dict.fromkeys((own, "s", "ms", "min", "h"))
@@ -482,8 +496,7 @@ def phase_guesses(log: Log, taken: Sequence[Group]) -> Iterator[PhaseGuess]:
     left = [group for group in log.groups[:400] if not any(group is one for one in taken)]
     for event, pattern in _PHASES:
         those = [group for group in left if re.search(pattern, group.about[:200])]
-        for guess in _of_event(event, those):
-            yield guess
+        yield from _of_event(event, those)
         left = [group for group in left if not any(group is one for one in those)]
 
 

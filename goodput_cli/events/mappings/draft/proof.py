@@ -1,10 +1,10 @@
-"""What speaks against a drafted rule: each test reads the whole log with the rule, and says what contradicts it, where."""
+"""What speaks against a drafted rule: each test reads the whole log with it, and says what contradicts it, where."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -87,6 +87,8 @@ class Steps:
     records: tuple[Record, ...]
     others: int
     """Records of other processes."""
+    by_lines: bool = False
+    """Whether lines say how long their steps took, as was proven."""
     ends: tuple[int, ...] = ()
     """Places where a process ended, by a line that says so or a traceback."""
 
@@ -116,7 +118,8 @@ class Steps:
         before, behind = self.records[at - 1], self.records[at]
         if before.entry.ns is None or behind.entry.ns is None or behind.done <= before.done:
             return None
-        return (behind.entry.ns - before.entry.ns) / _S - self.usual * (behind.done - before.done)
+        each = behind.each if self.by_lines and behind.each is not None else self.usual
+        return (behind.entry.ns - before.entry.ns) / _S - each * (behind.done - before.done)
 
     def is_passage(self, at: int | None) -> bool:
         """Whether a process may have begun between a record and that before it: there is none on one side, steps fall,
@@ -183,7 +186,7 @@ def _without_echoes(records: Sequence[Record]) -> Iterable[Record]:
 
 def step_contradiction(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
     """The first test of the step rule that fails."""
-    tests = (_rises, _is_spread, _begins_low, _takes_a_time, _is_of_training, _is_of_one_stage)
+    tests = (_rises, _is_spread, _begins_low, _takes_a_time, _is_of_training, _is_of_one_stage, _has_one_size)
     found = (test(guess, steps, log) for test in tests)
     return next((one for one in found if one is not None), None)
 
@@ -194,7 +197,7 @@ def _like(guess: StepGuess, steps: Steps) -> str:
     return f'{plural(len(steps.records) + steps.others, "line")} like "{example}"'
 
 
-def _rises(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+def _rises(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
     """S1: nine in ten records rise; and a number that falls where it has come to its end counts within epochs."""
     records, falls = steps.records, steps.falls
     if not records:
@@ -205,10 +208,12 @@ def _rises(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
     ended = [at for at in falls if records[at - 1].done in totals]
     if len(totals) == 1 and len(ended) > 1 and 2 * len(ended) > len(falls):
         total = max(totals)
-        return Contradiction("S1", f"{_like(guess, steps)} come to their end, {total}, {len(ended)} times and begin anew: no line numbers the epochs", where)  # fmt: skip
+        said = f"{_like(guess, steps)} come to their end, {total}, {len(ended)} times and begin anew"
+        return Contradiction("S1", f"{said}: no line numbers the epochs", where)
     rising = sum(b.done > a.done for a, b in pairwise(records))
     if rising < _RISING * (len(records) - 1) or len(falls) + 1 > 1 + len(records) / 4:
-        return Contradiction("S1", f"{_like(guess, steps)} fall {plural(len(falls), 'time')}: no line numbers the epochs", where)  # fmt: skip
+        said = f"{_like(guess, steps)} fall {plural(len(falls), 'time')}"
+        return Contradiction("S1", f"{said}: no line numbers the epochs", where)
     return None
 
 
@@ -237,7 +242,7 @@ def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None
     return None
 
 
-def _begins_low(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+def _begins_low(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
     """S3: it begins at its beginning, or it is plain that the log was cut."""
     first = steps.records[0].done
     strides = Counter(b.done - a.done for a, b in pairwise(steps.records) if b.done > a.done)
@@ -277,7 +282,9 @@ def _times_around(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
     """Whether other lines have times enough between the records."""
     where, like = _where(guess.group), _like(guess, steps)
     if not log.window:
-        return Contradiction("C2", f"no line has a time, and no number of {like} is proven to be the time of a step", where)
+        return Contradiction(
+            "C2", f"no line has a time, and no number of {like} is proven to be the time of a step", where
+        )
     between = {one.ns for one in log.entries if steps.places[0] < one.place < steps.places[-1]} - {None}
     if 20 * len(between) < len(steps.records):
         said = f"{like} have no time, and between them other lines have {len(between)}"
@@ -286,17 +293,19 @@ def _times_around(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
 
 
 def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """That something speaks of training, where the number has no name that says so."""
-    if likeness(guess.column.name) > 0 or guess.column.of is not None or guess.is_epoch or not log.records:
+    """S6: that something speaks of training, where the number has no name that says so."""
+    if likeness(guess.column.name) > 0 or guess.column.of is not None or guess.is_epoch:
         return None
-    keys = " ".join(column.name for group in log.groups for column in group.columns) + " ".join(g.about for g in log.groups)
-    if OF_TRAINING.search(keys):
+    groups = log.groups if log.records else [guess.group]
+    words = " ".join(column.name for group in groups for column in group.columns) + " ".join(g.about for g in groups)
+    if OF_TRAINING.search(words):
         return None
-    said = f"no key and no value speaks of training: `{guess.column.name}` goes up from record to record, and may count"
+    what = "no key and no value" if log.records else f"nothing in {_like(guess, steps)}"
+    said = f"{what} speaks of training: `{guess.name}` goes up from record to record, and may count"
     return Contradiction("S6", f"{said} anything", _where(guess.group))
 
 
-def _is_of_one_stage(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+def _is_of_one_stage(guess: StepGuess, _: Steps, log: Log) -> Contradiction | None:
     """S1: steps that begin anew where another key changes are those of another stage or run: nothing was restarted."""
     done = guess.done
     falls = [at for at in range(1, len(done)) if done[at] <= done[at - 1]]
@@ -308,29 +317,45 @@ def _is_of_one_stage(guess: StepGuess, steps: Steps, log: Log) -> Contradiction 
         if changes == falls and number(texts[0]) is None and not OF_A_PROCESS.search(column.name):
             before, behind = (texts[at][:80] for at in (falls[0] - 1, falls[0]))
             said = (
-                f"its steps begin anew where `{column.name}` changes from {before} to {behind}: these are stages or runs "
-                f"of their own, and nothing was restarted; `where = {{ {column.name} = {quoted(before)} }}` says which"
+                f"its steps begin anew where `{column.name}` changes from {before} to {behind}: these are stages or "
+                f"runs of their own, and nothing was restarted; `where = {{ {column.name} = {quoted(before)} }}` is one"
             )
             return Contradiction("S1", said, guess.group.entries[falls[0]].where)
     return None
 
 
-def each_contradiction(guess: StepGuess, steps: Steps) -> Contradiction | None:
+def _has_one_size(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
+    """S1: epochs whose number of steps no line names end with the same number each."""
+    if guess.steps is None:
+        return None
+    values = guess.column.whole or []
+    tops = [a for a, b in pairwise(values) if b < a]
+    per_epoch = len(values) / max(1, len(tops) + 1)
+    if per_epoch >= _LEAST_NUMBERED and 5 * sum(one == max(tops) for one in tops) >= 4 * len(tops) - 5 * len(
+        steps.falls
+    ):
+        return None
+    return Contradiction(
+        "S1", f"no line says how many steps an epoch has, of {_like(guess, steps)}", _where(guess.group)
+    )
+
+
+def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, float]) -> Contradiction | None:
     """C2: the time of a step agrees with the stamps between records within a factor of two, nine in ten times, and a
-    quarter as a rule."""
+    quarter as a rule. beside: seconds that other lines name in the gap before a record."""
     if guess.each is None or steps.usual is None:
         return None
     values = guess.group.columns[guess.each[0]].numbers
     at = dict(zip(guess.group.places, values, strict=True))
     ratios = []
-    pairs = [*pairwise(steps.records)]
-    alone = [(a, b) for a, b in pairs if b.entry.place == a.entry.place + 1]  # with nothing said between them
-    for before, one in alone if len(alone) > 2 else pairs:
+    pairs = [*enumerate(pairwise(steps.records), 1)]
+    alone = [(at, (a, b)) for at, (a, b) in pairs if b.entry.place == a.entry.place + 1]  # nothing said between them
+    for row, (before, one) in alone if len(alone) > 2 else pairs:
         each = at.get(one.entry.place)
         if each is None or each <= 0 or one.done <= before.done or None in (before.entry.ns, one.entry.ns):
             continue
         seconds = in_seconds(each, guess.each[1]) * (1 if guess.each[2] == "all" else one.done - before.done)
-        passed = ((one.entry.ns or 0) - (before.entry.ns or 0)) / _S
+        passed = ((one.entry.ns or 0) - (before.entry.ns or 0)) / _S - beside.get(row, 0.0)
         coarse = 1.0 if (one.entry.ns or 0) % _S == 0 else 0.0
         if passed > 0 and seconds > 0:
             ratios.append(1.0 if abs(passed - seconds) <= coarse else seconds / passed)
@@ -356,9 +381,15 @@ def start_contradiction(group: Group, steps: Steps, *, named: bool) -> Contradic
     if missing or (0 not in passages and len(passages) > 1):
         at = missing[0] if missing else 0
         return Contradiction("A1", "steps fall where no such line stands", steps.records[at].entry.where)
-    if not named and len(passages) < 2:
+    first = steps.records[0].done
+    if not named and len(passages) < 2 and (steps.falls or len(group.entries) > 1 or first > 2 * _stride(steps)):
         return Contradiction("A2", "nothing says that it is a start", _where(group))
     return None
+
+
+def _stride(steps: Steps) -> int:
+    strides = Counter(b.done - a.done for a, b in pairwise(steps.records) if b.done > a.done)
+    return strides.most_common(1)[0][0] if strides else 1
 
 
 def repeats_at_once(group: Group, steps: Steps) -> bool:
@@ -417,7 +448,7 @@ def end_contradiction(group: Group, steps: Steps) -> Contradiction | None:
 
 
 def phase_contradiction(
-    phase: PhaseGuess, took: tuple[int, str] | None, steps: Steps, beside: dict[int, float], starts: Iterable[int] = ()
+    phase: PhaseGuess, took: tuple[int, str] | None, steps: Steps, beside: dict[int, float]
 ) -> Contradiction | None:
     """F1 of a phase with its length, F2 of one without: it stands in gaps, and fits them. beside: seconds that others
     take in the gap before a record."""
@@ -499,7 +530,8 @@ def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | N
     where = steps.records[steps.falls[0]].entry.where if steps.falls else steps.records[0].entry.where
     most = 1 + len(steps.falls) + max(0, starts - 1)
     if whole.attempts > min(most, 1 + len(steps.records) / 4 + starts, _MOST_ATTEMPTS):
-        yield Contradiction("W1", f"with it the job has {whole.attempts} attempts, and its steps fall {plural(len(steps.falls), 'time')}", where)  # fmt: skip
+        falls = plural(len(steps.falls), "time")
+        yield Contradiction("W1", f"with it the job has {whole.attempts} attempts, and its steps fall {falls}", where)
     if total is not None and whole.kept > 1.01 * total + 1:
         yield Contradiction("W2", f"with it {whole.kept:,.0f} steps were kept, and lines name {total:,}", where)
     if whole.longest[1] > _HALF * whole.window:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.declared import mappings_in
@@ -26,7 +27,8 @@ _VARIANTS = (0, 1, 2, 3, 5, 8)
 """So many words behind the last field are tried, until a rule reads the lines that it was made of and no others."""
 _SLOW = "slow = true             # no text of four characters is in every line"
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\)|\bcore dumped\b|^Segmentation fault")
-_BY_HAND = "say what a step looks like: [[rule]] event = \"step\" line = 'step {step:int} took {each:float}s' (docs/mappings.md)"
+_STEP = "line = 'step {step:int} took {each:float}s'"
+_BY_HAND = f'say what a step looks like: [[rule]] event = "step" {_STEP} (docs/mappings.md)'
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,9 @@ class _Made:
     left_out: list[tuple[str, Contradiction]] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
     beside: dict[int, float] = field(default_factory=dict)
-    """Seconds that phases take in the gap before a record."""
+    """Seconds that phases name in the gap before a record."""
+    untimed: set[int] = field(default_factory=set)
+    """Records behind gaps that phases take which name no length."""
     starts: list[Entry] = field(default_factory=list)
 
 
@@ -88,8 +92,8 @@ def draft(
 ) -> Draft:  # fmt: skip
     """A mapping of a log that no format reads: each of its rules was read over the whole log, and tested.
 
-    lines: each with its FILE:LINE. changed: when the log was last written to (ns). account: what the accounting makes of
-    the log with a mapping, or why it makes nothing."""
+    lines: each with its FILE:LINE. changed: when the log was last written to (ns). account: what the accounting makes
+    of the log with a mapping, or why it makes nothing."""
     log = taken_apart(lines, guessing.unit_of, changed)
     guesses = guessing.step_guesses(log)
     if any("\r" in text for _, text in lines):
@@ -109,7 +113,7 @@ def draft(
         whole = account(_text(made))
         wrong = _of_whole(made, steps[0], steps[1], whole)
         if not wrong:
-            return _finished(made, steps[0], steps[1], whole)
+            return _finished(made, steps[1], whole)
         failed += wrong
     return _refused(log, _plain(name), failed)
 
@@ -135,7 +139,7 @@ def _prove_steps(made: _Made, guess: StepGuess) -> tuple[StepGuess, Steps] | Con
     if other is None:
         return first or Contradiction("S4", "no rule that can be written reads its lines", guess.group.entries[0].where)
     guess, steps, rules, _ = other
-    wrong = proof.each_contradiction(guess, steps)
+    wrong = _wrong_each(made.log, guess, steps)
     if wrong is not None:
         made.left_out.append(("each", wrong))
         more = next((one for one in _VARIANTS if _step_rules(made.log, guess, one) == rules), 0)
@@ -146,10 +150,22 @@ def _prove_steps(made: _Made, guess: StepGuess) -> tuple[StepGuess, Steps] | Con
             return wrong
         steps = proof.steps_of(mapped, made.log, guess)
     ends = tuple(one.place for one in made.log.entries if _TRACEBACK.search(one.text))
-    steps = replace(steps, ends=ends)
+    steps = replace(steps, ends=ends, by_lines=guess.each is not None)
     made.rules += rules
-    made.assumed += [*made.log.assumed, *_assumptions(guess, steps)]
+    made.assumed += [*made.log.assumed, *_assumptions(guess)]
     return guess, steps
+
+
+def _wrong_each(log: Log, guess: StepGuess, steps: Steps) -> Contradiction | None:
+    """Why the time of a step is none, alone or with the length of one other thing that lines name."""
+    wrong = proof.each_contradiction(guess, steps, {})
+    if wrong is None or not guess.is_epoch:
+        return wrong
+    for phase in guessing.phase_guesses(log, [guess.group]):
+        for took in phase.took:
+            if proof.each_contradiction(guess, steps, proof.lengths_by_gap(phase, took, steps)) is None:
+                return None
+    return wrong
 
 
 def _reads_others(mapped: Mapped, log: Log, guess: StepGuess) -> bool:
@@ -170,7 +186,7 @@ def _prove_beside(made: _Made, guess: StepGuess, steps: Steps) -> None:
     phases = [
         one for one in guessing.phase_guesses(made.log, taken)
         if not _is_native(natively, one.group.entries[0])
-        and not _reads(made, one.group.entries[0], ("step", "step_start"), guess)
+        and not _reads(made, one.group.entries[0], ("step", "step_start"))
     ]  # fmt: skip
     _add_starts(made, phases, guess, steps, taken)
     for event in ("finished", "stopped", "resume", "prep"):
@@ -186,19 +202,21 @@ def _add_alive(made: _Made) -> None:
     log = made.log
     others = [one for group in log.groups for one in group.entries[:1] if log.time in one.values]
     if log.records and log.time and len(log.groups) > 1 and others:
-        made.last = Rule("alive", (f"keys = {{ time = {quoted(log.time)} }}",), others[-1].line, len(log.entries), "any other record shows that the process was alive")  # fmt: skip
+        keys = (f"keys = {{ time = {quoted(log.time)} }}",)
+        note = "any other record shows that the process was alive"
+        made.last = Rule("alive", keys, others[-1].line, len(log.entries), note)
 
 
 def _is_native(natively: object, one: Entry) -> bool:
     from goodput_cli.events.text.lines import LineRules
 
     assert isinstance(natively, LineRules)
-    text = one.message
-    return bool(natively.read(text)[0] or natively.read(one.text)[0]) or natively.causes.read(text) is not None
+    said = (*natively.read(one.message)[0], *natively.read(one.text)[0])
+    return any(not event.common for event in said) or natively.causes.read(one.message) is not None
 
 
-def _reads(made: _Made, one: Entry, events: Sequence[str], guess: StepGuess) -> bool:
-    """Whether rules so far read an entry of another group as one of some events, and it is no other thing by its words."""
+def _reads(made: _Made, one: Entry, events: Sequence[str]) -> bool:
+    """Whether rules so far read an entry of another group as one of some events, and its words say nothing else."""
     if guessing.is_other(" ".join(one.message.lower().split())):
         return False
     mapped = _loaded(made, made.rules)
@@ -212,10 +230,13 @@ def _add_starts(
     """The line with which a process begins: the first of the log whose words or places say so."""
     worded = [one.group for one in phases if one.event == "start"]
     head = steps.places[0]
-    others = [group for group in made.log.groups[:400]
-              if group.entries[0].place < head and not any(group is one for one in (*taken, *worded))
-              and len(group.entries) <= 4 * (1 + len(steps.falls)) and not guessing.is_other(group.about)
-              and not guessing.tells_end(group.about) and not _is_native(Mappings().ruleset, group.entries[0])]  # fmt: skip
+    natively = Mappings().ruleset
+    others = [
+        group for group in made.log.groups[:400]
+        if group.entries[0].place < head and not any(group is one for one in (*taken, *worded))
+        and len(group.entries) <= 4 * (1 + len(steps.falls)) and not guessing.is_other(group.about)
+        and not guessing.tells_end(group.about) and not _is_native(natively, group.entries[0])
+    ]  # fmt: skip
     failed: list[Contradiction] = []
     candidates = sorted((one for one in worded if not guessing.names_epoch(one)), key=lambda one: one.places[0])
     tried = [(one, True) for one in candidates] + [
@@ -253,7 +274,7 @@ def _start_and_resume(made: _Made, group: Group, guess: StepGuess, steps: Steps)
         made.rules[-2:] = [start]
 
 
-def _add_end(made: _Made, phase: PhaseGuess, guess: StepGuess, steps: Steps) -> None:
+def _add_end(made: _Made, phase: PhaseGuess, _: StepGuess, steps: Steps) -> None:
     wrong = proof.end_contradiction(phase.group, steps)
     if wrong is not None:
         made.left_out.append((phase.event, wrong))
@@ -279,7 +300,7 @@ def _add_resume(made: _Made, phase: PhaseGuess, guess: StepGuess, steps: Steps) 
         made.left_out.append(("resume", number))
 
 
-def _add_prep(made: _Made, phase: PhaseGuess, guess: StepGuess, steps: Steps) -> None:
+def _add_prep(made: _Made, phase: PhaseGuess, _: StepGuess, steps: Steps) -> None:
     if not phase.took:
         return
     wrong = proof.phase_contradiction(phase, phase.took[0], steps, {})
@@ -298,7 +319,7 @@ _ADD: dict[str, Callable[[_Made, PhaseGuess, StepGuess, Steps], None]] = {
 def _add_phases(made: _Made, phases: Sequence[PhaseGuess], guess: StepGuess, steps: Steps) -> None:
     """Saves and evaluations: those with a length first, then pairs, then single lines in gaps."""
     lengths = {
-        id(one): proof.lengths_by_gap(one, one.took[0], steps) for one in phases if one.took and not one.edge == "begin"
+        id(one): proof.lengths_by_gap(one, one.took[0], steps) for one in phases if one.took and one.edge != "begin"
     }
     told: set[str] = set()
     for one in sorted(phases, key=lambda phase: (not phase.took, not phase.edge)):
@@ -336,6 +357,7 @@ def _add_untimed(
     if found is not None or not _append(made, _phase_rule(made.log, replace(one, edge=""), None, guess, steps)):
         made.left_out.append((one.event, wrong or found or Contradiction("F2", "no rule reads it", "")))
         return
+    made.untimed |= {at for entry in one.group.entries if (at := steps.following(entry.place)) is not None}
     told.add(one.event)
 
 
@@ -344,7 +366,11 @@ def _add_pair(made: _Made, pair: Sequence[PhaseGuess], guess: StepGuess, steps: 
     begin, end = sorted(pair, key=lambda phase: phase.edge)
     spans: dict[int, float] = {}
     for one in end.group.entries:
-        before = [a for a in begin.group.entries if a.place < one.place and steps.following(a.place) == steps.following(one.place)]
+        before = [
+            a
+            for a in begin.group.entries
+            if a.place < one.place and steps.following(a.place) == steps.following(one.place)
+        ]
         at = steps.following(one.place)
         if before and before[-1].ns is not None and one.ns is not None and at is not None:
             spans[at] = spans.get(at, 0.0) + (one.ns - before[-1].ns) / 1e9
@@ -384,7 +410,9 @@ def _append(made: _Made, rule: Rule) -> bool:
 def _reads_too_many(mapped: Mapped, log: Log, rule: Rule) -> bool:
     """Whether a rule would read many more lines than it was made of."""
     split = mapped.declared.split is not None
-    read = sum(len(group.entries) for group in log.groups if read_line(mapped, group.entries[0].line, split) is not None)
+    read = sum(
+        len(group.entries) for group in log.groups if read_line(mapped, group.entries[0].line, split) is not None
+    )
     return read > 1.2 * rule.lines + 1
 
 
@@ -403,13 +431,13 @@ def _of_whole(made: _Made, guess: StepGuess, steps: Steps, whole: Whole | str) -
     return list(proof.whole_contradictions(whole, steps, len(made.starts), total))
 
 
-def _finished(made: _Made, guess: StepGuess, steps: Steps, whole: Whole | str) -> Draft:
+def _finished(made: _Made, steps: Steps, whole: Whole | str) -> Draft:
     assert isinstance(whole, Whole)
     told = {rule.event for rule in made.rules}
     doubts = [_shown(wrong.reason) for event, wrong in made.left_out if event in ("save", "eval") and event not in told]
     doubts = [f"left out: {', '.join(dict.fromkeys(doubts))}"] if doubts else []
     begun = {at for one in made.starts if (at := steps.following(one.place)) is not None}
-    over = max(proof.unexplained(steps, made.beside, begun), whole.other / 1e9)
+    over = max(proof.unexplained(steps, made.beside, begun | made.untimed), whole.other / 1e9)
     if over > proof._UNEXPLAINED * whole.window / 1e9:
         from goodput_cli.vocabulary.text import duration
 
@@ -427,14 +455,15 @@ def _refused(log: Log, name: str, failed: Sequence[Contradiction]) -> Draft:
     else:
         reason = f"no rule could be proven: {_without_steps(log)}; {_BY_HAND}"
     reason = _shown(reason)
-    text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# line = \'step {{step:int}} took {{each:float}}s\'\n'
+    text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# {_STEP}\n'
     return Draft(text, refused=(reason,))
 
 
 def _without_steps(log: Log) -> str:
     rising = [
         column.name for group in log.groups for column in group.columns
-        if len(group.entries) >= 3 and column.name and column.unit is None and column.counts and _goes_up(column.numbers)
+        if len(group.entries) >= 3 and column.name and column.unit is None and column.counts
+        and _goes_up(column.numbers)
     ]  # fmt: skip
     example = next((g.entries[0].message.strip()[:80] for g in log.groups if len(g.entries) >= 3), "")
     like = f', such as "{example}"' if example else ""
@@ -445,7 +474,7 @@ def _without_steps(log: Log) -> str:
 
 
 def _goes_up(numbers: Sequence[float]) -> bool:
-    return len(numbers) > 2 and sum(b > a for a, b in zip(numbers, numbers[1:], strict=False)) >= 0.9 * (len(numbers) - 1)
+    return len(numbers) > 2 and sum(b > a for a, b in pairwise(numbers)) >= 0.9 * (len(numbers) - 1)
 
 
 def _shown(sentence: str) -> str:
@@ -453,7 +482,7 @@ def _shown(sentence: str) -> str:
     return safe(without_secrets(sentence))
 
 
-def _assumptions(guess: StepGuess, steps: Steps) -> Iterator[str]:
+def _assumptions(guess: StepGuess) -> Iterator[str]:
     """What the answers of a draft rest on, and the log does not prove."""
     name = without_secrets(guess.name)
     if guess.index:
@@ -462,7 +491,8 @@ def _assumptions(guess: StepGuess, steps: Steps) -> Iterator[str]:
         yield f"`{name}` counts the steps that are done"
     if guess.elapsed is not None:
         column = guess.group.columns[guess.elapsed[0]]
-        yield f"`{without_secrets(column.name) or column.texts[0]}` never falls: read as time since the start, in {guess.elapsed[1] or 's'}"
+        named, unit = without_secrets(column.name) or column.texts[0], guess.elapsed[1] or "s"
+        yield f"`{named}` never falls: read as time since the start, in {unit}"
 
 
 # --- TOML
@@ -520,7 +550,9 @@ def _samples(mapped: Mapped, rules: Sequence[Rule]) -> list[str]:
             key: value for key, value in shown(read.event, read.stamp).items()
             if key in _SAMPLED and value is not None and (key, value) != ("edge", "point")
         }  # fmt: skip
-        gives = ", ".join(f"{key} = {quoted(value) if isinstance(value, str) else value}" for key, value in values.items())
+        gives = ", ".join(
+            f"{key} = {quoted(value) if isinstance(value, str) else value}" for key, value in values.items()
+        )
         head = "[[sample]]               # checked whenever the mapping is loaded" if not found else "[[sample]]"
         found += ["", head, f"line = {quoted(example)}", f"gives = {{ {gives} }}"]
     return found
@@ -549,6 +581,10 @@ def _step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
         at, unit, of = guess.each
         names[at] = "each:float"
         keys.append(f'each = {{ unit = "{unit}"{f", of = {quoted(of)}" if of != "mean" else ""} }}')
+    if guess.each is None and (timed or guess.elapsed is not None):
+        keys.append(
+            'each = { of = "usual" }  # what lies between two lines beyond what steps mostly take is no training'
+        )
     if (guess.elapsed is not None or guess.each is not None) and not timed:
         keys.append('time = "cursor"          # these lines have no time: count on from the last one')
     step = _line_rule(log, "step_start" if guess.begins else "step", guess.group, names, keys, more)
@@ -570,8 +606,10 @@ def _epoch_rules(log: Log, guess: StepGuess) -> list[Rule]:
     more = [f"epoch = {{ first = {guess.first} }}"] if guess.first != 1 else []
     rule = _line_rule(log, "alive", group, {at: "epoch:int"}, more)
     rule = replace(rule, example=group.entries[-1].line)
-    begins = [one.line for one, text in zip(group.entries, group.columns[at].texts, strict=True) if text == str(guess.first)]
-    if not begins or log.records or any(b < a for a, b in zip(guess.done, guess.done[1:], strict=False)):
+    begins = [
+        one.line for one, text in zip(group.entries, group.columns[at].texts, strict=True) if text == str(guess.first)
+    ]
+    if not begins or log.records or any(b < a for a, b in pairwise(guess.done)):
         return [rule]
     line = quoted(template(group, {at: "epoch:int"}).replace("{epoch:int}", str(guess.first)))
     start = Rule("start", (f"line = {line}", "once = true", "also = true", *log.beside), begins[0], len(begins))

@@ -1,0 +1,224 @@
+"""`goodput LOG` of a log that no format reads: answered by rules that are drafted from it and proven on all of it, or
+refused with what to write by hand."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.mappings.drafting import at, pytorch
+
+OWN_LOOP = Path("sample_logs/trainers/own-loop.log")
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """The exit code, and what is said on either stream."""
+    capsys.readouterr()
+    code = run([*map(str, arguments)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def answered(capsys: pytest.CaptureFixture[str], log: Path, *options: str) -> dict[str, Any]:
+    code, out, err = asked(capsys, "analyze", log, "--format", "json", *options)
+    assert code == 0, err
+    answer: dict[str, Any] = json.loads(out)
+    return answer
+
+
+def disk_full(path: str = "ckpt/exp16/mnt") -> str:
+    """50 steps of 0.36 s, a save of 1 s behind each tenth; the disk is full at the save of step 40, and the program
+    goes on from that of step 30 at 38.0 s."""
+
+    def steps(first: int, last: int, second: float) -> tuple[str, float]:
+        lines = []
+        for step in range(first, last + 1):
+            second += 0.36
+            lines.append(pytorch(second, f"step {step}/50 loss 1.1 time 0.360s"))
+            if step % 10 == 0 and (step, first) != (40, 1) and step != 50:
+                second += 1.0
+                lines.append(pytorch(second, f"Saved checkpoint {path}/step_{step}.pt (1.00 s)"))
+        return "".join(lines), second
+
+    before, _ = steps(1, 40, 0.0)
+    behind, end = steps(31, 50, 38.0)
+    crash = "Traceback (most recent call last):\nRuntimeError: unexpected pos 10304 vs 10260\n"
+    return (
+        pytorch(0, "Starting training on cpu, 50 steps, batch size 4")
+        + before
+        + crash
+        + pytorch(36, "Starting training on cpu, 50 steps, batch size 4")
+        + pytorch(38, f"Resuming from checkpoint {path}/step_30.pt at step 30")
+        + behind
+        + pytorch(end, "Training finished after 50 steps")
+    )
+
+
+def test_a_loop_of_ones_own_is_answered_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = asked(capsys, OWN_LOOP, "-q")
+    assert code == 0
+    assert "37.04 %" in out
+    said = " ".join(out.split())
+    keep = f"keep or correct them: goodput check --suggest {OWN_LOOP} > my.toml"
+    assert f"read by 6 rules drafted from this log; {keep}" in said
+
+
+def test_the_mapping_that_is_suggested_gives_the_same_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    own = tmp_path / "own.toml"
+    own.write_text(asked(capsys, "check", "--suggest", OWN_LOOP)[1], encoding="utf-8")
+    drafted, mapped = answered(capsys, OWN_LOOP), answered(capsys, OWN_LOOP, "--mapping", str(own))
+    assert drafted["drafted"]["mapping"] == own.read_text(encoding="utf-8")
+    assert (drafted["drafted"]["rules"], mapped["drafted"]) == (6, None)
+    for part in ("job", "window", "goodput", "badput", "disruptions", "saves"):
+        assert drafted[part] == mapped[part], part
+
+
+def test_gates_are_not_judged_by_drafted_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = asked(capsys, OWN_LOOP, "--fail-under", "10")
+    assert code == 4
+    assert "not judged: the rules were drafted; check them in and name them with --mapping" in err
+    own = tmp_path / "own.toml"
+    own.write_text(asked(capsys, "check", "--suggest", OWN_LOOP)[1], encoding="utf-8")
+    assert asked(capsys, OWN_LOOP, "--fail-under", "10", "--mapping", own)[0] == 0
+    assert asked(capsys, OWN_LOOP, "--fail-under", "90", "--mapping", own)[0] == 3
+    assert asked(capsys, OWN_LOOP, "--strict")[0] == 5
+
+
+def test_no_draft_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(capsys, OWN_LOOP, "--no-draft")[0] == 4
+    shutil.copy(OWN_LOOP, tmp_path)
+    (tmp_path / "goodput.toml").write_text("no-draft = true\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert asked(capsys, "own-loop.log")[0] == 4
+
+
+@pytest.mark.parametrize("path", ["ckpt/exp16/mnt", "run-7/llama-7b", "lr3e-4/seed_12", "2026/03"])
+def test_numbers_in_the_names_of_folders_change_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str
+) -> None:  # fmt: skip
+    """10 steps are lost; kept are 50 of 0.36 s, of 46.2 s."""
+    log = tmp_path / "train.log"
+    log.write_text(disk_full(path), encoding="utf-8")
+    answer = answered(capsys, log)
+    assert (answer["job"]["attempts"], answer["job"]["kept_steps"]) == (2, 50)
+    assert answer["disruptions"][0]["resumed_step"] == 30
+    assert answer["goodput"]["seconds"] == pytest.approx(18.0, abs=0.1)
+    assert answer["window"]["seconds"] == pytest.approx(46.2, abs=0.1)
+
+
+@pytest.mark.parametrize("how", ["doubled", "of eight ranks", "of eight ranks without a name"])
+def test_lines_that_others_print_too_change_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
+) -> None:  # fmt: skip
+    log = tmp_path / "train.log"
+    log.write_text(disk_full(), encoding="utf-8")
+    alone = answered(capsys, log)
+    lines = disk_full().splitlines(keepends=True)
+    count, name = (2, "") if how == "doubled" else (8, "[rank{}]: " if "without" not in how else "")
+    log.write_text("".join(name.format(rank) + line for line in lines for rank in range(count)), encoding="utf-8")
+    answer = answered(capsys, log)
+    assert answer["job"]["attempts"] == alone["job"]["attempts"] == 2
+    assert answer["goodput"]["percent"] == pytest.approx(alone["goodput"]["percent"], abs=1)
+
+
+def test_a_bar_that_is_drawn_twice_was_not_restarted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`set_postfix` draws each state again, with the new loss: 300 steps of 1 s."""
+    states = []
+    for step in range(0, 301, 10):
+        clock = f"{step // 60:02d}:{step % 60:02d}"
+        for loss in (step, step + 1):
+            states.append(f"Progress: {step // 3:3d}%|###| {step}/300 [{clock}<05:00, 1.00it/s, Loss=0.{loss:03d}]")
+    log = tmp_path / "train.log"
+    log.write_text("\r".join(states) + "\n", encoding="utf-8", newline="")
+    answer = answered(capsys, log)
+    assert (answer["job"]["attempts"], answer["job"]["kept_steps"]) == (1, 300)
+    assert answer["goodput"]["percent"] == pytest.approx(100, abs=1)
+
+
+def test_a_start_line_that_names_a_step_is_no_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Records each 5 steps of 0.25 s; dies behind step 55, and goes on from 40."""
+
+    def absl(second: float, text: str) -> str:
+        return f"{at(second, 'I%m%d %H:%M:%S')}.{round(second * 1e6) % 10**6:06d} 140672842128256 jx.py:20] {text}\n"
+
+    def records(first: int, last: int, second: float) -> str:
+        return "".join(
+            absl(second + (step - first) / 4, f"[{step}] steps/s=4.000, loss=0.2")
+            for step in range(first + 5, last + 1, 5)
+        )
+
+    log = tmp_path / "train.log"
+    log.write_text(
+        absl(0, "Starting training loop at step 0.")
+        + records(0, 55, 0)
+        + absl(30, "Starting training loop at step 40.")
+        + records(40, 100, 32)
+        + absl(47, "Finished training."),
+        encoding="utf-8",
+    )
+    answer = answered(capsys, log)
+    assert (answer["job"]["attempts"], answer["job"]["kept_steps"]) == (2, 100)
+    assert answer["disruptions"][0]["resumed_step"] == 40
+    assert answer["goodput"]["seconds"] == pytest.approx(25, abs=0.5)
+
+
+def test_the_time_of_one_batch_is_not_that_of_an_evaluation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    """25 epochs of 160 s, each with an evaluation of 40 s behind it, of which the first batch took 4.2 s."""
+    log = "".join(
+        pytorch(200 * epoch + 5, f"epoch:[ {epoch + 1}/25 ] train step:0 loss: 4.9 batch_cost: 7.40 sec")
+        + pytorch(200 * epoch + 100, f"epoch:[ {epoch + 1}/25 ] train step:100 loss: 4.9 batch_cost: 1.90 sec")
+        + pytorch(200 * epoch + 160, f"END epoch:{epoch + 1} train loss: 3.9 batch_cost_sum: {160 + epoch % 3}.0 sec")
+        + pytorch(200 * epoch + 164, f"epoch:[ {epoch + 1}/25 ] val step:0 loss: 3.2 batch_cost: 4.20 sec")
+        + pytorch(200 * epoch + 200, f"END epoch:{epoch + 1} val loss_avg: 3.6 batch_cost_sum: {40 - epoch % 3}.0 sec")
+        for epoch in range(25)
+    )  # fmt: skip
+    path = tmp_path / "train.log"
+    path.write_text(pytorch(0, "DATASET : frames") + log, encoding="utf-8")
+    answer = answered(capsys, path)
+    assert answer["goodput"]["percent"] == pytest.approx(80, abs=2)
+    evaluations = next(row for row in answer["badput"] if row["category"] == "custom_badput_events")
+    assert evaluations["percent"] == pytest.approx(20, abs=2)
+
+
+REFUSED = {
+    "processes that are spawned": "".join(pytorch(0, f"process {3751 + n} spawned with command") for n in range(8)),
+    "names of checkpoints": "".join(
+        pytorch(90 * n, f"Checkpoint global_step{50 * n} is about to be saved") for n in range(12)
+    ),
+    "epochs that no line numbers": "".join(pytorch(n, f"batch {n % 38 + 1}/38 loss 0.1") for n in range(412)),
+    "requests": "".join(pytorch(7 * n, f"request {n} took 3 ms") for n in range(60)),
+    "no time at all": "".join(f"step {n} loss 0.{n}\n" for n in range(1, 31)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_proves_no_step_is_refused_with_what_to_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:  # fmt: skip
+    log = tmp_path / "train.log"
+    log.write_text(REFUSED[name], encoding="utf-8")
+    code, _, err = asked(capsys, log)
+    assert code == 4
+    assert "no rule could be proven" in err
+    assert '[[rule]] event = "step"' in err
+    assert "check --suggest" not in err
+
+
+def test_a_log_that_is_read_natively_gets_a_mapping_of_comments_that_adds_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    log, own = Path("sample_logs/primer-50-percent.jsonl"), tmp_path / "own.toml"
+    code, out, _ = asked(capsys, "check", "--suggest", log)
+    assert code == 0
+    assert out.startswith("# steps are read without a mapping, as ")
+    own.write_text(out, encoding="utf-8")
+    assert answered(capsys, log, "--mapping", str(own))["goodput"] == answered(capsys, log)["goodput"]
