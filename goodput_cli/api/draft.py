@@ -23,7 +23,7 @@ _MOST_BYTES, _MOST_LINES = 64 << 20, 250_000
 _LARGEST = 1 << 30
 """Bytes of files of which nothing is drafted unasked."""
 _STDIN = "-"
-_OF_OTHERS = ("bad_value", "no_time_in_log")
+_BAD, _NO_TIME = "bad_value", "no_time_in_log"
 """What is noticed of a log of a format that is known, and gives no steps all the same."""
 NOT_JUDGED = "the rules were drafted; check them in and name them with --mapping"
 
@@ -43,14 +43,15 @@ class DraftedReading:
         """The log. Raises NotEnoughData where nothing in it is an event and no rules can be proven."""
         log = self.reading.read(self.sources, self.timezone)
         names = _names(self.sources)
-        native = _gives_steps(log) or any(one.code in _OF_OTHERS for one in log.diagnostics)
+        noticed = {one.code for one in log.diagnostics}
+        native = _gives_steps(log) or _BAD in noticed
         if native or not names or not all(map(_is_local, names)):
             return log
         made = self._drafted(names)
         if not made.refused and self._read:
             self.draft = made
             return self._read.pop()
-        if made.refused and len(log.table) == 0:
+        if made.refused and len(log.table) == 0 and _NO_TIME not in noticed:
             raise NotEnoughData(made.refused[0])
         return log
 

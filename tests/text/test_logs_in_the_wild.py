@@ -231,16 +231,15 @@ def test_a_bar_that_begins_anew_behind_its_end_was_not_restarted(tmp_path: Path)
     log = "".join(f"{at(3 * (50 * e + n))} | pass {n:2d}/50 | cost 0.{n}\n" for e in range(5) for n in range(1, 51))
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     (reason, *_) = draft_mapping(str(tmp_path / "train.log")).refused
-    assert "comes to its end, 50, and begins anew" in reason
+    assert "come to their end, 50, 4 times and begin anew" in reason
 
 
-def test_a_fall_of_the_step_is_said_under_the_answer(tmp_path: Path) -> None:
+def test_a_fall_of_the_step_is_a_restart(tmp_path: Path) -> None:
     log = every(60, 3, lambda n, s: f"{at(s)} INFO step {n}/1000 loss 2.1")
     log += every(60, 3, lambda n, s: f"{at(s + 400)} INFO step {n + 40}/1000 loss 2.1")
     analysis = read(tmp_path, log)
     assert analysis.job.attempts == 2
-    said = [one.message for one in analysis.diagnostics if one.code == "drafted_mapping"]
-    assert any("where `step` falls, which it does once, something was restarted" in one for one in said)
+    assert len(analysis.disruptions) == 1
 
 
 def test_epochs_that_come_late_in_a_long_log(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.api.check import draft_mapping
-from goodput_cli.errors import NotEnoughData
 from goodput_cli.report.base import Page
 from goodput_cli.report.first_screen import first_screen
 from tests.text.support import analysed, codes
@@ -78,18 +77,11 @@ JOB = Job()
 
 
 def read(tmp_path: Path, text: str) -> Analysis:
-    """Without a mapping where it is read so, else with the one that is drafted."""
     log = tmp_path / "train.log"
     log.write_text(text, encoding="utf-8", newline="")
     written = BEGIN.replace(tzinfo=UTC).timestamp() + JOB.events[-1].time
     os.utime(log, (written, written))
-    try:
-        return analysed(log, timezone="UTC")
-    except NotEnoughData:
-        draft = draft_mapping(str(log))
-        assert not draft.refused, draft.refused
-        (tmp_path / "my.toml").write_text(draft.text, encoding="utf-8")
-        return analysed(log, mapping=tmp_path / "my.toml", timezone="UTC")
+    return analysed(log, timezone="UTC")
 
 
 def every(count: int, line: Callable[[Event], str]) -> Callable[[Event], str]:
@@ -274,7 +266,7 @@ def test_steps_of_which_few_lines_say_when_they_were_are_refused(tmp_path: Path)
         ),
         save=lambda e: f"{e.at()},318: rank0[2908][MainThread]: INFO: composer: Saved checkpoint to ep0-ba{e.step}",
     )
-    assert "its lines of steps have no time, and between 270 of them other lines have" in refused(tmp_path, text)
+    assert "have no time, and between them other lines have" in refused(tmp_path, text)
 
 
 def test_rounds_with_a_time_of_day_alone_are_of_the_day_of_the_last_change(tmp_path: Path) -> None:
@@ -300,8 +292,7 @@ def test_an_hour_that_is_skipped_in_spring_is_a_doubt(tmp_path: Path) -> None:
     analysis = read(tmp_path, text)
     assert "clock_jumps" in codes(analysis)
     assert "--timezone names it" in " ".join(first_screen(analysis, Page()).split())
-    mapping = tmp_path / "my.toml"
-    assert "clock_jumps" not in codes(analysed(tmp_path / "train.log", mapping=mapping, timezone="Europe/Berlin"))
+    assert "clock_jumps" not in codes(analysed(tmp_path / "train.log", timezone="Europe/Berlin"))
 
 
 def shifted(tmp_path: Path, hours: Callable[[int], float], form: str = "{} step={} loss=2\n") -> Analysis:
@@ -317,7 +308,7 @@ def shifted(tmp_path: Path, hours: Callable[[int], float], form: str = "{} step=
         (lambda n: n >= 50, "one step took an hour more than usual"),
         (lambda n: -(n >= 50), "stamps jump back by 1 h, once"),
         (lambda n: 2 * (n % 3 == 0), "stamps jump back by 2 h, 39 times"),
-        (lambda n: 5.5 * (n > 60) - 5.5 * (n > 90), "stamps jump back by 5.5 h, once"),
+        (lambda n: 1.5 * (n > 60) - 1.5 * (n > 90), "stamps jump back by 1.5 h, once"),
     ],
 )
 def test_a_clock_that_is_set_and_lines_of_two_zones_are_doubts(

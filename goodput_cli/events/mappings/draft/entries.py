@@ -66,12 +66,10 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d{1,9})?)", re.ASCII)
-_COUNTED = re.compile(r"\s?(epoch|batch|iter|step|it)s?\b(?!/)")
+_COUNTED = re.compile(r"\s?(epoch|batch|iter|step|it)s?\b(?!/s)")
 """A word directly behind a number that says what it counts, as in `3epoch`."""
-_JOINED_BEFORE, _JOINED_BEHIND = (
-    re.compile(r"[A-Za-z][\w.]*[-_]$|/$"),
-    re.compile(r"[A-Za-z]{1,2}\b|_|-(?=\w)|\.\w|/\w"),
-)
+_OF = re.compile(r"(?:it|iter|step|batch)?s? ?(?:/|of) ?")
+_JOINED_BEHIND = re.compile(r"[A-Za-z]{1,2}\b|_|-(?=\w)|\.\w|/\w")
 _NAMED = re.compile(r"(?:step|iter|iteration|epoch|ckpt|checkpoint)[-_=]?0*$", re.IGNORECASE)
 
 
@@ -209,6 +207,7 @@ Units = Callable[[str, str], tuple[str, bool] | None]
 def taken_apart(lines: Sequence[tuple[str, str]], units: Units, changed: int, *, split: bool = False) -> Log:
     """A log of lines, each with its FILE:LINE. changed: when its file was last written to (ns). split: whether what a
     carriage return overwrote counts too."""
+    lines = [(where, text) for where, text in lines if text.strip()]
     rows = None if split else _records(lines) or _table(lines)
     if rows is None:
         return _of_text(lines, units, changed, split)
@@ -374,11 +373,13 @@ def _column(one: Entry, tokens: Sequence[Token], at: int, texts: Sequence[str], 
     before, after = one.text[begin : token.begin], one.text[token.end : end]
     is_number = token.kind == "number"
     over = before.strip() in ("/", "of") and at > 0
-    is_of = is_number and after.strip() in ("/", "of") and at + 1 < len(tokens) and tokens[at + 1].kind == "number"
+    is_of = is_number and _OF.fullmatch(after) is not None and at + 1 < len(tokens) and tokens[at + 1].kind == "number"
     said = _COUNTED.match(after)
     name = "total" if over else said[1] if said is not None and is_number else _label(one, tokens, at)
     word = re.search(r"\S*$", one.text[: token.begin])
-    glued = bool(word and _JOINED_BEFORE.search(word[0])) or bool(_JOINED_BEHIND.match(after) and not said)
+    head = word[0] if word else ""
+    glued = head.endswith("/") or (head.endswith(("-", "_")) and _ends_in_a_name(head[:-1]))
+    glued = glued or bool(_JOINED_BEHIND.match(after) and not said)
     glued = glued and not (over or is_of)
     return Column(
         name, texts, units(before, after) if is_number and not over else None, at + 1 if is_of else None,
@@ -386,6 +387,16 @@ def _column(one: Entry, tokens: Sequence[Token], at: int, texts: Sequence[str], 
         token.kind == "clock" and (after.startswith("<") or "elapsed" in before.lower()),
         is_number and glued and not (word and _NAMED.search(word[0]) and "/" not in word[0]),
     )  # fmt: skip
+
+
+def _ends_in_a_name(text: str) -> bool:
+    """Whether the word at the end of a text has a letter."""
+    for sign in reversed(text):
+        if sign.isalpha():
+            return True
+        if not (sign.isalnum() or sign in "._-"):
+            return False
+    return False
 
 
 def _label(one: Entry, tokens: Sequence[Token], at: int) -> str:

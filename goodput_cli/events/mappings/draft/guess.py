@@ -47,7 +47,7 @@ _UNIT_BEFORE = re.compile(
     r"(?<!/)(?<!per )(?<!per_)(?:\(|_|\b)(?<!/)(?P<unit>ms|us|s|sec|secs|seconds|msec)\)?\s?[:=]\s*$", re.I
 )
 _UNIT_PER = re.compile(
-    r"\b(ms|us|s|secs?|seconds)(?:/|[ _]per[ _])(?:it|iter|iteration|step|batch)\)?\s*[:=]?\s*$", re.I
+    r"\b(ms|us|s|secs?|seconds)(?:/|[ _]per[ _])(?:it|iter|iteration|step|batch)\)?\s*+(?:[:=]\s*+)?$", re.I
 )
 _UNITS = (("ms", "ms"), ("milli", "ms"), ("us", "us"), ("min", "min"), ("s", "s"), ("h", "h"))
 _KEPT = r"(?:checkpoints?|ckpts?|state|states|model|weights|snapshots?)"
@@ -203,6 +203,7 @@ def step_guesses(log: Log) -> list[StepGuess]:
     """What may count steps, the likeliest first: at most `MOST_GUESSES`."""
     epochs = next((found for group in log.groups if (found := _epoch_lines(group)) is not None), None)
     guesses = [one for group in log.groups[:200] for one in _of_group(group, epochs)]
+    guesses = [one for one in guesses if not any(_counts_for(one, other) for other in guesses)]
     ranked = sorted(guesses, key=lambda one: -one.score)
     most = max((len(one.done) for one in ranked if not is_other(one.group.about)), default=0)
     ranked.sort(key=lambda one: is_other(one.group.about) or 5 * len(one.done) <= most)  # a start may name a step, too
@@ -210,6 +211,14 @@ def step_guesses(log: Log) -> list[StepGuess]:
     of_epochs.sort(key=lambda one: (is_other(one.group.about), -one.score))
     ranked = [*ranked[: MOST_GUESSES - min(2, len(of_epochs))], *of_epochs][:MOST_GUESSES]
     return [_ordered(one, [*guesses, *of_epochs]) for one in ranked]
+
+
+def _counts_for(one: StepGuess, other: StepGuess) -> bool:
+    """Whether the first counts so many of whatever for each one that the second counts, as samples for each step."""
+    if one.group is not other.group or one.step == other.step or likeness(one.column.name) > 0:
+        return False
+    pairs = list(zip(one.done, other.done, strict=True))
+    return all(b > 0 and a % b == 0 for a, b in pairs) and len({a // b for a, b in pairs} - {1}) == 1
 
 
 def _ordered(one: StepGuess, guesses: Iterable[StepGuess]) -> StepGuess:
@@ -234,7 +243,7 @@ def is_other(about: str) -> bool:
 
 def tells_end(about: str) -> bool:
     """Whether words say that something ended, failed or was saved: no launch begins with it."""
-    return re.search(rf"{_CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\bwarn(?:ing)?\b", about) is not None
+    return re.search(rf"{_CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\bwarn(?:ing)?\b", about[:200]) is not None
 
 
 def names_epoch(group: Group) -> bool:
@@ -269,7 +278,7 @@ def _guess(
     if constant or rises < _RISING or len(set(made.done)) < min(3, len(group.entries)) or likely < 0:
         return None
     strides = Counter(b - a for a, b in pairwise(told) if b > a)
-    regular = strides.most_common(1)[0][1] / max(1, len(told) - 1) if strides else 0.0
+    regular = strides.most_common(1)[0][1] / max(1, len(made.done) - 1) if strides else 0.0
     if likely == 0 and (penalty or regular < _RISING or len(group.entries) < 3):  # in lines about something else
         return None
     score = likely + regular + rises + math.log10(len(group.entries)) - penalty

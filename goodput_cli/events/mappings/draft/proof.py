@@ -87,6 +87,8 @@ class Steps:
     records: tuple[Record, ...]
     others: int
     """Records of other processes."""
+    read: frozenset[int] = frozenset()
+    """The places of all lines that the rule reads."""
     by_lines: bool = False
     """Whether lines say how long their steps took, as was proven."""
     ends: tuple[int, ...] = ()
@@ -147,6 +149,7 @@ def steps_of(made: Mapped, log: Log, guess: StepGuess) -> Steps:
     by_process: defaultdict[str, list[Record]] = defaultdict(list)
     carried = dict(zip(guess.group.places, guess.done, strict=True)) if guess.carried is not None else None
     overwritten = made.declared.split is not None
+    places: set[int] = set()
     for one in log.entries:
         read = read_line(made, one.line, overwritten)
         if read is None or read.event is None:
@@ -156,10 +159,12 @@ def steps_of(made: Mapped, log: Log, guess: StepGuess) -> Steps:
             done = carried[one.place] + guess.index if one.place in carried else None
         if done is None or made.declared.rule[read.rule].event not in (EventType.STEP, EventType.STEP_START):
             continue
+        places.add(one.place)
         took = None if read.event.step_time is None else read.event.step_time / _S
         by_process[one.process].append(Record(one, done, took))
     most = max(by_process.values(), key=len, default=[])
-    return Steps(tuple(_without_echoes(most)), sum(map(len, by_process.values())) - len(most))
+    others = sum(map(len, by_process.values())) - len(most)
+    return Steps(tuple(_without_echoes(most)), others, frozenset(places))
 
 
 def _without_echoes(records: Sequence[Record]) -> Iterable[Record]:
@@ -171,22 +176,36 @@ def _without_echoes(records: Sequence[Record]) -> Iterable[Record]:
     soon = 2 * _S * (usual or 0.0) * (median(strides) if strides else 1)
     first: dict[int, int] = {}
     before: Record | None = None
+    last: Entry | None = None
     for one in records:
         ns, seen = one.entry.ns, first.get(one.done)
-        if before is not None and one.done <= before.done:
-            timed = ns is not None and seen is not None and usual is not None
-            beside = one.done == before.done and one.entry.place <= before.entry.place + 2
-            if ns - seen < soon or (beside and ns - seen < _S) if timed and ns and seen else beside:
+        if before is not None and last is not None and one.done <= before.done:
+            again = one.done == before.done
+            if ns is None or seen is None or last.ns is None:
+                same = again and one.entry.place <= last.place + 2
+            else:
+                same = ns - seen < soon or (again and ns - last.ns < max(soon, _LONG_NS))
+            if same:
+                last = one.entry
                 continue
         if ns is not None:
             first[one.done] = ns
-        before = one
+        before, last = one, one.entry
         yield one
 
 
 def step_contradiction(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
     """The first test of the step rule that fails."""
-    tests = (_rises, _is_spread, _begins_low, _takes_a_time, _is_of_training, _is_of_one_stage, _has_one_size)
+    tests = (
+        _reads_its_wording,
+        _rises,
+        _is_spread,
+        _begins_low,
+        _takes_a_time,
+        _is_of_training,
+        _is_of_one_stage,
+        _has_one_size,
+    )
     found = (test(guess, steps, log) for test in tests)
     return next((one for one in found if one is not None), None)
 
@@ -195,6 +214,30 @@ def _like(guess: StepGuess, steps: Steps) -> str:
     """`412 lines like "batch 3/38"`."""
     example = guess.group.entries[min(1, len(guess.group.entries) - 1)].message.strip()[:80]
     return f'{plural(len(steps.records) + steps.others, "line")} like "{example}"'
+
+
+def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """S6: a number is not cut: most lines that begin with its words are read."""
+    if log.records or not guess.group.tokens or not steps.records:
+        return None
+    prefix = _prefix(guess.group)
+    if sum(map(str.isalpha, prefix)) < 4:
+        return None
+    alike = [group for group in log.groups if group.tokens and _prefix(group) == prefix]
+    known = {place for group in alike for place in group.places}
+    read = sum(place in known for place in steps.read)
+    if len(known) <= 2 * read:
+        return None
+    other = max((group for group in alike if group is not guess.group), key=lambda group: len(group.entries))
+    like = other.entries[0].message.strip()[:80]
+    said = f'{len(known) - read:,} lines like "{like}" are not read beside {read:,} others'
+    return Contradiction("S6", said, _where(other))
+
+
+def _prefix(group: Group) -> str:
+    """The text before the first number."""
+    one = group.entries[0]
+    return one.text[one.begin : group.tokens[0].begin].strip()
 
 
 def _rises(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
@@ -267,6 +310,7 @@ def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
     of_step = bool((column.unit or ("", False))[1]) or column.name.split(" ")[-1:] == ["dt"]
     if guess.stride > 1 and not column.name and not of_step:
         said = f"the time in {like} may be that of one step, or of all {guess.stride} since the line before"
+        said += '; `of = "all"` says the latter'
         return Contradiction("C2", said, where)
     took = sum(one.each * (one.done - before.done) for before, one in pairwise(steps.records)
                if one.each is not None and one.done > before.done)  # fmt: skip
@@ -528,7 +572,8 @@ def unexplained(steps: Steps, beside: dict[int, float], starts: Collection[int])
 def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | None) -> Iterable[Contradiction]:
     """W1 to W3: why the answer of a draft cannot be."""
     where = steps.records[steps.falls[0]].entry.where if steps.falls else steps.records[0].entry.where
-    most = 1 + len(steps.falls) + max(0, starts - 1)
+    times = [one.entry.ns for one in steps.records if one.entry.ns is not None]
+    most = 1 + len(steps.falls) + max(0, starts - 1) + sum(b < a for a, b in pairwise(times))  # a clock that is set
     if whole.attempts > min(most, 1 + len(steps.records) / 4 + starts, _MOST_ATTEMPTS):
         falls = plural(len(steps.falls), "time")
         yield Contradiction("W1", f"with it the job has {whole.attempts} attempts, and its steps fall {falls}", where)

@@ -485,10 +485,12 @@ def _shown(sentence: str) -> str:
 def _assumptions(guess: StepGuess) -> Iterator[str]:
     """What the answers of a draft rest on, and the log does not prove."""
     name = without_secrets(guess.name)
+    unnamed = guessing.likeness(guess.column.name) <= 0 and guess.stride > 1 and not guess.is_epoch
+    samples = ", and counts no samples" if unnamed else ""
     if guess.index:
-        yield f"`{name}` is the index of the last step, from 0"
-    elif guess.stride == 1 and not guess.begins:
-        yield f"`{name}` counts the steps that are done"
+        yield f"`{name}` is the index of the last step, from 0{samples}"
+    elif (guess.stride == 1 or unnamed) and not guess.begins:
+        yield f"`{name}` counts the steps that are done{samples}"
     if guess.elapsed is not None:
         column = guess.group.columns[guess.elapsed[0]]
         named, unit = without_secrets(column.name) or column.texts[0], guess.elapsed[1] or "s"
