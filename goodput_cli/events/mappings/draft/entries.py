@@ -44,6 +44,7 @@ _SINCE = 1_388_534_400 * NS_PER_SECOND
 _GLOG = re.compile(r"^\[?[IWEFDV]\d{4} \d\d:\d\d:\d\d\.\d+\s+(?:\d+ )?\S+:\d+\]")
 _EPOCH = re.compile(r"(?<![\w.])1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?(?![\w.])")
 _DAY_CLOCK = re.compile(r"\[?(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:[.,]\d{1,9})?\]?")
+_FAR_BACK = 600 * NS_PER_SECOND
 _TRIED, _LONGEST, _BEFORE, _SHARE = 400, 600, 40, 0.2
 _LEVEL = r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE|[DIWE](?=[\] ]))"
 _LOGGER = (
@@ -184,6 +185,13 @@ class Log:
         """ns between the first and the last time."""
         times = [one.ns for one in self.entries if one.ns is not None]
         return max(times) - min(times) if times else 0
+
+    @property
+    def jumps_back(self) -> list[Entry]:
+        """Entries whose time is far before that of the one before in their file."""
+        timed = [one for one in self.entries if one.ns is not None]
+        pairs = ((a, b) for a, b in pairwise(timed) if a.process == b.process)
+        return [b for a, b in pairs if (a.ns or 0) - (b.ns or 0) > _FAR_BACK]
 
 
 def plain(text: str) -> str:

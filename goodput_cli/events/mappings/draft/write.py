@@ -19,7 +19,7 @@ from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line, shown
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.vocabulary.secrets import HIDDEN, without_secrets
-from goodput_cli.vocabulary.text import safe
+from goodput_cli.vocabulary.text import duration, plural, safe
 
 _LONGEST_SAMPLE = 500
 _SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
@@ -439,9 +439,10 @@ def _finished(made: _Made, steps: Steps, whole: Whole | str) -> Draft:
     begun = {at for one in made.starts if (at := steps.following(one.place)) is not None}
     over = max(proof.unexplained(steps, made.beside, begun | made.untimed), whole.other / 1e9)
     if over > proof._UNEXPLAINED * whole.window / 1e9:
-        from goodput_cli.vocabulary.text import duration
-
         doubts.append(f"{duration(round(over * 1e9))} between steps are unexplained")
+    back = made.log.jumps_back
+    if back:
+        doubts.append(f"stamps jump back {plural(len(back), 'time')}, first at {back[0].where}")
     left = tuple(LeftOut(event, wrong.line, _shown(wrong.reason)) for event, wrong in made.left_out)
     return Draft(_text(made), len(made.rules), sum(rule.lines for rule in made.rules), left, (), tuple(doubts))
 
