@@ -106,7 +106,8 @@ class AnalysisAnswer:
     no line shows training, and the job did not crash: goodput is null"""
     doubts: Sequence[str] = ()
     """what stands beside goodput in reports: why it says little, cannot be judged, or may be that of another job"""
-    drafted: Drafted | None = None
+    drafted: Annotated[Drafted | None, Json(optional=True)] = None
+    """rules that were drafted from the log, where no format reads it"""
     insights: Sequence[Insight] = ()
     """what cost most, the most first; none on a healthy run"""
     badput: Sequence[Badput]
