@@ -154,14 +154,16 @@ def one_job_each(
     renamed: dict[str, str] = {}
     for job, rows in of_job.items():
         own = steps_of(lines[job])
-        better = next((one for one, steps in recorded.items() if steps.has(own)), "")
+        logged = [one for one, steps in recorded.items() if steps.has(own)]
+        better = job if job in logged else logged[0] if len(logged) == 1 else ""
         if better:
             _give_up(lines[job], _OF_VIEW)
         elif kinds[job] == {True}:
             folders = {folder_of(names[parts[at][0]]) for at in rows}
             better = next((named[at] for at, (code, _) in enumerate(parts) if placed.get(code) in folders), "")
             if not better:
-                better = next((text for text in texts if are_same(own, steps_of(lines[text]))), "")
+                same = [text for text in texts if are_same(own, steps_of(lines[text]))]
+                better = same[0] if len(same) == 1 else ""  # jobs that were started together look the same
                 _give_up(lines[job] if better else (), _OF_VIEW | _starts_beside(lines.get(better, ())))
         if better and better != job:
             renamed[job] = better
