@@ -23,7 +23,8 @@ _MOST_BYTES, _MOST_LINES = 64 << 20, 250_000
 _LARGEST = 1 << 30
 """Bytes of files of which nothing is drafted unasked."""
 _STDIN = "-"
-_BAD, _NO_TIME = "bad_value", "no_time_in_log"
+_KNOWN = frozenset({"bad_value", "rows_lost_at_kill", "tracker_runs_left_out"})
+_NO_TIME = "no_time_in_log"
 """What is noticed of a log of a format that is known, and gives no steps all the same."""
 NOT_JUDGED = "the rules were drafted; check them in and name them with --mapping"
 
@@ -44,7 +45,7 @@ class DraftedReading:
         log = self.reading.read(self.sources, self.timezone)
         names = _names(self.sources)
         noticed = {one.code for one in log.diagnostics}
-        native = _gives_steps(log) or _BAD in noticed
+        native = _gives_steps(log) or not _KNOWN.isdisjoint(noticed)
         if native or not names or not all(map(_is_local, names)):
             return log
         made = self._drafted(names)
