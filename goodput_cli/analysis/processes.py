@@ -28,14 +28,19 @@ class ProcessRow:
     """What one source says of one attempt."""
 
     job: str
+    """Whose attempt it is."""
     attempt: int
     """From 1."""
     source: str
+    """The file or log."""
     first_line: int
+    """The first line with a meaning."""
     last_line: int
+    """The last one."""
     start_ns: int
+    """When the first of them was, ns since 1970 UTC."""
     end_ns: int
-    """ns since 1970 UTC."""
+    """When the last of them ended, ns since 1970 UTC."""
     steps: int
     """Records of steps."""
     began: str

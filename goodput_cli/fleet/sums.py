@@ -238,7 +238,9 @@ class Totals:
     """What a measure is read from: of the fleet, or of a group of it."""
 
     sums: Sums
+    """What its runs add up to."""
     mpg: Mpg
+    """Its MPG and what that is made of."""
     analysed: Fraction | None = None
     """Share of the runs that are in the totals; None of a group, as runs that could not be read are in none."""
 

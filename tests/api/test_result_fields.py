@@ -73,13 +73,17 @@ def reachable() -> dict[Place, ast.ClassDef]:
     return classes
 
 
+_DECLARES = ("column", "percent_of", "hours_of", "option")
+"""What takes words as an argument."""
+
+
 def without_words(declared: ast.ClassDef) -> Iterator[str]:
     """Fields with neither a string under them nor a column or option that says what they are."""
     for field, below in zip(declared.body, [*declared.body[1:], None], strict=True):
         if not isinstance(field, ast.AnnAssign):
             continue
         described = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
-        declares = isinstance(field.value, ast.Call) and ast.unparse(field.value.func) in ("column", "option")
+        declares = isinstance(field.value, ast.Call) and ast.unparse(field.value.func) in _DECLARES
         if not described and not declares:
             yield ast.unparse(field.target)
 

@@ -40,8 +40,8 @@ _MOST_ROWS = 5
 _MOST_ABOUT = 100
 _OF_STEPS = frozenset({"python_error", "device_error", "not_finite", "native_crash", "device_oom", "data_loader"})
 """Causes that something in a step can have."""
-_LONG_DOWN = 50
-"""Downtime of a 50th of the window or more is worth restarting sooner."""
+_LONG_DOWN, _MUCH = 50, 4
+"""Downtime of a 50th of the window or more, and of a quarter of what failures cost, is worth restarting sooner."""
 _HANGS = "the hangs that {hung} of them ended are counted apart"
 _RESTARTS = "detect failures sooner, and restart automatically"
 _FIRST = "see what ended them"
@@ -333,7 +333,8 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     hung = int(np.isin(which, failures.hung).sum())
     if hung:
         text += "; the hang that it ended is counted apart" if len(which) == 1 else f"; {_HANGS.format(hung=hung)}"
-    long = down > lost and _LONG_DOWN * down >= analysis.window.counted_ns
+    undone = int((failures.wasted + failures.older + failures.unfinished).sum())
+    long = down > lost and _LONG_DOWN * down >= analysis.window.counted_ns and _MUCH * down >= down + undone
     advice = _RESTARTS if long else _FIRST if down > lost else lost_training(analysis, policy)
     command: str | None = None if down > lost else "advise"
     options: tuple[str, ...] = ()
