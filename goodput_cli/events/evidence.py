@@ -72,6 +72,10 @@ class FailureEvidence:
     """Whether the interpreter printed it on its way out."""
     garbled: bool = False
     """Whether lines of several processes were mixed in it."""
+    raised: bool = False
+    """Whether it ends a traceback that no logger printed: as far as its form says, nobody caught it."""
+    doubted: bool = False
+    """Whether such a line leaves open that it was that: it is never more than likely."""
     beside: bool = False
     """Whether it was raised beside the main thread, where it does not end the process."""
     ends: bool = False
@@ -132,25 +136,35 @@ ALLOCATED = "allocated"
 """The row of what lists all hosts of an allocation."""
 FACTS = frozenset({"workers started", "nccl bootstrap", "closing signal", "force terminated", ALLOCATED})
 """Rows that only tell where processes ran, or when they were told to end."""
+BY_PID = "joined by pid"
+"""The row of what a kernel says of a process that only its pid tells."""
 NO_EVIDENCE = EvidenceOfLog()
 
 
 _FEW_SILENT, _KNOWN_RANKS, _HEARD = 4, 8, 0.9
 LONGEST_QUOTE = 200
 """Characters of a quoted line."""
+_TOLD_APART, _BEFORE_WORDS = 40, 40
+"""Words are found by so many characters, and shown behind so many others."""
 _LOOKED_AT = 4096
 """More than is shown: a secret is known by what stands behind it too."""
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
 
 
-def quoted(text: str) -> str:
-    """A line of a log as it may be shown: at most 200 characters, without controls, ANSI and bidi marks, and with
-    `***` in the place of secrets."""
+def quoted(text: str, words: str = "") -> str:
+    """A line of a log as it may be shown: at most 200 characters, those around some words of it, without controls, ANSI
+    and bidi marks, and with `***` in the place of secrets."""
     text = _ANSI.sub("", text[:_LOOKED_AT])
     if not (text.isascii() and text.isprintable()):
         text = "".join(" " if char in "\t\n\r" else char for char in text if char in "\t\n\r" or _is_seen(char))
     text = " ".join(text.split())
     text = without_secrets(text)
+    if len(text) <= LONGEST_QUOTE:
+        return text
+    at = text.find(" ".join(words.split())[:_TOLD_APART]) if words else 0
+    if at + min(len(words), LONGEST_QUOTE // 2) < LONGEST_QUOTE:  # they stand in the begin of it
+        return text[: LONGEST_QUOTE - 1] + "…"
+    text = f"…{text[at - _BEFORE_WORDS :]}"
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
 
 
@@ -248,6 +262,10 @@ class UntimedEvidence:
     last_line: int = 0
     unhandled: bool = False
     garbled: bool = False
+    raised: bool = False
+    doubted: bool = False
+    words: str = ""
+    """What its row matched: quotes are cut round it."""
     beside: bool = False
     ends: bool = False
     ordinary: int | None = None

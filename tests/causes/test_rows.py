@@ -32,8 +32,8 @@ def test_names_of_rows_are_their_own() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_causes_are_25_in_nine_groups() -> None:
-    assert len(CAUSES) == 25
+def test_causes_are_26_in_nine_groups() -> None:
+    assert len(CAUSES) == 26
     assert {row.group for row in CAUSES.values()} == set(GROUPS)
     assert len(GROUPS) == 9
 

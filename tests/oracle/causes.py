@@ -87,6 +87,8 @@ def judge(ending: Ending) -> Verdict:
     """Name the cause of an ending."""
     seen = [one for one in _bounded(ending) if one.role not in ("quiet", "ordinary") and _in_window(one, ending)]
     ordinary = [one for one in _bounded(ending) if one.role == "ordinary"]
+    fell = _fell_first(seen)
+    seen = [_in_order(one, fell) for one in seen]
     alive = [one for one in seen if not _is_teardown(one, seen)]
     roots = [one for one in alive if one.role == "root" and not _went_on(one, ordinary, ending)]
     exits = [one for one in alive if one.role == "exit"]
@@ -97,13 +99,44 @@ def judge(ending: Ending) -> Verdict:
     killed = [one for one in exits if one.exit == -9]
     explains = [
         one for one in roots
-        if one.speaker != "process" or not any(_of_another(one, kill) and kill.lo > one.hi + SHORT for kill in killed)
+        if one.speaker != "process" or _has_own_exit(one, seen)
+        or not any(_of_another(one, kill) and kill.lo > one.hi + SHORT for kill in killed)
     ]  # fmt: skip
+    if fell is not None:
+        explains = [one for one in explains if not (_is_other(one, fell) and one.lo > fell.lo + APART)]
     candidates = explains or [one for one in exits if one.code != "unknown"]
     if not candidates:
         waits = any(one.code == "collective_timeout" for one in echoes)
-        return Verdict("collective_timeout", "likely", None) if waits else Verdict("unknown", None, None)
-    return _chosen(_folded(candidates, seen), seen)
+        if waits:
+            return Verdict("collective_timeout", "likely", None)
+        return Verdict("unknown", None, None if fell is None else fell.rank)
+    return _chosen(_folded(candidates, seen), seen, fell)
+
+
+def _fell_first(seen: list[Said]) -> Said | None:
+    """The process that an agent saw fail first."""
+    first = [one for one in seen if one.first]
+    return min(first, key=lambda one: (one.lo, one.line), default=None)
+
+
+def _in_order(one: Said, fell: Said | None) -> Said:
+    """An exit that a launcher saw later than the first one is what it did to those that were left."""
+    if fell is None or one.role != "exit" or one.speaker not in ("launcher", "scheduler") or not _is_other(one, fell):
+        return one
+    wait = 0 if one.exit in (-9, -15) and one.file == fell.file else APART
+    return replace(one, role="teardown") if one.lo > fell.lo + wait else one
+
+
+def _is_other(one: Said, fell: Said) -> bool:
+    """Whether it is of a process that is known to be another one."""
+    if one.speaker not in ("process", "launcher") or (one.rank is None and one.pid is None):
+        return False
+    return one.rank != fell.rank if one.rank is not None else one.pid != fell.pid
+
+
+def _has_own_exit(root: Said, seen: list[Said]) -> bool:
+    exits = [one for one in seen if one.role == "exit" and one.speaker in ("launcher", "scheduler")]
+    return root.rank is not None and any(one.rank == root.rank for one in exits)
 
 
 def _bounded(ending: Ending) -> list[Said]:
@@ -234,11 +267,12 @@ def _is_named(one: Said, seen: list[Said]) -> bool:
     return by_rank or any(other.pid is not None and other.pid == one.pid for other in first)
 
 
-def _chosen(folded: list[Said], seen: list[Said]) -> Verdict:
+def _chosen(folded: list[Said], seen: list[Said], fell: Said | None) -> Verdict:
     first = [one for one in folded if not any(_precedes(other, one) for other in folded if other is not one)]
     one = min(first, key=lambda one: _order(one, seen))
     agreed = len({(other.code, other.rank, other.host) for other in first}) == 1
-    certain = agreed and any(_is_said(other, seen) for other in first)
+    other_fell = fell is not None and _is_other(one, fell)
+    certain = agreed and not other_fell and any(_is_said(other, seen) for other in first)
     nowhere = one.speaker == "scheduler"
     return Verdict(one.code, "said" if certain else "likely", None if nowhere else one.rank)
 
@@ -252,9 +286,11 @@ def _precedes(one: Said, other: Said) -> bool:
 def _order(one: Said, seen: list[Said]) -> tuple[object, ...]:
     group = next(at for at, codes in enumerate(GROUPS.values()) if one.code in codes)
     placed = one.rank is not None or bool(one.host)
+    whole = one.speaker != "process" and (group < 3 or one.exited)
     return (
-        group,
+        not (whole and one.speaker in ("kernel", "scheduler")),
         not _is_named(one, seen),
+        group,
         not placed,
         one.rank if one.rank is not None else 1 << 30,
         one.file,
@@ -268,7 +304,7 @@ def _is_said(one: Said, seen: list[Said]) -> bool:
     if not (one.time is not None or one.hi - one.lo < SHORT):
         return False
     if one.role == "root" and one.speaker == "process":
-        return one.unhandled or one.ends or one.exited or _has_exit(one, seen)
+        return one.unhandled or one.exited or _has_exit(one, seen)
     return True
 
 

@@ -21,6 +21,7 @@ from goodput_cli.accounting.attempts.processes import (
     killed_later,
 )
 from goodput_cli.events.evidence import (
+    BY_PID,
     FACTS,
     LATEST,
     TOLERANCE_NS,
@@ -50,6 +51,8 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 _SHORT = 60 * NS_PER_SECOND
 _KILL = 10 * NS_PER_SECOND
 _SAME_EXCEPTION = 3
+_MESSAGE = 6
+"""The message of an exception goes on for fewer lines."""
 _ABORTED = (-6, 134)
 _ABORTING = frozenset(
     {"terminate", "fatal python error", "signal received", "core dumped", "job of a shell", "spawned process",
@@ -57,6 +60,7 @@ _ABORTING = frozenset(
 )  # fmt: skip
 _OTHER_SIGNAL = re.compile(r"egmentation|[Bb]us error|llegal instruction|loating point|SIG(?:SEGV|BUS|FPE|ILL)")
 _SIGKILL = (-9, 137)
+KILLS = (*_SIGKILL, -15, 143)
 _SYMPTOMS = ("stream writer", "oom summary")
 """Rows of what a full disk does as well, and of what the kernel says again in plainer words."""
 _CLOSING = ("closing signal", "death signal", "force terminated", "cancelled")
@@ -108,8 +112,8 @@ class FailureCause:
     rank: int | None = None
     host: str = ""
     device: str = ""
-    also: tuple[str, ...] = ()
-    """Codes of what else may have been it."""
+    others: tuple[FailureEvidence, ...] = ()
+    """What else was seen and may have been it: the first of each code."""
     echoes: tuple[Echo, ...] = ()
     silent_ranks: tuple[int, ...] = ()
     suspects: tuple[int, ...] = ()
@@ -121,9 +125,14 @@ class FailureCause:
     planned: bool = False
     """Whether somebody ordered it: then there is nothing to explain."""
     doubt: str = ""
-    """Why it is only likely, in words; "": others that are in `also` may have been it."""
+    """Why it is only likely, in words; "": one of `others` may have been it."""
     quotes: bool = True
     """Whether the line that says so may be shown."""
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """Codes of what else may have been it."""
+        return tuple(one.code for one in self.others)
 
     @property
     def group(self) -> CauseGroup:
@@ -154,24 +163,32 @@ def why_it_died(life: AttemptEvidence, seen: Sequence[FailureEvidence]) -> Failu
     words = [one for one in seen if one.row not in FACTS]
     if not words:
         return NO_KNOWN_CAUSE
-    named = [one if life.stepped or not one.before_steps else replace(one, code=one.before_steps) for one in words]
-    ends = _Teardown(seen)
     first = FirstSeen(seen)
+    seen = [_in_order(one, first) for one in seen]
+    words = [one for one in seen if one.row not in FACTS]
+    named = [
+        one if life.stepped or not one.before_steps else replace(one, code=one.before_steps, role="root")
+        for one in words
+    ]
+    ends = _Teardown(seen)
     alive = [one for one in named if not ends.cover(one, first)]
     alive = _without_bystanders(alive)
     places = Places(seen)
     roots = [places.completed(one) for one in alive if one.role == "root" and not _went_on(one, life)]
     exits = [places.completed(one) for one in alive if one.role == "exit"]
     echoes = [one for one in named if one.role == "echo"]
-    roots, exits = _kills_joined(roots, exits)
+    killed = [one for one in named if one.code == KILLED and one.role in ("exit", "teardown")]
+    roots, exits = _kills_joined(_without_requeues(roots), exits, killed)
+    told = Exits(seen)
     others, exits = roots, _without_aborts(exits, roots, echoes)
-    roots, passed = _own_process_only(roots, exits)
-    candidates = roots or [one for one in exits if one.code != UNKNOWN_CAUSE]
-    why = _judged(candidates, seen, echoes) if candidates else _of_echoes(echoes, exits)
-    also = [one.code for one in passed if one.code != why.code] + list(why.also)
+    roots, passed = _own_process_only(roots, exits, told)
+    roots, logged = _without_logged(roots, told)
+    candidates = _by_who_fell_first(roots, [one for one in exits if one.code != UNKNOWN_CAUSE], first)
+    why = _judged(candidates, seen, echoes, told) if candidates else _of_echoes(echoes, exits, first)
+    rest = [one for one in (*passed, *logged) if one.code != why.code] + list(why.others)
     return replace(
         why,
-        also=tuple(dict.fromkeys(code for code in also if code in CAUSES)),
+        others=tuple({one.code: one for one in reversed(rest) if one.code in CAUSES}.values())[::-1],
         echoes=_echoes(echoes),
         silent_ranks=silent_ranks(named),
         suspects=suspects_of(echoes, ranks_of(named)),
@@ -180,7 +197,7 @@ def why_it_died(life: AttemptEvidence, seen: Sequence[FailureEvidence]) -> Failu
 
 
 def _judged(
-    candidates: list[FailureEvidence], seen: Sequence[FailureEvidence], echoes: list[FailureEvidence]
+    candidates: list[FailureEvidence], seen: Sequence[FailureEvidence], echoes: list[FailureEvidence], told: Exits
 ) -> FailureCause:
     folded = _folded(candidates, seen)
     first = first_of(folded)
@@ -188,8 +205,8 @@ def _judged(
     chosen = min(first, key=lambda one: _order(one, named))
     others = [one for one in first if one.code != chosen.code]
     agreed = len({(one.code, one.rank, one.host) for one in first}) == 1  # a log and its scheduler say one thing
-    told = Exits(seen)
-    certain = agreed and any(_is_said(one, told) for one in first)
+    other_fell = named.is_other(chosen)
+    certain = agreed and not other_fell and any(_is_said(one, told) for one in first)
     rank, host, device = _where(chosen, echoes, seen)
     return FailureCause(
         chosen.code,
@@ -198,8 +215,8 @@ def _judged(
         rank,
         host,
         device,
-        tuple(one.code for one in sorted(others, key=lambda one: _order(one, named))),
-        doubt="" if certain or others else _doubt(chosen),
+        tuple(sorted(others, key=lambda one: _order(one, named))),
+        doubt="" if certain or others else f"{named.words} was seen to fail first" if other_fell else _doubt(chosen),
     )
 
 
@@ -209,16 +226,27 @@ def _doubt(one: FailureEvidence) -> str:
         return "lines of several processes are mixed in it"
     if one.row in _INTERRUPTS:
         return "no line says by whom"
+    if one.row == BY_PID:
+        return f"joined by pid {one.pid}"
     if one.speaker in ("kernel", "pod"):
         return "no line of the job says so"
-    return "no line says that its process ended of it" if _is_short(one) else "no time stands at its line"
+    if one.doubted:
+        return "such a line may have other reasons"
+    return (
+        "no line says that its process ended of it" if _is_short(one) else "its line has no time; log times to be sure"
+    )
 
 
-def _of_echoes(echoes: list[FailureEvidence], exits: Sequence[FailureEvidence]) -> FailureCause:
-    """Where nobody states a mechanism: a wait that ran out of time, or the word that somebody recorded."""
+def _of_echoes(echoes: list[FailureEvidence], exits: Sequence[FailureEvidence], named: FirstSeen) -> FailureCause:
+    """Where nobody states a mechanism: a wait that ran out of time, the word that somebody recorded, or only who fell
+    first."""
     waits = [one for one in echoes if one.code == "collective_timeout"]
     if not waits:
-        return FailureCause(evidence=next((one for one in exits if one.row == "recorded reason"), None))
+        recorded = next((one for one in exits if one.row == "recorded reason"), None)
+        fell = named.earliest
+        if recorded is not None or fell is None:
+            return FailureCause(evidence=recorded)
+        return FailureCause(evidence=fell, rank=fell.rank, host=fell.host)
     return FailureCause(
         "collective_timeout", "likely", min(waits, key=earliest), doubt="no line says why somebody was missing"
     )
@@ -299,11 +327,11 @@ def _with_ranks(seen: Sequence[FailureEvidence]) -> Sequence[FailureEvidence]:
 
 
 def _kills_joined(
-    roots: list[FailureEvidence], exits: list[FailureEvidence]
+    roots: list[FailureEvidence], exits: list[FailureEvidence], killed: Sequence[FailureEvidence]
 ) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
-    """A kill for want of memory and the exit of the killed process are one."""
+    """A kill for want of memory and the exit of the killed process are one. killed: all exits of it that were seen."""
     joined: list[FailureEvidence] = []
-    killed = [one for one in exits if one.code == KILLED] if any(one.code == "host_oom" for one in roots) else []
+    killed = killed if any(one.code == "host_oom" for one in roots) else []
     left, explained = Killed(killed), set[FailureEvidence]()
     for root in roots:
         if root.code == "host_oom":
@@ -327,6 +355,7 @@ def _without_aborts(
     exits: list[FailureEvidence], roots: list[FailureEvidence], echoes: list[FailureEvidence]
 ) -> list[FailureEvidence]:
     """SIGABRT is a way out: of a process behind a root or an echo of its own, or where all others only waited."""
+    echoes = [one for one in echoes if one.row != "spawned worker"]
     waits = [one for one in echoes if one.code in ("collective_timeout", PEER_LOST)]
     said = Processes([*roots, *echoes])
     return [one for one in exits if not (_is_abort(one) and (waits or said.has(one)))]
@@ -338,8 +367,62 @@ def _is_abort(one: FailureEvidence) -> bool:
     return one.code == "native_crash" and one.row in _ABORTING and not _OTHER_SIGNAL.search(one.text)
 
 
+def _in_order(one: FailureEvidence, first: FirstSeen) -> FailureEvidence:
+    """An exit that a launcher saw behind the one that it saw first is what the launcher did to those that were left,
+    or what they did as that one was gone."""
+    fell = first.earliest
+    if fell is None or one.role != "exit" or one.speaker not in ("launcher", "scheduler") or first.has(one, one.pid):
+        return one
+    if one.code == UNKNOWN_CAUSE and one.exit is None:
+        return one
+    wait = 0 if one.exit in KILLS and one.source == fell.source else TOLERANCE_NS
+    return replace(one, role="teardown") if earliest(one) > earliest(fell) + wait else one
+
+
+def _without_requeues(roots: list[FailureEvidence]) -> list[FailureEvidence]:
+    """A job that is put back into the queue as it is preempted was cancelled by nobody."""
+    if not any(one.code == "preempted" and one.speaker == "scheduler" for one in roots):
+        return roots
+    return [one for one in roots if not (one.code == "cancelled" and one.row == "cancelled")]
+
+
+def _without_logged(roots: list[FailureEvidence], told: Exits) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
+    """Where a process ended of an exception that nobody caught, what others only logged did not end it. What a process
+    logged before it raised is why it did."""
+    ended = [one for one in roots if one.speaker == "process" and _is_uncaught(one, told)]
+    if not ended:
+        return roots, []
+    kept: list[FailureEvidence] = []
+    logged: list[FailureEvidence] = []
+    for one in roots:
+        only_logged = one.speaker == "process" and not _is_uncaught(one, told)
+        led = any(same_process(one, other) and one.line < other.line + _MESSAGE for other in ended)
+        led = led or not only_logged
+        (kept if led else logged).append(one)
+    return kept, logged
+
+
+def _is_uncaught(one: FailureEvidence, told: Exits) -> bool:
+    return one.unhandled or one.raised or told.tell_of(one)
+
+
+def _by_who_fell_first(
+    roots: list[FailureEvidence], exits: list[FailureEvidence], named: FirstSeen
+) -> list[FailureEvidence]:
+    """What may have been it: roots, else exits; of the process that was seen to fail first, what it ended of before
+    what other processes said later, and before what leaves open whether it ended anything."""
+    fell = named.earliest
+    if fell is None:
+        return roots or exits
+    since = earliest(fell) + TOLERANCE_NS
+    roots = [one for one in roots if not (named.is_other(one) and earliest(one) > since)]
+    if exits and all(one.doubted and named.is_other(one) for one in roots):
+        return exits
+    return roots or exits
+
+
 def _own_process_only(
-    roots: list[FailureEvidence], exits: list[FailureEvidence]
+    roots: list[FailureEvidence], exits: list[FailureEvidence], told: Exits
 ) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
     """Roots that explain a death, and those long before the SIGKILL of another process, which is the cause then."""
     killed = [one for one in exits if one.code == KILLED and one.exit in _SIGKILL]
@@ -347,7 +430,7 @@ def _own_process_only(
     kept: list[FailureEvidence] = []
     passed: list[FailureEvidence] = []
     for root in roots:
-        far = root.speaker == "process" and killed_later(root, killed, _SHORT)
+        far = root.speaker == "process" and not told.of_rank(root) and killed_later(root, killed, _SHORT)
         (passed if far else kept).append(root)
     return kept, passed
 
@@ -369,7 +452,12 @@ def _kind(one: FailureEvidence) -> str:
 
 
 def _one_of(group: list[FailureEvidence], named: FirstSeen, ranks: int) -> FailureEvidence:
-    lead = min(group, key=lambda one: (not named.has(one, one.pid), earliest(one), one.source, one.line))
+    lead = min(
+        group,
+        key=lambda one: (
+            not named.has(one, one.pid), one.role == "exit" and one.rank is None, earliest(one), one.source, one.line,
+        ),
+    )  # fmt: skip
     every = tuple(sorted(ranks_of(group)))
     if len(group) > 1:
         bound = min(group, key=lambda one: (earliest(one), one.source, one.line))
@@ -391,17 +479,22 @@ def _one_of(group: list[FailureEvidence], named: FirstSeen, ranks: int) -> Failu
 
 
 def _order(one: FailureEvidence, first: FirstSeen) -> tuple[object, ...]:
-    """By group, a symptom behind the others of it, then the one that an agent saw first, then one with a place, the
-    lowest rank, the file and the line."""
+    """What a kernel or a scheduler says of the process or the whole job, then who was seen to fail first, the group,
+    a symptom behind the others of it, then one with a place, the lowest rank, the file and the line."""
+    group = group_of(one.code)
+    whole = one.speaker in ("kernel", "scheduler", "pod") and (group in _OF_THE_WHOLE or one.unhandled)
     placed = one.rank is not None or bool(one.host) or bool(one.device)
     rank = one.rank if one.rank is not None else LATEST
-    symptom = one.row in _SYMPTOMS
-    later = not first.has(one, one.pid)
-    return GROUPS.index(group_of(one.code)), symptom, later, not placed, rank, one.source, one.line
+    symptom = one.row in _SYMPTOMS or one.doubted
+    return not whole, not first.has(one, one.pid), GROUPS.index(group), symptom, not placed, rank, one.source, one.line
+
+
+_OF_THE_WHOLE = ("hardware", "scheduler", "operator")
+"""Groups of what ends a job as a whole, whichever of its processes is seen to fail first."""
 
 
 def _is_said(one: FailureEvidence, told: Exits) -> bool:
-    if one.garbled or one.row in _INTERRUPTS:
+    if one.garbled or one.doubted or one.row in _INTERRUPTS:
         return False
     if one.speaker == "kernel":
         return one.unhandled  # joined by its pid: see `_kills_joined`
@@ -410,7 +503,7 @@ def _is_said(one: FailureEvidence, told: Exits) -> bool:
     if not _is_short(one):
         return False
     if one.role == "root" and one.speaker == "process":
-        return one.unhandled or one.ends or told.tell_of(one)
+        return one.unhandled or (one.ends and one.raised) or told.tell_of(one)
     return True
 
 

@@ -95,21 +95,40 @@ def completed(one: FailureEvidence, other: ProcessLocation | FailureEvidence) ->
     )
 
 
+_SEES_FAIL = ("agent failed", "agent block", "mpirun", "mpi process", "child of lightning", "rank of composer")
+"""Rows of launchers that name the process that fell first."""
+
+
 class FirstSeen:
     """The processes that agents name as the first failure that they saw."""
 
     def __init__(self, seen: Iterable[FailureEvidence]) -> None:
-        launched = [one for one in seen if one.speaker == "launcher" and one.role == "exit"]
-        named = [one for one in launched if one.first]
+        launched = [one for one in seen if one.speaker == "launcher"]
+        named = [one for one in launched if one.first and one.role in ("exit", "teardown")]
         if not named:
-            plain = sorted(
-                (one for one in launched if one.row == "agent failed"), key=lambda one: (earliest(one), one.line)
-            )
-            named = plain[:1]
+            plain = [one for one in launched if one.row in _SEES_FAIL and one.role == "exit"]
+            named = sorted(plain, key=lambda one: (earliest(one), one.line))[:1]
+        self.earliest = min(named, key=lambda one: (earliest(one), one.line), default=None)
+        """The one of them that fell first, as launchers tell; None: they name none."""
         self._ranks = {one.rank for one in named if one.rank is not None}
         self._pids = {one.pid for one in named if one.pid is not None}
         self._without_rank = {one.pid for one in named if one.pid is not None and one.rank is None}
         self._only = named[0] if len(named) == 1 else None
+
+    @property
+    def words(self) -> str:
+        """Its process, for people."""
+        fell = self.earliest
+        if fell is None or fell.rank is None:
+            return "another process"
+        return f"rank {fell.rank}"
+
+    def is_other(self, one: FailureEvidence) -> bool:
+        """Whether a row names a process that is none of them, where they are named."""
+        placed = one.rank is not None or one.pid is not None
+        if self.earliest is None or not placed or one.speaker not in ("process", "launcher"):
+            return False
+        return bool(self._ranks if one.rank is not None else self._pids) and not self.has(one, one.pid)
 
     def has(self, one: FailureEvidence, pid: int | None) -> bool:
         """Whether it is one of them. pid: that of its process, if that counts."""
@@ -158,6 +177,11 @@ class Exits:
         for one in ends:
             kinds[one.rank is not None, one.pid is not None].append(one)
         self._kinds = {kind: _Exits.of(rows) for kind, rows in kinds.items()}
+
+    def of_rank(self, root: FailureEvidence) -> bool:
+        """Whether one names the rank or the pid of a root."""
+        return any(root.rank in exits.ranks or root.pid in exits.pids - {None} for exits in self._kinds.values()
+                   if root.rank is not None or root.pid is not None)  # fmt: skip
 
     def tell_of(self, root: FailureEvidence) -> bool:
         """Whether one is of the process of a root: by its rank, else by its pid, else by what stands behind it."""

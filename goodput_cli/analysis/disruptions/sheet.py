@@ -19,6 +19,7 @@ from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table, attribute, each
+from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, CauseGroup, group_of
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, exact, number, percent, period, plural
 
@@ -242,7 +243,7 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
         yield from (cause_note(row.number, why) for row, why in zip(rows[:_MOST_EVIDENCE], rows.why, strict=False))
         yield "why: `?` marks what is only likely; empty where no line says it (docs/causes.md)"
     elif analysis.table.observed.read and not all(one.planned for one in rows.why):
-        yield f"why: no line says it; {_WOULD_SAY}"
+        yield f"why: {no_cause_words(rows.why)}"
     for row in rows[:_MOST_EVIDENCE]:
         yield f"no. {row.number}, attempt {row.attempt}{_steps(row)}; {_evidence(row, one_source)}"
     if len(rows) > _MOST_EVIDENCE:
@@ -251,8 +252,31 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
         yield f"evidence: lines of {analysis.table.sources[0]}"
 
 
-_WOULD_SAY = "the output of all ranks, the scheduler's or the kernel's log may (docs/causes.md)"
-"""Where to look on, where nobody says why."""
+def no_cause_words(every: Sequence[FailureCause]) -> str:
+    """Where to look on, where no line says why attempts died: at who fell first, at whom others waited for, at whom
+    they lost."""
+    why = every[0] if len(every) == 1 else FailureCause()
+    if why.evidence is not None and why.rank is not None:
+        at = f" on {why.host}" if why.host else ""
+        return f"no line names the cause; rank {why.rank}{at} was seen to fail first: add its output"
+    lost = sorted({rank for one in why.echoes for rank in one.ranks})
+    words = "no line names the cause"
+    if lost:
+        words += f"; {_ranks(lost)} {'reports' if len(lost) == 1 else 'report'} a lost peer"
+    look = why.suspects or why.silent_ranks
+    if look:
+        return f"{words}; look at {_ranks(look)}"
+    return f"{words}; add the output of all ranks, the scheduler's or the kernel's log (docs/causes.md)"
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    shown = [str(rank) for rank in ranks[:_MOST_RANKS]]
+    if len(ranks) > len(shown):
+        return f"{len(ranks)} ranks"
+    return f"rank{'s' * (len(ranks) > 1)} {' and '.join(filter(None, (', '.join(shown[:-1]), shown[-1])))}"
+
+
+_MOST_RANKS = 8
 
 
 def cause_note(number: int, why: FailureCause) -> str:
@@ -260,7 +284,7 @@ def cause_note(number: int, why: FailureCause) -> str:
     if why.planned:
         return f"no. {number}: planned"
     if why.certainty is None:
-        return f"no. {number}: no line says why"
+        return f"no. {number}: {no_cause_words([why])}"
     return f"no. {number}{cause_words(why)}"
 
 
@@ -278,11 +302,35 @@ def cause_words(why: FailureCause) -> str:
         "" if not why.device else why.device if ":" in why.device else f"GPU {why.device}",
     ]
     place = "".join(f", {one}" for one in places if one)
-    words = f": `{why.text}`" if why.text else ""
+    words = f": {_ended_by(why)}" if why.code == KILLED else f": `{why.text}`" if why.text else ""
     where = f" ({why.where})" if why.where else ""
-    likely = f"; only likely{': ' * bool(why.doubt)}{why.doubt}" if why.certainty == "likely" else ""
-    also = f"; also seen: {', '.join(why.also)}" if why.also else ""
-    return f"{place}, {why.code}{words}{where}{likely}{also}{_waits(why)}"
+    note = f", {NOTES[why.evidence.row]}" if why.evidence is not None and why.evidence.row in NOTES else ""
+    likely = f"; likely{': ' * bool(why.doubt)}{why.doubt}" if why.certainty == "likely" else ""
+    also = "".join(f"; also: {_seen(one, quotes=why.quotes)}" for one in why.others)
+    return f"{place}, {why.code}{note}{words}{where}{likely}{also}{_waits(why)}"
+
+
+def _ended_by(why: FailureCause) -> str:
+    """How a process ended of which nobody says why."""
+    code = None if why.evidence is None else why.evidence.exit
+    signal = "a signal" if code is None else f"signal {code - 128 if code > 128 else abs(code)}"
+    return f"ended by {signal}: how, not why; no line says by whom"
+
+
+NOTES = {
+    "terminal": "the terminal is gone",
+    "size mismatch": "another configuration",
+    "other ranks than saved": "another configuration",
+    "clock of a host": "the clock of the host is wrong",
+}
+"""What rows say beyond their cause."""
+
+
+def _seen(one: FailureEvidence, quotes: bool) -> str:
+    """What else was seen: `rank 2, host not logged, train.log:81: ValueError: wrong shape`."""
+    rank = "rank not logged" if one.rank is None else f"rank {one.rank}"
+    words = one.text if quotes else one.code
+    return f"{rank}, {f'host {one.host}' if one.host else 'host not logged'}, {one.where}: {words} ({one.code})"
 
 
 def _waits(why: FailureCause) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from goodput_cli.events.evidence import UntimedEvidence
-from goodput_cli.events.text.causes import TRACEBACK
+from goodput_cli.events.text.causes import KILLS, TRACEBACK, by_exit
 from goodput_cli.events.text.stamps import read_or_none
 from goodput_cli.vocabulary.causes import KILLED, PEER_LOST, UNKNOWN_CAUSE, Role
 
@@ -23,6 +23,7 @@ _NAMES = re.compile(
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line \d+(?:, in (?P<function>\S+))?')
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _UNHANDLED = re.compile(r"\[rank\d+\]:[ \t]?$")
+_RAISED_AGAIN = re.compile(r"Caught \w+ in (?:DataLoader worker process|pin memory thread|replica) ")
 _BESIDE = re.compile(
     r"^(?:Exception in thread |Exception ignored in|--- Logging error ---|Task exception was never retrieved"
     r"|Exception in callback )"
@@ -37,9 +38,14 @@ _LOST_TYPES = (
     "RendezvousClosedError", "HorovodInternalError", "BrokenPipeError", "ConnectionResetError",
     "ConnectionAbortedError",
 )  # fmt: skip
+_NO_STORE = re.compile(
+    r"^connect\(\) timed out\. Original timeout|connection to the C10d store has failed"
+    r"|client socket has (?:timed out|failed to connect)|^Timed out trying to connect to .*TCPStore"
+)
+"""Nobody answers where ranks meet: before the first step that says more than that a peer is gone."""
 _LOST = re.compile(
     r"NCCL communicator was aborted|remote process exited|Connection reset by peer|Broken pipe|Connection closed by"
-    r"|Connection refused|Socket closed|ncclRemoteError|recvmsg:Connection"
+    r"|Connection refused|Socket closed|ncclRemoteError|recvmsg:Connection|NCCL [Ee]rror (?:in: |\\d)"
 )
 _WAITED_TYPES = ("RendezvousTimeoutError",)
 _WAITED = re.compile(
@@ -73,7 +79,9 @@ class Raised:
     role: Role
     row: str = "exception"
     before_steps: str = ""
-    """The code that counts in an attempt that made no step."""
+    """The code that counts, as a root, in an attempt that made no step."""
+    by_frames: bool = False
+    """Whether where it was raised says more than its words."""
 
 
 @dataclass
@@ -93,6 +101,8 @@ class Traceback:
     """Whether it was raised beside the main thread, or where nobody asks for it: that does not end the process."""
     seen: int = 0
     frames: list[tuple[str, str]] = field(default_factory=list)
+    code: str = ""
+    """The last line of a program that it shows."""
 
     @classmethod
     def begun(cls, text: str, raw: str, line: int, nested: bool) -> Traceback:
@@ -101,6 +111,7 @@ class Traceback:
             return cls("", 0, False, line)
         before = text[: text.index(TRACEBACK)]
         named = before.strip()
+        named = "" if named == "Original" else named  # of a worker, which its parent raised again
         unhandled = bool(_UNHANDLED.search(raw[: raw.index(TRACEBACK)]))
         if nested:
             return cls("", max(len(before) - len(before.lstrip()), 2), unhandled, line)
@@ -122,6 +133,8 @@ class Traceback:
             frame = _FRAME.match(text)
             if frame is not None:
                 self.frames = [*self.frames[1 - _INNERMOST :], (frame["file"], frame["function"] or "")]
+            elif text.strip(" \t~^"):
+                self.code = text.strip()
             return None
         raised = exception_in(text.strip())
         if raised is None and text.strip().rstrip(":") not in ("", TRACEBACK) and not text.lstrip().startswith(_QUIET):
@@ -161,11 +174,17 @@ def chains(text: str) -> bool:
     return text.strip().startswith(_CHAINED)
 
 
-def raised(kind: str, what: str, frames: list[tuple[str, str]]) -> Raised | None:
-    """What an unhandled exception says of a death; None: it is none, as a clean exit."""
+def raised(kind: str, what: str, frames: list[tuple[str, str]], code: str = "") -> Raised | None:
+    """What an unhandled exception says of a death; None: it is none, as a clean exit. code: the line that raised it."""
     last = kind.rpartition(".")[2]
+    if _RAISED_AGAIN.match(what):  # its own traceback follows
+        return None
     if last in ("SystemExit", "GeneratorExit", "StopIteration"):
         return None if what.strip() in ("", "0", "None") else Raised(UNKNOWN_CAUSE, "exit")
+    return _by_frames(last, what, frames, code) or _by_words(last, what, frames)
+
+
+def _by_words(last: str, what: str, frames: list[tuple[str, str]]) -> Raised:
     if last == "KeyboardInterrupt":
         return Raised("cancelled", "exit", "interrupt")
     if last in ("SignalException", "SIGTERMException"):
@@ -184,7 +203,35 @@ def raised(kind: str, what: str, frames: list[tuple[str, str]]) -> Raised | None
     return Raised("python_error", "root")
 
 
+def _by_frames(last: str, what: str, frames: list[tuple[str, str]], code: str) -> Raised | None:
+    """What says more by where it was raised than by its words: a terminal that is gone is no disk, a socket no mount,
+    and what a parent that died had not yet sent to the process it began no checkpoint."""
+    file, function = frames[-1] if frames else ("", "")
+    if what.startswith("[Errno 5]") and "'" not in what and (_TERMINAL.search(code) or _TERMINAL_FILES.search(file)):
+        return Raised("python_error", "root", "terminal", by_frames=True)
+    if what.startswith("[Errno 107]") and "'" not in what:
+        if not _SOCKET_FILES.search(file) and (_FILE_FUNCTION.search(function) or _FILE_CODE.search(code)):
+            return Raised("storage_error", "root", by_frames=True)
+        return Raised(PEER_LOST, "echo", by_frames=True)
+    if last in ("UnpicklingError", "EOFError") and file.endswith("multiprocessing/spawn.py"):
+        return Raised(PEER_LOST, "echo", SPAWNED, by_frames=True)
+    return None
+
+
+SPAWNED = "spawned worker"
+"""The row of what a worker says whose parent was gone before it had begun."""
+_TERMINAL = re.compile(r"^print\(|\bstd(?:out|err)\b|\btqdm\.write\(|^(?:self\.)?fp\.(?:write|flush)\(")
+_TERMINAL_FILES = re.compile(r"/tqdm/|/logging/__init__\.py$|/(?:rich|loguru|absl/logging)/")
+_SOCKET_FILES = re.compile(
+    r"/(?:socket|ssl|selectors|asyncio/\w+|multiprocessing/connection|http/client)\.py$|/urllib3/"
+)
+_FILE_FUNCTION = re.compile(r"open|read|write|save|load|list|stat|exists|mkdir|makedirs|glob|copy|move|rename|flush")
+_FILE_CODE = re.compile(r"\b(?:open|os\.\w+|shutil\.\w+|path\w*\.\w+|\w*file\w*\.\w+|torch\.(?:load|save))\(")
+
+
 def _lost(last: str, what: str) -> Raised | None:
+    if _NO_STORE.search(what):
+        return Raised(PEER_LOST, "echo", before_steps="network")
     if last in _WAITED_TYPES or _WAITED.search(what):
         return Raised("collective_timeout", "echo")
     if last in _LOST_TYPES or _LOST.search(what) or (last in _SERVICE_TYPES and _OF_SERVICES.search(what)):
@@ -200,7 +247,7 @@ def _reads_checkpoint(frames: list[tuple[str, str]]) -> bool:
 
 
 _RULE = re.compile(r"\s*(?:=|-){5,}\s*$")
-_ENTRY = re.compile(r"\s*\[\d+\]:\s*$")
+_ENTRY = re.compile(r"\s*\[(\d+)\]:\s*$")
 _KEY = re.compile(r"\s{1,4}(?P<key>time|host|rank|exitcode|error_file|traceback)\s*: ?(?P<value>.*)$")
 _RANK = re.compile(r"(\d+) \(local_rank: (\d+)\)")
 _EXIT = re.compile(r"(-?\d+) \(pid: (\d+)\)")
@@ -229,9 +276,13 @@ class AgentBlock:
         if ROOT_CAUSE in text:
             self.first, self.entry = True, None
             return True
-        if _ENTRY.match(text):
+        if (entry := _ENTRY.match(text)) is not None:
             cause: tuple[str, Role] = (UNKNOWN_CAUSE, "exit")
-            self.entry = UntimedEvidence(*cause, "", "agent block", "launcher", 0, self.stream, first=self.first)
+            first = self.first or entry[1] == "0"
+            self.entry = UntimedEvidence(
+                *cause, text.strip(), "agent block", "launcher", line, self.stream, first=first
+            )
+            self.entry.last_line = line
             self.failures.append(self.entry)
             return True
         key = _KEY.match(text)
@@ -251,3 +302,23 @@ class AgentBlock:
         elif key == "exitcode" and (ended := _EXIT.match(value)):
             entry.exit, entry.pid, entry.text = int(ended[1]), int(ended[2]), text.strip()
             entry.line = entry.last_line = line
+
+    def told(self) -> Iterator[UntimedEvidence]:
+        """The failures with what they say of a death. The agent kills those that are left some seconds behind the one
+        that it saw first, so a kill later than that is its own; so is one whose first one was cut off."""
+        first = next((one for one in self.failures if one.first), None)
+        for one in self.failures:
+            said = None if one.exit is None else by_exit(one.exit)
+            if said is not None:
+                one.code, one.role = said
+                if one is not first and one.exit in KILLS and _is_later(one, first):
+                    one.role = "teardown"
+                yield one
+            elif one is first and one.exit is None:  # the rest of it was cut off
+                yield one
+
+
+def _is_later(one: UntimedEvidence, first: UntimedEvidence | None) -> bool:
+    if first is None:
+        return True
+    return first.stamp is not None and one.stamp is not None and one.stamp.ns > first.stamp.ns

@@ -17,6 +17,8 @@ from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 TRACEBACK = "Traceback (most recent call last)"
 AGENT = "ChildFailedError"
 """What begins the block in which an agent of torchrun says how its processes ended."""
+KILLS = (-9, 137, -15, 143)
+"""Exit codes of who was killed or told to end."""
 ANCHORS_OF_BLOCKS = (
     TRACEBACK,
     AGENT,
@@ -39,6 +41,9 @@ class Found:
     speaker: Speaker
     fields: Mapping[str, str]
     """Those of the expression that matched something."""
+    likely: bool = False
+    words: str = ""
+    """What the expression matched."""
 
     def number(self, name: str) -> int | None:
         """A field that is a whole number."""
@@ -59,6 +64,8 @@ class CauseRow:
     by: str = ""
     values: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Of the field `by`: code and role."""
+    likely: bool = False
+    """Whether its lines leave open that it was that."""
     sample: str = ""
 
     @cached_property
@@ -73,7 +80,7 @@ class CauseRow:
             return None
         fields = {name.rstrip("2"): value for name, value in match.groupdict().items() if value}
         if not self.by:
-            return Found(self.name, self.code, self.role, self.speaker, fields)
+            return Found(self.name, self.code, self.role, self.speaker, fields, self.likely, match[0])
         value = fields.get(self.by, "")
         code, role = self.values.get(value) or self.values.get(_OTHER, ("", ""))
         if value.startswith("Exited with exit code"):
@@ -82,7 +89,7 @@ class CauseRow:
             role = "root" if "Fatal" in text.replace("Non-Fatal", "").replace("Nonfatal", "") else "context"
         if not code or fields.get("exit") == "0":
             return None
-        return Found(self.name, code, role, self.speaker, fields)  # type: ignore[arg-type]
+        return Found(self.name, code, role, self.speaker, fields, self.likely, match[0])  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -192,6 +199,7 @@ def _row(declared: Mapping[str, Any], values: Mapping[str, Mapping[str, tuple[st
         declared.get("role", "root"),
         by,
         values.get(by, {}),
+        declared.get("likely", False),
         declared.get("sample", ""),
     )
 

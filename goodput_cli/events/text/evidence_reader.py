@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from goodput_cli.events.evidence import FACTS, Speaker, UntimedEvidence, quoted
 from goodput_cli.events.text.blocks import (
@@ -25,7 +25,7 @@ from goodput_cli.events.text.blocks import (
 )
 from goodput_cli.events.text.causes import AGENT, CauseRows, Found, by_exit, ranks_in
 from goodput_cli.events.text.stamps import Stamp, bare, described_stamp, kernel_stamp, read_or_none, stamp_or_none
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role, group_of
 from goodput_cli.vocabulary.when import NS_PER_MS
 
 MOST = 5_000
@@ -40,12 +40,23 @@ _CHAIN = 6
 """The line that chains two tracebacks stands within so many lines of the first."""
 _TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
 _RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d+)")
+_EXIT_CODE = re.compile(r"\s*Exit code:\s+(-?\d{1,3})\s*$")
+_RAYLET_NODE = re.compile(r"node \(ID: \w+, IP: (?P<host>[\w.:-]+)\)")
 _SIGNAL = re.compile(r"signal (\d{1,3})\b")
 _ACTOR = re.compile(r"\s+(?P<key>pid|ip): (?P<value>\S+)\s*$")
 _SURVIVED = re.compile(
-    r"(?i)\b(?:will (?:retry|be retried)|retrying|trying again|(?:last|previous|earlier) (?:failure|error|crash))\b"
+    r"(?i)\b(?:will (?:retry|be retried)|retrying|trying again|(?:last|previous|earlier) (?:failure|error|crash)"
+    r"|skipping (?:this |the |bad )?(?:batch|sample|update|step|shard|file|example)|recovered|falling back to)\b"
 )
 """What is said of an error that ends nothing: it is tried again, or it was another one's."""
+_OF_LEVEL = re.compile(
+    r"\.py:\d+: \w*Warning: |^[WI]\d{4} [\d:.]+ |(?:^|[\s\[|:(-])(?:(?i:warning)|WARN|INFO|DEBUG)(?:[\]\s|:)-]|$)"
+)
+"""Before what a line says: that it is a warning, or less."""
+_TALK = re.compile(r"\b(?:I|[Mm]y|[Yy]ou|[Yy]our|says|said|asked)\b|<\|im_start|\?\s")
+"""Before words that somebody tells of."""
+_RAY = re.compile(r"\((?P<name>raylet|\w[^\s()]{0,80})(?: pid=(?P<pid>\d{1,9}))?(?:, ip=(?P<host>[\w.:]+))?\) ")
+"""What Ray puts before the lines of its processes."""
 _DEVICE_BEFORE = re.compile(r"NVRM: The NVIDIA GPU (?P<device>[0-9a-fA-F:.]+)")
 _RANK = re.compile(r"\[rank(\d+)\]:")
 _LOCAL = re.compile(r"\[(?:default)?(\d+)\]:")
@@ -92,6 +103,7 @@ class Line:
     entry: int = -1
     job: str = ""
     host: str = ""
+    pid: int | None = None
 
     @classmethod
     def of(cls, raw: str, number: int) -> Line:
@@ -100,6 +112,11 @@ class Line:
         entry = _ENTRY.search(raw) if not found.text.strip() else None
         if entry is not None:  # of an agent's block: no rank
             return cls(number, entry[0], raw, found.stream.rpartition("/")[0], found.collected)
+        ray = _RAY.match(found.text)
+        if ray is not None and (ray["pid"] or ray["name"] == "raylet"):
+            stream = "/".join(part for part in (found.stream, ray["name"], ray["pid"]) if part)
+            pid = int(ray["pid"]) if ray["pid"] else None
+            return cls(number, found.text[ray.end() :], raw, stream, found.collected, host=ray["host"] or "", pid=pid)
         nested = _NESTED.match(found.text)
         if nested is None:
             return cls(number, found.text, raw, found.stream, found.collected)
@@ -112,7 +129,7 @@ class Line:
         """When it was written, as far as it says."""
         if self.collected is not None:
             return self.collected
-        return stamp_or_none(bare(self.raw).text)
+        return stamp_or_none(_RAY.sub("", bare(self.raw).text, count=1))
 
 
 @dataclass(slots=True)
@@ -195,8 +212,10 @@ class Observer:
             return None, True
         self._chain(line)
         found = self._rows.read(line.text)
-        if found is None or (found.role == "root" and found.speaker == "process" and _SURVIVED.search(line.text)):
+        if found is None:
             return None, False
+        if found.role == "root" and found.speaker == "process" and ends_nothing(line.text, found):
+            found = replace(found, role="context")
         return self._see(line, found, back), True
 
     def repeatable(self, seen: UntimedEvidence | None) -> Repeatable | None:
@@ -269,11 +288,19 @@ class Observer:
             self._agents[line.stream] = AgentBlock(line.stream)
             return None, True
         self._raised[line.stream] = (line.number, False)
-        self._following[line.stream] = _Following(_NOBODY, self._is_chain(line.stream, line.number), line.number)
-        return self._exception(line, block, *exception), True
+        one = self._exception(line, block, *exception)
+        follow = self._is_chain(line.stream, line.number, _FOLLOWED_BY.get(one.row) if one is not None else None)
+        self._following[line.stream] = _Following(one or _NOBODY, follow, line.number)
+        return one, True
 
-    def _is_chain(self, stream: str, number: int) -> Callable[[UntimedEvidence, str], bool]:
-        def read(_: UntimedEvidence, text: str) -> bool:
+    def _is_chain(
+        self, stream: str, number: int, adds: Callable[[UntimedEvidence, str], bool] | None
+    ) -> Callable[[UntimedEvidence, str], bool]:
+        """What reads the lines behind an exception: those that add to it, and that another one was raised."""
+
+        def read(of: UntimedEvidence, text: str) -> bool:
+            if adds is not None and adds(of, text):
+                return True
             if chains(text):
                 self._raised[stream] = (number + _CHAIN, True)
             return not text.strip()
@@ -291,10 +318,10 @@ class Observer:
         found = self._rows.read(text)
         if found is None and (plain := exception_in(text)) is not None:
             found = self._rows.read(f"{plain[0]}: {plain[1]}")
-        meaning = raised(kind, what, block.frames)
+        meaning = raised(kind, what, block.frames, block.code)
         if block.chained:
             return None
-        if found is not None and found.row not in FACTS:
+        if found is not None and found.row not in FACTS and (meaning is None or not meaning.by_frames):
             one = self._made(line, found, text)
         elif meaning is not None:
             one = self._plain(line, meaning.code, meaning.role, text, meaning.row)
@@ -302,6 +329,7 @@ class Observer:
         else:
             return None
         one.garbled, one.beside = block.garbled, block.beside
+        one.raised = not block.prefix and not block.beside
         one.unhandled = block.unhandled
         agent = self._agents.get(line.stream)
         if agent is not None and agent.entry is not None:
@@ -316,7 +344,7 @@ class Observer:
         one = UntimedEvidence(code, role, text.strip(), row, speaker, line.number, line.stream, line.stamp)
         one.last_line = line.number
         one.own_life, one.entry, one.job = self._life, line.entry, line.job
-        one.host = line.host
+        one.host, one.pid = line.host, line.pid
         rank = _RANK.search(line.raw)
         local = _LOCAL.search(line.raw)
         one.rank = int(rank[1]) if rank and len(rank[1]) < 9 else self._rank
@@ -347,7 +375,8 @@ class Observer:
         one.rank = found.number("rank") if "rank" in fields else one.rank
         one.local_rank = found.number("local_rank") if "local_rank" in fields else one.local_rank
         one.device = fields.get("device", "")
-        one.pid = found.number("pid")
+        one.pid = found.number("pid") if "pid" in fields else one.pid
+        one.doubted, one.words = found.likely, found.words
         one.exit = found.number("exit") if found.number("signal") is None else -(found.number("signal") or 0)
         one.peer = fields.get("peer", "")
         one.process = fields.get("process", "")
@@ -378,11 +407,9 @@ class Observer:
         return belongs
 
     def _close(self, stream: str) -> None:
-        for one in self._agents.pop(stream).failures:
-            said = None if one.exit is None else by_exit(one.exit)
-            if said is not None:
-                (one.code, one.role), one.own_life = said, self._life
-                self._keep(one)
+        for one in self._agents.pop(stream).told():
+            one.own_life = self._life
+            self._keep(one)
 
     def _keep(self, one: UntimedEvidence) -> UntimedEvidence:
         """An observation, unless the same was said since the last step: then that one, which counts once more. Whose it
@@ -392,7 +419,7 @@ class Observer:
         key = (one.row, one.code, one.role, alike, one.job, self.epoch, *whose)
         known = self._folded.get(key)
         if known is None or known.ordinary is not None:  # its process went on in between: it is said anew
-            one.text = quoted(_STAMPED.sub("", one.text, count=1))
+            one.text = quoted(_STAMPED.sub("", one.text, count=1), one.words)
             if len(self._folded) > 4 * MOST:
                 self._folded.clear()
                 self._cleared += 1
@@ -413,6 +440,25 @@ class Observer:
 _WATCHDOG = "watchdog"
 _MOST_RANKS = 65_536
 _NOBODY = UntimedEvidence(UNKNOWN_CAUSE, "context", "", "", "process", 0, "")
+
+
+def ends_nothing(text: str, found: Found) -> bool:
+    """Whether a line says of what it names that it was survived, warns of it, or quotes it (docs/causes.md): the reason
+    of a scheduler may be told at any level."""
+    if _SURVIVED.search(text):
+        return True
+    before = text[: max(text.find(found.words), 0)]
+    if _is_quoted(before) or _TALK.search(before):
+        return True
+    return group_of(found.code) != "scheduler" and "NCCL WARN" not in text and bool(_OF_LEVEL.search(before))
+
+
+def _is_quoted(before: str) -> bool:
+    """Whether a mark before words is open: a backquote, or a quotation mark that is not of a field."""
+    if before.count("`") % 2:
+        return True
+    head = before.rpartition('"')[0].rstrip()
+    return before.count('"') % 2 == 1 and head != "" and head[-1] not in ":=,([{"
 
 
 def is_ordinary(line: Line) -> bool:
@@ -451,7 +497,34 @@ def _of_signal(one: UntimedEvidence, text: str) -> bool:
     return False
 
 
+def _of_mpi_process(one: UntimedEvidence, text: str) -> bool:
+    """The line behind the name of the process that an MPI launcher saw fail first."""
+    code = _EXIT_CODE.match(text)
+    said = None if code is None else by_exit(int(code[1]))
+    if code is not None and said is not None:
+        one.exit, (one.code, one.role) = int(code[1]), said
+    return code is not None
+
+
+def _of_raylet(one: UntimedEvidence, text: str) -> bool:
+    """The rest of a line of a raylet that a terminal broke: the host."""
+    node = _RAYLET_NODE.search(text)
+    if node is not None:
+        one.host = one.host or node["host"]
+    return node is not None
+
+
+def _of_state_dict(one: UntimedEvidence, text: str) -> bool:
+    """The lines in which a loader lists what does not fit: a weight of another size is of another configuration."""
+    if text.lstrip().startswith("size mismatch for ") and one.row == "missing keys":
+        one.code, one.row, one.text = "checkpoint_mismatch", "size mismatch", quoted(text)
+    return text[:1] in "\t " and bool(text.strip())
+
+
 _FOLLOWED_BY = {
+    "mpi process": _of_mpi_process,
+    "raylet out of memory": _of_raylet,
+    "missing keys": _of_state_dict,
     "ray out of memory": _of_ray,
     "mpirun": _of_signal,
     **dict.fromkeys(("pod out of memory", "pod evicted"), _of_state),
