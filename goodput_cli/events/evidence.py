@@ -136,8 +136,6 @@ ALLOCATED = "allocated"
 """The row of what lists all hosts of an allocation."""
 FACTS = frozenset({"workers started", "nccl bootstrap", "closing signal", "force terminated", ALLOCATED})
 """Rows that only tell where processes ran, or when they were told to end."""
-BY_PID = "joined by pid"
-"""The row of what a kernel says of a process that only its pid tells."""
 NO_EVIDENCE = EvidenceOfLog()
 
 

@@ -16,7 +16,7 @@ from goodput_cli.analysis.goodput.document import AnalysisDocument
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.terminal import NARROWEST, WIDEST_TEXT, collected, collecting_console, put, strip_lines
-from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import clock, plural, safe, shorten, wrapped
 
 LINES = 24
@@ -78,7 +78,7 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
         yield from (Text(line, style="yellow") for line in wrapped(f"but: {safe(doubt)}", room))
     if (why := phrases.last_cause(analysis)) is not None:
         yield Text(shorten(f"`{safe(why.text)}`" if why.text else safe(why.where or ""), room, "..."), style="dim")
-        yield from (Text(line) for line in wrapped(f"what to do: {CAUSES[why.code].advice}", room))
+        yield from (Text(line) for line in wrapped(f"what to do: {safe(why.advice)}", room))
 
 
 def _window(analysis: Analysis) -> str:

@@ -134,7 +134,11 @@ def evidence_table() -> str:
 
     lines = ["| row | from | says | its literals |", "| --- | --- | --- | --- |"]
     for row in shipped_rows().rows:
-        says = f"by `{row.by}`" if row.by else f"`{row.code}`" + ("" if row.role == "root" else f", {row.role}")
+        says = (
+            f"by `{row.by}`"
+            if row.by
+            else f"`{row.code}`" + " ?" * row.likely + ("" if row.role == "root" else f", {row.role}")
+        )
         anchors = ", ".join(f"`` {anchor} ``" if "`" in anchor else f"`{anchor}`" for anchor in row.anchors)
         lines.append(f"| {row.name} | {row.speaker} | {says} | {anchors} |")
     return "\n".join(lines)

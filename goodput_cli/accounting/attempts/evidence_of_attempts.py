@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -289,6 +289,9 @@ class _Assigned:
             at = lives[0]
             known_hosts = of_life.get(at, nowhere)
             own = one.source == self.lives[at].progress_source or known_hosts.have(host)
+            if not own and not host and one.pid is not None and _only_with(pids, one.pid) == at:
+                found[at].append(replace(one, doubted=True))
+                continue
             if not own and not known_hosts.names:
                 nobody.append(one)
                 continue
@@ -373,6 +376,12 @@ class _Hosts:
             not self._known.isdisjoint(names_it_is_asked_by(host))
             or any(fnmatchcase(name, pattern) for pattern in self._patterns for name in shown)
         )
+
+
+def _only_with(pids: Mapping[int, set[int]], pid: int) -> int | None:
+    """The one life of which lines name a process; None: none, or several."""
+    lives = [at for at, known in pids.items() if pid in known]
+    return lives[0] if len(lives) == 1 else None
 
 
 def _holds(name: str, job: str) -> bool:

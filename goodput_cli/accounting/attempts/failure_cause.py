@@ -21,7 +21,6 @@ from goodput_cli.accounting.attempts.processes import (
     killed_later,
 )
 from goodput_cli.events.evidence import (
-    BY_PID,
     FACTS,
     LATEST,
     TOLERANCE_NS,
@@ -70,6 +69,7 @@ _ENDED_TOO = ("worker", "pinning thread")
 """What a rank says whose workers were told to end as well."""
 _LED_TO = ("python_error", "data_loader")
 _DIGITS = re.compile(r"\d+")
+_HOST = re.compile(r"\w[\w.-]{0,200}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,11 @@ class FailureCause:
         return tuple(one.code for one in self.others)
 
     @property
+    def also_seen(self) -> tuple[FailureEvidence, ...]:
+        """The lines behind `also`, as far as they may be shown."""
+        return self.others if self.quotes else tuple(replace(one, text="") for one in self.others)
+
+    @property
     def group(self) -> CauseGroup:
         return group_of(self.code)
 
@@ -147,6 +152,18 @@ class FailureCause:
     def where(self) -> str | None:
         """Where it stands: `file:line`."""
         return self.evidence.where if self.evidence is not None else self.place or None
+
+    @property
+    def advice(self) -> str:
+        """What to do about it, in a sentence: where nobody says by whom a process was killed, where to look."""
+        if self.code != KILLED:
+            return CAUSES[self.code].advice
+        if _HOST.fullmatch(self.host):
+            return f"read the kernel log of its host: `ssh {self.host} dmesg -T`"
+        jobs = (one.identity for one in self.used if one.speaker == "scheduler" and one.identity.isdecimal())
+        job = next(jobs, "")
+        where = f"`sacct -j {job} -o NodeList` names it" if job else "log `hostname` at start"
+        return f"read the kernel log of its host, which no line names: {where}"
 
     @property
     def known(self) -> bool:
@@ -226,8 +243,8 @@ def _doubt(one: FailureEvidence) -> str:
         return "lines of several processes are mixed in it"
     if one.row in _INTERRUPTS:
         return "no line says by whom"
-    if one.row == BY_PID:
-        return f"joined by pid {one.pid}"
+    if one.speaker == "kernel" and one.doubted:
+        return f"by pid {one.pid}, for its line names no host"
     if one.speaker in ("kernel", "pod"):
         return "no line of the job says so"
     if one.doubted:
@@ -388,22 +405,23 @@ def _without_requeues(roots: list[FailureEvidence]) -> list[FailureEvidence]:
 
 def _without_logged(roots: list[FailureEvidence], told: Exits) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
     """Where a process ended of an exception that nobody caught, what others only logged did not end it. What a process
-    logged before it raised is why it did."""
+    logged before it raised is why it did, and so may be what somebody logged where the exception itself says little."""
     ended = [one for one in roots if one.speaker == "process" and _is_uncaught(one, told)]
     if not ended:
         return roots, []
+    general = all(one.code == "python_error" for one in ended)
     kept: list[FailureEvidence] = []
     logged: list[FailureEvidence] = []
     for one in roots:
         only_logged = one.speaker == "process" and not _is_uncaught(one, told)
         led = any(same_process(one, other) and one.line < other.line + _MESSAGE for other in ended)
-        led = led or not only_logged
+        led = led or not only_logged or (general and one.rank is None)
         (kept if led else logged).append(one)
     return kept, logged
 
 
 def _is_uncaught(one: FailureEvidence, told: Exits) -> bool:
-    return one.unhandled or one.raised or told.tell_of(one)
+    return one.unhandled or one.raised or told.of_rank(one)
 
 
 def _by_who_fell_first(

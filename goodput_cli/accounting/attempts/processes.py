@@ -180,8 +180,10 @@ class Exits:
 
     def of_rank(self, root: FailureEvidence) -> bool:
         """Whether one names the rank or the pid of a root."""
-        return any(root.rank in exits.ranks or root.pid in exits.pids - {None} for exits in self._kinds.values()
-                   if root.rank is not None or root.pid is not None)  # fmt: skip
+        return any(
+            (root.rank is not None and root.rank in exits.ranks) or (root.pid is not None and root.pid in exits.pids)
+            for exits in self._kinds.values()
+        )
 
     def tell_of(self, root: FailureEvidence) -> bool:
         """Whether one is of the process of a root: by its rank, else by its pid, else by what stands behind it."""

@@ -20,6 +20,7 @@ from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import INSTANT, UNKNOWN, FilledTable, Table, column, columns_of, row_schema
 from goodput_cli.arrays import I64, Rows, blocks
+from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamps import isos
 from goodput_cli.vocabulary.categories import ENDED, Ended
@@ -160,11 +161,19 @@ class Disruption:
     first_rank: int | None = column("count", "the rank that died of it; null where no line names one", least=0)
     first_host: str | None = column("text", "its host, as the log names it; null where no line does")
     first_device: str | None = column("text", "its device, as the log names it; null where no line does")
+    first_peer: str | None = column("text", "the peer that its line names: a host or an address; null without one")
     also: tuple[str, ...] = column(
         "text",
         "causes that other lines name at the same time",
         json={"type": "array", "items": {"enum": list(CAUSES)}},
         json_values=lambda part: [list(one.also) for one in part.why],
+    )
+    also_seen: tuple[FailureEvidence, ...] = column(
+        "text",
+        "the lines behind `also`: code, rank, host, where and text of the first of each; null: not logged",
+        audience=Audience.JSON,
+        json={"type": "array", "items": {"type": "object"}},
+        json_values=attrgetter("also_seen"),
     )
     silent_ranks: tuple[int, ...] = column(
         "text",
@@ -219,6 +228,23 @@ class DisruptionColumns:
             [
                 {"code": one.code, "ranks": list(one.ranks), "hosts": list(one.hosts), "count": one.count}
                 for one in why.echoes
+            ]
+            for why in self.why
+        ]
+
+    @property
+    def also_seen(self) -> list[list[dict[str, Any]]]:
+        """What else was seen, as JSON has it."""
+        return [
+            [
+                {
+                    "code": one.code,
+                    "rank": one.rank,
+                    "host": one.host or None,
+                    "where": one.where,
+                    "text": one.text or None,
+                }
+                for one in why.also_seen
             ]
             for why in self.why
         ]
@@ -279,12 +305,14 @@ _OF_CAUSE: dict[str, Callable[[FailureCause], Any]] = {
     "first_rank": lambda why: why.rank,
     "first_host": lambda why: why.host or None,
     "first_device": lambda why: why.device or None,
+    "first_peer": lambda why: (why.evidence.peer if why.evidence is not None else "") or None,
     "also": lambda why: " ".join(why.also) or None,
+    "also_seen": attrgetter("also_seen"),
     "silent_ranks": lambda why: " ".join(map(str, why.silent_ranks)) or None,
     "echoes": attrgetter("echoes"),
 }
 """Fields that are made of `FailureCause`, as tables have them."""
-_TUPLES = ("also", "silent_ranks", "echoes")
+_TUPLES = ("also", "also_seen", "silent_ranks", "echoes")
 
 
 class Disruptions(Sequence[Disruption]):

@@ -306,7 +306,7 @@ def cause_words(why: FailureCause) -> str:
     where = f" ({why.where})" if why.where else ""
     note = f", {NOTES[why.evidence.row]}" if why.evidence is not None and why.evidence.row in NOTES else ""
     likely = f"; likely{': ' * bool(why.doubt)}{why.doubt}" if why.certainty == "likely" else ""
-    also = "".join(f"; also: {_seen(one, quotes=why.quotes)}" for one in why.others)
+    also = "".join(f"; also: {_seen(one)}" for one in why.also_seen)
     return f"{place}, {why.code}{note}{words}{where}{likely}{also}{_waits(why)}"
 
 
@@ -326,11 +326,11 @@ NOTES = {
 """What rows say beyond their cause."""
 
 
-def _seen(one: FailureEvidence, quotes: bool) -> str:
+def _seen(one: FailureEvidence) -> str:
     """What else was seen: `rank 2, host not logged, train.log:81: ValueError: wrong shape`."""
     rank = "rank not logged" if one.rank is None else f"rank {one.rank}"
-    words = one.text if quotes else one.code
-    return f"{rank}, {f'host {one.host}' if one.host else 'host not logged'}, {one.where}: {words} ({one.code})"
+    host = f"host {one.host}" if one.host else "host not logged"
+    return f"{rank}, {host}, {one.where}: {f'`{one.text}`, ' if one.text else ''}{one.code}"
 
 
 def _waits(why: FailureCause) -> str:

@@ -20,6 +20,7 @@ from functools import partial
 import numpy as np
 from msgspec import Struct
 
+from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.analysis import document as blocks
 from goodput_cli.analysis.document import Strip
 from goodput_cli.analysis.goodput import phrases
@@ -31,7 +32,7 @@ from goodput_cli.analysis.sheet import Audience, Column, Family, Labels, Publish
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
-from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE, group_of
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
 from goodput_cli.vocabulary.text import duration, exact, finite, iso, percent, safe, seconds_text
 
 
@@ -230,7 +231,7 @@ def why_it_ended(analysis: Analysis) -> str | None:
     from goodput_cli.analysis.disruptions.sheet import end_note  # which a screen does without
 
     last = phrases.last_cause(analysis)
-    return None if last is None else f"{end_note(analysis)}; to do: {CAUSES[last.code].advice}"
+    return None if last is None else f"{end_note(analysis)}; to do: {last.advice}"
 
 
 def _headline(analysis: Analysis) -> blocks.Headline:
@@ -279,16 +280,16 @@ def _why(analysis: Analysis) -> Iterator[str]:
 
     last, ended = phrases.last_cause(analysis), end_note(analysis)
     if last is not None and ended is not None:
-        yield f"{ended[:1].upper()}{ended[1:]}. {_advice(last.code)}"
+        yield f"{ended[:1].upper()}{ended[1:]}. {_advice(last)}"
     rows = zip(analysis.disruptions, analysis.disruptions.why, strict=False)
     known = [(row.lost_ns, row.number, why) for row, why in rows if why.certainty is not None and not why.planned]
     for _, number, why in sorted(known, key=lambda one: -one[0])[:_WORST]:
-        yield f"Disruption {cause_note(number, why)}. {_advice(why.code)}"
+        yield f"Disruption {cause_note(number, why)}. {_advice(why)}"
 
 
-def _advice(code: str) -> str:
+def _advice(why: FailureCause) -> str:
     """What to do about a cause, as a sentence."""
-    advice = CAUSES[code].advice
+    advice = why.advice
     return f"{advice[:1].upper()}{advice[1:]}."
 
 

@@ -44,6 +44,8 @@ class Found:
     likely: bool = False
     words: str = ""
     """What the expression matched."""
+    at: int = 0
+    """Where in the line its literal stands, or what the expression matched, whichever is later."""
 
     def number(self, name: str) -> int | None:
         """A field that is a whole number."""
@@ -80,7 +82,7 @@ class CauseRow:
             return None
         fields = {name.rstrip("2"): value for name, value in match.groupdict().items() if value}
         if not self.by:
-            return Found(self.name, self.code, self.role, self.speaker, fields, self.likely, match[0])
+            return self._found(self.code, self.role, fields, match)
         value = fields.get(self.by, "")
         code, role = self.values.get(value) or self.values.get(_OTHER, ("", ""))
         if value.startswith("Exited with exit code"):
@@ -89,7 +91,13 @@ class CauseRow:
             role = "root" if "Fatal" in text.replace("Non-Fatal", "").replace("Nonfatal", "") else "context"
         if not code or fields.get("exit") == "0":
             return None
-        return Found(self.name, code, role, self.speaker, fields, self.likely, match[0])  # type: ignore[arg-type]
+        return self._found(code, role, fields, match)  # type: ignore[arg-type]
+
+    def _found(self, code: str, role: Role, fields: Mapping[str, str], match: Any) -> Found:
+        text, words = match.string, match[0]
+        literal = min((at for one in self.anchors if (at := text.find(one)) >= 0), default=0)
+        at = max(literal, match.start())
+        return Found(self.name, code, role, self.speaker, fields, self.likely, words, at)
 
 
 @dataclass(frozen=True)

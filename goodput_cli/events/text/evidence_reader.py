@@ -53,8 +53,10 @@ _OF_LEVEL = re.compile(
     r"\.py:\d+: \w*Warning: |^[WI]\d{4} [\d:.]+ |(?:^|[\s\[|:(-])(?:(?i:warning)|WARN|INFO|DEBUG)(?:[\]\s|:)-]|$)"
 )
 """Before what a line says: that it is a warning, or less."""
-_TALK = re.compile(r"\b(?:I|[Mm]y|[Yy]ou|[Yy]our|says|said|asked)\b|<\|im_start|\?\s")
+_TALK = re.compile(r"\b(?:I\s|[Mm]y|[Yy]ou|[Yy]our|says|said|asked)\b|<\|im_start|\?\s")
 """Before words that somebody tells of."""
+_GNU_QUOTES = re.compile(r"`[^`'\s]{0,60}'")
+"""Marks of the GNU's older programs, which close: `python'."""
 _RAY = re.compile(r"\((?P<name>raylet|\w[^\s()]{0,80})(?: pid=(?P<pid>\d{1,9}))?(?:, ip=(?P<host>[\w.:]+))?\) ")
 """What Ray puts before the lines of its processes."""
 _DEVICE_BEFORE = re.compile(r"NVRM: The NVIDIA GPU (?P<device>[0-9a-fA-F:.]+)")
@@ -214,7 +216,7 @@ class Observer:
         found = self._rows.read(line.text)
         if found is None:
             return None, False
-        if found.role == "root" and found.speaker == "process" and ends_nothing(line.text, found):
+        if found.role in ("root", "exit") and ends_nothing(line.text, found):
             found = replace(found, role="context")
         return self._see(line, found, back), True
 
@@ -445,17 +447,23 @@ _NOBODY = UntimedEvidence(UNKNOWN_CAUSE, "context", "", "", "process", 0, "")
 def ends_nothing(text: str, found: Found) -> bool:
     """Whether a line says of what it names that it was survived, warns of it, or quotes it (docs/causes.md): the reason
     of a scheduler may be told at any level."""
-    if _SURVIVED.search(text):
+    before = text[: found.at]
+    if found.speaker not in ("kernel", "pod") and _is_quoted(before):
         return True
-    before = text[: max(text.find(found.words), 0)]
-    if _is_quoted(before) or _TALK.search(before):
+    if found.speaker != "process":
+        return False
+    if _TALK.search(before):
+        return True
+    if found.role != "root":
+        return False
+    if _SURVIVED.search(text):
         return True
     return group_of(found.code) != "scheduler" and "NCCL WARN" not in text and bool(_OF_LEVEL.search(before))
 
 
 def _is_quoted(before: str) -> bool:
     """Whether a mark before words is open: a backquote, or a quotation mark that is not of a field."""
-    if before.count("`") % 2:
+    if _GNU_QUOTES.sub("", before).count("`") % 2:
         return True
     head = before.rpartition('"')[0].rstrip()
     return before.count('"') % 2 == 1 and head != "" and head[-1] not in ":=,([{"
