@@ -219,8 +219,8 @@ def account(log: Log, folder: Path, *, words: bool, hosts: bool) -> str:
 
 FIRST = len(list(life(0, 10)))
 OF_CAUSES = (
-    "cause", "cause_group", "cause_certainty", "cause_text", "first_rank", "first_host", "first_device", "first_peer", "also",
-    "also_seen", "silent_ranks", "echoes",
+    "cause", "cause_group", "cause_certainty", "cause_text", "first_rank", "first_host", "first_device",
+    "first_peer", "also", "also_seen", "silent_ranks", "echoes",
 )  # fmt: skip
 EVENT = {
     "kind": "Event", "reason": "Evicted", "message": "The node was low on resource: memory.",

@@ -161,7 +161,9 @@ class Disruption:
     first_rank: int | None = column("count", "the rank that died of it; null where no line names one", least=0)
     first_host: str | None = column("text", "its host, as the log names it; null where no line does")
     first_device: str | None = column("text", "its device, as the log names it; null where no line does")
-    first_peer: str | None = column("text", "the peer that its line names: a host or an address; null without one")
+    first_peer: str | None = column(
+        "text", "the peer that its line names: a host or an address; null without one", later=True
+    )
     also: tuple[str, ...] = column(
         "text",
         "causes that other lines name at the same time",
@@ -174,6 +176,7 @@ class Disruption:
         audience=Audience.JSON,
         json={"type": "array", "items": {"type": "object"}},
         json_values=attrgetter("also_seen"),
+        later=True,
     )
     silent_ranks: tuple[int, ...] = column(
         "text",
