@@ -69,6 +69,7 @@ _ENDED_TOO = ("worker", "pinning thread")
 """What a rank says whose workers were told to end as well."""
 _LED_TO = ("python_error", "data_loader")
 _DIGITS = re.compile(r"\d+")
+_FILE_OF_SLURM = re.compile(r"(?:^|/)slurm-(\d{1,12})(?:_\d+)?\.[^/]*$")
 _HOST = re.compile(r"\w[\w.-]{0,200}", re.ASCII)
 
 
@@ -160,8 +161,9 @@ class FailureCause:
             return CAUSES[self.code].advice
         if _HOST.fullmatch(self.host):
             return f"read the kernel log of its host: `ssh {self.host} dmesg -T`"
-        jobs = (one.identity for one in self.used if one.speaker == "scheduler" and one.identity.isdecimal())
-        job = next(jobs, "")
+        jobs = [one.identity for one in self.used if one.speaker == "scheduler" and one.identity.isdecimal()]
+        files = [found[1] for one in self.used if (found := _FILE_OF_SLURM.search(one.source)) is not None]
+        job = next(iter([*jobs, *files]), "")
         where = f"`sacct -j {job} -o NodeList` names it" if job else "log `hostname` at start"
         return f"read the kernel log of its host, which no line names: {where}"
 

@@ -314,7 +314,9 @@ def _ended_by(why: FailureCause) -> str:
     """How a process ended of which nobody says why."""
     code = None if why.evidence is None else why.evidence.exit
     signal = "a signal" if code is None else f"signal {code - 128 if code > 128 else abs(code)}"
-    return f"ended by {signal}: how, not why; no line says by whom"
+    unplaced = why.rank is None and why.evidence is not None and why.evidence.pid is not None
+    process = f"pid {why.evidence.pid} " if why.evidence is not None and unplaced else ""
+    return f"{process}ended by {signal}: how, not why; no line says by whom"
 
 
 NOTES = {
