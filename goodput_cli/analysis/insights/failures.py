@@ -346,7 +346,7 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
         costliest = max(sorted(lost_to), key=lambda code: lost_to[code])
         said = {why.advice for why in _why(analysis, which) if why.code == costliest}
         advice = next(iter(said)) if len(said) == 1 else CAUSES[costliest].advice
-        advice = f\"{_RESTARTS}; {advice}\" if long else advice
+        advice = f"{_RESTARTS}; {advice}" if long else advice
         command, options = "disruptions", ("--by", "cause")
     yield Candidate(
         "disruptions", int(amounts.sum()), text, int(timeline.sign_of_life[which[0]]),
