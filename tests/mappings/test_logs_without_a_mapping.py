@@ -222,3 +222,27 @@ def test_a_log_that_is_read_natively_gets_a_mapping_of_comments_that_adds_nothin
     assert out.startswith("# steps are read without a mapping, as ")
     own.write_text(out, encoding="utf-8")
     assert answered(capsys, log, "--mapping", str(own))["goodput"] == answered(capsys, log)["goodput"]
+
+
+@pytest.mark.parametrize(
+    "written", ["Mon Jan  5 10:00:00 2026   ", "Mon Jan  5 10:00:00 UTC 2026", "Mon Jan 5 10:00:00 2026"]
+)
+def test_what_date_printed_says_the_day_of_the_times_behind_it(
+    written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    """A launcher prints the date, and the program times of day alone; it began again 20 h later."""
+
+    def life(hour: int) -> list[str]:
+        told = [f"{hour:02d}:00:01.250 [I] Starting training (train.py:12)"]
+        for step in range(120):
+            clock = f"{hour + step // 60:02d}:{step % 60:02d}:05.250"
+            told += [f"{clock} [I] Progress on: {step}it (bar.py:1)", f"Step {step}: loss=0.5"]
+        return told
+
+    second = written.replace("Mon", "Tue").replace("5", "6", 1).replace("10:", "08:")
+    log = tmp_path / "train.log"
+    log.write_text("\n".join([written, *life(10), second, *life(8), ""]), encoding="utf-8")
+    answer = answered(capsys, log)
+    assert answer["window"]["start"].startswith("2026-01-05T10:00:0")
+    assert answer["window"]["end"].startswith("2026-01-06T09:59:05")
+    assert (answer["job"]["attempts"], answer["job"]["kept_steps"]) == (2, 120)

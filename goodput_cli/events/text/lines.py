@@ -22,7 +22,7 @@ UNREAD_STEPS = 3
 """So many lines that look as if they were about steps, of different numbers, are no chance."""
 LONGEST = 1 << 16
 """Longer lines are noise."""
-_NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE = ord("\n"), ord("\r"), ord(" "), ord("{"), ord('"')
+_NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE, _COLON = (ord(one) for one in '\n\r {":')
 _PRIME = np.uint64(0x100000001B3)
 _COLLECTED, _NAMED = 20, 64
 """A collector's stamp has at least so many characters; prefixes are told apart by so many."""
@@ -98,6 +98,11 @@ class Lines:
         column = places[first] - self.start[line]
         near = column < 2 * 96
         return line[near], np.maximum(column[near], 0)
+
+    def without_day(self, lines: I64, columns: I64) -> NDArray[np.bool_]:
+        """bool[n]: whether the stamp at a column of each line begins with the hour."""
+        hours: NDArray[np.bool_] = self._bytes[self.start[lines] + columns + 2] == _COLON
+        return hours
 
     def prefixes(self, lines: I64, columns: I64) -> I64:
         """int64[n]: a number for what stands before a column of each line, equal where that is equal; behind the stamp

@@ -187,13 +187,14 @@ class TextLines:
     def _clocks(
         self, block: Lines, stamped: tuple[I64, I64], hits: I64, first_line: int
     ) -> Iterator[tuple[int, LogLine]]:
-        """The first and the last stamped line of each stream between two hits."""
+        """The first and the last stamped line of each stream between two hits; of those that say the day and of those
+        that need to be told it."""
         lines, columns = stamped
         keep = ~np.isin(lines, hits, assume_unique=True)
         lines, columns = lines[keep], columns[keep]
         gaps = np.searchsorted(hits, lines)
         streams, names = self._streams_of(block, lines, columns)
-        keys = gaps * (len(names) + 1) + streams
+        keys = 2 * (gaps * (len(names) + 1) + streams) + block.without_day(lines, columns)
         _, first = np.unique(keys, return_index=True)
         _, last = np.unique(keys[::-1], return_index=True)
         for at in np.union1d(first, len(keys) - 1 - last).tolist():

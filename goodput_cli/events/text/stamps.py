@@ -80,6 +80,12 @@ _C10 = re.compile(
     r"\[[IWEFV](?P<mo>\d{1,2})(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{6,9}) \S+:\d+\]", re.ASCII
 )
 """As the C++ part of PyTorch writes it."""
+DATE_LINE = re.compile(
+    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?P<month>[A-Z][a-z]{2}) {1,2}(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
+    r"(?P<noon> [AP]M)?(?: (?P<z>[A-Z]{3,5}|[+-]\d\d(?:\d\d)?))? (?P<y>(?:19|20|21)\d\d)\b",
+    re.ASCII,
+)
+"""As `date` and C's `ctime` write it, at the beginning of a line: elsewhere it often is when a program was built."""
 _CLOCK = re.compile(r"\[?(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?(?P<end>\]|(?=[ \t|]))", re.ASCII)
 """A time of day at the beginning of a line."""
 _LONGEST = 40
@@ -87,6 +93,8 @@ _COLON, _NEWLINE = ord(":"), ord("\n")
 _AROUND, _DIGITS_OF_CLOCK = 12, (4, 5, 7, 8, 10, 11)
 """Characters that tell a stamp, `1-02 03:04:05`, the sixth before its first colon to the fifth behind it; and which of
 them are its time of day."""
+_INITIALS = np.frombuffer(b"MTWFS", dtype=np.uint8)
+"""Letters with which weekdays begin."""
 _HALF_A_DAY = NS_PER_DAY // 2
 
 
@@ -99,6 +107,9 @@ def stamp_of(line: str) -> Stamp | None:
         found = shape.search(line, 0, HEAD + _LONGEST)
         if found is not None and found.start() < HEAD:
             return dated(found)
+    found = DATE_LINE.match(line)
+    if found is not None and found["month"] in _MONTHS:
+        return _of_date_line(found)
     place = line.find("datetime: ")
     found = DATED.search(line, place) if place >= 0 else None
     if found is not None:
@@ -112,6 +123,15 @@ def stamp_or_none(line: str) -> Stamp | None:
         return stamp_of(line)
     except StampError:
         return None
+
+
+def _of_date_line(found: re.Match[str]) -> Stamp:
+    """What `date` wrote; of a zone that is named, UTC alone is known."""
+    month, zone = _MONTHS.index(found["month"]) + 1, found["z"] or ""
+    known = "Z" if zone in ("UTC", "GMT") else zone.ljust(5, "0") if zone[:1] in ("+", "-") else ""
+    day, noon = int(found["d"]), found["noon"] or ""
+    clock = f"{found['h']}:{found['mi']}:{found['s']}"
+    return read_dated(f"{found['y']}-{month:02d}-{day:02d} {clock}{noon}{known}")
 
 
 def _time_of_day(line: str) -> Stamp | None:
@@ -208,7 +228,7 @@ def _hour(found: re.Match[str]) -> int:
 
 def candidates(text: Characters) -> I64:
     """int64[n]: where a stamp begins in a block: `hh:mm:ss` with a date before it, or with a day of a month, or at the
-    beginning of a line."""
+    beginning of a line; or behind a weekday, a month and a day at the beginning of one."""
     if len(text) <= _AROUND:
         return np.empty(0, dtype=np.int64)
     first, second = text[7:-5], text[10:-2]
@@ -225,6 +245,16 @@ def candidates(text: Characters) -> I64:
     first = (around[:, 3] == _NEWLINE) | ((around[:, 3] == ord("[")) & (around[:, 2] == _NEWLINE))
     begin = np.where(long, colon - 13, np.where(first, colon - 2, np.maximum(colon - 8, 0)))
     found: I64 = begin[clock & (long | short | first)]
+    weekdays = _weekdays(text, colon[clock & (around[:, 3] == ord(" ")) & digit[:, 2] & ~digit[:, 0]])
+    return np.union1d(found, weekdays) if len(weekdays) else found
+
+
+def _weekdays(text: Characters, colon: I64) -> I64:
+    """int64[n]: where `Mon Jan  5 ` begins before a colon of times of day."""
+    wide = text[colon - 6] == ord(" ")
+    begin = colon - np.where(wide, 13, 12)
+    begin = begin[begin >= 0]
+    found: I64 = begin[(text[begin + 3] == ord(" ")) & (text[begin + 7] == ord(" ")) & np.isin(text[begin], _INITIALS)]
     return found
 
 

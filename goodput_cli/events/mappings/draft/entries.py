@@ -18,6 +18,7 @@ from goodput_cli.events.mappings.times import find_time, pattern_of, read_time
 from goodput_cli.events.text.log_lines import BadValueError
 from goodput_cli.events.text.stamps import (
     AMERICAN_STAMP,
+    DATE_LINE,
     DATED,
     HEAD,
     Stamp,
@@ -316,7 +317,7 @@ def _read(text: str, clock: str) -> tuple[Stamp | None, tuple[int, int] | None]:
         stamp = stamp_of(text)
     except (StampError, BadValueError):
         return None, None
-    shapes = (_GLOG, DATED, AMERICAN_STAMP, _DAY_CLOCK) if stamp is not None else ()
+    shapes = (_GLOG, DATED, AMERICAN_STAMP, DATE_LINE, _DAY_CLOCK) if stamp is not None else ()
     found = next((one for shape in shapes if (one := shape.search(text, 0, HEAD + _BEFORE))), None)
     return stamp, None if found is None else found.span()
 
