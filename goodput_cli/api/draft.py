@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from goodput_cli.errors import NotEnoughData, UsageError
 
@@ -24,6 +27,8 @@ _LARGEST = 1 << 30
 """Bytes of files of which nothing is drafted unasked."""
 _STDIN = "-"
 _KNOWN = frozenset({"bad_value", "rows_lost_at_kill", "tracker_runs_left_out"})
+_MOST_KEPT, _IN_MEMORY = 256 << 20, 16 << 20
+"""Bytes of standard input that are kept to be read again; of these so many in memory."""
 _NO_TIME = "no_time_in_log"
 """What is noticed of a log of a format that is known, and gives no steps all the same."""
 NOT_JUDGED = "the rules were drafted; check them in and name them with --mapping"
@@ -42,11 +47,15 @@ class DraftedReading:
 
     def log(self) -> EventLog:
         """The log. Raises NotEnoughData where nothing in it is an event and no rules can be proven."""
+        with self._kept():
+            return self._log()
+
+    def _log(self) -> EventLog:
         log = self.reading.read(self.sources, self.timezone)
         names = _names(self.sources)
         noticed = {one.code for one in log.diagnostics}
         native = _gives_steps(log) or not _KNOWN.isdisjoint(noticed)
-        if native or not names or not all(map(_is_local, names)):
+        if native or not names or not all(map(self._can_be_read_again, names)):
             return log
         made = self._drafted(names)
         if not made.refused and self._read:
@@ -58,11 +67,36 @@ class DraftedReading:
 
     def suggested(self) -> Draft:
         """A mapping to edit, or why none can be drafted."""
-        names = _names(self.sources)
-        log = None if names == [_STDIN] else self.reading.read(self.sources, self.timezone)
-        if log is not None and _gives_steps(log):
-            return _native(log)
-        return self._drafted(names)
+        with self._kept():
+            log = self.reading.read(self.sources, self.timezone)
+            return _native(log) if _gives_steps(log) else self._drafted(_names(self.sources))
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        """While this holds, what is read of standard input is kept."""
+        stream = self.reading.stdin or getattr(sys.stdin, "buffer", None)
+        if _names(self.sources) != [_STDIN] or stream is None:
+            yield
+            return
+        given = self.reading
+        with SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
+            self.reading = replace(given, stdin=cast(BinaryIO, _Kept(stream, cast(BinaryIO, file))))
+            try:
+                yield
+            finally:
+                self.reading = given
+
+    def _can_be_read_again(self, name: str) -> bool:
+        """Whether a source is what rules are drafted of unasked: a file or a folder of a size, or what was kept."""
+        stream = self.reading.stdin
+        return stream.whole if isinstance(stream, _Kept) else _is_local(name)
+
+    def _from_its_begin(self) -> BinaryIO | None:
+        """The stream behind `-`, which begins again where it was kept."""
+        stream = self.reading.stdin
+        if isinstance(stream, _Kept):
+            stream.rewind()
+        return stream
 
     def marked(self, analysis: Analysis) -> Analysis:
         """An analysis with what is said of its drafted rules; gates are not judged by them."""
@@ -87,7 +121,7 @@ class DraftedReading:
         from goodput_cli.events.mappings.explained import lines_of
 
         taken, size = [], 0
-        for line in islice(lines_of(names), _MOST_LINES):
+        for line in islice(lines_of(names, stdin=self._from_its_begin()), _MOST_LINES):
             size += len(line.text)
             if size > _MOST_BYTES:
                 break
@@ -101,8 +135,7 @@ class DraftedReading:
 
         self._read.clear()
         reading = replace(self.reading, hints=self.reading.hints.with_draft(mapping), progress=None, notice=None)
-        if _names(self.sources) == [_STDIN]:
-            return _unread()
+        self._from_its_begin()
         try:
             log = reading.read(self.sources, self.timezone)
             whole = _whole(analyze_log(log, Question(timezone=self.timezone), reading.job_name))
@@ -110,6 +143,32 @@ class DraftedReading:
             return str(error)
         self._read.append(log)
         return whole
+
+
+class _Kept:
+    """A stream that can be read again from its begin, once it came to its end, if it was not too long."""
+
+    def __init__(self, stream: BinaryIO, file: BinaryIO) -> None:
+        self.whole = True
+        """Whether all that was read is kept."""
+        self._file = file
+        self._look = getattr(stream, "read1", stream.read)
+        self._rewound = False
+
+    def read(self, size: int = -1) -> bytes:
+        """At most so many bytes: what a pipe gives at a time."""
+        if self._rewound:
+            return self._file.read(size)
+        piece: bytes = self._look(size)
+        if self.whole:
+            self.whole = self._file.tell() + len(piece) <= _MOST_KEPT
+            self._file.write(piece if self.whole else b"")
+        return piece
+
+    def rewind(self) -> None:
+        """Begin again, with what was kept."""
+        self._rewound = True
+        self._file.seek(0)
 
 
 def _names(sources: Any) -> list[str]:
@@ -162,13 +221,6 @@ def _changed(names: Sequence[str]) -> int:
         return max(Path(one).stat().st_mtime_ns for one in names)
     except (OSError, ValueError):
         return time.time_ns()
-
-
-def _unread() -> Whole:
-    """What stands for the account of standard input, which is read once."""
-    from goodput_cli.events.mappings.draft.proof import Whole
-
-    return Whole(1, 0.0, 100.0, 0)
 
 
 def _whole(analysis: Analysis) -> Whole:

@@ -3,6 +3,7 @@ refused with what to write by hand."""
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -246,3 +247,16 @@ def test_what_date_printed_says_the_day_of_the_times_behind_it(
     assert answer["window"]["start"].startswith("2026-01-05T10:00:0")
     assert answer["window"]["end"].startswith("2026-01-06T09:59:05")
     assert (answer["job"]["attempts"], answer["job"]["kept_steps"]) == (2, 120)
+
+
+def test_standard_input_is_read_as_a_file_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    named = answered(capsys, OWN_LOOP)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(OWN_LOOP.read_bytes())))
+    piped = answered(capsys, Path("-"))
+    for part in ("goodput", "badput"):
+        assert piped[part] == named[part], part
+    assert piped["drafted"]["rules"] == named["drafted"]["rules"] == 6
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(OWN_LOOP.read_bytes())))
+    assert asked(capsys, "-", "--no-draft")[0] == 4
