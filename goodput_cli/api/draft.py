@@ -230,5 +230,24 @@ def _whole(analysis: Analysis) -> Whole:
     job, goodput = analysis.job, analysis.goodput_percent
     return Whole(
         job.attempts, float(job.kept_steps), 0.0 if goodput is None else goodput, analysis.window.counted_ns,
-        analysis.shows_training,
+        analysis.shows_training, _longest(analysis),
     )  # fmt: skip
+
+
+def _longest(analysis: Analysis) -> tuple[str, int]:
+    """The longest single span of what should be short beside training, and its ns. What lies between two attempts, a
+    planned stop and the start-up of a program may take as long as they like."""
+    from goodput_cli.analysis.timeline.rows import segment_rows
+    from goodput_cli.vocabulary.categories import Category
+
+    words = {
+        Category.SAVE: "save", Category.RESTORE: "restore", Category.CUSTOM: "evaluation",
+        Category.DATA_LOADING_SYNC: "wait for data", Category.STALL: "step", Category.OTHER: "stretch of nothing known",
+    }  # fmt: skip
+    rows = segment_rows(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)
+    found = ("", 0)
+    for at, (category, begin, end) in enumerate(zip(rows.category, rows.start, rows.end, strict=True)):
+        between = at + 1 < len(rows.category) and rows.attempt[at + 1] != rows.attempt[at]
+        if category in words and end - begin > found[1] and not between:
+            found = (words[Category(category)], int(end - begin))
+    return found

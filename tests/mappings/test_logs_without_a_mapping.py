@@ -260,3 +260,25 @@ def test_standard_input_is_read_as_a_file_is(
     assert piped["drafted"]["rules"] == named["drafted"]["rules"] == 6
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(OWN_LOOP.read_bytes())))
     assert asked(capsys, "-", "--no-draft")[0] == 4
+
+
+def idle(tmp_path: Path, silent: int, between: str = "") -> Path:
+    """60 steps of 60 s, nothing for some seconds, and 20 more; between: what is said when it goes on."""
+    log = tmp_path / "train.log"
+    told = [pytorch(0, "Starting training")] + [pytorch(60 * n, f"step {n}/80 loss 1.1") for n in range(1, 61)]
+    more = [pytorch(silent + 3590, between)] if between else []
+    more += [pytorch(silent + 60 * n, f"step {n}/80 loss 1.1") for n in range(61, 81)]
+    log.write_text("".join(told + more), encoding="utf-8")
+    return log
+
+
+def test_no_single_span_but_training_has_half_of_the_window(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    code, _, err = asked(capsys, idle(tmp_path, 4 * 3600))
+    assert code == 4
+    assert "no rule could be proven: with it one step takes" in err or "nothing known takes" in err
+
+
+def test_the_weekend_between_two_lives_is_no_single_span(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answered(capsys, idle(tmp_path, 54 * 3600, "Starting training"))["job"]["attempts"] == 2

@@ -76,8 +76,6 @@ class Whole:
     """Whether any training shows."""
     longest: tuple[str, int] = ("", 0)
     """The longest stretch of a save, an evaluation, a restore or of nothing known, and its ns."""
-    other: int = 0
-    """ns between records that nothing explains."""
 
 
 @dataclass(frozen=True)

@@ -437,7 +437,7 @@ def _finished(made: _Made, steps: Steps, whole: Whole | str) -> Draft:
     doubts = [_shown(wrong.reason) for event, wrong in made.left_out if event in ("save", "eval") and event not in told]
     doubts = [f"left out: {', '.join(dict.fromkeys(doubts))}"] if doubts else []
     begun = {at for one in made.starts if (at := steps.following(one.place)) is not None}
-    over = max(proof.unexplained(steps, made.beside, begun | made.untimed), whole.other / 1e9)
+    over = proof.unexplained(steps, made.beside, begun | made.untimed)
     if over > proof._UNEXPLAINED * whole.window / 1e9:
         doubts.append(f"{duration(round(over * 1e9))} between steps are unexplained")
     back = made.log.jumps_back
