@@ -273,8 +273,9 @@ def check_sheet(report: CheckReport, *, every_place: bool = False) -> Sheet:
     counts = {severity: report.count(severity) for severity in SEVERITIES}
     columns = FINDINGS.sheet_columns(without=() if several else ("jobs",))
     groups = [list(group) for _, group in groupby(report.findings, key=lambda one: (one.severity, one.code))]
+    clean = "Nothing is wrong" if report.events else "Nothing was read"
     return Sheet(
-        title=", ".join(plural(count, noun) for noun, count in counts.items() if count) or "Nothing is wrong",
+        title=", ".join(plural(count, noun) for noun, count in counts.items() if count) or clean,
         columns=columns,
         rows=FINDINGS.of_rows(report.findings).cells(columns),
         grouped_rows=tuple(_grouped(group) for group in groups),

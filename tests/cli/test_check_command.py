@@ -88,3 +88,11 @@ def test_hostile_names_are_harmless(capsys: Output) -> None:
         assert "\x1b" not in out
         assert "\u202e" not in out
         assert "<img" not in out or name in ("csv", "json", "table")
+
+
+def test_a_log_of_which_nothing_was_read_is_not_clean(capsys: Output) -> None:
+    log = written("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n", name="train.log")
+    assert run(["check", log]) == 4
+    said = capsys.readouterr().out
+    assert "Nothing was read" in said
+    assert "Nothing is wrong" not in said
