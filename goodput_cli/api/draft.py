@@ -26,6 +26,8 @@ _MOST_BYTES, _MOST_LINES = 64 << 20, 250_000
 _LARGEST = 1 << 30
 """Bytes of files of which nothing is drafted unasked."""
 _STDIN = "-"
+_NO_TEXT = (".parquet", ".db", ".wandb")
+"""Endings of files that hold no lines."""
 _KNOWN = frozenset({"bad_value", "rows_lost_at_kill", "tracker_runs_left_out"})
 _MOST_KEPT, _IN_MEMORY = 256 << 20, 16 << 20
 """Bytes of standard input that are kept to be read again; of these so many in memory."""
@@ -185,7 +187,8 @@ def _is_local(name: str) -> bool:
     """Whether a source is a file or a folder, of a size of which rules are drafted unasked."""
     path = Path(name)
     try:
-        return path.is_dir() or (path.is_file() and path.stat().st_size <= _LARGEST)
+        named = path.is_file() and path.suffix.lower() not in _NO_TEXT
+        return path.is_dir() or (named and path.stat().st_size <= _LARGEST)
     except OSError:
         return False
 

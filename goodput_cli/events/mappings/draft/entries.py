@@ -114,7 +114,7 @@ class Token(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
+class ValueColumn:
     """The values that one place of similar lines, or one key of similar records, holds."""
 
     name: str
@@ -151,7 +151,7 @@ class Group:
     """Entries that differ in their values only."""
 
     entries: list[Entry]
-    columns: list[Column]
+    columns: list[ValueColumn]
     about: str
     """What is said, in small letters."""
     tokens: tuple[Token, ...] = ()
@@ -375,7 +375,7 @@ def _key(one: Entry, tokens: tuple[Token, ...]) -> str:
     return re.sub(r"[\s.=#█▏▎▍▌▋▊▉━╸╺>-]+", " ", "".join([*parts, one.text[place:]]))
 
 
-def _column(one: Entry, tokens: Sequence[Token], at: int, texts: Sequence[str], units: Units) -> Column:
+def _column(one: Entry, tokens: Sequence[Token], at: int, texts: Sequence[str], units: Units) -> ValueColumn:
     token = tokens[at]
     begin = tokens[at - 1].end if at else one.begin
     end = tokens[at + 1].begin if at + 1 < len(tokens) else len(one.text)
@@ -390,7 +390,7 @@ def _column(one: Entry, tokens: Sequence[Token], at: int, texts: Sequence[str], 
     glued = head.endswith("/") or (head.endswith(("-", "_")) and _ends_in_a_name(head[:-1]))
     glued = glued or bool(_JOINED_BEHIND.match(after) and not said)
     glued = glued and not (over or is_of)
-    return Column(
+    return ValueColumn(
         name, texts, units(before, after) if is_number and not over else None, at + 1 if is_of else None,
         is_number and not after.startswith("%"),
         token.kind == "clock" and (after.startswith("<") or "elapsed" in before.lower()),
@@ -556,7 +556,7 @@ def _record_groups(
         conditions = [_is(rank[0], rows[0].values[rank[0]])] if rank is not None else []
         conditions += [_is(kind, rows[0].values.get(kind))] if kind is not None else _telling(key, groups)
         columns = [
-            Column(plain(path.rpartition(".")[2].rpartition("/")[2]), [str(one.values[path]) for one in rows],
+            ValueColumn(plain(path.rpartition(".")[2].rpartition("/")[2]), [str(one.values[path]) for one in rows],
                    units(path, ""), path=path)
             for path in paths if time is None or path != time[0]
         ]  # fmt: skip

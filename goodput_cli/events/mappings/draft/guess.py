@@ -16,7 +16,7 @@ from itertools import pairwise
 from statistics import median
 
 from goodput_cli.events.mappings.declared import UNITS
-from goodput_cli.events.mappings.draft.entries import Column, Entry, Group, Log, plain
+from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, ValueColumn, plain
 
 STEP = re.compile(
     r"\b(?:(?:global |train(?:ing)? |optimi[sz]er )?steps?|(?:n )?iter(?:ation)?s?|updates?|it|batch(?:es)?"
@@ -132,7 +132,7 @@ class StepGuess:
         return strides.most_common(1)[0][0] if strides else 1
 
     @property
-    def column(self) -> Column:
+    def column(self) -> ValueColumn:
         return self.group.columns[self.step]
 
     @property
@@ -309,7 +309,7 @@ def _timed(made: StepGuess) -> StepGuess:
     return replace(made, score=made.score + timed, each=None if elapsed is not None else each, elapsed=elapsed)
 
 
-def _of_last(made: StepGuess, column: Column) -> bool:
+def _of_last(made: StepGuess, column: ValueColumn) -> bool:
     """Whether times are those of the last step alone: one is far longer than others at an even distance, for an
     evaluation."""
     usual = median(column.numbers)
@@ -363,7 +363,7 @@ def _within_epochs(made: StepGuess, values: list[int], elsewhere: tuple[Group, i
     )
 
 
-def _numbers_epochs(column: Column, values: Sequence[int]) -> bool:
+def _numbers_epochs(column: ValueColumn, values: Sequence[int]) -> bool:
     """Whether numbers go up by one where values fall to where they began, and nowhere else: those of epochs, whatever
     they are called; not those of attempts and processes, which may redo a part only."""
     numbers = column.whole
@@ -462,7 +462,7 @@ def _elapsed(
     return ((row, fitting[0]) if fitting else None), each
 
 
-def _is_of_a_step(column: Column) -> bool:
+def _is_of_a_step(column: ValueColumn) -> bool:
     """Whether the words before a time say that it is that of one step, or of one thing."""
     unit = column.unit or ("s", False)
     named = re.search(r"\b(?:took|dt|duration|latency|mean|avg|average|in)$", column.name)
@@ -483,7 +483,7 @@ def _is_clock(values: Sequence[float], done: Sequence[int]) -> bool:
     return growing and max(values) > 1.5 * median(ahead) and max(values) - min(values) > 0.3 * max(values)
 
 
-def _is_part(column: Column, other: Column) -> bool:
+def _is_part(column: ValueColumn, other: ValueColumn) -> bool:
     """Whether a time is below another one in all rows, of which it is a part then."""
     unit, whole = column.unit or ("", False), other.unit or ("", False)
     if unit[1] and not whole[1]:
