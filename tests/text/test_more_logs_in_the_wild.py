@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,12 +77,12 @@ class Job:
 JOB = Job()
 
 
-def read(tmp_path: Path, text: str) -> Analysis:
+def read(tmp_path: Path, text: str, **options: Any) -> Analysis:
     log = tmp_path / "train.log"
     log.write_text(text, encoding="utf-8", newline="")
     written = BEGIN.replace(tzinfo=UTC).timestamp() + JOB.events[-1].time
     os.utime(log, (written, written))
-    return analysed(log, timezone="UTC")
+    return analysed(log, timezone="UTC", **options)
 
 
 def every(count: int, line: Callable[[Event], str]) -> Callable[[Event], str]:
@@ -295,11 +296,14 @@ def test_an_hour_that_is_skipped_in_spring_is_a_doubt(tmp_path: Path) -> None:
     assert "clock_jumps" not in codes(analysed(tmp_path / "train.log", timezone="Europe/Berlin"))
 
 
-def shifted(tmp_path: Path, hours: Callable[[int], float], form: str = "{} step={} loss=2\n") -> Analysis:
-    """The analysis of 120 steps of 2 s, where the clock of each is so many hours ahead."""
+def shifted(tmp_path: Path, hours: Callable[[int], float]) -> Analysis:
+    """The analysis of 120 steps of 2 s, where the clock of each is so many hours ahead; with a mapping, as a draft of
+    which one step takes half of all time is refused."""
+    mapping = tmp_path / "own.toml"
+    mapping.write_text('name = "own"\n[[rule]]\nevent = "step"\nline = "step={step:int} loss"\n')
     return read(tmp_path, "".join(
-        form.format(f"{BEGIN + timedelta(seconds=2 * n, hours=hours(n)):%Y-%m-%d %H:%M:%S}", n) for n in range(1, 121)
-    ))  # fmt: skip
+        "{} step={} loss=2\n".format(f"{BEGIN + timedelta(seconds=2 * n, hours=hours(n)):%Y-%m-%d %H:%M:%S}", n) for n in range(1, 121)
+    ), mapping=[str(mapping)])  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,10 @@ _SOCKET_FILES = re.compile(
     r"/(?:socket|ssl|selectors|asyncio/\w+|multiprocessing/connection|http/client)\.py$|/urllib3/"
 )
 _FILE_FUNCTION = re.compile(r"open|read|write|save|load|list|stat|exists|mkdir|makedirs|glob|copy|move|rename|flush")
-_FILE_CODE = re.compile(r"\b(?:open|os\.\w+|shutil\.\w+|path\w*\.\w+|\w*file\w*\.\w+|torch\.(?:load|save))\(")
+_FILE_CODE = re.compile(
+    r"\b(?:open|os\.\w{1,40}|shutil\.\w{1,40}|path\w{0,40}\.\w{1,40}|torch\.(?:load|save))\("
+    r"|file\w{0,40}\.\w{1,40}\("
+)
 
 
 def _lost(last: str, what: str) -> Raised | None:
