@@ -301,9 +301,9 @@ def shifted(tmp_path: Path, hours: Callable[[int], float]) -> Analysis:
     which one step takes half of all time is refused."""
     mapping = tmp_path / "own.toml"
     mapping.write_text('name = "own"\n[[rule]]\nevent = "step"\nline = "step={step:int} loss"\n')
-    return read(tmp_path, "".join(
-        "{} step={} loss=2\n".format(f"{BEGIN + timedelta(seconds=2 * n, hours=hours(n)):%Y-%m-%d %H:%M:%S}", n) for n in range(1, 121)
-    ), mapping=[str(mapping)])  # fmt: skip
+    times = (BEGIN + timedelta(seconds=2 * n, hours=hours(n)) for n in range(1, 121))
+    text = "".join(f"{time:%Y-%m-%d %H:%M:%S} step={n} loss=2\n" for n, time in enumerate(times, 1))
+    return read(tmp_path, text, mapping=[str(mapping)])
 
 
 @pytest.mark.parametrize(
