@@ -43,7 +43,7 @@ FORMATS = (
 _SINCE = 1_388_534_400 * NS_PER_SECOND
 """2014: two digits that would be an earlier year are the day or the month."""
 _GLOG = re.compile(r"^\[?[IWEFDV]\d{4} \d\d:\d\d:\d\d\.\d+\s+(?:\d+ )?\S+:\d+\]")
-_EPOCH = re.compile(r"(?<![\w.])1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?(?![\w.])")
+UNIX_TIME = re.compile(r"(?<![\w.])1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?(?![\w.])")
 _DAY_CLOCK = re.compile(r"\[?(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:[.,]\d{1,9})?\]?")
 _FAR_BACK = 600 * NS_PER_SECOND
 _TRIED, _LONGEST, _BEFORE, _SHARE = 400, 600, 40, 0.2
@@ -304,10 +304,10 @@ def _read(text: str, clock: str) -> tuple[Stamp | None, tuple[int, int] | None]:
     """The stamp of a text, and where it stands. clock: how it is written; "": as every log is searched for it."""
     try:
         if clock == "epoch":
-            found = _EPOCH.search(text, 0, _BEFORE)
+            found = UNIX_TIME.search(text, 0, _BEFORE)
             if found is None:
                 return None, None
-            return read_time(found[0], _epoch_format(found[0])), found.span()
+            return read_time(found[0], epoch_format(found[0])), found.span()
         if clock:
             stamp = find_time(text, clock)
             if stamp is None or ("%y" in clock and stamp.ns < _SINCE):
@@ -322,7 +322,7 @@ def _read(text: str, clock: str) -> tuple[Stamp | None, tuple[int, int] | None]:
     return stamp, None if found is None else found.span()
 
 
-def _epoch_format(text: str) -> str:
+def epoch_format(text: str) -> str:
     return "epoch_ms" if len(text.partition(".")[0]) > 10 else "epoch_s"
 
 

@@ -128,8 +128,7 @@ class StepGuess:
     @cached_property
     def stride(self) -> int:
         """How many steps records mostly stand apart."""
-        strides = Counter(b - a for a, b in pairwise(self.done) if b > a)
-        return strides.most_common(1)[0][0] if strides else 1
+        return usual_stride(self.done)[0]
 
     @property
     def column(self) -> ValueColumn:
@@ -277,8 +276,7 @@ def _guess(
     constant = len(set(values)) < 2 and column.of is None
     if constant or rises < _RISING or len(set(made.done)) < min(3, len(group.entries)) or likely < 0:
         return None
-    strides = Counter(b - a for a, b in pairwise(told) if b > a)
-    regular = strides.most_common(1)[0][1] / max(1, len(made.done) - 1) if strides else 0.0
+    regular = usual_stride(told)[1] / max(1, len(made.done) - 1)
     if likely == 0 and (penalty or regular < _RISING or len(group.entries) < 3):  # in lines about something else
         return None
     score = likely + regular + rises + math.log10(len(group.entries)) - penalty
@@ -289,8 +287,7 @@ def _is_index(made: StepGuess, values: Sequence[int]) -> bool:
     """Whether numbers count from 0."""
     of = made.column.of
     total = None if of is None else next(iter(made.group.columns[of].whole or ()), None)
-    strides = Counter(b - a for a, b in pairwise(values) if b > a)
-    stride = strides.most_common(1)[0][0] if strides else 1
+    stride, _ = usual_stride(values)
     index = min(values) == 0 or (total is not None and stride == 1 and max(values) == total - 1)
     index = index or (stride > 1 and all(value % stride == stride - 1 for value in values))
     drawn = any(one.is_elapsed for one in made.group.columns)
@@ -376,12 +373,17 @@ def _numbers_epochs(column: ValueColumn, values: Sequence[int]) -> bool:
 
 def _steps_of_an_epoch(values: Sequence[int]) -> int:
     """How many steps an epoch has, by the greatest number that was printed and the usual distance between two."""
-    strides = Counter(b - a for a, b in pairwise(values) if b > a)
-    stride = strides.most_common(1)[0][0] if strides else 1
+    stride, _ = usual_stride(values)
     greatest, least = max(values), min(values)
     if least == 0:
         return greatest + stride
     return greatest + 1 if stride > 1 and least % stride == stride - 1 else greatest
+
+
+def usual_stride(numbers: Iterable[int]) -> tuple[int, int]:
+    """By how much numbers mostly go up, and how often; (1, 0) where none does."""
+    strides = Counter(b - a for a, b in pairwise(numbers) if b > a)
+    return strides.most_common(1)[0] if strides else (1, 0)
 
 
 def _rising(values: Sequence[int]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +19,7 @@ from goodput_cli.events.mappings.draft.guess import (
     in_seconds,
     likeness,
     usual_step,
+    usual_stride,
 )
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
@@ -33,7 +34,9 @@ _SLOWEST, _FASTEST = 86_400.0, 1e-4
 """Seconds: no step takes more, or less."""
 _LONG_PACES, _LONG_NS, _AT_ONCE_NS = 5, 10 * _S, 60 * _S
 _MOST_ATTEMPTS = 50
-_HALF, _LEAST_GOODPUT, _UNEXPLAINED = 0.5, 1.0, 0.05
+_HALF, _LEAST_GOODPUT = 0.5, 1.0
+UNEXPLAINED = 0.05
+"""Of the window: less time beyond what steps usually take needs no words."""
 
 
 @dataclass(frozen=True)
@@ -130,12 +133,12 @@ class Steps:
         if behind.done <= before.done:
             return True
         if before.entry.ns is None or behind.entry.ns is None or self.usual is None:
-            return bool(self._ended(at))
+            return self.ended_before(at)
         silent = behind.entry.ns - before.entry.ns
         pace = self.usual * _S * (behind.done - before.done)
-        return silent > max(_LONG_PACES * pace, _LONG_NS) or self._ended(at)
+        return silent > max(_LONG_PACES * pace, _LONG_NS) or self.ended_before(at)
 
-    def _ended(self, at: int) -> bool:
+    def ended_before(self, at: int) -> bool:
         """Whether a line between a record and that before it says that its process ended."""
         place = bisect_left(self.ends, self.places[at - 1])
         return place < len(self.ends) and self.ends[place] < self.places[at]
@@ -286,8 +289,7 @@ def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None
 def _begins_low(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
     """S3: it begins at its beginning, or it is plain that the log was cut."""
     first = steps.records[0].done
-    strides = Counter(b.done - a.done for a, b in pairwise(steps.records) if b.done > a.done)
-    stride, same = strides.most_common(1)[0] if strides else (1, 0)
+    stride, same = usual_stride(one.done for one in steps.records)
     named = likeness(guess.column.name) > 0 or guess.column.of is not None or guess.is_epoch
     if first <= 2 * stride or named or (same >= 20 and same >= _RISING * (len(steps.records) - 1)):
         return None
@@ -416,22 +418,17 @@ def start_contradiction(group: Group, steps: Steps, *, named: bool) -> Contradic
     for one in group.entries:
         at = steps.following(one.place)
         falls = at is None or at == 0 or at in steps.falls
-        if not (steps.is_passage(at) if named else falls or (at is not None and steps._ended(at))):
+        if not (steps.is_passage(at) if named else falls or (at is not None and steps.ended_before(at))):
             return Contradiction("A1", "a start stands between two steps of one process", one.where)
         passages.add(at)
     missing = [at for at in steps.falls if at not in passages]
     if missing or (0 not in passages and len(passages) > 1):
         at = missing[0] if missing else 0
         return Contradiction("A1", "steps fall where no such line stands", steps.records[at].entry.where)
-    first = steps.records[0].done
-    if not named and len(passages) < 2 and (steps.falls or len(group.entries) > 1 or first > 2 * _stride(steps)):
+    first, (stride, _) = steps.records[0].done, usual_stride(one.done for one in steps.records)
+    if not named and len(passages) < 2 and (steps.falls or len(group.entries) > 1 or first > 2 * stride):
         return Contradiction("A2", "nothing says that it is a start", _where(group))
     return None
-
-
-def _stride(steps: Steps) -> int:
-    strides = Counter(b.done - a.done for a, b in pairwise(steps.records) if b.done > a.done)
-    return strides.most_common(1)[0][0] if strides else 1
 
 
 def repeats_at_once(group: Group, steps: Steps) -> bool:

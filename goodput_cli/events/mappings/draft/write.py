@@ -11,13 +11,22 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.declared import mappings_in
 from goodput_cli.events.mappings.draft import guess as guessing
 from goodput_cli.events.mappings.draft import proof
-from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted, taken_apart
+from goodput_cli.events.mappings.draft.entries import (
+    UNIX_TIME,
+    Entry,
+    Group,
+    Log,
+    epoch_format,
+    quoted,
+    taken_apart,
+)
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
 from goodput_cli.events.mappings.draft.proof import Contradiction, Steps, Whole
 from goodput_cli.events.mappings.draft.templates import SKIPPED, literal, template
 from goodput_cli.events.mappings.registry import Mappings, load_mapping
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line, shown
+from goodput_cli.events.text.lines import LineRules
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import duration, plural, safe
@@ -189,7 +198,7 @@ def _prove_beside(made: _Made, guess: StepGuess, steps: Steps) -> None:
         if not _is_native(natively, one.group.entries[0])
         and not _reads(made, one.group.entries[0], ("step", "step_start"))
     ]  # fmt: skip
-    _add_starts(made, phases, guess, steps, taken)
+    _add_starts(made, phases, guess, steps, taken, natively)
     for event in ("finished", "stopped", "resume", "prep"):
         for one in (one for one in phases if one.event == event):
             if not any(one.group is group for group in taken):
@@ -208,10 +217,7 @@ def _add_alive(made: _Made) -> None:
         made.last = Rule("alive", keys, others[-1].line, len(log.entries), note)
 
 
-def _is_native(natively: object, one: Entry) -> bool:
-    from goodput_cli.events.text.lines import LineRules
-
-    assert isinstance(natively, LineRules)
+def _is_native(natively: LineRules, one: Entry) -> bool:
     said = (*natively.read(one.message)[0], *natively.read(one.text)[0])
     return any(not event.common for event in said) or natively.causes.read(one.message) is not None
 
@@ -226,12 +232,11 @@ def _reads(made: _Made, one: Entry, events: Sequence[str]) -> bool:
 
 
 def _add_starts(
-    made: _Made, phases: Sequence[PhaseGuess], guess: StepGuess, steps: Steps, taken: list[Group]
+    made: _Made, phases: Sequence[PhaseGuess], guess: StepGuess, steps: Steps, taken: list[Group], natively: LineRules
 ) -> None:  # fmt: skip
     """The line with which a process begins: the first of the log whose words or places say so."""
     worded = [one.group for one in phases if one.event == "start"]
     head = steps.places[0]
-    natively = Mappings().ruleset
     others = [
         group for group in made.log.groups[:400]
         if group.entries[0].place < head and not any(group is one for one in (*taken, *worded))
@@ -329,9 +334,9 @@ def _add_phases(made: _Made, phases: Sequence[PhaseGuess], guess: StepGuess, ste
         wrong: Contradiction | None = None
         for took in one.took:
             others = _added(length for key, length in lengths.items() if key != id(one))
-            wrong = wrong or proof.phase_contradiction(one, took, steps, others)
-            again = proof.phase_contradiction(one, took, steps, others)
-            if again is None and _append(made, _phase_rule(made.log, one, took, guess, steps)):
+            found = proof.phase_contradiction(one, took, steps, others)
+            wrong = wrong or found
+            if found is None and _append(made, _phase_rule(made.log, one, took, guess, steps)):
                 made.beside = _added([made.beside, proof.lengths_by_gap(one, took, steps)])
                 told.add(one.event)
                 break
@@ -439,7 +444,7 @@ def _finished(made: _Made, steps: Steps, whole: Whole | str) -> Draft:
     doubts = [f"left out: {', '.join(dict.fromkeys(doubts))}"] if doubts else []
     begun = {at for one in made.starts if (at := steps.following(one.place)) is not None}
     over = proof.unexplained(steps, made.beside, begun | made.untimed)
-    if over > proof._UNEXPLAINED * whole.window / 1e9:
+    if over > proof.UNEXPLAINED * whole.window / 1e9:
         doubts.append(f"{duration(round(over * 1e9))} between steps are unexplained")
     back = made.log.jumps_back
     if back:
@@ -647,9 +652,9 @@ def _line_rule(
     line = template(group, names, words)
     stamp = "" if example.span is None else example.text[slice(*example.span)]
     keys = []
-    if re.fullmatch(r"1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?", stamp):
+    if UNIX_TIME.fullmatch(stamp):
         line = _behind_epoch(example, line)
-        keys = [f'time = {{ format = "{"epoch_ms" if len(stamp.partition(".")[0]) > 10 else "epoch_s"}" }}']
+        keys = [f'time = {{ format = "{epoch_format(stamp)}" }}']
     return Rule(event, (f"line = {quoted(line)}", *more, *keys, *log.beside), example.line, len(group.entries))
 
 
