@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import find_attempts
-from goodput_cli.accounting.attempts.endings import find_runs, runs_apart
+from goodput_cli.accounting.attempts.endings import find_runs, may_stand_apart, runs_apart
 from goodput_cli.accounting.build import Timeline, build_timeline, is_step_log, job_start
 from goodput_cli.accounting.columns import codes_in, distinct
 from goodput_cli.accounting.options import AccountingOptions
@@ -75,9 +75,7 @@ def pick_run(whole: Ordered, run: str, before: int | None = None) -> tuple[Order
     that began before an instant (ns), where runs stand apart; else, as for "all", all events, which are number 0."""
     if run == ALL:
         return whole, 0
-    table = whole.table
-    attempts = find_attempts(table, is_step_log(table))
-    starts = (runs_apart if run == AUTO else find_runs)(table, attempts)
+    table, starts = whole.table, run_starts(whole.table, apart=run == AUTO)
     if run == AUTO and len(starts) == 1:
         return whole, 0
     begun = [row for row in starts if before is None or table.time[row] < before] or starts[:1]
@@ -88,6 +86,15 @@ def pick_run(whole: Ordered, run: str, before: int | None = None) -> tuple[Order
     stop = starts[number] if number < len(starts) else len(table)
     chosen = table.take(np.arange(first, stop))
     return Ordered(chosen, chosen, np.zeros(0, dtype=np.intp)), number
+
+
+def run_starts(table: EventTable, *, apart: bool = False) -> list[int]:
+    """Rows at which runs of a job begin (accounting §10), the first at row 0. apart: only if these are judged one by
+    one."""
+    if apart and not may_stand_apart(table):
+        return [0]
+    attempts = find_attempts(table, is_step_log(table))
+    return (runs_apart if apart else find_runs)(table, attempts)
 
 
 @dataclass(frozen=True)

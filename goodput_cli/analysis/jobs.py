@@ -11,12 +11,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.attempts import find_attempts
-from goodput_cli.accounting.attempts.endings import END_NAMES, End, find_runs, runs_apart
-from goodput_cli.accounting.build import Timeline, is_step_log
+from goodput_cli.accounting.attempts.endings import END_NAMES, End
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.accounting.order import Ordered, in_order
-from goodput_cli.analysis.account import account_for, by_job, pick_job, pick_run
+from goodput_cli.analysis.account import account_for, by_job, pick_job, pick_run, run_starts
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
 from goodput_cli.analysis.disruptions.find import count_disruptions
@@ -390,9 +389,7 @@ def _each(log: EventLog, jobs_done: JobsDone | None) -> Iterator[EventLog]:
 def job_summaries(job: EventLog, question: Question) -> list[JobAnswer]:
     """One job in a line, or in one a run where its runs stand apart (accounting §10). job: its log alone."""
     ordered = in_order(job.table)
-    starts = [0]
-    if question.run == AUTO:
-        starts = runs_apart(ordered.table, find_attempts(ordered.table, is_step_log(ordered.table)))
+    starts = run_starts(ordered.table, apart=True) if question.run == AUTO else [0]
     chosen = [question] if len(starts) == 1 else [
         replace(question, run=str(number)) for number in range(1, len(starts) + 1)
     ]  # fmt: skip
@@ -432,8 +429,7 @@ def _runs(ordered: Ordered, timeline: Timeline, question: Question) -> int:
     """How often the job's name was used, whichever run is asked for."""
     if question.run in (ALL, AUTO):
         return len(timeline.runs)
-    table = ordered.table
-    return len(find_runs(table, find_attempts(table, is_step_log(table))))
+    return len(run_starts(ordered.table))
 
 
 def _raise_if_all(errors: list[GoodputError | None], kind: type[GoodputError]) -> None:

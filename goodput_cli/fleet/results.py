@@ -22,12 +22,11 @@ import numpy as np
 from msgspec import Struct, field, structs
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.attempts.attempts import find_attempts
-from goodput_cli.accounting.attempts.endings import END_NAMES, End, find_runs, runs_apart
-from goodput_cli.accounting.build import Timeline, is_step_log
+from goodput_cli.accounting.attempts.endings import END_NAMES, End
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.order import Ordered, in_order
-from goodput_cli.analysis.account import account_for, pick_run
+from goodput_cli.analysis.account import account_for, pick_run, run_starts
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, last_failure, up_times
 from goodput_cli.analysis.disruptions.losses import signs_of_life
@@ -161,11 +160,9 @@ def account_runs(
         whole = _account(job, ordered, question, None, documents, (0, 1))
         if whole.reason is None and (runs == "all" or whole.runs == 1):
             return [whole if runs == "all" else structs.replace(whole, run=1)]
-    table = ordered.table
-    attempts = find_attempts(table, is_step_log(table))
-    count = len(find_runs(table, attempts))
+    count = len(run_starts(ordered.table))
     if runs == AUTO:
-        runs = "each" if len(runs_apart(table, attempts)) == count else "all"
+        runs = "each" if len(run_starts(ordered.table, apart=True)) == count else "all"
     chosen = {"each": list(range(1, count + 1)), "last": [count], "all": [0]}[runs]
     return [_account(job, ordered, question, as_of, documents, (run, count)) for run in chosen]
 

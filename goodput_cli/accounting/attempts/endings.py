@@ -133,12 +133,15 @@ def find_runs(table: EventTable, attempts: Attempts, ends: tuple[Kind, ...] = CL
     return starts
 
 
+def may_stand_apart(table: EventTable) -> bool:
+    """Whether `runs_apart` may find any: most logs hold no end behind which something begins."""
+    said = positions(of_kind(table.kind, FINISHES))
+    return len(said) > 0 and bool(of_kind(table.kind[said[0] :], (Kind.START, Kind.STEP)).any())
+
+
 def runs_apart(table: EventTable, attempts: Attempts) -> list[int]:
     """The same, if an end that says that the job is finished stands before each of them but the first: such runs are
     judged one by one. Else row 0 alone: a `job_end_time` is written on the way out of a crash too."""
-    said = positions(of_kind(table.kind, FINISHES))
-    if not len(said) or not of_kind(table.kind[said[0] :], (Kind.START, Kind.STEP)).any():
-        return [0]
     starts = find_runs(table, attempts)
     return starts if starts == find_runs(table, attempts, FINISHES) else starts[:1]
 
