@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.evidence import EvidenceOfLog
@@ -78,6 +78,18 @@ _NO_TIME = (
 _ABOUT_STEPS = frozenset({EventType.STEP, EventType.STEP_START, EventType.STEP_FINISHED})
 _STARTED_LATE = ("nemo2",)
 """Formats whose programs say that they began half a minute after they did."""
+
+
+class _InTime(NamedTuple):
+    """A source whose lines have their times."""
+
+    source: CollectedSource
+    placed: InferredTimes
+    """What was noticed on the way."""
+    meaning: list[LogLine]
+    """What its lines say."""
+    zone: FoundZone | None
+    """Of its stamps without one, where lines show it."""
 
 
 class Texts:
@@ -183,12 +195,12 @@ class Texts:
 
     def _in_time(
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output
-    ) -> dict[int, tuple[CollectedSource, InferredTimes, list[LogLine]]]:
-        """Each source, how its lines were placed in time, and what they say."""
+    ) -> dict[int, _InTime]:
+        """Each source with the times of its lines."""
         zones = _zones(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._sources, names)
         trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.log_lines)}
-        found: dict[int, tuple[CollectedSource, InferredTimes, list[LogLine]]] = {}
+        found: dict[int, _InTime] = {}
         twins = _with_text_beside(sources, names)
         for code, source in completed(sources, names).items():
             if code in twins:
@@ -202,7 +214,7 @@ class Texts:
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, hints, output, zone, near.get(code, ()))
             meaning = meaning_of(source.log_lines) + (first_begin(source.log_lines) if placed.no_clock else [])
-            found[code] = source, placed, meaning
+            found[code] = _InTime(source, placed, meaning, zone)
         return found
 
     def _parts(
@@ -211,16 +223,15 @@ class Texts:
         """What each source says, a part an allocation, placed in time; and the lines of runs of ML Diagnostics, which
         do not name them."""
         in_time = self._in_time(sources, names, hints, output)
-        of_events = [(code, meaning) for code, (source, _, meaning) in in_time.items() if source.events]
-        unclocked = {code: meaning for code, (_, placed, meaning) in in_time.items() if placed.no_clock}
+        of_events = [(code, one.meaning) for code, one in in_time.items() if one.source.events]
+        unclocked = {code: one.meaning for code, one in in_time.items() if one.placed.no_clock}
         self._views = placed_by_steps(of_events, unclocked, names) if of_events and unclocked else {}
-        zones = _zones(self._sources, names) if output.zones is not None else {}
         parts: list[Part] = []
         run_lines: list[tuple[int, LogLine]] = []
-        for code, (source, placed, meaning) in in_time.items():
+        for code, (source, placed, meaning, zone) in in_time.items():
             if code in self._views:
                 placed = replace(placed, no_clock=False, anew=())
-            note_source(names[code], code, source, placed, output, zones.get(folder_of(names[code])))
+            note_source(names[code], code, source, placed, output, zone)
             if code in self._views and self._views[code] is None:
                 message = "no line has a time, and processes or last steps are not those of the event files beside it"
                 output.notes.add("view_not_joined", f"{message}: not joined", code, [1])

@@ -150,6 +150,8 @@ def one_job_each(
         of_job[job].append(at)
     lines = {job: [one for at in rows for one in parts[at][1]] for job, rows in of_job.items()}
     kinds = {job: {is_event_file(names[parts[at][0]]) for at in rows} for job, rows in of_job.items()}
+    if not recorded and not any(kind == {True} for kind in kinds.values()):
+        return tuple(named)  # nothing else is a view of another one
     texts = [job for job, kind in kinds.items() if kind == {False}]
     renamed: dict[str, str] = {}
     for job, rows in of_job.items():
