@@ -26,7 +26,7 @@ from goodput_cli.events.evidence import (
     names_it_is_asked_by,
 )
 from goodput_cli.events.schema import EventTable
-from goodput_cli.events.text.folders import launch_of
+from goodput_cli.events.text.folders import launch_of, stem_of
 from goodput_cli.sources.layouts import RUN_FILE_ENDING
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -144,9 +144,7 @@ def _folder(source: str) -> str:
 def _beside(source: str) -> tuple[str, ...]:
     """What tells that two files are of the same processes: `slurm-812.err` and `slurm-812.out`, and what lies in the
     folder of a launch."""
-    folder, _, base = source.rpartition("/")
-    launch = launch_of(source)
-    stem = f"{folder}/{base.removesuffix('.gz').removesuffix('.zst').rpartition('.')[0]}"
+    launch, stem = launch_of(source), stem_of(source)
     return (stem, f"{source[: source.rfind(launch)]}{launch}//") if launch else (stem,)
 
 

@@ -17,7 +17,7 @@ from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text.collector import CollectedSource, Collector
 from goodput_cli.events.text.evidence_times import observations_of, says_events
-from goodput_cli.events.text.folders import launch_of
+from goodput_cli.events.text.folders import launch_of, stem_of
 from goodput_cli.events.text.infer_times import (
     FoundZone,
     InferredTimes,
@@ -30,7 +30,7 @@ from goodput_cli.events.text.jobs import Named, TextFile, beside, name_jobs
 from goodput_cli.events.text.lines import UNREAD_STEPS
 from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import metrics_of, said
-from goodput_cli.events.text.neighbours import completed, stem_of, times_beside
+from goodput_cli.events.text.neighbours import completed, times_beside
 from goodput_cli.events.text.notes import (
     Part,
     note_assumed,

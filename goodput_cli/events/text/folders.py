@@ -32,6 +32,12 @@ _LOOKED_AT = 64
 """Of so many folders that began last it is asked whether another goes on."""
 
 
+def stem_of(name: str) -> str:
+    """The name of a source without its ending, with its folder: the same of `slurm-812.out` and `slurm-812.err`."""
+    folder, _, base = name.rpartition("/")
+    return f"{folder}/{base.removesuffix('.gz').removesuffix('.zst').rpartition('.')[0]}"
+
+
 def launch_of(name: str) -> str:
     """Which launch of a job wrote a file, where its path says so: the number of Slurm's job, or the folder that a
     launcher counts; "" where nothing does. name: of the file."""

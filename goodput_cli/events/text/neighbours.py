@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.collector import CollectedSource
+from goodput_cli.events.text.folders import stem_of
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
@@ -29,11 +30,6 @@ class _Beside:
             stems[stem_of(names[code])].append(code)
             folders[folder_of(names[code])].append(code)
         return cls(stems, folders)
-
-
-def stem_of(name: str) -> str:
-    """The name of a source without its ending: the same of `slurm-812.out` and `slurm-812.err`."""
-    return name.removesuffix(".gz").removesuffix(".zst").rpartition(".")[0]
 
 
 def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, list[int]]:
