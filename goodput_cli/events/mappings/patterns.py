@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Mapping
 from functools import cache
 from re import _constants, _parser  # type: ignore[attr-defined]  # what literals a pattern needs is asked nowhere else
 from typing import Any
@@ -169,7 +170,7 @@ LARGEST = 2000
 """Instructions of a compiled pattern: some 1 ms for a line of 1,000 characters at the worst."""
 
 
-def compiled(rule: DeclaredRule, time: Time) -> tuple[Any, str]:
+def compiled(rule: DeclaredRule, time: Time) -> tuple[LinearPattern, str]:
     """The pattern of a rule that has a `line` or `regex`, and a text that is in every line that it reads; "" where it
     is tried on every line. time: how its times are written. Raises Mistake."""
     way = "regex" if rule.line is None else "line"
@@ -202,7 +203,7 @@ def cause_row(name: str, cause: DeclaredCause) -> CauseRow:
 TOO_COMMON = ("Error", "error", "WARN", "WARNING", "Killed", "rank", "ERROR")
 
 
-def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, Any, str]:
+def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, LinearPattern, str]:
     """A pattern, compiled, with its longest literal. way: the key that it stands in. anywhere: whether it may be tried
     on every line. Raises Mistake."""
     if not text.strip():
@@ -255,7 +256,7 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
 
 
 @cache
-def job_pattern(path: str) -> Any:
+def job_pattern(path: str) -> LinearPattern:
     """Finds the name of a job in the path of a source, by its group `job`. Raises TemplateError."""
     made = linear_pattern(path)
     if "job" not in made.groupindex:
@@ -263,13 +264,50 @@ def job_pattern(path: str) -> Any:
     return made
 
 
-def linear_pattern(pattern: str) -> Any:
+class LinearMatch:
+    """What a pattern found in a text."""
+
+    __slots__ = ("_found", "_groups", "string")
+
+    def __init__(self, found: Any, groups: Mapping[str, int], string: str) -> None:
+        self._found = found
+        self._groups = groups
+        self.string = string
+        """The whole text."""
+
+    def __getitem__(self, name: str) -> str | None:
+        value = self._found[self._groups[name]]
+        return None if value is None else value.decode()
+
+    def groupdict(self) -> dict[str, str | None]:
+        """The texts of all groups that have a name; None of one that took no part."""
+        return {name: self[name] for name in self._groups}
+
+
+class LinearPattern:
+    """A regular expression of RE2. Its module looks up the names of groups anew, and counts characters from bytes, at
+    each match, which takes longer than to match: here bytes are matched, and the names are looked up once."""
+
+    __slots__ = ("_compiled", "groupindex", "programsize")
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+        self.groupindex: Mapping[str, int] = {name.decode(): at for name, at in compiled.groupindex.items()}
+        self.programsize: int = compiled.programsize
+
+    def search(self, text: str) -> LinearMatch | None:
+        """The first match, or None."""
+        found = self._compiled.search(text.encode())
+        return None if found is None else LinearMatch(found, self.groupindex, text)
+
+
+def linear_pattern(pattern: str) -> LinearPattern:
     """A regular expression whose time grows with the text only. Raises TemplateError with the reason."""
     re2 = linear()
     options = re2.Options()
     options.log_errors = False
     try:
-        return re2.compile(pattern, options)
+        return LinearPattern(re2.compile(pattern.encode(), options))
     except Exception as error:  # of a module that is loaded when needed
         reason = error.args[0] if error.args else error
         words = reason.decode(errors="replace") if isinstance(reason, bytes) else reason

@@ -8,6 +8,7 @@ import re
 from calendar import timegm
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -100,21 +101,36 @@ _HALF_A_DAY = NS_PER_DAY // 2
 
 def stamp_of(line: str) -> Stamp | None:
     """The stamp of a line whose prefixes were taken off. Raises StampError for a month 13."""
+    found = placed_stamp(line)
+    return None if found is None else found[0]
+
+
+def placed_stamp(line: str) -> tuple[Stamp, tuple[int, int]] | None:
+    """The stamp of a line whose prefixes were taken off, and where it begins and ends. Raises StampError for a month
+    13."""
     found = _GLOG.match(line) or _C10.match(line)
     if found is not None:
-        return _read(found, PLACEHOLDER_YEAR, Zone.YEARLESS)
+        return _read(found, PLACEHOLDER_YEAR, Zone.YEARLESS), found.span()
     for shape in (DATED, AMERICAN_STAMP):
         found = shape.search(line, 0, HEAD + _LONGEST)
-        if found is not None and found.start() < HEAD:
-            return dated(found)
+        if found is not None and found.start() < HEAD and not _is_value(line, found.start()):
+            return dated(found), found.span()
     found = DATE_LINE.match(line)
     if found is not None and found["month"] in _MONTHS:
-        return _of_date_line(found)
+        return _of_date_line(found), found.span()
     place = line.find("datetime: ")
     found = DATED.search(line, place) if place >= 0 else None
     if found is not None:
-        return dated(found)
-    return _time_of_day(line)
+        return dated(found), found.span()
+    found = _CLOCK.match(line)
+    stamp = None if found is None else _time_of_day(found)
+    return None if stamp is None or found is None else (stamp, found.span())
+
+
+def _is_value(line: str, begin: int) -> bool:
+    """Whether a date that begins in a line is what a name has, `[step=100 | time=2026-…]`, in a line that begins with
+    its own time of day."""
+    return line[begin - 1 : begin] == "=" and _CLOCK.match(line) is not None
 
 
 def stamp_or_none(line: str) -> Stamp | None:
@@ -134,9 +150,8 @@ def _of_date_line(found: re.Match[str]) -> Stamp:
     return read_dated(f"{found['y']}-{month:02d}-{day:02d} {clock}{noon}{known}")
 
 
-def _time_of_day(line: str) -> Stamp | None:
-    found = _CLOCK.match(line)
-    if found is None or bool(found["end"]) != line.startswith("["):
+def _time_of_day(found: re.Match[str]) -> Stamp | None:
+    if bool(found["end"]) != found[0].startswith("["):
         return None
     hour, minute, second, fraction = int(found["h"]), int(found["mi"]), int(found["s"]), found["f"]
     if hour > 23 or minute > 59 or second > 60:
@@ -206,21 +221,28 @@ def dated(found: re.Match[str]) -> Stamp:
 def _read(found: re.Match[str], year: int, zone: Zone) -> Stamp:
     month, day = int(found["mo"]), int(found["d"])
     hour, minute, second = _hour(found), int(found["mi"]), int(found["s"])
-    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    good = (
-        1970 <= year < 2255 and 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1] and (leap or (month, day) != (2, 29))
-    )
-    if not (good and hour < 24 and minute < 60 and second < 61):
+    midnight = _midnight(year, month, day)
+    if midnight is None or hour > 23 or minute > 59 or second > 60:
         raise StampError(f"{found[0][:30].strip()} is no time")
-    ns = timegm((year, month, day, hour, minute, second)) * NS_PER_SECOND
+    ns = midnight + ((hour * 60 + minute) * 60 + second) * NS_PER_SECOND
     fraction = found["f"]
     return Stamp(ns + int(fraction.ljust(9, "0")) if fraction else ns, zone, fraction is None)
+
+
+@lru_cache(maxsize=4096)
+def _midnight(year: int, month: int, day: int) -> int | None:
+    """ns since 1970 at which a day begins; None: there is no such day. Most lines of a log are of the same day."""
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    is_day = 1970 <= year < 2255 and 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1]
+    if not is_day or ((month, day) == (2, 29) and not leap):
+        return None
+    return timegm((year, month, day, 0, 0, 0)) * NS_PER_SECOND
 
 
 def _hour(found: re.Match[str]) -> int:
     """The hour of a day of 24, where the stamp may have one of 12 with `AM` or `PM` behind it."""
     hour = int(found["h"])
-    half = (found.groupdict().get("noon") or "").strip().upper()
+    half = (found["noon"] or "").strip().upper() if "noon" in found.re.groupindex else ""
     if not half or not 1 <= hour <= 12:
         return hour
     return hour % 12 + (12 if half == "PM" else 0)

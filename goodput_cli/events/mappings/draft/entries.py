@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from sys import intern
 from typing import Any, NamedTuple
 
 from goodput_cli.events.documents import cells
@@ -18,7 +19,6 @@ from goodput_cli.events.mappings.times import find_time, pattern_of, read_time
 from goodput_cli.events.text.log_lines import BadValueError
 from goodput_cli.events.text.stamps import (
     AMERICAN_STAMP,
-    DATE_LINE,
     DATED,
     HEAD,
     Stamp,
@@ -26,7 +26,7 @@ from goodput_cli.events.text.stamps import (
     Zone,
     bare,
     in_latest_year,
-    stamp_of,
+    placed_stamp,
 )
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.secrets import without_secrets
@@ -42,9 +42,7 @@ FORMATS = (
 """Stamps that logs are not searched for, the likeliest first."""
 _SINCE = 1_388_534_400 * NS_PER_SECOND
 """2014: two digits that would be an earlier year are the day or the month."""
-_GLOG = re.compile(r"^\[?[IWEFDV]\d{4} \d\d:\d\d:\d\d\.\d+\s+(?:\d+ )?\S+:\d+\]")
 UNIX_TIME = re.compile(r"(?<![\w.])1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?(?![\w.])")
-_DAY_CLOCK = re.compile(r"\[?(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:[.,]\d{1,9})?\]?")
 _FAR_BACK = 600 * NS_PER_SECOND
 _TRIED, _LONGEST, _BEFORE, _SHARE = 400, 600, 40, 0.2
 _LEVEL = r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE|[DIWE](?=[\] ]))"
@@ -71,8 +69,13 @@ _CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d
 _COUNTED = re.compile(r"\s?(epoch|batch|iter|step|it)s?\b(?!/s)")
 """A word directly behind a number that says what it counts, as in `3epoch`."""
 _OF = re.compile(r"(?:it|iter|step|batch)?s? ?(?:/|of) ?")
+_FILLING = re.compile(r"[\s.=#█▏▎▍▌▋▊▉━╸╺>-]+")
+"""What fills up a line or a progress bar, as much of it as there is room."""
 _JOINED_BEHIND = re.compile(r"[A-Za-z]{1,2}\b|_|-(?=\w)|\.\w|/\w")
 _NAMED = re.compile(r"(?:step|iter|iteration|epoch|ckpt|checkpoint)[-_=]?0*$", re.IGNORECASE)
+
+
+_NO_VALUES: Mapping[str, Any] = {}
 
 
 @dataclass(eq=False, slots=True)
@@ -95,7 +98,7 @@ class Entry:
     """Its file, and the rank or pod that prefixes name."""
     span: tuple[int, int] | None = None
     """Where its time stands in the text."""
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=lambda: _NO_VALUES)
     """Of a record, by path."""
 
     @property
@@ -239,7 +242,8 @@ def taken_apart(lines: Sequence[tuple[str, str]], units: Units, changed: int, *,
 def _of_text(lines: Sequence[tuple[str, str]], units: Units, changed: int, split: bool) -> Log:
     """A log of lines of text."""
     parts = [(where, part) for where, text in lines for part in _split(text)[0 if split else -1 :]]
-    clock = _clock_of([bare(text).text for _, text in parts], changed)
+    ends = [*parts[:_TRIED], *parts[-_TRIED:]]
+    clock = _clock_of([bare(text).text for _, text in ends], changed)
     found = (_entry(at, where, part, clock, changed) for at, (where, part) in enumerate(parts))
     entries = [one for one in found if one is not None]
     _with_days(entries)
@@ -283,7 +287,7 @@ def _entry(place: int, where: str, line: str, clock: str, changed: int) -> Entry
     if text[begin - 1 : begin] == "[" and text[begin].isdigit():  # `[100] loss=…`: the bracket tells what is a step
         begin -= 1
     ns = None if stamp is None else stamp.ns - (NS_PER_DAY << 20 if stamp.zone is Zone.DAYLESS else 0)
-    process = where.rpartition(":")[0] + (f" {taken.stream}" if taken.stream else "")
+    process = intern(where.rpartition(":")[0] + (f" {taken.stream}" if taken.stream else ""))
     return Entry(place, line, text, begin, ns, where, process, span)
 
 
@@ -314,12 +318,9 @@ def _read(text: str, clock: str) -> tuple[Stamp | None, tuple[int, int] | None]:
                 return None, None
             span = pattern_of(clock).search(text, 0, HEAD)
             return stamp, None if span is None else span.span()
-        stamp = stamp_of(text)
+        return placed_stamp(text) or (None, None)
     except (StampError, BadValueError):
         return None, None
-    shapes = (_GLOG, DATED, AMERICAN_STAMP, DATE_LINE, _DAY_CLOCK) if stamp is not None else ()
-    found = next((one for shape in shapes if (one := shape.search(text, 0, HEAD + _BEFORE))), None)
-    return stamp, None if found is None else found.span()
 
 
 def epoch_format(text: str) -> str:
@@ -328,7 +329,7 @@ def epoch_format(text: str) -> str:
 
 def _clock_of(texts: Sequence[str], changed: int) -> str:
     """The clock that most of the first lines have: of several, that which goes forward, and ends before the file was
-    last written to."""
+    last written to. texts: the first and the last lines."""
     tried = texts[:_TRIED]
     usual = sum(_read(text, "")[0] is not None for text in tried)
     counts = {clock: sum(_read(text, clock)[0] is not None for text in tried) for clock in (*FORMATS, "epoch")}
@@ -340,7 +341,7 @@ def _clock_of(texts: Sequence[str], changed: int) -> str:
     fitting = [*([""] if usual == most else []), *(clock for clock, count in counts.items() if count == most)]
 
     def against(clock: str) -> tuple[int, bool]:
-        read = [_read(text, clock)[0] for text in (*tried, *texts[-_TRIED:])]
+        read = [_read(text, clock)[0] for text in texts]
         times = [one.ns for one in read if one is not None]
         dated = not clock or "%Y" in clock or "%y" in clock
         return sum(b < a for a, b in pairwise(times)), dated and max(times) > changed + NS_PER_DAY
@@ -349,30 +350,35 @@ def _clock_of(texts: Sequence[str], changed: int) -> str:
 
 
 def _text_groups(entries: Iterable[Entry], units: Units) -> list[Group]:
-    found: dict[str, tuple[tuple[Token, ...], list[Entry], list[tuple[str, ...]]]] = {}
+    found: dict[str, tuple[list[Entry], list[tuple[str, ...]]]] = {}
     for one in entries:
-        tokens = tuple(
-            Token(match.lastgroup or "", match[0], match.start(), match.end())
-            for match in _TOKEN.finditer(one.text, one.begin)
-        )
-        _, rows, texts = found.setdefault(_key(one, tokens), (tokens, [], []))
+        key, values = _shape(one)
+        rows, texts = found.setdefault(key, ([], []))
         rows.append(one)
-        texts.append(tuple(token.text for token in tokens))
+        texts.append(values)
     groups = []
-    for tokens, rows, texts in sorted(found.values(), key=lambda group: -len(group[1])):
-        values = list(zip(*texts, strict=True)) or [()] * len(tokens)
-        columns = [_column(rows[0], tokens, at, values[at], units) for at in range(len(tokens))]
-        groups.append(Group(rows, columns, plain(rows[0].message), tokens))
+    for rows, texts in sorted(found.values(), key=lambda group: -len(group[0])):
+        first = rows[0]
+        tokens = tuple(
+            Token(match.lastgroup or "", match[0], *match.span()) for match in _TOKEN.finditer(first.text, first.begin)
+        )
+        columns = [_column(first, tokens, at, values, units) for at, values in enumerate(zip(*texts, strict=True))]
+        groups.append(Group(rows, columns, plain(first.message), tokens))
     return groups
 
 
-def _key(one: Entry, tokens: tuple[Token, ...]) -> str:
+def _shape(one: Entry) -> tuple[str, tuple[str, ...]]:
+    """What is the same in all lines that differ in their values only, and these values."""
     parts: list[str] = []
-    place = one.begin
-    for token in tokens:
-        parts += [one.text[place : token.begin], f"\0{token.kind}\0"]
-        place = token.end
-    return re.sub(r"[\s.=#█▏▎▍▌▋▊▉━╸╺>-]+", " ", "".join([*parts, one.text[place:]]))
+    values: list[str] = []
+    text, place = one.text, one.begin
+    for match in _TOKEN.finditer(text, place):
+        begin, end = match.span()
+        parts += text[place:begin], "\0", match.lastgroup or "", "\0"
+        values.append(match[0])
+        place = end
+    parts.append(text[place:])
+    return _FILLING.sub(" ", "".join(parts)), tuple(values)
 
 
 def _column(one: Entry, tokens: Sequence[Token], at: int, texts: Sequence[str], units: Units) -> ValueColumn:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
 from goodput_cli.events.mappings.draft.guess import (
@@ -23,7 +24,7 @@ from goodput_cli.events.mappings.draft.guess import (
 )
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
-from goodput_cli.events.text.log_lines import EventType
+from goodput_cli.events.text.log_lines import EventType, ParsedEvent, line_readings
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.text import duration, plural
 
@@ -54,8 +55,7 @@ class Contradiction:
         return int(number) if number.isdecimal() else None
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """A step that a rule read."""
 
     entry: Entry
@@ -149,23 +149,31 @@ def steps_of(made: Mapped, log: Log, guess: StepGuess) -> Steps:
     again is the same state."""
     by_process: defaultdict[str, list[Record]] = defaultdict(list)
     carried = dict(zip(guess.group.places, guess.done, strict=True)) if guess.carried is not None else None
-    overwritten = made.declared.split is not None
     places: set[int] = set()
     for one in log.entries:
-        read = read_line(made, one.line, overwritten)
-        if read is None or read.event is None:
+        rule, said = _reading(made, one)
+        if said is None or made.declared.rule[rule].event not in (EventType.STEP, EventType.STEP_START):
             continue
-        done = 0 if read.event.type is EventType.START else read.event.step
+        done = 0 if said.type is EventType.START else said.step
         if carried is not None:
             done = carried[one.place] + guess.index if one.place in carried else None
-        if done is None or made.declared.rule[read.rule].event not in (EventType.STEP, EventType.STEP_START):
+        if done is None:
             continue
         places.add(one.place)
-        took = None if read.event.step_time is None else read.event.step_time / _S
-        by_process[one.process].append(Record(one, done, took))
+        by_process[one.process].append(Record(one, done, None if said.step_time is None else said.step_time / _S))
     most = max(by_process.values(), key=len, default=[])
     others = sum(map(len, by_process.values())) - len(most)
     return Steps(tuple(_without_echoes(most)), others, frozenset(places))
+
+
+def _reading(made: Mapped, one: Entry) -> tuple[int, ParsedEvent | None]:
+    """The number of the rule that reads an entry, and what it says; (-1, None): none does. The time of an entry is
+    known, and is not looked for again."""
+    if not made.lines or len(one.text) < len(one.line):
+        read = read_line(made, one.line)
+        return (-1, None) if read is None else (read.rule, read.event)
+    reading = next(line_readings(made.lines, one.text), None)
+    return (-1, None) if reading is None else (reading.rule.number, reading.event)
 
 
 def _without_echoes(records: Sequence[Record]) -> Iterable[Record]:

@@ -131,39 +131,49 @@ def draft(
 def _prove_steps(made: _Made, guess: StepGuess) -> tuple[StepGuess, Steps] | Contradiction:
     """The rule of the steps, with its records; else the test that it fails."""
     made.top.append(f'steps = "{"index" if guess.index else "done"}"')
-    first: Contradiction | None = None
-    other: tuple[StepGuess, Steps, list[Rule], Mapped] | None = None
-    for more in _VARIANTS if not made.log.records else (0,):
-        rules = _step_rules(made.log, guess, more)
-        mapped = _loaded(made, rules)
-        if mapped is None:
-            continue
-        steps = proof.steps_of(mapped, made.log, guess)
-        wrong = proof.step_contradiction(guess, steps, made.log)
-        if wrong is None:
-            other = other or (guess, steps, rules, mapped)
-            if not _reads_others(mapped, made.log, guess):
-                other = (guess, steps, rules, mapped)
-                break
-        first = first or wrong
-    if other is None:
-        return first or Contradiction("S4", "no rule that can be written reads its lines", guess.group.entries[0].where)
-    guess, steps, rules, _ = other
+    proven = _first_variant(made, guess)
+    if isinstance(proven, Contradiction):
+        return proven
+    more, rules, steps = proven
     wrong = _wrong_each(made.log, guess, steps)
     if wrong is not None:
         made.left_out.append(("each", wrong))
-        more = next((one for one in _VARIANTS if _step_rules(made.log, guess, one) == rules), 0)
         guess = replace(guess, each=None)
         rules = _step_rules(made.log, guess, more)
-        mapped = _loaded(made, rules)
-        if mapped is None:
+        without = _loaded(made, rules)
+        if without is None:
             return wrong
-        steps = proof.steps_of(mapped, made.log, guess)
+        steps = proof.steps_of(without, made.log, guess)
     ends = tuple(one.place for one in made.log.entries if _TRACEBACK.search(one.text))
     steps = replace(steps, ends=ends, by_lines=guess.each is not None)
     made.rules += rules
     made.assumed += [*made.log.assumed, *_assumptions(guess)]
     return guess, steps
+
+
+def _first_variant(made: _Made, guess: StepGuess) -> tuple[int, list[Rule], Steps] | Contradiction:
+    """The first way to write the rule of the steps that nothing contradicts, how many words it holds behind the last
+    field, and what it reads; else what contradicts the first."""
+    first: Contradiction | None = None
+    for more, rules, mapped in _variants(made, guess):
+        steps = proof.steps_of(mapped, made.log, guess)
+        wrong = proof.step_contradiction(guess, steps, made.log)
+        if wrong is None:
+            return more, rules, steps
+        first = first or wrong
+    return first or Contradiction("S4", "no rule that can be written reads its lines", guess.group.entries[0].where)
+
+
+def _variants(made: _Made, guess: StepGuess) -> list[tuple[int, list[Rule], Mapped]]:
+    """The rules that a guess may be written as, and how many words behind the last field each holds: first those that
+    read no line about a save or an evaluation."""
+    found: list[tuple[int, list[Rule], Mapped]] = []
+    for more in _VARIANTS if not made.log.records else (0,):
+        rules = _step_rules(made.log, guess, more)
+        mapped = None if any(rules == earlier for _, earlier, _ in found) else _loaded(made, rules)
+        if mapped is not None:
+            found.append((more, rules, mapped))
+    return sorted(found, key=lambda one: _reads_others(one[2], made.log, guess))
 
 
 def _wrong_each(log: Log, guess: StepGuess, steps: Steps) -> Contradiction | None:
@@ -180,10 +190,9 @@ def _wrong_each(log: Log, guess: StepGuess, steps: Steps) -> Contradiction | Non
 
 def _reads_others(mapped: Mapped, log: Log, guess: StepGuess) -> bool:
     """Whether a rule for steps reads lines about a save or an evaluation."""
-    split = mapped.declared.split is not None
     for group in log.groups[:400]:
         if group is not guess.group and guessing.is_other(group.about):
-            read = read_line(mapped, group.entries[0].line, split)
+            read = read_line(mapped, group.entries[0].line)
             if read is not None and mapped.declared.rule[read.rule].event is EventType.STEP:
                 return True
     return False
@@ -227,7 +236,7 @@ def _reads(made: _Made, one: Entry, events: Sequence[str]) -> bool:
     if guessing.is_other(" ".join(one.message.lower().split())):
         return False
     mapped = _loaded(made, made.rules)
-    read = None if mapped is None else read_line(mapped, one.line, mapped.declared.split is not None)
+    read = None if mapped is None else read_line(mapped, one.line)
     return read is not None and mapped is not None and mapped.declared.rule[read.rule].event.value in events
 
 
@@ -415,15 +424,12 @@ def _append(made: _Made, rule: Rule) -> bool:
 
 def _reads_too_many(mapped: Mapped, log: Log, rule: Rule) -> bool:
     """Whether a rule would read many more lines than it was made of."""
-    split = mapped.declared.split is not None
-    read = sum(
-        len(group.entries) for group in log.groups if read_line(mapped, group.entries[0].line, split) is not None
-    )
+    read = sum(len(group.entries) for group in log.groups if read_line(mapped, group.entries[0].line) is not None)
     return read > 1.2 * rule.lines + 1
 
 
 def _reads_own(mapped: Mapped, at: int, rule: Rule) -> bool:
-    read = read_line(mapped, rule.example, mapped.declared.split is not None)
+    read = read_line(mapped, rule.example)
     return read is not None and not read.refused and (read.rule == at or mapped.declared.rule[read.rule].also)
 
 
