@@ -305,7 +305,8 @@ def _begins_low(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
 
 
 def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """C2: something says how long a step took; without stamps it says so in its name, or something else agrees."""
+    """C2: something says how long a step took; without stamps it says so in its name, or something else agrees, and
+    (C3) all steps fit between the stamps of other lines."""
     where, like = _where(guess.group), _like(guess, steps)
     has_times = sum(one.entry.ns is not None for one in steps.records) > len(steps.records) / 2
     if steps.usual is not None and (steps.usual < _FASTEST or steps.usual > _SLOWEST) and has_times:
@@ -326,7 +327,7 @@ def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
         return Contradiction("C2", f"by {like} a step takes over a day", where)
     if log.window and took > 2 * log.window / _S:
         said = f"by {like} all steps took {took:,.0f} s, and by its stamps the log is {log.window / _S:,.0f} s long"
-        return Contradiction("C2", said, where)
+        return Contradiction("C3", said, where)
     return None
 
 

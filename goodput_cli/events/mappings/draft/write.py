@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.declared import mappings_in
 from goodput_cli.events.mappings.draft import guess as guessing
@@ -59,6 +60,8 @@ class LeftOut:
     event: str
     line: int | None
     reason: str
+    test: str
+    """Which test it fails (`proof`)."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,8 @@ class Draft:
     left_out: tuple[LeftOut, ...] = ()
     refused: tuple[str, ...] = ()
     """Why it would answer wrongly, and what to do."""
+    refused_by: str = ""
+    """The test that the likeliest rule of the steps fails, or its answer (`proof`); "": no number may count steps."""
     doubts: tuple[str, ...] = ()
     """What stands beside its answer."""
 
@@ -104,6 +109,13 @@ def draft(
 
     lines: each with its FILE:LINE. changed: when the log was last written to (ns). account: what the accounting makes
     of the log with a mapping, or why it makes nothing."""
+    with garbage_collection_paused():
+        return _draft(lines, name, changed, account)
+
+
+def _draft(
+    lines: Sequence[tuple[str, str]], name: str, changed: int, account: Callable[[str], Whole | str]
+) -> Draft:  # fmt: skip
     log = taken_apart(lines, guessing.unit_of, changed)
     guesses = guessing.step_guesses(log)
     if any("\r" in text for _, text in lines):
@@ -455,8 +467,8 @@ def _finished(made: _Made, steps: Steps, whole: Whole | str) -> Draft:
     back = made.log.jumps_back
     if back:
         doubts.append(f"stamps jump back {plural(len(back), 'time')}, first at {back[0].where}")
-    left = tuple(LeftOut(event, wrong.line, _shown(wrong.reason)) for event, wrong in made.left_out)
-    return Draft(_text(made), len(made.rules), sum(rule.lines for rule in made.rules), left, (), tuple(doubts))
+    left = tuple(LeftOut(event, wrong.line, _shown(wrong.reason), wrong.test) for event, wrong in made.left_out)
+    return Draft(_text(made), len(made.rules), sum(rule.lines for rule in made.rules), left, doubts=tuple(doubts))
 
 
 def _refused(log: Log, name: str, failed: Sequence[Contradiction]) -> Draft:
@@ -469,7 +481,7 @@ def _refused(log: Log, name: str, failed: Sequence[Contradiction]) -> Draft:
         reason = f"no rule could be proven: {_without_steps(log)}; {_BY_HAND}"
     reason = _shown(reason)
     text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# {_STEP}\n'
-    return Draft(text, refused=(reason,))
+    return Draft(text, refused=(reason,), refused_by=failed[0].test if failed else "")
 
 
 def _without_steps(log: Log) -> str:
