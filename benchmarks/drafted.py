@@ -1,16 +1,15 @@
 """`python -m benchmarks.drafted [LINES]`: how long a log takes that is read by rules drafted from it, beside the same
-log read by the mapping that was drafted. Prints the ratio."""
+log read by the mapping that was drafted, and how much memory; each in a process of its own. Prints the ratios."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 
-from goodput_cli import analyze
-from goodput_cli.api.check import draft_mapping
+from benchmarks.measure import Run, run_once
 
 _BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -34,18 +33,17 @@ def main(lines: int) -> None:
     with TemporaryDirectory() as folder:
         log, own = Path(folder, "train.log"), Path(folder, "own.toml")
         own_loop(log, lines)
-        times = {}
-        begin = perf_counter()
-        drafted = analyze(log).drafted
-        times["drafted"] = perf_counter() - begin
-        if drafted is None:
-            sys.exit("the log was read natively: nothing was drafted")
-        own.write_text(draft_mapping(str(log)).text, encoding="utf-8")
-        begin = perf_counter()
-        analyze(log, mapping=(str(own),))
-        times["with its mapping"] = perf_counter() - begin
-    for name, seconds in times.items():
-        print(f"{name:<18}{seconds:8.2f} s{seconds / times['with its mapping']:8.2f} x of {lines:,} steps")
+        command = [sys.executable, "-m", "goodput_cli"]
+        suggested = subprocess.run([*command, "check", "--suggest", log], check=True, capture_output=True, text=True)
+        own.write_text(suggested.stdout, encoding="utf-8")
+        asked = {"drafted": [*command, str(log)], "with its mapping": [*command, str(log), "--mapping", str(own)]}
+        found = {name: run_once(one, limit=3600) for name, one in asked.items()}
+    runs = {name: run if isinstance(run, Run) else sys.exit(f"{name}: {run}") for name, run in found.items()}
+    mapped = runs["with its mapping"]
+    print(f"{lines:,} steps")
+    for name, run in runs.items():
+        times = f"{run.seconds:8.2f} s{run.seconds / mapped.seconds:8.2f} x"
+        print(f"{name:<18}{times}{run.peak_mb:8.0f} MB{run.peak_mb / mapped.peak_mb:8.2f} x")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import (
     ENDS,
+    MAX_STEP,
     NO_STEP_YET,
     BadValueError,
     EventType,
@@ -54,6 +55,8 @@ _CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d
 _FASTEST = 1e300
 """A rate, 1/s; beyond it is what no float can be."""
 _LONGEST = 1 << 16
+_SURELY_A_STEP = 15
+"""So many digits are no number above `MAX_STEP`."""
 _PART = re.compile(r"[^.\[\]]+")
 
 
@@ -364,13 +367,16 @@ def _step(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], run
         step += 1
     if running is not None and running.epoch is not None and running.of is not None:
         step += running.epoch * running.of
-    if step < 0:
+    if not 0 <= step <= MAX_STEP:
         raise BadFieldError("step", f"{fields['step'][:40]} is no number of a step")
-    return whole(str(step))
+    return step
 
 
 def _whole(field: str, text: str) -> int:
-    value = number(text.replace(",", ""))
+    plain = text.replace(",", "")
+    if plain.isascii() and plain.isdigit() and len(plain) <= _SURELY_A_STEP:
+        return int(plain)
+    value = number(plain)
     if value is None or value != int(value) or value < 0:
         raise BadFieldError(field, f"{text[:40]} is no number of {'an epoch' if field == 'epoch' else 'a step'}")
     try:
