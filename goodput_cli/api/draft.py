@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from goodput_cli.events.mappings.draft.write import Draft
     from goodput_cli.events.schema import EventLog
 
-_MOST_BYTES, _MOST_LINES = 64 << 20, 250_000
-"""So much of a log is guessed from; all of it is read with the guess."""
+_MOST_BYTES, _MOST_LINES = 64 << 20, 1_000_000
+"""So much of a log is guessed from and proven on; all of it is read with the guess."""
 _LARGEST = 1 << 30
 """Bytes of files of which nothing is drafted unasked."""
 _STDIN = "-"

@@ -67,10 +67,12 @@ SAVE = (
     r"|^sav(?:ed|ing)(?: to\b|$)"
 )
 EVAL = r"\b(?:eval\w*|validat\w*|valid|val|test(?:ing)?)\b"
+INIT = r"\binitiali[sz]\w*\b"
 PREP = r"\b(?:load(?:ed|ing)?|built|build(?:ing)?|prepar\w*|tokeniz\w*|download\w*|creat(?:ed|ing))\b"
 FINISHED = (
     r"\b(?:train(?:ing)?|run|job|fit|optimi[sz]ation|experiment)\b.*\b(?:finish(?:ed)?|complet(?:e|ed)|done|ended|end)\b"
     r"|\b(?:finished|completed|done)\b.*\b(?:train(?:ing)?|run|job)\b|^(?:all )?(?:done|finished|completed)\b"
+    r"(?! (?:with )?(?:sav|writ|dump|stor|eval|validat|test|load|restor|prepar))"
     r"|\bmax (?:steps|iters|iterations|epochs) reached\b"
 )
 STOPPED = r"\b(?:exiting|stopping|will be requeued|requeu\w*|time limit reached)\b"
@@ -496,8 +498,8 @@ def _is_part(column: ValueColumn, other: ValueColumn) -> bool:
 
 
 _PHASES: tuple[tuple[str, str], ...] = (
-    ("finished", FINISHED), ("stopped", STOPPED), ("resume", RESUME), ("save", SAVE), ("eval", EVAL), ("start", START),
-    ("prep", PREP),
+    ("finished", FINISHED), ("stopped", STOPPED), ("resume", RESUME), ("save", SAVE), ("eval", EVAL),
+    ("init", INIT), ("start", START), ("prep", PREP),
 )  # fmt: skip
 
 
@@ -507,6 +509,7 @@ def phase_guesses(log: Log, taken: Sequence[Group]) -> Iterator[PhaseGuess]:
     left = [group for group in log.groups[:400] if not any(group is one for one in taken)]
     for event, pattern in _PHASES:
         those = [group for group in left if re.search(pattern, group.about[:200])]
+        those = [group for group in those if event != "init" or any(_lengths(group))]  # else it is a start
         yield from _of_event(event, those)
         left = [group for group in left if not any(group is one for one in those)]
 

@@ -500,8 +500,8 @@ def phase_contradiction(
 ) -> Contradiction | None:
     """F1 of a phase with its length, F2 of one without: it stands in gaps, and fits them. beside: seconds that others
     take in the gap before a record."""
-    word = {"eval": "evaluations", "prep": "preparations"}.get(phase.event, f"{phase.event}s")
-    if phase.event == "prep":
+    word = {"eval": "evaluations"}.get(phase.event, f"{phase.event}s")
+    if phase.event in ("init", "prep"):
         return _is_before_steps(phase, steps)
     by_gap: defaultdict[int, float] = defaultdict(float)
     lines: dict[int, Entry] = {}

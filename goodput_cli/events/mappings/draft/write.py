@@ -220,7 +220,7 @@ def _prove_beside(made: _Made, guess: StepGuess, steps: Steps) -> None:
         and not _reads(made, one.group.entries[0], ("step", "step_start"))
     ]  # fmt: skip
     _add_starts(made, phases, guess, steps, taken, natively)
-    for event in ("finished", "stopped", "resume", "prep"):
+    for event in _ADD:
         for one in (one for one in phases if one.event == event):
             if not any(one.group is group for group in taken):
                 _ADD[event](made, one, guess, steps)
@@ -327,19 +327,18 @@ def _add_resume(made: _Made, phase: PhaseGuess, guess: StepGuess, steps: Steps) 
         made.left_out.append(("resume", number))
 
 
-def _add_prep(made: _Made, phase: PhaseGuess, _: StepGuess, steps: Steps) -> None:
+def _add_prep(made: _Made, phase: PhaseGuess, guess: StepGuess, steps: Steps) -> None:
     if not phase.took:
         return
     wrong = proof.phase_contradiction(phase, phase.took[0], steps, {})
     if wrong is not None:
-        made.left_out.append(("prep", wrong))
+        made.left_out.append((phase.event, wrong))
         return
-    at, unit = phase.took[0]
-    _append(made, _line_rule(made.log, "prep", phase.group, {at: "took:float"}, [f'took = {{ unit = "{unit}" }}']))
+    _append(made, _phase_rule(made.log, phase, phase.took[0], guess, steps))
 
 
 _ADD: dict[str, Callable[[_Made, PhaseGuess, StepGuess, Steps], None]] = {
-    "finished": _add_end, "stopped": _add_end, "resume": _add_resume, "prep": _add_prep,
+    "finished": _add_end, "stopped": _add_end, "resume": _add_resume, "init": _add_prep, "prep": _add_prep,
 }  # fmt: skip
 
 
