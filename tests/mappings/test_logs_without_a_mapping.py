@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,23 @@ def test_lines_that_others_print_too_change_nothing(
     answer = answered(capsys, log)
     assert answer["job"]["attempts"] == alone["job"]["attempts"] == 2
     assert answer["goodput"] == alone["goodput"]
+
+
+@pytest.mark.parametrize("fraction", ["", ",456", ".456"])
+def test_stamps_that_are_known_to_the_second(tmp_path: Path, capsys: pytest.CaptureFixture[str], fraction: str) -> None:
+    """Steps of 1.3 s, a save of 5 s behind each fiftieth; the fraction of the second is one that somebody invented."""
+    told, second = [pytorch(0, "Starting training")], 0.0
+    for step in range(1, 301):
+        second += 1.3
+        told.append(pytorch(second, f"step {step} loss 1.1"))
+        if step % 50 == 0:
+            second += 5
+            told.append(pytorch(second, "Saved checkpoint (5.00 s)"))
+    log = tmp_path / "train.log"
+    log.write_text(re.sub(r",\d{3} ", f"{fraction} ", "".join(told)), encoding="utf-8")
+    answer = answered(capsys, log)
+    assert answer["goodput"]["percent"] == pytest.approx(100 * 300 * 1.3 / second, abs=1)
+    assert answer["drafted"]["left_out"] == []
 
 
 def test_a_bar_that_is_drawn_twice_was_not_restarted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,7 +51,7 @@ from goodput_cli.events.text.programs.runs import (
     of_their_runs,
     run_events,
 )
-from goodput_cli.events.text.stamps import Zone, with_days
+from goodput_cli.events.text.stamps import Zone, with_days, without_invented_fraction
 from goodput_cli.events.text.to_rows import (
     ONE_STORY,
     add_rows,
@@ -513,6 +513,10 @@ def _settled(log_lines: list[LogLine], of_trainer: bool, hints: ReadingOptions) 
         )
     elif any(b.line < a.line for a, b in pairwise(log_lines)):  # records come grouped by their keys
         log_lines = sorted(log_lines, key=lambda log_line: log_line.line)
+    stamped = [(log_line, log_line.stamp) for log_line in log_lines if log_line.stamp is not None]
+    whole = without_invented_fraction([stamp for _, stamp in stamped])
+    for (log_line, _), stamp in zip(stamped, whole, strict=True):
+        log_line.stamp = stamp
     log_lines = as_records(counted_steps(launcher.next_jobs(mllog.alone(log_lines))), of_trainer)
     own_clock = hints.mapping and hints.mappings.has_own_clock(_formats(log_lines))
     return [log_line for log_line in log_lines if log_line.event is not None] if own_clock else log_lines

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from calendar import timegm
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -96,6 +96,8 @@ _AROUND, _DIGITS_OF_CLOCK = 12, (4, 5, 7, 8, 10, 11)
 them are its time of day."""
 _INITIALS = np.frombuffer(b"MTWFS", dtype=np.uint8)
 """Letters with which weekdays begin."""
+_MANY = 10
+"""So many stamps with one fraction of a second are no chance."""
 _HALF_A_DAY = NS_PER_DAY // 2
 
 
@@ -125,6 +127,21 @@ def placed_stamp(line: str) -> tuple[Stamp, tuple[int, int]] | None:
     found = _CLOCK.match(line)
     stamp = None if found is None else _time_of_day(found)
     return None if stamp is None or found is None else (stamp, found.span())
+
+
+def have_one_fraction(times: Iterable[int]) -> bool:
+    """Whether instants (ns) are known to the second only: all have one fraction of it, none or one that somebody
+    invented, such as the .456 of a layout that was taken for a format."""
+    fractions = (ns % NS_PER_SECOND for ns in times)
+    first = next(fractions, None)
+    return first is not None and all(one == first for one in fractions)
+
+
+def without_invented_fraction(stamps: Sequence[Stamp]) -> Sequence[Stamp]:
+    """Stamps in whole seconds, where so many have one fraction behind them that is not 0: it was invented."""
+    if len(stamps) < _MANY or stamps[0].ns % NS_PER_SECOND == 0 or not have_one_fraction(one.ns for one in stamps):
+        return stamps
+    return [one._replace(ns=one.ns - one.ns % NS_PER_SECOND, whole=True) for one in stamps]
 
 
 def _is_value(line: str, begin: int) -> bool:

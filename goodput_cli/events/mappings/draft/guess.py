@@ -17,6 +17,7 @@ from statistics import median
 
 from goodput_cli.events.mappings.declared import UNITS
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, ValueColumn, plain
+from goodput_cli.events.text.stamps import have_one_fraction
 
 STEP = re.compile(
     r"\b(?:(?:global |train(?:ing)? |optimi[sz]er )?steps?|(?:n )?iter(?:ation)?s?|updates?|it|batch(?:es)?"
@@ -398,13 +399,19 @@ def _has_times(group: Group) -> bool:
 
 
 def usual_step(entries: Sequence[Entry], done: Sequence[int]) -> float | None:
-    """The usual time of a step, s, by the times of entries; None where they have none."""
+    """The usual time of a step, s, by the times of entries; None where they have none. Where these are known to the
+    second only, steps of 1.3 s mostly seem to take 1 s: then the mean of all that are near to what is usual."""
     found = [
-        (other.ns - one.ns) / 1e9 / (b - a)
+        ((other.ns - one.ns) / 1e9, b - a)
         for (one, other), (a, b) in zip(pairwise(entries), pairwise(done), strict=False)
-        if one.ns is not None and other.ns is not None and b > a and other.ns > one.ns
+        if one.ns is not None and other.ns is not None and b > a and other.ns >= one.ns
     ]
-    return median(found) if found else None
+    rates = [seconds / steps for seconds, steps in found if seconds > 0]
+    usual = median(rates) if rates else None
+    if usual is None or not have_one_fraction(one.ns for one in entries if one.ns is not None):
+        return usual
+    near = [(seconds, steps) for seconds, steps in found if abs(seconds - usual * steps) <= 1]
+    return sum(seconds for seconds, _ in near) / sum(steps for _, steps in near) if near else usual
 
 
 def _each(made: StepGuess) -> tuple[int, str, str] | None:

@@ -25,6 +25,7 @@ from goodput_cli.events.mappings.draft.guess import (
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, line_readings
+from goodput_cli.events.text.stamps import have_one_fraction
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.text import duration, plural
 
@@ -108,6 +109,11 @@ class Steps:
     def usual(self) -> float | None:
         """Seconds that a step usually takes, by stamps."""
         return usual_step([one.entry for one in self.records], [one.done for one in self.records])
+
+    @cached_property
+    def coarse(self) -> bool:
+        """Whether stamps are known to the second only."""
+        return have_one_fraction(one.entry.ns for one in self.records if one.entry.ns is not None)
 
     def following(self, place: int) -> int | None:
         """The record behind a place."""
@@ -409,7 +415,7 @@ def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, floa
             continue
         seconds = in_seconds(each, guess.each[1]) * (1 if guess.each[2] == "all" else one.done - before.done)
         passed = ((one.entry.ns or 0) - (before.entry.ns or 0)) / _S - beside.get(row, 0.0)
-        coarse = 1.0 if (one.entry.ns or 0) % _S == 0 else 0.0
+        coarse = 1.0 if steps.coarse else 0.0
         if passed > 0 and seconds > 0:
             ratios.append(1.0 if abs(passed - seconds) <= coarse else seconds / passed)
     fitting = sum(0.5 <= one <= 2 for one in ratios)
@@ -569,7 +575,7 @@ def unexplained(steps: Steps, beside: dict[int, float], starts: Collection[int])
         if gap is not None and steps.usual is not None:
             stride = steps.records[at].done - steps.records[at - 1].done
             over = gap - beside.get(at, 0.0)
-            total += over if over > 0.5 * steps.usual * stride else 0.0
+            total += over if over > max(0.5 * steps.usual * stride, 2.0 * steps.coarse) else 0.0
     return total
 
 
