@@ -206,6 +206,12 @@ class RunLabels:
         return self.ideal_step_seconds
 
 
+def names_of(job: str) -> tuple[str, ...]:
+    """What tables may call a job: its name, and the last part of one that is made of a folder and a file."""
+    last = job.rpartition("/")[2]
+    return (job,) if last in ("", job) else (job, last)
+
+
 @dataclass(frozen=True)
 class _Rule:
     where: str
@@ -250,9 +256,11 @@ class Labels:
     def of(self, job: str, documents: Sequence[str], start_ns: int, fallback: Mapping[str, Any]) -> RunLabels:
         """The labels of a run. fallback: what counts where no row says it."""
         values: dict[str, Any] = {}
-        for place in sorted((*self._by_job.get(job, ()), *self._globs)):
+        names = names_of(job)
+        exact = (place for name in names for place in self._by_job.get(name, ()))
+        for place in sorted((*exact, *self._globs)):
             rule = self.rules[place]
-            if rule.fits(job, documents, start_ns):
+            if any(rule.fits(name, documents, start_ns) for name in names):
                 self._used.add(place)
                 values = {**rule.values, **values}
         values = {**{name: value for name, value in fallback.items() if value is not None}, **values}
@@ -444,11 +452,14 @@ class JoinedAllocations:
 
     def overlapping(self, job: str, start: int, end: int) -> list[Allocation]:
         """Those of a job that have something of [start, end) (ns)."""
-        return [one for one in self._by_job.get(job, ()) if one.start < end and one.end > start]
+        return [one for one in self._of_name(job) if one.start < end and one.end > start]
 
     def of_run(self, job: str, run: int, start: int) -> list[Allocation]:
         """Those that belong to one run, which starts at `start` (ns), and to no other."""
-        return [one for one in self._by_job.get(job, ()) if self._owners.get(one) == (start, job, run)]
+        return [one for one in self._of_name(job) if self._owners.get(one) == (start, job, run)]
+
+    def _of_name(self, job: str) -> Sequence[Allocation]:
+        return next((self._by_job[name] for name in names_of(job) if name in self._by_job), ())
 
     def without_run(self) -> Iterator[Allocation]:
         """Those that no run lies in."""

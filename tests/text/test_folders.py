@@ -72,6 +72,25 @@ def test_a_sweep_in_folders_that_count_is_a_job_each(tmp_path: Path, capsys: Out
     assert analysed(named, join=True).job.attempts == 2
 
 
+def test_files_that_say_something_are_jobs_of_their_folders(tmp_path: Path, capsys: Output) -> None:
+    sweep = put(tmp_path / "a", exp1__llama_log=life(0), exp2__llama_log=life(100))
+    assert jobs(sweep, capsys) == {"exp1/llama": 1, "exp2/llama": 1}
+    assert analysed(sweep, job_name="llama").job.attempts == 2  # as one, if somebody says so
+    beside = put(tmp_path / "b", alpha__llama_log=life(0), beta__llama_log=life(20), beta__sft_log=life(300))
+    assert jobs(beside, capsys) == {"alpha/llama": 1, "beta/llama": 1, "beta/sft": 1}
+    lives = {f"llm__attempt_{n}__llama_log": life(200 * n) for n in range(2)}
+    assert jobs(put(tmp_path / "c", **lives, other__train_log=life(0)), capsys) == {"llm/llama": 2, "other": 1}
+    nodes = {f"{host}__llama_log": life(0) + life(400, 51, 90) for host in ("gpu-a17", "gpu-b03")}
+    assert jobs(put(tmp_path / "d", **nodes), capsys) == {"llama": 2}
+
+
+def test_folders_of_days_and_months_say_when(tmp_path: Path, capsys: Output) -> None:
+    days = {"monday__train_log": life(0) + ERROR, "tuesday__train_log": life(86_400, 51)}
+    assert jobs(put(tmp_path / "llm", **days), capsys) == {"train": 2}
+    months = {"jan__train_log": life(0), "feb__train_log": life(86_400)}
+    assert jobs(put(tmp_path / "two", **months), capsys) == {"jan": 1, "feb": 1}
+
+
 def test_folders_that_count_are_one_job_that_goes_on(tmp_path: Path, capsys: Output) -> None:
     dated = {"2026-03-01_10-00-00__train_log": life(0) + ERROR, "2026-03-01_10-05-00__train_log": life(300, 31)}
     assert jobs(put(tmp_path / "llm", **dated), capsys) == {"train": 2}

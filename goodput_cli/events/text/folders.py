@@ -3,6 +3,7 @@ of text): `a/train.log` and `b/train.log` are two jobs, `a/attempt_0/train.log` 
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
@@ -13,8 +14,13 @@ from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 SAYS_NOTHING = frozenset("train training trainer main job run log logs out output stdout stderr console all".split())
 """Names of files, and of folders of logs, that every program may give its own."""
-_COUNTER = re.compile(r"[a-z]{0,10}[-_.]?\d+(?:[-_T.]\d+)*", re.IGNORECASE)
-"""Names of folders that only count, or say when: `attempt_2`, `20261124_004014`, `node-3`."""
+_COUNTER = re.compile(
+    r"[a-z]{0,10}[-_.]?\d+(?:[-_T.]\d+)*|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
+    r"|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?",
+    re.IGNORECASE,
+)
+"""Names of folders that only count, or say when: `attempt_2`, `20261124_004014`, `node-3`, `monday`."""
 _LAUNCH = re.compile(r"(?:attempt|restart|retry|try|launch|requeue)[-_.]?\d+", re.IGNORECASE)
 """Names of folders that launchers count a job's processes with."""
 _OF_SWEEP = re.compile(
@@ -27,6 +33,7 @@ AT_ONCE = 60 * NS_PER_SECOND
 APART = 14 * NS_PER_DAY
 """So long no job waits to go on."""
 _SAME_PACE = 0.02
+_NEAR = 5 * NS_PER_SECOND
 _FEW = 3
 _LOOKED_AT = 64
 """Of so many folders that began last it is asked whether another goes on."""
@@ -52,7 +59,9 @@ class FolderOfLogs:
 
     folder: str
     stem: str
-    """What the files are called without what counts."""
+    """What the files are called without what counts; "" of several that are called as every program may."""
+    name: str
+    """The same, where it says something of their job; "" where every program may call its own so."""
     begin: int
     end: int
     """ns UTC of the first and the last line with a meaning."""
@@ -92,6 +101,17 @@ def name_of_folder(folder: str, shared: int, *, counters: bool = False) -> str:
         return "/".join(counted)
     words = [part for part in parts[:shared] if part and not says_nothing(part)]
     return "/".join([*words[-1:], *counted])
+
+
+def job_of_folders(folders: Sequence[FolderOfLogs], shared: int, join: bool = False) -> str:
+    """The name of the job of some folders. shared: how many levels of folders all have in common. join: whether all
+    below a folder are one job."""
+    one = folders[0]
+    above = one.folder if len(folders) == 1 else os.path.commonpath([each.folder for each in folders])
+    folder = name_of_folder(above, shared, counters=len(folders) == 1 and not join)
+    if one.name:
+        return f"{folder}/{one.name}" if folder and not join and folder.rpartition("/")[2] != one.name else one.name
+    return folder or one.stem or os.path.basename(os.path.abspath(one.folder))
 
 
 def jobs_of_folders(folders: Sequence[FolderOfLogs]) -> list[list[int]]:
@@ -152,6 +172,10 @@ def _is_beside(one: FolderOfLogs, other: FolderOfLogs) -> bool:
         return False
     if "multirun" in one.folder.split("/"):
         return False
+    if not any(any(map(str.isdigit, part)) for part in _differing(one.folder, other.folder)):
+        near = max(2 * (one.end - one.begin) // (one.last - one.first), _NEAR)
+        if abs(one.begin - other.begin) > near or abs(one.end - other.end) > near:
+            return False  # hosts have numbers: these are called as jobs are
     paces = [(each.end - each.begin) / (each.last - each.first) for each in (one, other)]  # type: ignore[operator]
     same_end = abs(one.end - other.end) <= AT_ONCE and one.last == other.last
     return one.first == other.first and (same_end or abs(paces[0] - paces[1]) <= _SAME_PACE * max(paces))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -15,8 +15,8 @@ from goodput_cli.events.text.folders import (
     AT_ONCE,
     SAYS_NOTHING,
     FolderOfLogs,
+    job_of_folders,
     jobs_of_folders,
-    name_of_folder,
     says_nothing,
 )
 from goodput_cli.sources.blocks import is_event_file
@@ -83,7 +83,7 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = Fals
     naming = _Naming(files, join, _shared_levels(folders) if shared is None else shared, [""] * len(files))
     for folder, rows in folders.items():
         naming.name_folder(folder, sorted(rows, key=lambda at: bool(files[at].allocation)))  # the scheduler's come last
-    naming.name_by_folders()
+    naming.name_by_folders(job_name)
     if job_name is not None and job_name not in naming.jobs and not naming.disagreeing:
         return Named((job_name,) * len(files), (), ())
     asked = tuple(naming.alike), tuple(naming.unlike)
@@ -122,19 +122,27 @@ class _Naming:
                 self.earlier[old] = name
                 self._call(old, [rows[at] for at in run])
             current = [rows[at] for at in last]
-            if self.shared is not None and len(groups) == 1 and not own and _is_of_folder(name, folder):
-                of_folder = _of_folder(folder, [self.files[at] for at in current])
+            if self.shared is not None and not own:
+                said = "" if len(groups) == 1 and _is_of_folder(name, folder) else name
+                of_folder = _of_folder(folder, said, [self.files[at] for at in current])
                 self.of_folders.append((of_folder, current))
             else:
                 self._call(name, current)
                 self.assumed += [] if own else [name]
             self._ask(current)
 
-    def name_by_folders(self) -> None:
-        """The jobs that their folders name."""
-        for name, rows in _named_by_folders(self.of_folders, self.shared or 0, self.join):
+    def name_by_folders(self, asked: str | None) -> None:
+        """The jobs that their folders name. asked: a job that was asked for; where it is what files of several folders
+        are called, and no job, these are one."""
+        if asked is not None and asked not in self.jobs:
+            for _, rows in (one for one in self.of_folders if one[0].name == asked):
+                self._call(asked, rows)
+            self.of_folders = [one for one in self.of_folders if one[0].name != asked]
+        folders = [one for one, _ in self.of_folders]
+        for job in [[at] for at in range(len(folders))] if self.join else jobs_of_folders(folders):
+            name = job_of_folders([folders[at] for at in job], self.shared or 0, self.join)
             self.assumed.append(name)
-            self._call(name, rows)
+            self._call(name, [row for at in job for row in self.of_folders[at][1]])
 
     def _call(self, name: str, rows: Sequence[int]) -> None:
         for at in rows:
@@ -188,35 +196,18 @@ def beside(name: str) -> str:
     return run["above"].rstrip("/") if run is not None and own else name.rpartition("/")[0]
 
 
-def _named_by_folders(
-    of_folders: Sequence[tuple[FolderOfLogs, list[int]]], shared: int, join: bool
-) -> Iterator[tuple[str, list[int]]]:
-    """The name of each job that is told by its folders, and its files. shared: how many levels of folders all have in
-    common. join: whether all below a folder are one job."""
-    folders = [one for one, _ in of_folders]
-    groups = [[at] for at in range(len(folders))] if join else jobs_of_folders(folders)
-    for group in groups:
-        one = folders[group[0]]
-        if len(group) > 1:
-            above = os.path.commonpath([folders[at].folder for at in group])
-            name = name_of_folder(above, shared)
-        else:
-            name = name_of_folder(one.folder, shared, counters=not join)
-        name = name or one.stem or os.path.basename(os.path.abspath(one.folder))
-        yield name, [row for at in group for row in of_folders[at][1]]
-
-
 def _is_of_folder(name: str, folder: str) -> bool:
     """Whether the name of a job says nothing, or is that of a folder that only counts."""
     return name.lower() in SAYS_NOTHING or (name == folder.rpartition("/")[2] and says_nothing(name))
 
 
-def _of_folder(folder: str, files: Sequence[TextFile]) -> FolderOfLogs:
-    stem = stem_of_text(files[0].name) if len(files) == 1 else ""
+def _of_folder(folder: str, name: str, files: Sequence[TextFile]) -> FolderOfLogs:
+    """name: what the files say of their job; "" where that is nothing."""
+    stem = name or (stem_of_text(files[0].name) if len(files) == 1 else "")
     steps = [step for file in files for step in file.steps]
     return FolderOfLogs(
-        folder, stem, min(file.begin for file in files), max(file.end for file in files), min(steps, default=None),
-        max(steps, default=None), any(file.restores for file in files),
+        folder, stem, name, min(file.begin for file in files), max(file.end for file in files),
+        min(steps, default=None), max(steps, default=None), any(file.restores for file in files),
     )  # fmt: skip
 
 

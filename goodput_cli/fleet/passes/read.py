@@ -203,23 +203,40 @@ def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow], sha
 def _of_one_job(
     folders: Mapping[str, Sequence[Document]], rows: Mapping[str, DocumentRow], shared: int | None
 ) -> list[list[str]]:
-    """Folders of text that are of one job, of those whose job is called after its folder."""
+    """Folders of text that hold files of one job, where no text names it."""
     found: list[FolderOfLogs] = []
     for folder, some in folders.items() if shared is not None else ():
-        stem = stem_of_text(some[0].name) if len(some) == 1 else ""
-        parts = [part for one in some for part in rows[one.uri].jobs]
-        own, base = name_of_folder(folder, shared or 0, counters=True), folder.rpartition("/")[2]
-        named = {part.job for part in parts} <= {own, base, stem} and (len(some) == 1 or says_nothing(base))
-        if not parts or not named:
-            continue
+        found += _jobs_of_folder(folder, some, rows, shared or 0)
+    of: dict[str, list[str]] = {}
+    for job in jobs_of_folders(found):
+        groups = {id(group): group for at in job for group in [of.setdefault(found[at].folder, [found[at].folder])]}
+        first, *others = groups.values()
+        for group in others:
+            first += group
+            of.update(dict.fromkeys(group, first))
+    return [group for group in {id(group): group for group in of.values()}.values() if len(group) > 1]
+
+
+def _jobs_of_folder(
+    folder: str, some: Sequence[Document], rows: Mapping[str, DocumentRow], shared: int
+) -> Iterator[FolderOfLogs]:
+    """The jobs of a folder that are called after it or its files, or after both."""
+    stem = stem_of_text(some[0].name) if len(some) == 1 else ""
+    by_job: defaultdict[str, list[JobPart]] = defaultdict(list)
+    for part in (part for one in some for part in rows[one.uri].jobs):
+        by_job[part.job].append(part)
+    own, base = name_of_folder(folder, shared, counters=True), folder.rpartition("/")[2]
+    if by_job and by_job.keys() <= {own, base, stem} and (len(some) == 1 or says_nothing(base)):
+        called = {"": [part for parts in by_job.values() for part in parts]}
+    else:
+        stems = {stem_of_text(one.name) for one in some}
+        called = {job.removeprefix(f"{own}/"): parts for job, parts in by_job.items()}
+        called = {name: parts for name, parts in called.items() if name in stems}
+    for name, parts in called.items():
         steps = [step for part in parts for step in (part.first_step, part.last_step) if step is not None]
         begin, end = min(part.first_ns for part in parts), max(part.last_ns for part in parts)
-        restores = any(part.restores for part in parts)
-        found.append(
-            FolderOfLogs(folder, stem, begin, end, min(steps, default=None), max(steps, default=None), restores)
-        )
-    jobs = ([found[at].folder for at in job] for job in jobs_of_folders(found))
-    return [job for job in jobs if len(job) > 1]
+        restores, first, last = any(part.restores for part in parts), min(steps, default=None), max(steps, default=None)
+        yield FolderOfLogs(folder, name or stem, name, begin, end, first, last, restores)
 
 
 def _beside(name: str, homes: Collection[str], printed: Collection[str]) -> str:
