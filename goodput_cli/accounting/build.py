@@ -128,7 +128,7 @@ class Timeline:
     @property
     def disruptions(self) -> NDArray[np.intp]:
         """Attempts whose end was a disruption: another one follows, and no believed clean end stands before it.
-        Planned scale-ups are among them."""
+        Scale-ups and rollbacks are among them, which do not count."""
         return np.flatnonzero(self.endings.how[:-1] != End.CLEAN)
 
     @cached_property
@@ -149,9 +149,11 @@ class Timeline:
 
     @property
     def planned(self) -> Mask:
-        """By attempt, whether a scale-up ended it: listed with the disruptions, and not counted."""
+        """By attempt, whether a scale-up ended it, or it was rolled back: listed with the disruptions, not counted."""
         scaled_up = self.elastic_passages[0] == Elastic.SCALE_UP
-        return np.asarray(scaled_up & (self.preempted_saves < 0) if scaled_up.any() else scaled_up)
+        if scaled_up.any():
+            scaled_up = scaled_up & (self.preempted_saves < 0)
+        return np.asarray(scaled_up | np.append(self.attempts.rolled_back[1:], False)[: len(self.attempts)])
 
     @property
     def shows_training(self) -> bool:

@@ -309,7 +309,7 @@ def _timeline(ordered: Ordered, question: Question, name: str) -> tuple[Timeline
     named = [question.start, question.end, question.as_of, *spans]
     starts: list[int] = []
     if any(when is not None and when.kind == "attempt" for when in named):
-        starts = find_attempts(table, is_step_log(table)).begin.tolist()
+        starts = find_attempts(table, is_step_log(table)).begins.tolist()
     whole = Anchors(job_start(table), int(table.end.max()), starts, question.now_ns, zone)
     as_of = question.as_of.resolve(whole) if question.as_of else None
     reference = question.reference_step_time

@@ -227,7 +227,7 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
     reason = None if counted > 0 else "the whole window is excluded"
     if reason is None and timeline.unknown(np.array([start]), np.array([end]))[0]:
         reason = f"cannot be judged: {timeline.why_unknown}"
-    attempts = len(timeline.attempts)
+    attempts = timeline.attempts.count
     return JobSummary(
         name=job.table.jobs[0],
         start_ns=start,

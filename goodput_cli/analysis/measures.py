@@ -16,7 +16,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from goodput_cli.analysis.summary import DisruptionSummary, Summary
 from goodput_cli.analysis.threshold import Dimension, Named
-from goodput_cli.vocabulary.categories import ENDED, OVERLAPPED, Category
+from goodput_cli.vocabulary.categories import ENDED, OVERLAPPED, UNCOUNTED, Category
 
 Source = TypeVar("Source")
 """What a measure is read from: the summary of an analysis, or the totals of a fleet."""
@@ -238,7 +238,7 @@ _OF_DISRUPTIONS = (
             "count",
             f"Disruptions that ended an attempt: {how}.",
             ended(how),
-            better=None if how == "scale_up" else "less",
+            better=None if how in UNCOUNTED else "less",
         )
         for how in ENDED
     ),

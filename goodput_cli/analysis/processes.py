@@ -88,7 +88,7 @@ def processes_of(timeline: Timeline) -> Iterator[ProcessRow]:
         found.append(
             ProcessRow(
                 name,
-                attempt + 1,
+                int(attempts.number[attempt]),
                 table.sources[int(table.source[part[0]])],
                 int(lines.min()),
                 int(lines.max()),

@@ -36,6 +36,9 @@ PREEMPTED = (("reached_preemption", True),)
 
 BETWEEN_STEPS = (("between_steps", True),)
 """The detail of the beginning of a load of data that kept training waiting between two steps."""
+TEXT_PROCESS = "text: "
+"""What the process of a writer begins with that is known by format, host and rank alone: a restarted one is called the
+same."""
 CLOCK_STEP = "clock_step"
 """The key in the detail of a heartbeat that says by how much (ns) the clock was set forward just before."""
 SECOND_WRITER = "second_writer"
@@ -178,9 +181,9 @@ class EventTable:
     """The identities of Cloud Logging entries: log name, timestamp, insertId."""
     writers: tuple[tuple[str, str], ...] = ()
     """(node, process) of each writer: the machine or pod ("" where the log names none), and what tells its processes
-    apart. Formats of text write format, host and rank as the process: a restarted process has the same name there, and
-    its start line begins a new attempt. Behind Cloud Logging entries it has a new name (accounting §3, Ranks without
-    numbers)."""
+    apart. Formats of text write `TEXT_PROCESS`, format, host and rank as the process: a restarted process has the same
+    name there, and its start line begins a new attempt. Behind Cloud Logging entries, and in heartbeats of the recorder
+    that name their `run_id`, it has a new name (accounting §3, Ranks without numbers, Rollbacks)."""
     metrics: tuple[Metric, ...] = ()
     """What programs measured beside the events, of all jobs of the log. It feeds no figure of the ledger."""
     observed: EvidenceOfLog = NO_EVIDENCE

@@ -44,6 +44,7 @@ from goodput_cli.fleet.sums import (
     decimals,
     hours,
 )
+from goodput_cli.vocabulary.categories import UNCOUNTED
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import NS_PER_HOUR, NS_PER_SECOND
 
@@ -151,7 +152,7 @@ class FleetRun:
             **{name: texts.get(name) for name in ("team", "cluster", "accelerator")},
             accelerators=self.most,
             size=self.size,
-            disruptions=sum(one.ended != "scale_up" for one in self.disruptions),
+            disruptions=sum(one.ended not in UNCOUNTED for one in self.disruptions),
             failures=len(self.failed),
             goodput_ns=productive,
             goodput_percent=100 * productive / counted if counted > 0 else None,
@@ -190,7 +191,7 @@ class FleetRun:
         """Its disruptions with what they cost."""
         labels = self.labels
         for one in self.disruptions:
-            if one.ended == "scale_up":
+            if one.ended in UNCOUNTED:
                 continue
             count = self.accelerators_at(one.at_ns)
             chip = None if count is None else one.lost_ns * count

@@ -195,7 +195,7 @@ def _account(
 
 
 def _result(bare: RunResult, timeline: Timeline) -> RunResult:
-    attempts = len(timeline.attempts)
+    attempts = timeline.attempts.count
     risk = at_risk(timeline)
     ending = END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED]
     noticed = findings(timeline)

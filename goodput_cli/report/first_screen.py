@@ -16,6 +16,7 @@ from goodput_cli.analysis.goodput.document import AnalysisDocument
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.terminal import NARROWEST, WIDEST_TEXT, collected, collecting_console, put, strip_lines
+from goodput_cli.vocabulary.categories import UNCOUNTED
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import clock, plural, safe, shorten, wrapped
 
@@ -93,7 +94,7 @@ def _deaths(analysis: Analysis) -> str:
     """`5 disruptions: 3 device_oom, 1 preempted; no line says why for 1`, and why the last attempt died."""
     job, rows = analysis.job, analysis.disruptions
     words = f"{plural(job.attempts, 'attempt')}, {plural(job.disruptions, 'disruption')}"
-    counted = [one for one in rows if one.ended != "scale_up"]
+    counted = [one for one in rows if one.ended not in UNCOUNTED]
     known = Counter(one.cause for one in counted if one.cause not in (None, UNKNOWN_CAUSE))
     if known:
         named = [f"{count} {cause}" for cause, count in known.most_common(_MOST_CAUSES)]

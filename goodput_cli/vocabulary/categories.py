@@ -348,5 +348,7 @@ def category_named(name: str) -> tuple[Category, str | None] | None:
     return category, label or None
 
 
-Ended = Literal["crashed", "terminated", "silent", "preempted", "slice_down", "scale_up"]
+Ended = Literal["crashed", "terminated", "silent", "preempted", "slice_down", "scale_up", "rolled_back"]
 ENDED: tuple[Ended, ...] = get_args(Ended)
+UNCOUNTED: frozenset[str] = frozenset(("scale_up", "rolled_back"))
+"""How attempts end that nothing disrupted: listed with the disruptions, and counted nowhere."""

@@ -15,7 +15,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import account, costs_by_attempt
-from tests.strategies import BASE, any_logs, asynchronous_logs, entry_logs, messy_logs, step_end_logs
+from tests.strategies import BASE, any_logs, asynchronous_logs, beating_logs, entry_logs, messy_logs, step_end_logs
 
 Lines = Sequence[str]
 START = int(BASE) * 10**9
@@ -74,6 +74,12 @@ def engine_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int] | No
 @slowly
 @given(st.one_of(any_logs(), messy_logs()), questions())
 def test_engine_and_oracle_agree(lines: Lines, question: dict[str, Any]) -> None:
+    agree(lines, question)
+
+
+@slowly
+@given(beating_logs(), questions())
+def test_they_agree_on_rollbacks(lines: Lines, question: dict[str, Any]) -> None:
     agree(lines, question)
 
 

@@ -121,7 +121,8 @@ class Books:
 
     def startup(self, span: TrainingSpan) -> int:
         """`program_startup` of a span, ns: only of a first one, of an attempt whose beginning was seen."""
-        seen = self.job.attempts[span.attempt].has_start or span.attempt > 0 or span.reinit
+        attempt = self.job.attempts[span.attempt]
+        seen = attempt.has_start or (span.attempt > 0 and not attempt.rolled_back) or span.reinit
         usual = self.usual[span.attempt]
         if not (span.first and seen and self.training.infers_startup) or usual is None:
             return 0
@@ -179,9 +180,9 @@ class Books:
             ns["productive"] = round(steps * self.reference)
         ns = {name: amount for name, amount in ns.items() if amount}
         assert sum(ns.values()) == job.t1 - job.t0, "the categories add up to the window"
+        attempts = sum(not attempt.rolled_back for attempt in job.attempts)
         return Answer(
-            ns, len(job.attempts), job.disruptions(), steps, job.t0, job.t1, job.ending(), self.reference,
-            self.is_judged(ns),
+            ns, attempts, job.disruptions(), steps, job.t0, job.t1, job.ending(), self.reference, self.is_judged(ns),
         )  # fmt: skip
 
     def is_judged(self, ns: dict[str, int]) -> bool:

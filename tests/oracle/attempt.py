@@ -15,6 +15,7 @@ class Attempt:
     begin: its first start (else the event that it began with), ns. up: the last start of its burst, ns.
     only_loads: whether nothing but loads has ended its burst. unnumbered: how many
     start lines without a rank its burst has (of an attempt without a start line: that of the process).
+    rolled_back: whether it is no attempt of its own, but that before it, whose steps went back.
     events: all of its events in order. steps: its recorded steps (step logs); second hosts' reports are in neither.
     """
 
@@ -30,6 +31,7 @@ class Attempt:
     steps: list[Event] = field(default_factory=list)
     first_reports: dict[int, Event] = field(default_factory=dict)
     longest_delay: int = 0
+    rolled_back: bool = False
 
     def is_step(self, event: Event) -> bool:
         """Whether this is one of its recorded steps, not a second host's report of one."""

@@ -241,7 +241,7 @@ def read(lines: Iterable[str], zone: str) -> list[Event]:
         try:
             record, writer = unwrapped(json.loads(line))
             if isinstance(record, dict) and isinstance(record.get("job_name"), str):
-                events += [replace(event, writer=writer) for event in events_of(record, zone)]
+                events += [replace(event, writer=writer or event.writer) for event in events_of(record, zone)]
         except (ValueError, TypeError, OverflowError, RecursionError):
             continue
     return events
@@ -263,7 +263,9 @@ def unwrapped(record: Any) -> tuple[Any, tuple[str, str] | None]:
 
 def events_of(record: Record, zone: str) -> list[Event]:
     if record.get("goodput_event") is not None:
-        return list(native_events(record))
+        run_id = record.get("run_id")
+        named = ("", run_id) if isinstance(run_id, str) and run_id else None
+        return [replace(event, writer=named if event.kind == "heartbeat" else None) for event in native_events(record)]
     event_type = record.get("event_type")
     if event_type in ("save", "restore", "emergency_restore"):
         return list(orbax_events(record))

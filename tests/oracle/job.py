@@ -10,6 +10,7 @@ from .attempt import Attempt
 from .attempts import Splitter
 from .events import CHECKPOINTS, CLEAN, NS, TERMINATIONS, Event, in_order, seen_at
 from .life import believed_clean_end
+from .rollbacks import mark_rollbacks
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,14 @@ class Job:
         return self.attempts[index + 1].begin
 
     def disruptions(self) -> int:
-        """Passages to a next attempt that do not follow a believed clean end, and were not a planned scale-up."""
+        """Passages to a next attempt that do not follow a believed clean end, and were no scale-up or rollback."""
         return sum(1 for index, end in enumerate(self.clean[:-1]) if end is None and not self.was_planned(index))
 
     def was_planned(self, index: int) -> bool:
         """§10: the passage behind an attempt holds a scale-up and no slice loss, no start line, no termination."""
         attempt, after = self.attempts[index], self.attempts[index + 1]
+        if after.rolled_back:
+            return True
         passage = attempt.after({"step"} | CHECKPOINTS)
         passage = passage + list(takewhile(lambda event: not after.is_step(event), after.events))
         kinds = {event.kind for event in passage}
@@ -106,6 +109,7 @@ def understand(all_events: list[Event], as_of: int | None, options: Options) -> 
     if not events:
         raise ValueError("the log holds no event of a job")
     attempts = Splitter(events, is_step_log).run()
+    mark_rollbacks(events, attempts)
     clean = [believed_clean_end(attempts, index, is_step_log) for index in range(len(attempts))]
     strays = stray_heartbeats(attempts, is_step_log)
     t1 = max(event.end for event in events if id(event) not in strays)

@@ -41,6 +41,8 @@ class Training:
 
     def life(self, job: Job, index: int) -> int:
         """Last sign of life of an attempt, ns."""
+        if index < job.last and job.attempts[index + 1].rolled_back:
+            return job.next_begin(index)
         return last_sign_of_life(job.attempts[index], job.is_step_log, self.credited_end.get(index))
 
 

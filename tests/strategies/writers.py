@@ -1,12 +1,13 @@
-"""Logs of Cloud Logging entries that name who wrote them."""
+"""Logs that name who wrote them: Cloud Logging entries, and heartbeats of the recorder."""
 
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from .pen import Pen, Record
+from .pen import BASE, JOB, Pen, Record
 from .steps import step_stories
 
 
@@ -26,6 +27,26 @@ def entry_logs(draw: st.DrawFn) -> list[str]:
         writer = pen.choice(alive)
         lines.append(json.dumps(record if pen.maybe(3) else entry(record, how, writer, place)))
     return lines
+
+
+@st.composite
+def beating_logs(draw: st.DrawFn) -> list[str]:
+    """Stories of steps beside the heartbeats of a process each, which mostly lives from one start line to the next."""
+    told: list[Record] = draw(step_stories())
+    pen = Pen(draw)
+    every, silent = pen.choice((5, 10, 70)), pen.maybe(20)
+    records = list(told)
+    starts = [float(record["job_start_time"]) for record in told if "job_start_time" in record and pen.maybe(90)]
+    end = max((float(record["step_start_time"]) for record in told if "step_start_time" in record), default=BASE) + 20
+    for life, (begin, stop) in enumerate(pairwise([*(starts or [float(BASE)]), end])):
+        at = begin + pen.number(0, 4)
+        while at < stop:
+            if not (silent and pen.maybe(10)):
+                records.append(
+                    {"job_name": JOB, "goodput_event": "heartbeat", "goodput_time": at, "run_id": f"r{life}"}
+                )
+            at += every
+    return [json.dumps(record) for record in records]
 
 
 def entry(payload: Record, how: str, writer: int, place: int) -> Record:

@@ -20,6 +20,7 @@ from goodput_cli.accounting.attempts.restarts import (
     split_region,
     twice_the_median,
 )
+from goodput_cli.accounting.attempts.rollbacks import find_rollbacks
 from goodput_cli.accounting.columns import (
     first_of_each,
     last_of_each,
@@ -45,7 +46,8 @@ _BEGIN_NOTHING = (*_OF_NO_ATTEMPT, Kind.HEARTBEAT)
 
 
 class Attempts(Struct, frozen=True, dict=True):
-    """The attempts of one job, in time order: columns of one value an attempt, unless said otherwise."""
+    """The attempts of one job, in time order: columns of one value an attempt, unless said otherwise. A rollback cuts
+    an attempt in two rows, of which the second begins no attempt that is counted."""
 
     begin: I64
     """First start line (ns), or first event of an attempt without one."""
@@ -56,6 +58,8 @@ class Attempts(Struct, frozen=True, dict=True):
     """Rows of the events at `begin` and at `up`."""
     started: Mask
     """Whether a start line opened it."""
+    rolled_back: Mask
+    """Whether steps went back where it begins while the process lived on: a rollback, which begins no attempt."""
     writers: Rows
     """How many processes without a rank opened it together, at least 1; of an attempt without a start line: the
     process it ran in."""
@@ -87,6 +91,21 @@ class Attempts(Struct, frozen=True, dict=True):
     def __len__(self) -> int:
         return len(self.begin)
 
+    @property
+    def count(self) -> int:
+        """How many attempts there are: a rollback begins none."""
+        return len(self.begin) - int(np.count_nonzero(self.rolled_back))
+
+    @property
+    def begins(self) -> I64:
+        """When (ns) each of those that are counted begins."""
+        return self.begin[~self.rolled_back]
+
+    @cached_property
+    def number(self) -> Rows:
+        """The number that people know it by, from 1: that of the attempt that was rolled back, where it is none."""
+        return np.cumsum(~self.rolled_back)
+
     def cut_at_next(self, time: I64) -> I64:
         """An instant (ns) of each attempt, at the latest where the next one begins: a rank of the old one may be heard
         of later."""
@@ -115,6 +134,9 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     of_row[dropped] = -1
     steps, recorded = without(steps, dropped, len(table)), without(recorded, dropped, len(table))
     step_bounds, recorded_bounds = _bounds(steps, begin_row), _bounds(recorded, begin_row)
+    rolled_back = np.zeros(len(begin_row), dtype=bool)
+    if step_log and len(boundaries) and table.edge[steps[0]] != Edge.END:
+        rolled_back = find_rollbacks(table, begin_row, started, steps, step_bounds)
     last_recorded = _last_of_each(recorded, recorded_bounds)
     endings = _endings(table, of_row)
     if step_log:
@@ -131,6 +153,7 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         begin_row=begin_row,
         up_row=up_row,
         started=started,
+        rolled_back=rolled_back,
         writers=_writers(begin_row, bursts),
         of_row=of_row,
         steps=steps,

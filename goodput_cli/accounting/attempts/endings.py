@@ -94,7 +94,7 @@ def _job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
 def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
     """Last sign of life of each attempt (ns), before crediting a last step: the first termination or end after its
     last step or checkpoint; else the end of its last event, start-up events after its last progress left out. Of its
-    steps, which are points, the last one is enough."""
+    steps, which are points, the last one is enough. One that was rolled back lives until it goes on from below."""
     sign = attempts.begin.copy()
     stepping = np.flatnonzero(attempts.step_bounds[1:] > attempts.step_bounds[:-1])
     last_step = attempts.steps[attempts.step_bounds[1:][stepping] - 1]
@@ -106,6 +106,8 @@ def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
     np.maximum.at(sign, owner[~silent], table.end[others[~silent]])
     logged = attempts.first_ending >= 0
     sign[logged] = table.time[attempts.first_ending[logged]]
+    lives_on = np.flatnonzero(attempts.rolled_back[1:])
+    sign[lives_on] = attempts.begin[lives_on + 1]
     return sign
 
 

@@ -66,11 +66,11 @@ class Progress(Struct, frozen=True):
     """All training, last steps of dead attempts included."""
 
     def may_start(self, attempts: Attempts) -> Mask:
-        """Whether the start-up of each attempt may be inferred: not where the log begins in the middle of a run, and
-        not beside asynchronous saves, which overlap the first span."""
+        """Whether the start-up of each attempt may be inferred: not where the log begins in the middle of a run, not
+        behind a rollback, and not beside asynchronous saves, which overlap the first span."""
         if self.checkpoints is not None and self.checkpoints.asynchronous:
             return np.zeros(len(attempts), dtype=bool)
-        return attempts.started | (np.arange(len(attempts)) > 0)
+        return attempts.started | (~attempts.rolled_back & (np.arange(len(attempts)) > 0))
 
 
 def find_progress(

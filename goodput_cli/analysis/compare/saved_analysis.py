@@ -19,7 +19,7 @@ from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Size, Summary, summary_from
 from goodput_cli.analysis.to_json import json_type
 from goodput_cli.errors import SourceError
-from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
+from goodput_cli.vocabulary.categories import NOT_BADPUT, UNCOUNTED, Category
 
 _ANEW = "save it anew with `goodput analyze LOG -o FILE.json`"
 _KIND = "analysis"
@@ -101,7 +101,7 @@ def _summary(saved: Any) -> Summary:
         raise _Wrong("a category has time and is not recorded")
     rows = json_type(tuple[DisruptionSummary, ...])
     disruptions = rows.back(_read(saved.disruptions, rows.saved, "disruptions"))
-    counted = sum(one.ended != "scale_up" for one in disruptions)  # planned: listed, and not counted
+    counted = sum(one.ended not in UNCOUNTED for one in disruptions)
     return summary_from(
         answer,
         goodput_ns=goodput_ns,

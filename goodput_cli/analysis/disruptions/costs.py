@@ -62,6 +62,11 @@ class AttemptCosts:
         return len(self._edges)
 
     @property
+    def number(self) -> Rows:
+        """The number of each row's attempt, from 1."""
+        return self._timeline.attempts.number
+
+    @property
     def begin(self) -> I64:
         """Where each row begins (ns)."""
         return self._edges[:, 0]
@@ -339,16 +344,21 @@ ATTEMPTS = Table(
 
 
 def costs_of_attempts(costs: AttemptCosts) -> FilledTable:
-    """The rows that reach into the window."""
+    """The rows that reach into the window; those that rollbacks cut an attempt in are one."""
     inside = np.flatnonzero(costs.end > costs.begin)
+    number = costs.number[inside]
+    heads = np.flatnonzero(np.diff(number, prepend=0))
+    amounts = {
+        "time_ns": costs.end - costs.begin,
+        "taken_back_ns": costs.taken_back,
+        "older_ns": costs.older,
+        "unfinished_ns": costs.unfinished,
+        **{name: costs.of(*categories) for name, categories in CATEGORIES_OF.items()},
+    }
     columns = {
-        "number": inside + 1,
-        "start_ns": costs.begin[inside],
-        "end_ns": costs.end[inside],
-        "time_ns": (costs.end - costs.begin)[inside],
-        "taken_back_ns": costs.taken_back[inside],
-        "older_ns": costs.older[inside],
-        "unfinished_ns": costs.unfinished[inside],
-        **{name: costs.of(*categories)[inside] for name, categories in CATEGORIES_OF.items()},
+        "number": number[heads],
+        "start_ns": costs.begin[inside[heads]],
+        "end_ns": costs.end[inside[np.append(heads[1:], len(inside))[: len(heads)] - 1]],
+        **{name: np.add.reduceat(amount[inside], heads) if len(heads) else heads for name, amount in amounts.items()},
     }
     return ATTEMPTS.of(len(inside), lambda: [columns])

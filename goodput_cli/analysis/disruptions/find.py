@@ -39,6 +39,7 @@ def how_ended(timeline: Timeline) -> tuple[I64, Rows]:
         ended[cause == what] = ENDED.index(name)
     row = np.where(shown >= 0, shown, row)
     ended[preempted >= 0] = ENDED.index("preempted")
+    ended[:-1][timeline.attempts.rolled_back[1:]] = ENDED.index("rolled_back")
     return ended, np.where(preempted >= 0, preempted, row)
 
 
@@ -60,7 +61,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     wasted, downtime, restart = costs.taken_back[dead], costs.downtime[dead], costs.restart[dead]
     columns = {
         "number": inside + 1,
-        "attempt": dead + 1,
+        "attempt": attempts.number[dead],
         "ended": ended[dead],
         "last_step": last[dead],
         "last_sign_of_life_ns": died[dead],
@@ -104,7 +105,7 @@ def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.i
 
 
 def count_disruptions(timeline: Timeline, start: int, end: int) -> int:
-    """How many disruptions inside [start, end) (ns) count: scale-ups are planned."""
+    """How many disruptions inside [start, end) (ns) count: no scale-ups, no rollbacks."""
     inside = timeline.disruptions[disruptions_inside(timeline, start, end)]
     return int(np.count_nonzero(~timeline.planned[inside]))
 
@@ -146,7 +147,7 @@ _BISECTIONS = 200
 
 
 def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: int, ettr: float | None) -> Reliability:
-    """Reliability over [start, end) (ns). disruptions: those inside, of which scale-ups do not count; ettr: productive
+    """Reliability over [start, end) (ns). disruptions: those inside, of which not all count; ettr: productive
     / window, None where that cannot be judged."""
     disruptions = disruptions.unplanned
     up, down = up_times(timeline)

@@ -23,7 +23,7 @@ from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamps import isos
-from goodput_cli.vocabulary.categories import ENDED, Ended
+from goodput_cli.vocabulary.categories import ENDED, UNCOUNTED, Ended
 from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, GROUPS, UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import plural
 
@@ -146,7 +146,7 @@ class Disruption:
     )
     cause: str | None = column(
         "text",
-        "why it died (docs/causes.md); unknown: nobody says; null for a planned scale-up",
+        "why it died (docs/causes.md); unknown: nobody says; null for a planned scale-up and a rollback",
         json={"enum": [*CAUSES, None]},
         heading="why",
         people_values=attrgetter("shown_causes"),
@@ -376,8 +376,8 @@ class Disruptions(Sequence[Disruption]):
 
     @property
     def unplanned(self) -> Disruptions:
-        """Those that count: all but scale-ups, which somebody ordered."""
-        chosen = self._columns["ended"] != ENDED.index("scale_up")
+        """Those that count: all but scale-ups, which somebody ordered, and rollbacks."""
+        chosen = ~np.isin(self._columns["ended"], [ENDED.index(how) for how in UNCOUNTED])
         columns = {name: column[chosen] for name, column in self._columns.items()}
         rows = {name: rows[chosen] for name, rows in self._rows.items()}
         why = tuple(one for one, counts in zip(self.why, chosen.tolist(), strict=True) if counts)

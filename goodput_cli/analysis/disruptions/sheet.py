@@ -20,6 +20,7 @@ from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table, attribute, each
 from goodput_cli.events.evidence import FailureEvidence
+from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, CauseGroup, group_of
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, exact, number, percent, period, plural
 
@@ -199,7 +200,7 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
     assert reliability is not None
     low, high = reliability.mtbf_ci95_seconds
     planned = len(rows) - len(rows.unplanned)
-    beside = f" and {plural(planned, 'planned scale-up')}" if planned else ""
+    beside = _uncounted(rows) if planned else ""
     failures = reliability.failures or 0
     more = failures > reliability.disruptions
     failed = f", {plural(failures, 'failure')} with the end of the last attempt," if more else ""
@@ -225,6 +226,16 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
         yield words if per_hour is None else f"{words} x {exact(per_hour)} = {price.hours(lost) * per_hour:,.2f}"
 
 
+def _uncounted(rows: Disruptions) -> str:
+    """` and 1 planned scale-up, 2 rollbacks`"""
+    count = Counter(ENDED[code] for code in rows.column("ended").tolist())
+    parts = [plural(count[how], words) for how, words in _UNCOUNTED_WORDS.items() if count[how]]
+    return f" and {', '.join(parts)}"
+
+
+_UNCOUNTED_WORDS = {"scale_up": "planned scale-up", "rolled_back": "rollback"}
+
+
 def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
     if rows:
         yield "steps lost: those that had to be trained again; wasted: the time of these and of the step in flight"
@@ -240,7 +251,7 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
         yield end
     one_source = len(analysis.table.sources) == 1
     if any(one.certainty for one in rows.why):
-        yield from (cause_note(row.number, why) for row, why in zip(rows[:_MOST_EVIDENCE], rows.why, strict=False))
+        yield from map(_ending_note, rows[:_MOST_EVIDENCE], rows.why)
         yield "why: `?` marks what is only likely; empty where no line says it (docs/causes.md)"
     elif analysis.table.observed.read and not all(one.planned for one in rows.why):
         yield f"why: {no_cause_words(rows.why)}"
@@ -267,6 +278,11 @@ def no_cause_words(every: Sequence[FailureCause]) -> str:
     if look:
         return f"{words}; look at {_ranks(look)}"
     return f"{words}; add the output of all ranks, the scheduler's or the kernel's log (docs/causes.md)"
+
+
+def _ending_note(row: Disruption, why: FailureCause) -> str:
+    """How an attempt ended: why it died, unless its process lived on."""
+    return f"no. {row.number}: the process lived on" if row.ended == "rolled_back" else cause_note(row.number, why)
 
 
 def _ranks(ranks: Sequence[int]) -> str:

@@ -188,7 +188,7 @@ def analyse_window(
 
 def _job(timeline: Timeline, name: str, formats: Sequence[LogFormat], start: int, end: int) -> Job:
     first, last = _step_range(timeline, start, end)
-    attempts = len(timeline.attempts)
+    attempts = timeline.attempts.count
     return Job(
         name=name,
         start_ns=timeline.start,

@@ -185,7 +185,13 @@ def _starts(timeline: Timeline) -> Iterator[Diagnostic]:
             attempts.dropped,
             "steps that several hosts reported; the earliest report counts, so let one host write",
         )
-    unseen = np.flatnonzero(~attempts.started)
+    yield diagnostic_at(
+        "rolled_back",
+        table,
+        attempts.begin_row[attempts.rolled_back],
+        "steps that went back while the process lived on: what was trained twice is wasted, and no attempt begins",
+    )
+    unseen = np.flatnonzero(~attempts.started & ~attempts.rolled_back)
     yield diagnostic_at(
         "restart_without_start",
         table,

@@ -196,14 +196,24 @@ def find_given_up(analysis: AnalysisData, taken_back: int) -> Iterator[Candidate
     """Wasted training that no disruption took back. taken_back: what disruptions and hangs took (ns)."""
     timeline, window = analysis.timeline, analysis.window
     ns, runs = _lost_to(analysis, Category.WASTED) - taken_back, len(timeline.runs)
-    text = "training was given up without a disruption"
-    if any(row.category == Category.STOPPED.id for row in analysis.badput):
-        text = "training that no save held was given up at a planned stop"
+    rollbacks, advice = timeline.attempts.begin_row[timeline.attempts.rolled_back], None
     if runs > 1:
         text = f"the job name was used for {runs} runs: what the earlier ones trained does not count"
-    options, rows = ("--category", Category.WASTED.id), tuple(map(int, timeline.runs[1 : 1 + _MOST_ROWS]))
-    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, 1), rows,
-                About(categories=(Category.WASTED.id,)), options)  # fmt: skip
+    elif len(rollbacks):
+        text = f"steps went back {_times(len(rollbacks))} in a process that lived on"
+        advice = "newer saves may hold what it went back from: find the first bad step, and skip its batch"
+    elif any(row.category == Category.STOPPED.id for row in analysis.badput):
+        text = "training that no save held was given up at a planned stop"
+    else:
+        text = "training was given up without a disruption"
+    options = ("--category", Category.WASTED.id)
+    rows = tuple(map(int, [*timeline.runs[1:], *rollbacks][:_MOST_ROWS]))
+    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, len(rollbacks), 1), rows,
+                About(categories=(Category.WASTED.id,)), options, advice=advice)  # fmt: skip
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 _DEAD_NS = 600 * 10**9

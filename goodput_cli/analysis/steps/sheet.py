@@ -239,7 +239,7 @@ def _slowest(timeline: Timeline, steps: TimedSteps, most: int) -> tuple[SlowStep
     slow = np.flatnonzero(steps.seconds >= limit)
     order = slow[np.argsort(-steps.seconds[slow], kind="stable")][:most]
     slowest = steps.take(order)
-    columns = (slowest.number, slowest.count, slowest.attempt + 1, slowest.time)
+    columns = (slowest.number, slowest.count, timeline.attempts.number[slowest.attempt], slowest.time)
     held = _held(timeline, slowest.time, slowest.end)
     return tuple(
         SlowStep(step, count, attempt, time_ns, seconds, holds, timeline.table.where(row))

@@ -239,8 +239,8 @@ def _slow_regimes(timeline: Timeline, steps: TimedSteps) -> tuple[Regime, ...]:
             Regime(
                 first_step=int(ends.number[0]),
                 last_step=int(ends.number[1] + ends.count[1] - 1),
-                first_attempt=int(ends.attempt[0]) + 1,
-                last_attempt=int(ends.attempt[1]) + 1,
+                first_attempt=int(timeline.attempts.number[ends.attempt[0]]),
+                last_attempt=int(timeline.attempts.number[ends.attempt[1]]),
                 start_ns=int(ends.time[0]),
                 end_ns=int(ends.end[1]),
                 steps=many,

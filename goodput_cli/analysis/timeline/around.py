@@ -59,7 +59,7 @@ def neighbourhood(timeline: Timeline, what: Around, margin: int, timezone: str, 
     elif isinstance(what, StepNumber):
         start, end = _step(timeline, what.number)
     else:
-        starts = timeline.attempts.begin.tolist()
+        starts = timeline.attempts.begins.tolist()
         anchors = Anchors(timeline.start, timeline.end, starts, now_ns, load_zone(timezone))
         start = end = what.resolve(anchors)
     start, end = max(start - margin, timeline.start), min(end + margin, timeline.end)

@@ -139,7 +139,9 @@ def _owners(timeline: Timeline, rows: Rows) -> NDArray[np.int32]:
     attempt, category = segments.attempt(rows), segments.category[rows]
     alive = np.searchsorted(timeline.attempts.begin, segments.start[rows], side="right").astype(np.int32) - 1
     unowned = (attempt < 0) & (category != Category.QUEUED) & (category != Category.EXCLUDED)
-    return np.where(unowned, alive, attempt).astype(np.int32)
+    owner = np.where(unowned, alive, attempt)
+    number = np.append(timeline.attempts.number, 0)
+    return (number[owner] - 1).astype(np.int32)
 
 
 def _evidence(timeline: Timeline, rows: Rows) -> tuple[Rows, Rows]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.formats import resiliency as named_events
@@ -79,9 +81,26 @@ class Native:
         detail = np.where(notice, output.details.code(PREEMPTED) if notice.any() else NONE, NONE).astype(np.int32)
         for at, detail_of_line in said.items():
             detail[at] = output.details.code((detail_of_line,))
-        output.rows.add(records.origin, good, kind, Edge.POINT, time, step=step, rank=rank, detail=detail)
+        origin = structs.replace(records.origin, writer=_writers(records, kind, output))
+        output.rows.add(origin, good, kind, Edge.POINT, time, step=step, rank=rank, detail=detail)
         _say_why(records, time, output)
         return records.every()
+
+
+def _writers(records: Records, kind: NDArray[np.int8], output: Output) -> NDArray[np.int32] | None:
+    """Who wrote each record: as its entry says, else a heartbeat's `run_id`; None where nothing does."""
+    writer = records.origin.writer
+    if RUN_ID not in records.keys:
+        return writer
+    beats = np.flatnonzero(kind == Kind.HEARTBEAT if writer is None else (kind == Kind.HEARTBEAT) & (writer == NONE))
+    named = {
+        at: run_id for at in beats.tolist() if isinstance(run_id := records.records[at].get(RUN_ID), str) and run_id
+    }
+    if not named:
+        return writer
+    writer = np.full(len(records.records), NONE, dtype=np.int32) if writer is None else writer.copy()
+    writer[list(named)] = [output.writers.code(("", run_id)) for run_id in named.values()]
+    return writer
 
 
 def _say_why(records: Records, time: I64, output: Output) -> None:

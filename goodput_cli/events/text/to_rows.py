@@ -20,7 +20,7 @@ from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.rows import Origin, RowBuilder
-from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, Edge, Kind
+from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, TEXT_PROCESS, Edge, Kind
 from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, NO_STEP_YET, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import event_lines, said
 from goodput_cli.events.text.programs import launcher, megatron, mllog
@@ -160,8 +160,8 @@ def _writer(log_line: LogLine, source: str) -> tuple[str, str]:
     """(node, process): the node as far as the line names it; the processes of one story are one."""
     one = said(log_line)
     if one.format in ONE_STORY:
-        return "", one.format
-    return one.rank, " ".join((one.format, one.rank or source, log_line.stream))
+        return "", f"{TEXT_PROCESS}{one.format}"
+    return one.rank, TEXT_PROCESS + " ".join((one.format, one.rank or source, log_line.stream))
 
 
 TRANSLATORS: dict[str, Callable[[Sequence[LogLine]], list[LogLine]]] = {
