@@ -180,6 +180,8 @@ class Timeline:
         where it can. Not of a job that crashed before its first step, which lost all of its time."""
         if not self.shows_training:
             table = self.table
+            if table.observed.draft_refused:
+                return "no step was read"
             unread = table.observed.unread_steps.get(table.jobs[int(table.job[0])], "") if len(table) else ""
             if unread:
                 return f"steps are there, and no rule reads them ({unread}); `goodput check --suggest` drafts one"

@@ -8,11 +8,11 @@ passes over it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from goodput_cli.analysis.rolling import as_known_at, default_window, rolling
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.rows import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat
 from goodput_cli.vocabulary.text import did_you_mean, duration, plural
@@ -39,7 +40,6 @@ from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check import Finding
-    from goodput_cli.events.evidence import FailureEvidence
 
 
 _LISTED = 10
@@ -52,7 +52,7 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
     """
     jobs = log.table.jobs
     if len(log.table) == 0:
-        raise no_events(log.diagnostics, log.table.observed.listed, log.table.observed.unread_steps)
+        raise no_events(log.diagnostics, log.table.observed)
     if name is None:
         present = [jobs[code] for code in codes_in(log.table.job)]
         present = [one for one in present if one not in log.earlier] or present
@@ -126,7 +126,7 @@ def is_wanted(job: str, names: Sequence[str]) -> bool:
 def no_job(log: EventLog, names: Sequence[str]) -> NotEnoughData:
     """What to say of a log without any event of the jobs that match globs."""
     if len(log.table) == 0:
-        return no_events(log.diagnostics, log.table.observed.listed, log.table.observed.unread_steps)
+        return no_events(log.diagnostics, log.table.observed)
     return no_such_job(", ".join(names), log.table.jobs)
 
 
@@ -142,36 +142,40 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
-def no_events(
-    diagnostics: Sequence[Diagnostic | Finding],
-    observed: Sequence[FailureEvidence] = (),
-    unread_steps: Mapping[str, str] = MappingProxyType({}),
-) -> NotEnoughData:
-    """What to say of a log without any event: what its sources hold instead. observed: what lines say of deaths;
-    unread_steps: see `Observed`."""
-    for place in unread_steps.values():
-        return NotEnoughData(
-            f"no events of a job found, but steps are there, and no rule reads them ({place}): "
-            f"`goodput check --suggest {place.rpartition(':')[0]}` drafts a mapping"
-        )
-    if observed:
-        one = min(observed, key=lambda one: (one.source, one.line))
-        what = "a host" if all(other.speaker in ("kernel", "pod") for other in observed) else "a process that died"
-        return NotEnoughData(
-            f"no events of a job found: it is the log of {what}, with {plural(len(observed), 'line')} that may say why "
-            f"a job died ({one.where}: {one.code}); name the log of the job beside it. `goodput check` lists them"
-        )
+def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfLog = NO_EVIDENCE) -> NotEnoughData:
+    """What to say of a log without any event, of which no rules were drafted: what its sources hold instead. observed:
+    what lines say of deaths, and which of them look like steps."""
+    for place in observed.unread_steps.values():
+        return _may_be_drafted(f"steps are there, and no rule reads them ({place})", place)
+    seen = observed.listed
+    if seen:
+        one = min(seen, key=lambda one: (one.source, one.line))
+        may = f"{plural(len(seen), 'line')} may say why a job died ({one.where}: {one.code})"
+        if all(other.of_host for other in seen):
+            return NotEnoughData(
+                f"no events of a job found: it is the log of a host, of which {may}; name the log of the job beside "
+                "it. `goodput check` lists them"
+            )
+        return _may_be_drafted(f"no line is read as a step, and {may}", one.where)
     if not diagnostics:
         return NotEnoughData("no events found: the sources are empty; has the job written anything yet?")
+    most = max(diagnostics, key=lambda diagnostic: diagnostic.count)
+    if most.code == "unrecognised_lines" and most.where:
+        return _may_be_drafted(f"{most.where[0]}: {most.message}", most.where[0])
     counts: dict[str, int] = {}
     for diagnostic in diagnostics:
         counts[diagnostic.code] = counts.get(diagnostic.code, 0) + diagnostic.count
-    seen = ", ".join(f"{count} x {code}" for code, count in list(counts.items())[:3])
-    most = max(diagnostics, key=lambda diagnostic: diagnostic.count)
+    counted = ", ".join(f"{count} x {code}" for code, count in list(counts.items())[:3])
     return NotEnoughData(
-        f"no events found ({seen}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
+        f"no events found ({counted}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
         f"`goodput help {most.code}` says what to do; `goodput check` with the same log shows all that was found"
     )
+
+
+def _may_be_drafted(what: str, place: str) -> NotEnoughData:
+    """What to say of a log of which nobody drafted rules yet. place: FILE:LINE of a line of it."""
+    log = shlex.quote(place.rpartition(":")[0])
+    return NotEnoughData(f"no events found: {what}; `goodput check --suggest {log}` drafts a mapping, or says why not")
 
 
 def by_job(log: EventLog) -> Iterator[EventLog]:

@@ -273,9 +273,10 @@ def check_sheet(report: CheckReport, *, every_place: bool = False) -> Sheet:
     counts = {severity: report.count(severity) for severity in SEVERITIES}
     columns = FINDINGS.sheet_columns(without=() if several else ("jobs",))
     groups = [list(group) for _, group in groupby(report.findings, key=lambda one: (one.severity, one.code))]
-    clean = "Nothing is wrong" if report.events else "Nothing was read"
+    wrong = [plural(count, noun) for noun, count in counts.items() if count]
+    title = wrong or ["Nothing is wrong"] if report.events else ["Nothing was read", *wrong]
     return Sheet(
-        title=", ".join(plural(count, noun) for noun, count in counts.items() if count) or clean,
+        title=", ".join(title),
         columns=columns,
         rows=FINDINGS.of_rows(report.findings).cells(columns),
         grouped_rows=tuple(_grouped(group) for group in groups),

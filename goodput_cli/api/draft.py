@@ -33,6 +33,8 @@ _MOST_KEPT, _IN_MEMORY = 256 << 20, 16 << 20
 """Bytes of standard input that are kept to be read again; of these so many in memory."""
 _NO_TIME = "no_time_in_log"
 """What is noticed of a log of a format that is known, and gives no steps all the same."""
+_FEW_UNREAD = 10
+"""Fewer lines that are not read hold no steps worth a word."""
 NOT_JUDGED = "the rules were drafted; check them in and name them with --mapping"
 
 
@@ -46,6 +48,8 @@ class DraftedReading:
     draft: Draft | None = None
     """The rules that the log was read with; None: it needed none."""
     _read: list[EventLog] = field(default_factory=list)
+    _taken: int = 0
+    """How many lines were guessed from."""
 
     def log(self) -> EventLog:
         """The log. Raises NotEnoughData where nothing in it is an event and no rules can be proven."""
@@ -60,12 +64,10 @@ class DraftedReading:
         if native or not names or not all(map(self._can_be_read_again, names)):
             return log
         made = self._drafted(names)
-        if not made.refused and self._read:
+        if not made.refused:
             self.draft = made
             return self._read.pop()
-        if made.refused and len(log.table) == 0 and _NO_TIME not in noticed:
-            raise NotEnoughData(made.refused[0])
-        return log
+        return log if _NO_TIME in noticed else _not_drafted(log, self._taken, made.refused[0])
 
     def suggested(self) -> Draft:
         """A mapping to edit, or why none can be drafted."""
@@ -128,6 +130,7 @@ class DraftedReading:
             if size > _MOST_BYTES:
                 break
             taken.append((f"{line.source}:{line.number}", line.text))
+        self._taken = len(taken)
         return draft(taken, _stem(names[0]), _changed(names), self._account)
 
     def _account(self, mapping: str) -> Whole | str:
@@ -199,6 +202,33 @@ def _gives_steps(log: EventLog) -> bool:
     from goodput_cli.events.schema import Kind
 
     return bool(np.isin(log.table.kind, (Kind.STEP, Kind.FINISHED, Kind.SAVED)).any())
+
+
+def _not_drafted(log: EventLog, lines: int, reason: str) -> EventLog:
+    """A log without steps of which no rules could be drafted, with what is said of it; as it is where nearly all of
+    its lines are read. lines: how many it has. Raises NotEnoughData where it spans no time."""
+    from goodput_cli.analysis.account import no_events
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
+    from goodput_cli.vocabulary.text import plural
+
+    table = log.table
+    seen = table.observed.listed
+    if len(table) == 0 and (lines == 0 or (seen and all(one.of_host for one in seen))):
+        raise no_events(log.diagnostics, table.observed)
+    died = max((one for one in seen if not one.of_host), key=lambda one: (one.source, one.line), default=None)
+    why = "" if died is None else f" ({died.where} may say why it died: {died.code})"
+    if len(table) == 0:
+        raise NotEnoughData(f"nothing was read: 0 events of {plural(lines, 'line')}{why}; {reason}")
+    read = len(set(zip(table.source.tolist(), table.line.tolist(), strict=True)))
+    if lines - read < _FEW_UNREAD and not table.observed.unread_steps:
+        return log
+    verb = "was" if read == 1 else "were"
+    said = f"{read:,} of {plural(lines, 'line')} {verb} read, and none is a step{why}; {reason}"
+    if int(table.time.min()) == int(table.end.max()):
+        raise NotEnoughData(said)
+    observed = replace(table.observed, draft_refused=True)
+    noticed = (*log.diagnostics, Diagnostic.of("not_drafted", said))
+    return replace(log, table=replace(table, observed=observed), diagnostics=noticed)
 
 
 def _native(log: EventLog) -> Draft:

@@ -163,6 +163,9 @@ class Decoder:
         table = replace(table, metrics=metrics, observed=observed) if metrics or output.texts else table
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
+        if len(table) == 0 and sources and not diagnostics:
+            notes.add("unrecognised_lines", "no line is read as an event", 0, [1])
+            diagnostics = notes.diagnostics(sources, entries)
         if self._zones is not None:
             table, diagnostics = self._zones.applied(table, diagnostics)
         return EventLog(table, formats, diagnostics, output.texts.of_files, self._earlier)

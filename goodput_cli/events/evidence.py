@@ -98,6 +98,11 @@ class FailureEvidence:
     """The allocation or pod that it is about."""
 
     @property
+    def of_host(self) -> bool:
+        """Whether it is about a host, and no process said it."""
+        return self.speaker in ("kernel", "pod")
+
+    @property
     def where(self) -> str:
         """`file:line`."""
         return f"{self.source}:{self.line}" if self.line > 0 else self.source
@@ -119,6 +124,8 @@ class EvidenceOfLog:
     unread_steps: Mapping[str, str] = field(default_factory=dict)
     """By job, `file:line` of the first line that looks as if it were about a step, where no rule reads any; "" for
     files of no job."""
+    draft_refused: bool = False
+    """Whether rules were looked for that read steps of the log, and none could be proven."""
     quotes: bool = True
     """Whether the words of lines may be shown; what they mean is judged either way."""
 

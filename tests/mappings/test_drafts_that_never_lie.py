@@ -74,7 +74,7 @@ def test_a_draft_with_which_its_log_cannot_be_analysed_is_refused(tmp_path: Path
     (tmp_path / "train.log").write_text(bars, encoding="utf-8")
     draft = draft_mapping(str(tmp_path / "train.log"))
     assert "with it the log cannot be analysed" in draft.refused[0]
-    assert "each" in draft.refused[0]
+    assert "[[rule]] event" in draft.refused[0]
     assert not any(line.startswith(("[[", "assumed")) for line in draft.text.splitlines())
     assert run(["check", "--suggest", str(tmp_path / "train.log")]) == 5
 

@@ -232,6 +232,53 @@ def test_what_proves_no_step_is_refused_with_what_to_write(
     assert "check --suggest" not in err
 
 
+CRASH = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+UNNUMBERED = "".join(f"{{'loss': {2 - n / 1000:.2f}, 'epoch': {n // 3 / 100:.2f}}}\n" for n in range(900))
+CANCELLED = "slurmstepd: error: *** JOB 1234 ON node1 CANCELLED AT 2026-01-31T{} DUE TO TIME LIMIT ***\n"
+MISLED = {
+    "0 events of 413 lines (train.log:413 may say why it died: device_oom)": (
+        REFUSED["epochs that no line numbers"] + CRASH
+    ),
+    "1 of 901 lines was read, and none is a step (train.log:901": UNNUMBERED + CANCELLED.format("13:16:00"),
+    "the sources are empty": "",
+    "line = 'batch {step:int}/'": REFUSED["epochs that no line numbers"],
+    'lines like "saw 0.5 of it" (train.log:1) may be steps': "saw 0.5 of it\nsaw 0.25 of it\n" * 20,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", MISLED)
+def test_a_refusal_says_what_is_in_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str], said: str) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(MISLED[said], encoding="utf-8")
+    code, _, err = asked(capsys, log)
+    assert code == 4
+    assert said in err.replace(f"{tmp_path}/", "")
+    assert "check --suggest" not in err
+
+
+def test_steps_that_nothing_reads_stand_beside_what_cannot_be_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    log = tmp_path / "train.log"
+    log.write_text(CANCELLED.format("10:00:00") + UNNUMBERED + CANCELLED.format("13:16:00"), encoding="utf-8")
+    code, out, err = asked(capsys, log)
+    shown = " ".join(out.split())
+    assert code == 0
+    assert "cannot be judged no step was read in 3 h 16 min" in shown
+    assert "2 of 902 lines were read, and none is a step" in shown
+    assert "may be steps" in shown
+    assert "check --suggest" not in out + err
+
+
+def test_a_log_that_nothing_reads_is_not_called_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(CRASH, encoding="utf-8")
+    code, out, err = asked(capsys, "check", log)
+    assert code == 4
+    assert "Nothing was read" in out
+    assert f"`goodput check --suggest {log}`" in err
+
+
 def test_a_log_that_is_read_natively_gets_a_mapping_of_comments_that_adds_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
@@ -300,3 +347,20 @@ def test_no_single_span_but_training_has_half_of_the_window(
 
 def test_the_weekend_between_two_lives_is_no_single_span(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert answered(capsys, idle(tmp_path, 54 * 3600, "Starting training"))["job"]["attempts"] == 2
+
+
+def test_rows_of_llama_factory_need_no_loss_and_a_step_again_is_of_an_evaluation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    rows = [
+        {"current_steps": 5 * n, "total_steps": 250, "elapsed_time": f"0:{12 * n // 60:02}:{12 * n % 60:02}",
+         "remaining_time": "0:01:00", **more}
+        for n in range(1, 51) for more in ({}, *([{}, {"eval_loss": 1.2}] if n % 10 == 0 else []))
+    ]  # fmt: skip
+    log = tmp_path / "trainer_log.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    answer = answered(capsys, log)
+    assert answer["job"]["formats"] == ["llama-factory"]
+    assert (answer["job"]["attempts"], answer["job"]["kept_steps"]) == (1, 250)
+    assert answer["window"]["seconds"] == 600
+    assert "drafted" not in answer

@@ -196,7 +196,7 @@ class _Assigned:
         of_life: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
         lost: list[FailureEvidence] = []
         for one in self.rows:
-            if one.speaker in ("kernel", "pod"):
+            if one.of_host:
                 continue
             lives = self._lives_of(one)
             if len(lives) == 1:
@@ -307,7 +307,7 @@ class _Assigned:
         hosts: defaultdict[int, set[str]] = defaultdict(set)
         pids: defaultdict[int, set[int]] = defaultdict(set)
         for one in self.rows:
-            if one.speaker in ("kernel", "pod") or not (one.host or one.pid is not None):
+            if one.of_host or not (one.host or one.pid is not None):
                 continue
             for at in self._lives_around(one):
                 hosts[at].update(one.hosts or ((one.host,) if one.host else ()))

@@ -247,7 +247,7 @@ def _doubt(one: FailureEvidence) -> str:
         return "no line says by whom"
     if one.speaker == "kernel" and one.doubted:
         return f"by pid {one.pid}, for its line names no host"
-    if one.speaker in ("kernel", "pod"):
+    if one.of_host:
         return "no line of the job says so"
     if one.doubted:
         return "such a line may have other reasons"
@@ -538,7 +538,7 @@ def _where(
     if one.speaker == "scheduler" and group_of(one.code) in ("scheduler", "operator"):
         return None, "", ""
     rank, host = one.rank, one.host
-    if rank is None and one.speaker in ("kernel", "pod"):
+    if rank is None and one.of_host:
         shared = suspects_of(echoes, ranks_of(seen))
         rank = shared[0] if len(shared) == 1 else None
     if rank is None and one.local_rank is not None:

@@ -50,6 +50,7 @@ DOUBTS = (
     "earlier_runs",
     "restarted_from_scratch",
     "long_gap",
+    "not_drafted",
 )
 """Diagnostics that stand beside the share of goodput: it may be that of another job, or of two."""
 _ENDINGS = {

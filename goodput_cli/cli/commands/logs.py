@@ -79,6 +79,7 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     from goodput_cli.analysis.check import check_sheet
     from goodput_cli.api.check import REJECTS, mapping_report
     from goodput_cli.api.check import check as check_logs
+    from goodput_cli.events.evidence import EvidenceOfLog
     from goodput_cli.report.csv import csv_text
 
     with ExitStack() as stack:
@@ -101,7 +102,7 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     if mapped is not None and not mapped.finds_steps:
         raise ProblemsFound(f"{' and '.join(map(safe, line.mappings))}: no rule found a step in these logs")
     if report.jobs == 0:
-        raise no_events(report.findings, report.observations)
+        raise no_events(report.findings, EvidenceOfLog(tuple(report.observations)))
     failed = bool(report.findings) if line.strict else report.has_problems
     return ProblemsFound.exit_code if failed else 0
 

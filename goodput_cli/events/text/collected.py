@@ -231,7 +231,7 @@ class Texts:
         for code, (source, placed, meaning, zone) in in_time.items():
             if code in self._views:
                 placed = replace(placed, no_clock=False, anew=())
-            note_source(names[code], code, source, placed, output, zone)
+            note_source(code, source, placed, output, zone)
             if code in self._views and self._views[code] is None:
                 message = "no line has a time, and processes or last steps are not those of the event files beside it"
                 output.notes.add("view_not_joined", f"{message}: not joined", code, [1])

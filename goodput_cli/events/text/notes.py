@@ -29,8 +29,8 @@ _FEW = 3
 
 
 def note_source(
-    name: str, code: int, source: CollectedSource, placed: InferredTimes, output: Output, zone: FoundZone | None
-) -> None:
+    code: int, source: CollectedSource, placed: InferredTimes, output: Output, zone: FoundZone | None
+) -> None:  # fmt: skip
     """What was noticed in one source. zone: of its stamps without one, where lines show it."""
     notes = output.notes
     for line, reason in source.bad:
@@ -38,8 +38,7 @@ def note_source(
     events = [log_line for log_line in source.log_lines if log_line.event is not None]
     if not events and not source.events:
         if source.noise and not source.bad:
-            message = f"text in which no line says anything: `goodput check --suggest {name}` drafts a mapping"
-            notes.add("unrecognised_lines", message, code, [1], (), source.noise)
+            notes.add("unrecognised_lines", "text in which no line says anything", code, [1], (), source.noise)
         return
     if source.noise:
         notes.add("other_output", "lines of text that say nothing about time", code, [], (), source.noise)

@@ -39,7 +39,6 @@ _VARIANTS = (0, 1, 2, 3, 5, 8)
 _SLOW = "slow = true             # no text of four characters is in every line"
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\)|\bcore dumped\b|^Segmentation fault")
 _STEP = "line = 'step {step:int} took {each:float}s'"
-_BY_HAND = f'say what a step looks like: [[rule]] event = "step" {_STEP} (docs/mappings.md)'
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ def _draft(
         if not wrong:
             return _finished(made, steps[1], whole)
         failed += wrong
-    return _refused(log, _plain(name), failed)
+    return _refused(log, _plain(name), guesses, failed)
 
 
 def _prove_steps(made: _Made, guess: StepGuess) -> tuple[StepGuess, Steps] | Contradiction:
@@ -470,16 +469,18 @@ def _finished(made: _Made, steps: Steps, whole: Whole | str) -> Draft:
     return Draft(_text(made), len(made.rules), sum(rule.lines for rule in made.rules), left, doubts=tuple(doubts))
 
 
-def _refused(log: Log, name: str, failed: Sequence[Contradiction]) -> Draft:
-    """Why no rule could be proven, with the best candidate."""
+def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence[Contradiction]) -> Draft:
+    """Why no rule could be proven, with the best candidate and the rule to write by hand."""
+    step = _STEP
     if failed:
         best = failed[0]
-        place = f" ({best.where})" if best.where else ""
-        reason = f"no rule could be proven: {best.reason}{place}; {_BY_HAND}"
+        step = _step_rules(log, guesses[0], 0)[-1].keys[0]
+        reason = f"{best.reason}{f' ({best.where})' if best.where else ''}"
     else:
-        reason = f"no rule could be proven: {_without_steps(log)}; {_BY_HAND}"
-    reason = _shown(reason)
-    text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# {_STEP}\n'
+        reason = _without_steps(log)
+    by_hand = f'write it by hand into my.toml, and name that with --mapping: [[rule]] event = "step" {step}'
+    reason = _shown(f"no rule could be proven: {reason}; {by_hand} (docs/mappings.md)")
+    text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# {_shown(step)}\n'
     return Draft(text, refused=(reason,), refused_by=failed[0].test if failed else "")
 
 
@@ -489,10 +490,13 @@ def _without_steps(log: Log) -> str:
         if len(group.entries) >= 3 and column.name and column.unit is None and column.counts
         and _goes_up(column.numbers)
     ]  # fmt: skip
-    example = next((g.entries[0].message.strip()[:80] for g in log.groups if len(g.entries) >= 3), "")
-    like = f', such as "{example}"' if example else ""
+    most = next((one for one in log.groups if len(one.entries) >= 3), None)
+    like = ""
+    if most is not None:
+        first = most.entries[0]
+        like = f'; {len(most.entries):,} lines like "{first.message.strip()[:80]}" ({first.where}) may be steps'
     if not rising:
-        return f"no line has a number that goes up from line to line{like}"
+        return f"no line looks like a step, with a number that goes up from line to line{like}"
     named = " and ".join(f"`{name}`" for name in list(dict.fromkeys(rising))[:2])
     return f"no line has a number of a step: {named} goes up, and counts tokens, samples or another thing{like}"
 
