@@ -76,6 +76,10 @@ class NotEnoughData(GoodputError):
     exit_code = 4
 
 
+class NeedsMapping(NotEnoughData):
+    """Steps are there that no format reads: more lines like them will not help, a mapping will."""
+
+
 class ProblemsFound(GoodputError):
     """`--strict` or `check` found problems."""
 

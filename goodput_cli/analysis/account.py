@@ -31,7 +31,7 @@ from goodput_cli.analysis.results import Rolling
 from goodput_cli.analysis.rolling import as_known_at, default_window, rolling
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
-from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.errors import NeedsMapping, NotEnoughData, UsageError
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.rows import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat
@@ -146,7 +146,7 @@ def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfL
     """What to say of a log without any event, of which no rules were drafted: what its sources hold instead. observed:
     what lines say of deaths, and which of them look like steps."""
     for place in observed.unread_steps.values():
-        return _may_be_drafted(f"steps are there, and no rule reads them ({place})", place)
+        return NeedsMapping(_may_be_drafted(f"steps are there, and no rule reads them ({place})", place))
     seen = observed.listed
     if seen:
         one = min(seen, key=lambda one: (one.source, one.line))
@@ -156,12 +156,12 @@ def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfL
                 f"no events of a job found: it is the log of a host, of which {may}; name the log of the job beside "
                 "it. `goodput check` lists them"
             )
-        return _may_be_drafted(f"no line is read as a step, and {may}", one.where)
+        return NotEnoughData(_may_be_drafted(f"no line is read as a step, and {may}", one.where))
     if not diagnostics:
         return NotEnoughData("no events found: the sources are empty; has the job written anything yet?")
     most = max(diagnostics, key=lambda diagnostic: diagnostic.count)
     if most.code == "unrecognised_lines" and most.where:
-        return _may_be_drafted(f"{most.where[0]}: {most.message}", most.where[0])
+        return NotEnoughData(_may_be_drafted(f"{most.where[0]}: {most.message}", most.where[0]))
     counts: dict[str, int] = {}
     for diagnostic in diagnostics:
         counts[diagnostic.code] = counts.get(diagnostic.code, 0) + diagnostic.count
@@ -172,10 +172,11 @@ def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfL
     )
 
 
-def _may_be_drafted(what: str, place: str) -> NotEnoughData:
-    """What to say of a log of which nobody drafted rules yet. place: FILE:LINE of a line of it."""
-    log = shlex.quote(place.rpartition(":")[0])
-    return NotEnoughData(f"no events found: {what}; `goodput check --suggest {log}` drafts a mapping, or says why not")
+def _may_be_drafted(what: str, place: str) -> str:
+    """What to say of a log of which nobody drafted rules yet, with the commands that make and use a mapping. place:
+    FILE:LINE of a line of it."""
+    make = f"`goodput check --suggest {shlex.quote(place.rpartition(':')[0])} > my.toml`"
+    return f"no events found: {what}; {make} drafts a mapping, or says why not, and `--mapping my.toml` reads with it"
 
 
 def by_job(log: EventLog) -> Iterator[EventLog]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from goodput_cli.api.options import WATCH, Following, Source, addresses, command_line_of, parsed_options, split, takes
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.errors import NotEnoughData, SourceError
+from goodput_cli.errors import NeedsMapping, NotEnoughData, SourceError
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, says_something
 from goodput_cli.events.schema import EventLog
@@ -151,7 +151,7 @@ def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -
     sources: files, globs, folders, gs://, cloud-logging://; only what is new in them is read. as_of: by default the
     moment of each answer, so that time in which nothing is logged counts. notice: takes what a person should know (a
     file was truncated, the network fails). The others are those of `goodput_cli.analyze`; so are the errors, of the
-    first answer only where it can go on.
+    first answer only where it can go on. No rules are drafted: NeedsMapping where steps are there that no format reads.
     """
     following, of_job = parsed_options(Following, options)
     of_now: AnalyzeOptions = {"as_of": "now", **of_job}  # type: ignore[typeddict-item]
@@ -161,6 +161,8 @@ def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -
             changed = watched.look()
             try:
                 update = Update(changed, watched.analysis(time.time_ns()))
+            except NeedsMapping:
+                raise
             except NotEnoughData as error:
                 update = Update(changed, None, str(error))
             yield update

@@ -254,11 +254,15 @@ def _listed(uris: Sequence[str], reading: Reading) -> tuple[list[Document], list
     return list_documents(uris, context), of_listing
 
 
+NO_FORMAT = "no format reads it; `goodput check --suggest FILE` drafts a mapping"
+"""Why a document is counted, and in no total: a fleet drafts no rules."""
+
+
 def _why_empty(row: DocumentRow) -> str:
     if not row.lines:
         return "is empty"
     nameless = any(one.code == "missing_job_name" for one in row.of_lines)
-    return "its events name no job" if nameless else "holds no event of goodput's formats"
+    return "its events name no job" if nameless else NO_FORMAT
 
 
 @takes(JOB)

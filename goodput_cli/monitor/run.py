@@ -21,7 +21,7 @@ from goodput_cli.analysis.rolling import last_windows
 from goodput_cli.api.options import Plan
 from goodput_cli.api.watch import Watched
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.errors import GoodputError, NotEnoughData, SourceError, ThresholdNotMet, code_of_gates
+from goodput_cli.errors import GoodputError, NeedsMapping, NotEnoughData, SourceError, ThresholdNotMet, code_of_gates
 from goodput_cli.events.schema import EventLog
 from goodput_cli.monitor.snapshot import Snapshot, Update, job_labels
 from goodput_cli.monitor.targets.base import Health, TargetWorker, finish_all
@@ -215,7 +215,10 @@ class Monitor:
             if not (self._forget(waiting) and waiting):
                 break
         if not seen:
-            self._say_once(f"Waiting: {no_job(log, self._names)}")
+            waits = no_job(log, self._names)
+            if isinstance(waits, NeedsMapping):
+                raise waits
+            self._say_once(f"Waiting: {waits}")
         if waiting and len(self._jobs) >= MOST_JOBS:
             self._say_once(f"{MOST_JOBS} jobs are followed, and no more: name those that matter with --job-name")
         self._tell_all(log.diagnostics)

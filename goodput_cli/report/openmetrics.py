@@ -80,7 +80,7 @@ def _exposed(family: Family) -> Iterator[str]:
     """The lines of a family; none without a sample."""
     if not family.samples:
         return
-    yield f"# HELP {family.name} {family.meaning}"
+    yield f"# HELP {family.name} {_escaped(family.meaning)}"
     yield f"# TYPE {family.name} gauge"
     unit = family.name.rpartition("_")[2]
     if unit in _UNITS:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.cli.main import run
+from goodput_cli.fleet.run import NO_FORMAT
 from tests.support.fleets import fleet, put, text_of, training
 
 Output = pytest.CaptureFixture[str]
@@ -61,7 +62,7 @@ def test_a_document_whose_events_name_no_job_is_told_from_one_without_events() -
     put(Path("logs/c.jsonl"), ['{"hello": 3}'])
     listed = {one["name"]: one["reason"] for one in fleet("logs")["not_analysed"]}
     assert listed == {
-        "logs/b.jsonl": "its events name no job", "logs/c.jsonl": "holds no event of goodput's formats"
+        "logs/b.jsonl": "its events name no job", "logs/c.jsonl": NO_FORMAT
     }  # fmt: skip
 
 

@@ -3,6 +3,7 @@ refused with what to write by hand."""
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -276,7 +277,7 @@ def test_a_log_that_nothing_reads_is_not_called_clean(tmp_path: Path, capsys: py
     code, out, err = asked(capsys, "check", log)
     assert code == 4
     assert "Nothing was read" in out
-    assert f"`goodput check --suggest {log}`" in err
+    assert f"`goodput check --suggest {log} > my.toml`" in err
 
 
 def test_a_log_that_is_read_natively_gets_a_mapping_of_comments_that_adds_nothing(
@@ -364,3 +365,35 @@ def test_rows_of_llama_factory_need_no_loss_and_a_step_again_is_of_an_evaluation
     assert (answer["job"]["attempts"], answer["job"]["kept_steps"]) == (1, 250)
     assert answer["window"]["seconds"] == 600
     assert "drafted" not in answer
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "html", "markdown", "junit", "openmetrics"])
+def test_every_format_says_that_rules_were_drafted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:  # fmt: skip
+    """A file whose name would break out of a comment and of a row, or be a formula."""
+    log = tmp_path / "=1+1\n# EOF\nx 1\x1b[31m.log"
+    log.write_text(Path("sample_logs/trainers/own-loop.log").read_text())
+    code, out, _ = asked(capsys, "analyze", "-q", "--format", form, log)
+    assert code == 0
+    assert '"rules": 6' in out if form == "json" else "6 rules drafted from this log" in " ".join(out.split())
+    assert "\x1b" not in out
+    if form == "csv":
+        assert [row[0] for row in csv.reader(out.splitlines())].count("drafted") == 1
+        assert all(len(row) == 5 for row in csv.reader(out.splitlines()))
+    if form == "openmetrics":
+        assert out.count("\n# EOF") == 1
+        assert 'goodput_drafted_rules{job_name="' in out
+        assert not any(line.startswith("x 1") for line in out.splitlines())
+
+
+@pytest.mark.parametrize("command", [("watch",), ("monitor", "--publish", "json:{}/out.json")])
+def test_what_goes_on_drafts_nothing_and_says_how_to_make_a_mapping_and_use_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:  # fmt: skip
+    log = tmp_path / "train.log"
+    log.write_text(Path("sample_logs/trainers/own-loop.log").read_text())
+    code, _, err = asked(capsys, *(part.format(tmp_path) for part in command), log)
+    assert code == 4
+    assert f"`goodput check --suggest {log} > my.toml`" in err
+    assert "`--mapping my.toml`" in err

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import goodput_cli
+from goodput_cli.analysis.account import pick_job
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.read import read_events
@@ -38,8 +39,8 @@ def test_random_text_is_no_log_and_says_what_to_do() -> None:
         log = read(given)
         assert len(log.table) == 0
         assert said(log) <= {"unrecognised_lines", "malformed_lines", "bad_value"}
-    (one,) = log.diagnostics
-    assert "goodput check --suggest" in one.message
+    with pytest.raises(NotEnoughData, match="`goodput check --suggest "):
+        pick_job(log, None)
 
 
 def test_colours_and_progress_bars_hide_nothing() -> None:

@@ -28,7 +28,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.measures import MEASURES, published_value
 from goodput_cli.analysis.results import CategoryTime
 from goodput_cli.analysis.rolling import rolling_lines
-from goodput_cli.analysis.sheet import Audience, Column, Family, Labels, Published, Sheet
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, Published, Sheet
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
@@ -79,6 +79,9 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield from (measured.pop(name) for name in ("goodput_at_risk_steps", "goodput_at_risk_seconds"))
     yield from measured.values()
     reference = _of(analysis.reference.step_time_seconds)
+    if analysis.drafted is not None:
+        meaning = analysis.drafted.sentence(analysis.asked)
+        yield _one("goodput_drafted_rules", f"{meaning[:1].upper()}{meaning[1:]}.", str(analysis.drafted.rules))
     yield _one("goodput_reference_step_time_seconds", "What a step should take.", reference)
     yield step_times
 
@@ -147,6 +150,8 @@ CATEGORY_COLUMNS = (
 )
 """Goodput first, then every badput: the amounts add up to the window without exclusions."""
 
+DRAFTED = "drafted"
+"""What stands for a category in the row that says that rules were drafted."""
 _WORST = 3
 """How many losses a gate that failed names."""
 
@@ -159,10 +164,14 @@ class AnalysisDocument(Struct, frozen=True):
     def tables(self) -> tuple[Sheet, ...]:
         """Time by category."""
         analysis = self.analysis
-        rows = [(row.category, row.label, row.ns, row.ns, row.percent) for row in analysis.badput]
+        rows: list[tuple[Cell, ...]] = [
+            (row.category, row.label, row.ns, row.ns, row.percent) for row in analysis.badput
+        ]
         goodput = analysis.goodput
         amounts = (None, None, None) if analysis.goodput_unknown else (goodput.ns, goodput.ns, goodput.percent)
         rows.insert(0, (goodput.category, goodput.label, *amounts))
+        if analysis.drafted is not None:
+            rows.append((DRAFTED, analysis.drafted.sentence(analysis.asked), None, None, None))
         return (Sheet(title=f"Goodput of {analysis.job.name}", columns=CATEGORY_COLUMNS, rows=rows),)
 
     def gates(self) -> Published:
