@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
@@ -32,13 +32,18 @@ def check(
 ) -> CheckReport:
     """Read the logs and find everything that is wrong with them, and with each of their jobs.
 
-    The report is of no job where no event could be read. The arguments are those of `goodput_cli.jobs`; jobs are
-    always checked whole. Errors as there.
+    Mappings that are named are tested on the logs as drafts are (`mapping_contradicted`). The report is of no job
+    where no event could be read. The arguments are those of `goodput_cli.jobs`; jobs are always checked whole.
+    Errors as there.
     """
     reading, question = split(options)
     from goodput_cli.analysis.jobs import check_log
+    from goodput_cli.api.draft import contradicted
 
-    return check_log(reading.read(sources, question.timezone), question, job_name=reading.job_name, jobs_done=jobs_done)
+    log = reading.read(sources, question.timezone)
+    noticed = contradicted(sources, reading.hints.checked().mappings.named)
+    log = replace(log, diagnostics=(*log.diagnostics, *noticed))
+    return check_log(log, question, job_name=reading.job_name, jobs_done=jobs_done)
 
 
 REJECTS = ("source", "line", "rule", "field", "reason", "text")

@@ -17,8 +17,10 @@ from goodput_cli.errors import NotEnoughData, UsageError
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.api.options import Reading
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.mappings.draft.proof import Whole
     from goodput_cli.events.mappings.draft.write import Draft
+    from goodput_cli.events.mappings.rules import Mapped
     from goodput_cli.events.schema import EventLog
 
 _MOST_BYTES, _MOST_LINES = 64 << 20, 1_000_000
@@ -122,14 +124,8 @@ class DraftedReading:
 
     def _drafted(self, names: Sequence[str]) -> Draft:
         from goodput_cli.events.mappings.draft.write import draft
-        from goodput_cli.events.mappings.explained import lines_of
 
-        taken, size = [], 0
-        for line in islice(lines_of(names, stdin=self._from_its_begin()), _MOST_LINES):
-            size += len(line.text)
-            if size > _MOST_BYTES:
-                break
-            taken.append((f"{line.source}:{line.number}", line.text))
+        taken = _lines(names, self._from_its_begin())
         self._taken = len(taken)
         return draft(taken, _stem(names[0]), _changed(names), self._account)
 
@@ -174,6 +170,38 @@ class _Kept:
         """Begin again, with what was kept."""
         self._rewound = True
         self._file.seek(0)
+
+
+def _lines(names: Sequence[str], stdin: BinaryIO | None, mappings: Sequence[Mapped] = ()) -> list[tuple[str, str]]:
+    """The lines of logs, as many as are guessed from, each with its FILE:LINE. mappings: those that read tables."""
+    from goodput_cli.events.mappings.explained import lines_of
+
+    taken, size = [], 0
+    for line in islice(lines_of(names, mappings, stdin=stdin), _MOST_LINES):
+        size += len(line.text)
+        if size > _MOST_BYTES:
+            break
+        taken.append((f"{line.source}:{line.number}", line.text))
+    return taken
+
+
+def contradicted(sources: Any, mappings: Sequence[Mapped]) -> Iterator[Diagnostic]:
+    """What a log of files says against the rules of mappings, as the rules of a draft are tested."""
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
+    from goodput_cli.events.mappings.draft.contradicted import contradictions
+    from goodput_cli.vocabulary.text import safe
+
+    names = _names(sources)
+    if not mappings or not names or not all(map(_is_local, names)):
+        return
+    lines = _lines(names, None, mappings)
+    for made in mappings:
+        for number, wrong in contradictions(made, lines, _changed(names)):
+            rule = (
+                f"the {made.declared.rule[number].event.value} rule of {made.name} in line {made.place_of(number).line}"
+            )
+            where = (wrong.where,) if wrong.where else ()
+            yield Diagnostic.of("mapping_contradicted", safe(f"{rule}: {wrong.reason}"), 1, where)
 
 
 def _names(sources: Any) -> list[str]:

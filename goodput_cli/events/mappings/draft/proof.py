@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -37,6 +38,7 @@ _SLOWEST, _FASTEST = 86_400.0, 1e-4
 _LONG_PACES, _LONG_NS, _AT_ONCE_NS = 5, 10 * _S, 60 * _S
 _MOST_ATTEMPTS = 50
 _HALF, _LEAST_GOODPUT = 0.5, 1.0
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\)|\bcore dumped\b|^Segmentation fault")
 UNEXPLAINED = 0.05
 """Of the window: less time beyond what steps usually take needs no words."""
 
@@ -209,20 +211,20 @@ def _without_echoes(records: Sequence[Record]) -> Iterable[Record]:
         yield one
 
 
-def step_contradiction(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """The first test of the step rule that fails."""
-    tests = (
-        _reads_its_wording,
-        _rises,
-        _is_spread,
-        _begins_low,
-        _takes_a_time,
-        _is_of_training,
-        _is_of_one_stage,
-        _has_one_size,
-    )
-    found = (test(guess, steps, log) for test in tests)
+Test = Callable[[StepGuess, Steps, Log], Contradiction | None]
+
+
+def step_contradiction(
+    guess: StepGuess, steps: Steps, log: Log, tests: Sequence[Test] | None = None
+) -> Contradiction | None:  # fmt: skip
+    """The first test of the step rule that fails. tests: all of them, if none are named."""
+    found = (test(guess, steps, log) for test in tests or _OF_STEPS)
     return next((one for one in found if one is not None), None)
+
+
+def died_at(log: Log) -> Iterable[int]:
+    """The places of lines with which a traceback begins, or a process dies."""
+    return (one.place for one in log.entries if _TRACEBACK.search(one.text))
 
 
 def _like(guess: StepGuess, steps: Steps) -> str:
@@ -397,6 +399,14 @@ def _has_one_size(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | Non
     return Contradiction(
         "S1", f"no line says how many steps an epoch has, of {_like(guess, steps)}", _where(guess.group)
     )
+
+
+_OF_STEPS: tuple[Test, ...] = (
+    _reads_its_wording, _rises, _is_spread, _begins_low, _takes_a_time, _is_of_training, _is_of_one_stage,
+    _has_one_size,
+)  # fmt: skip
+OF_A_MAPPING: tuple[Test, ...] = (_rises, _is_spread)
+"""What is asked of a rule that somebody wrote: what its number means is known."""
 
 
 def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, float]) -> Contradiction | None:

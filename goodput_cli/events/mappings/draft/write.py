@@ -37,7 +37,6 @@ _SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
 _VARIANTS = (0, 1, 2, 3, 5, 8)
 """So many words behind the last field are tried, until a rule reads the lines that it was made of and no others."""
 _SLOW = "slow = true             # no text of four characters is in every line"
-_TRACEBACK = re.compile(r"^Traceback \(most recent call last\)|\bcore dumped\b|^Segmentation fault")
 _STEP = "line = 'step {step:int} took {each:float}s'"
 
 
@@ -155,8 +154,7 @@ def _prove_steps(made: _Made, guess: StepGuess) -> tuple[StepGuess, Steps] | Con
         if without is None:
             return wrong
         steps = proof.steps_of(without, made.log, guess)
-    ends = tuple(one.place for one in made.log.entries if _TRACEBACK.search(one.text))
-    steps = replace(steps, ends=ends, by_lines=guess.each is not None)
+    steps = replace(steps, ends=tuple(proof.died_at(made.log)), by_lines=guess.each is not None)
     made.rules += rules
     made.assumed += [*made.log.assumed, *_assumptions(guess)]
     return guess, steps

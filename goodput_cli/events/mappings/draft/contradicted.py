@@ -1,0 +1,146 @@
+"""What speaks against a mapping that somebody keeps: the tests of drafts, over what its rules read of a log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from goodput_cli.events.mappings.draft import guess as guessing
+from goodput_cli.events.mappings.draft import proof
+from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, ValueColumn, taken_apart
+from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
+from goodput_cli.events.mappings.draft.proof import Contradiction, Steps
+from goodput_cli.events.mappings.rules import Mapped
+from goodput_cli.events.mappings.samples import read_line
+from goodput_cli.events.schema import Edge
+from goodput_cli.events.text.log_lines import EventType, ParsedEvent
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+_STEPS = (EventType.STEP, EventType.STEP_START)
+_DEATHS = (EventType.EXITED, EventType.TERMINATED, EventType.PREEMPTED, EventType.CRASHED)
+_LEAST_RECORDS = 10
+"""Fewer records of steps prove nothing."""
+_TOOK = (0, "s")
+"""The column of lengths of a group that was read, and their unit."""
+
+
+@dataclass
+class _Read:
+    """The lines that one rule reads, and what it makes of each."""
+
+    entries: list[Entry] = field(default_factory=list)
+    events: list[ParsedEvent] = field(default_factory=list)
+
+    def group(self, values: Callable[[ParsedEvent], float | None], name: str) -> Group:
+        """The lines with one column of a value each; of no column where some have none."""
+        numbers = [values(one) for one in self.events]
+        columns = [] if None in numbers else [ValueColumn(name, [f"{one:.17g}" for one in numbers if one is not None])]
+        return Group(self.entries, columns, "")
+
+
+def contradictions(
+    made: Mapped, lines: Sequence[tuple[str, str]], changed: int
+) -> Iterator[tuple[int, Contradiction]]:  # fmt: skip
+    """The number of each rule that the log contradicts, with the test that it fails. Nothing of a mapping of which few
+    steps are read, and of one whose epochs stand on other lines than its steps.
+
+    lines: each with its FILE:LINE. changed: when the log was last written to (ns)."""
+    log = taken_apart(lines, guessing.unit_of, changed, split=made.declared.split is not None)
+    by_rule = _by_rule(made, log)
+    numbers = [one for one in by_rule if made.declared.rule[one].event in _STEPS]
+    if not numbers or any(_takes_epochs_elsewhere(made, one) for one in numbers):
+        return
+    number = max(numbers, key=lambda one: len(by_rule[one].entries))
+    guess = _guess(made, number, by_rule[number])
+    steps = proof.steps_of(made, log, guess)
+    if len(steps.records) < _LEAST_RECORDS:
+        return
+    ends = [
+        one.place for rule, read in by_rule.items() if made.declared.rule[rule].event in _DEATHS for one in read.entries
+    ]
+    steps = replace(steps, ends=tuple(sorted((*ends, *proof.died_at(log)))), by_lines=guess.each is not None)
+    wrong = proof.step_contradiction(guess, steps, log, proof.OF_A_MAPPING)
+    if wrong is not None:
+        yield number, wrong
+        return
+    lengths = {
+        rule: proof.lengths_by_gap(phase, _TOOK, steps)
+        for rule, read in by_rule.items()
+        if (phase := _phase(made, rule, read)) is not None
+    }
+    wrong = proof.each_contradiction(guess, steps, _without(lengths, None)) if guess.each is not None else None
+    if wrong is not None:
+        yield number, wrong
+        steps = replace(steps, by_lines=False)
+    for rule, read in by_rule.items():
+        wrong = _of_rule(made, rule, read, guess, steps, _without(lengths, rule))
+        if wrong is not None:
+            yield rule, wrong
+
+
+def _by_rule(made: Mapped, log: Log) -> dict[int, _Read]:
+    found: defaultdict[int, _Read] = defaultdict(_Read)
+    for one in log.entries:
+        read = read_line(made, one.line, made.declared.split is not None)
+        if read is not None and read.event is not None:
+            if one.ns is None and read.stamp is not None:
+                one.ns = read.stamp.ns
+            found[read.rule].entries.append(one)
+            found[read.rule].events.append(read.event)
+    return dict(found)
+
+
+def _takes_epochs_elsewhere(made: Mapped, number: int) -> bool:
+    rule = made.declared.rule[number]
+    return rule.epoch is not None and "epoch" not in rule.keys and "epoch" not in rule.text.replace("epochs", "")
+
+
+def _guess(made: Mapped, number: int, read: _Read) -> StepGuess:
+    """A rule for steps as a guess is tested: its number, and the mean time of a step where its lines say that."""
+    group = read.group(lambda one: one.step, "step")
+    times = read.group(lambda one: one.step_time and one.step_time / NS_PER_SECOND, "the time of a step")
+    of = made.declared.rule[number].each
+    is_mean = (of is None or of.of == "mean") and bool(times.columns)
+    group.columns += times.columns if is_mean else []
+    done = tuple(one.step or 0 for one in read.events)
+    return StepGuess(group, 0, 0.0, done, each=(1, "s", "mean") if is_mean else None)
+
+
+def _phase(made: Mapped, number: int, read: _Read) -> PhaseGuess | None:
+    """A save or an evaluation whose lines say how long it took."""
+    rule = made.declared.rule[number]
+    group = read.group(lambda one: None if one.took is None else one.took / NS_PER_SECOND, "took")
+    points = all(one.edge is Edge.POINT and not one.begins for one in read.events)
+    if rule.event not in (EventType.SAVE, EventType.EVAL) or not group.columns or not points:
+        return None
+    return PhaseGuess(rule.event.value, group, "", (_TOOK,))
+
+
+def _of_rule(
+    made: Mapped, number: int, read: _Read, guess: StepGuess, steps: Steps, beside: dict[int, float]
+) -> Contradiction | None:
+    """What speaks against a rule beside that of the steps."""
+    event = made.declared.rule[number].event
+    phase = _phase(made, number, read)
+    if phase is not None:
+        wrong = proof.phase_contradiction(phase, _TOOK, steps, beside)
+        return None if wrong is None or wrong.test == "F0" else wrong
+    if event is EventType.START:
+        return proof.start_contradiction(read.group(lambda _: None, ""), steps, named=True)
+    if event in (EventType.FINISHED, EventType.STOPPED):
+        return proof.end_contradiction(read.group(lambda _: None, ""), steps)
+    if event is EventType.RESUME:
+        group = read.group(lambda one: one.step, "step")
+        leads = proof.resume_number(group, steps, guess) if group.columns else None
+        return leads if isinstance(leads, Contradiction) else None
+    return None
+
+
+def _without(lengths: dict[int, dict[int, float]], rule: int | None) -> dict[int, float]:
+    """Seconds that all rules but one name in the gap before a record."""
+    total: defaultdict[int, float] = defaultdict(float)
+    for number, of_rule in lengths.items():
+        for at, seconds in of_rule.items() if number != rule else ():
+            total[at] += seconds
+    return dict(total)

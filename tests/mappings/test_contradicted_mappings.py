@@ -1,0 +1,70 @@
+"""`goodput check --mapping` warns where a log contradicts a rule that somebody wrote."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import goodput_cli
+from goodput_cli.api.check import draft_mapping
+from goodput_cli.api.draft import contradicted
+from goodput_cli.events.mappings.registry import load_mappings, read_files
+
+SHIPPED = Path("goodput_cli/events/mappings/shipped")
+SAMPLES = sorted(one for one in Path("tests/text/samples").iterdir() if one.suffix != ".md" and one.is_file())
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return Path(shutil.copy("sample_logs/trainers/own-loop.log", tmp_path))
+
+
+def warned(log: Path, mapping: str) -> list[tuple[str, str]]:
+    """What is said, and the line."""
+    own = log.with_name("my.toml")
+    own.write_text(mapping, encoding="utf-8")
+    found = goodput_cli.check(str(log), mapping=str(own)).findings
+    return [(one.message, one.where[0].rpartition(":")[2]) for one in found if one.code == "mapping_contradicted"]
+
+
+def test_a_mapping_that_was_drafted_is_not_contradicted(log: Path) -> None:
+    assert warned(log, draft_mapping(str(log)).text) == []
+
+
+STEP = """name = "mine"
+[[rule]]
+event = "step"
+line = 'Epoch {epoch:int}/{_}| Step {step:int}/{of:int} | loss={_}| lr={_}| {each:float} ms/step'
+epoch = { first = 1 }
+each = { unit = "ms" }
+[[rule]]
+"""
+WRONG = {
+    "step rule of mine in line 2: `the time of a step` agrees with the stamps between 0 of 9 records": (
+        STEP.replace('"ms"', '"s"').removesuffix("[[rule]]\n"), "3"),
+    "fall 2 times": ('name = "mine"\n[[rule]]\nevent = "step"\nline = "Step {step:int}"', "9"),
+    "start rule of mine in line 7: a start stands between two steps of one process": (
+        f'{STEP}event = "start"\nline = "Saved checkpoint"', "8"),
+    "finished rule of mine in line 7: steps of its process follow behind it": (
+        f'{STEP}event = "finished"\nline = "Saved checkpoint"', "8"),
+    "save rule of mine in line 7: saves: 1 of 1 do not fit their gaps": (
+        f"{STEP}event = 'save'\nregex = 'Saved checkpoint .*step_(?P<took>[0-9]+)'\ntook = {{ unit = 's' }}", "8"),
+    "resume rule of mine in line 7: no number of it leads to the next step": (
+        f"{STEP}event = 'resume'\nregex = 'Resuming from checkpoint .*run-(?P<step>[0-9]+)'", "15"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_a_rule_that_the_log_contradicts_is_warned_of(log: Path, said: str) -> None:
+    mapping, line = WRONG[said]
+    (only,) = warned(log, mapping)
+    assert said in only[0]
+    assert only[1] == line
+
+
+def test_shipped_mappings_and_the_logs_of_their_programs_do_not_contradict_each_other() -> None:
+    shipped = load_mappings(read_files(sorted(map(str, SHIPPED.glob("*.toml")))), samples=False).named
+    assert SAMPLES
+    assert [one.message for path in SAMPLES for one in contradicted([str(path)], shipped)] == []
