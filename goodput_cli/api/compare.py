@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Unpack
 
 from goodput_cli.analysis.question import BASELINE
+from goodput_cli.api.draft import SharedDraft
 from goodput_cli.api.options import (
     CLOUD_LOGGING,
     COMPARE,
@@ -69,14 +70,16 @@ def compare(
     job_name: str | Sequence[str] = (),
     run: int | str | Sequence[int | str] = (),
     changes: Sequence[Expression | str] = (),
+    draft: bool = True,
     **options: Unpack[CompareOptions],
 ) -> Comparison:
     """Analyse each side and hold the others against the baseline.
 
-    sources, others: one a side: anything that `analyze` reads, or an answer that it saved as JSON; or a single one for
-    all sides. job_name, run: none, one for all logs, or one a side in the order of the sources. changes: expressions
-    such as "goodput:-2pp", judged for every pair. The others are those of `goodput_cli.analyze`; they hold for logs, a
-    saved answer stays as it was made.
+    sources, others: one a side: anything that `analyze` reads, or an answer that it saved as JSON; or a single one
+    for all sides. job_name, run: none, one for all logs, or one a side in the order of the sources. changes:
+    expressions such as "goodput:-2pp", judged for every pair. draft: whether a side that no format reads is read with
+    rules drafted from the first of them, which must hold for all. The others are those of `goodput_cli.analyze`; they
+    hold for logs, a saved answer stays as it was made.
 
     Raises UsageError before anything is read where the sides do not fit together, SourceError, NotEnoughData.
     """
@@ -94,14 +97,16 @@ def compare(
         baselines[1:],
     )
     reading, question = split(of_all)
-    sides = _with_own_names(list(_Reader(question, reading).sides(planned)))
+    shared = SharedDraft()
+    sides = _with_own_names(list(_Reader(question, reading, shared if draft else None).sides(planned)))
     usual = [side for side, plan in zip(sides, planned, strict=True) if plan.usual]
-    return compare_sides(
+    comparison = compare_sides(
         sides[0],
         [side for side, plan in zip(sides[1:], planned[1:], strict=True) if not plan.usual],
         expressions,
         usual,
     )
+    return shared.marked(comparison)
 
 
 def plan_sides(
@@ -147,7 +152,9 @@ def plan_sides(
 class _Reader:
     """Reads each source once and makes the sides of it."""
 
-    def __init__(self, question: Question, reading: Reading) -> None:
+    def __init__(self, question: Question, reading: Reading, draft: SharedDraft | None = None) -> None:
+        """draft: the rules of logs that no format reads; None: there are none."""
+        self._draft = draft
         self._question = question
         self._reading = reading
         self._of_baseline = question.reference_step_time == BASELINE
@@ -184,7 +191,14 @@ class _Reader:
             from goodput_cli.analysis.compare.saved_analysis import summary_of_saved  # msgspec: only to read JSON
 
             return summary_of_saved(answer, planned.source)
-        return decode_batches([batches], self._question.timezone, context, diagnostics, how.hints.checked())
+        zone = self._question.timezone
+        log = decode_batches([batches], zone, context, diagnostics, how.hints.checked())
+        if self._draft is None:
+            return log
+        try:
+            return self._draft.log(log, planned.source, how, zone)
+        except NotEnoughData as error:
+            raise NotEnoughData(f"{without_password(planned.source)}: {error}") from error
 
     def _with_reference(self, planned: PlannedSide, read: Summary | EventLog) -> Question:
         """The question with the median step of the baseline, which is the first side, as the reference of all."""

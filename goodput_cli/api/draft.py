@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from goodput_cli.errors import NotEnoughData, UsageError
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.compare.compare import Comparison
     from goodput_cli.analysis.goodput.analysis import Analysis
+    from goodput_cli.analysis.results import Drafted
+    from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.api.options import Reading
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.mappings.draft.proof import Whole
@@ -108,19 +112,12 @@ class DraftedReading:
         """An analysis with what is said of its drafted rules; gates are not judged by them."""
         if self.draft is None:
             return analysis
-        from goodput_cli.analysis.results import Drafted, LeftOut
         from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 
-        left = tuple(LeftOut(one.event, one.line, one.reason) for one in self.draft.left_out)
-        drafted = Drafted(self.draft.rules, self.draft.lines, left, self.draft.text, self.draft.doubts)
+        drafted = _answer(self.draft)
         said = Diagnostic.of("drafted_mapping", f"no format reads this log: {drafted.sentence(analysis.asked)}")
-        gates = tuple(
-            replace(one, met=None, value=None, hint=f"not judged: {NOT_JUDGED}") if one.fails else one
-            for one in analysis.thresholds
-        )
-        return replace(
-            analysis, drafted=drafted, diagnostics=merge((said, *analysis.diagnostics)), thresholds=gates
-        )  # fmt: skip
+        noticed = merge((said, *analysis.diagnostics))
+        return replace(analysis, drafted=drafted, diagnostics=noticed, thresholds=_not_judged(analysis.thresholds))
 
     def _drafted(self, names: Sequence[str]) -> Draft:
         from goodput_cli.events.mappings.draft.write import draft
@@ -144,6 +141,51 @@ class DraftedReading:
             return str(error)
         self._read.append(log)
         return whole
+
+
+@dataclass
+class SharedDraft:
+    """Rules that are drafted from the first of several logs that no format reads, for all of them."""
+
+    draft: Draft | None = None
+    source: str = ""
+    """The log that they are drafted from."""
+
+    def log(self, log: EventLog, source: str, reading: Reading, timezone: str) -> EventLog:
+        """A log of a source as it was read, or as it is with the rules if no format gives steps. Raises NotEnoughData
+        where none can be proven, or the log contradicts one."""
+        if _gives_steps(log) or not _is_local(source):
+            return log
+        if self.draft is None:
+            own = DraftedReading([source], reading, timezone)
+            log = own.log()
+            self.draft, self.source = own.draft, source
+            return log
+        hints = reading.hints.with_draft(self.draft.text).checked()
+        read = replace(reading, hints=hints).read([source], timezone)
+        wrong = next(contradicted([source], hints.mappings.named[-1:]), None)
+        if wrong is not None or not _gives_steps(read):
+            said = "they read no step of it" if wrong is None else f"{wrong.message} ({', '.join(wrong.where)})"
+            make = f"`goodput check --suggest {shlex.quote(source)} > my.toml`"
+            raise NotEnoughData(
+                f"the rules drafted from {self.source} do not hold here: {said}; {make} drafts others, and --mapping "
+                "takes those of each log"
+            )
+        return read
+
+    def marked(self, comparison: Comparison) -> Comparison:
+        """A comparison with what is said of its drafted rules; gates are not judged by them."""
+        if self.draft is None:
+            return comparison
+        from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+        drafted = _answer(self.draft)
+        said = Diagnostic.of("drafted_mapping", f"no format reads this log: {drafted.sentence([self.source])}")
+        pairs = tuple(replace(one, thresholds=_not_judged(one.thresholds)) for one in comparison.pairs)
+        return replace(
+            comparison, pairs=pairs, drafted=drafted, drafted_from=self.source,
+            diagnostics=(said, *comparison.diagnostics),
+        )  # fmt: skip
 
 
 class _Kept:
@@ -202,6 +244,20 @@ def contradicted(sources: Any, mappings: Sequence[Mapped]) -> Iterator[Diagnosti
             )
             where = (wrong.where,) if wrong.where else ()
             yield Diagnostic.of("mapping_contradicted", safe(f"{rule}: {wrong.reason}"), 1, where)
+
+
+def _answer(draft: Draft) -> Drafted:
+    """What an answer says of a draft."""
+    from goodput_cli.analysis.results import Drafted, LeftOut
+
+    left = tuple(LeftOut(one.event, one.line, one.reason) for one in draft.left_out)
+    return Drafted(draft.rules, draft.lines, left, draft.text, draft.doubts)
+
+
+def _not_judged(gates: Sequence[Threshold]) -> tuple[Threshold, ...]:
+    """Gates of an answer of drafted rules."""
+    hint = f"not judged: {NOT_JUDGED}"
+    return tuple(replace(one, met=None, value=None, hint=hint) if one.fails else one for one in gates)
 
 
 def _names(sources: Any) -> list[str]:

@@ -397,3 +397,40 @@ def test_what_goes_on_drafts_nothing_and_says_how_to_make_a_mapping_and_use_it(
     assert code == 4
     assert f"`goodput check --suggest {log} > my.toml`" in err
     assert "`--mapping my.toml`" in err
+
+
+def test_sides_are_compared_by_rules_of_the_first_that_hold_for_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    one, other = tmp_path / "one.log", tmp_path / "other.log"
+    text = Path("sample_logs/trainers/own-loop.log").read_text()
+    one.write_text(text)
+    other.write_text(text.replace("loss=2.9", "loss=2.8"))
+    for form in ("table", "json", "csv", "html", "markdown", "junit", "openmetrics"):
+        code, out, _ = asked(capsys, "compare", one, other, "-q", "--format", form)
+        assert code == 0
+        assert '"rules":6' in out if form == "json" else "6 rules drafted from this log" in " ".join(out.split())
+    code, _, err = asked(capsys, "compare", one, other, "--fail-if", "goodput:-50pp")
+    assert code == 4
+    assert "not judged: the rules were drafted" in err
+    code, _, err = asked(capsys, "compare", one, other, "--no-draft")
+    assert code == 4
+    assert "6 rules" not in err
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [("| Step", "| it", "they read no step of it"),
+     ("at step 50", "at step 10", "no number of it leads to the next step (")],
+)  # fmt: skip
+def test_a_side_that_contradicts_the_rules_of_the_first_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], right: str, wrong: str, said: str
+) -> None:
+    one, other = tmp_path / "one.log", tmp_path / "other.log"
+    text = Path("sample_logs/trainers/own-loop.log").read_text()
+    one.write_text(text)
+    other.write_text(text.replace(right, wrong))
+    code, _, err = asked(capsys, "compare", one, other)
+    assert code == 4
+    assert f"the rules drafted from {one} do not hold here: " in err
+    assert said in err

@@ -25,9 +25,9 @@ from goodput_cli.analysis.compare.results import (
 )
 from goodput_cli.analysis.compare.sheet import compare_sheet
 from goodput_cli.analysis.compare.work import WorkTime, work_time
-from goodput_cli.analysis.json_fields import Bounds, FromOne, written
+from goodput_cli.analysis.json_fields import Bounds, FromOne, Json, written
 from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
-from goodput_cli.analysis.results import Method
+from goodput_cli.analysis.results import Drafted, Method
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.analysis.threshold import Expression
@@ -70,6 +70,8 @@ class CompareAnswer:
     comparisons: Annotated[Sequence[Pair], Bounds(min_length=1)]
     thresholds: Sequence[ChangeThreshold]
     diagnostics: Diagnostics
+    drafted: Annotated[Drafted | None, Json(optional=True)] = None
+    """rules that were drafted from one of the logs, where no format reads it"""
 
 
 def compare_answer(comparison: Comparison) -> CompareAnswer:
@@ -83,6 +85,7 @@ def compare_answer(comparison: Comparison) -> CompareAnswer:
             for threshold in pair.thresholds
         ],
         diagnostics=comparison.diagnostics,
+        drafted=comparison.drafted,
     )
 
 

@@ -188,9 +188,10 @@ def card(comparison: ComparisonData) -> Card:
         words=(
             *work_lines(pair),
             f"goodput of {side_name(pair.side)}: {was} to {now}{f', {worth}' if pair.points else ''}",
+            *(f"but: {one}" for one in comparison.doubts),
         ),
         facts=tuple(_card_facts(pair, len(comparison.pairs) if several else None)),
-        covers=0 if several else len(tuple(work_lines(pair))) + 1,
+        covers=0 if several else len(comparison.doubts) + len(tuple(work_lines(pair))) + 1,
     )
 
 
@@ -337,7 +338,7 @@ def threshold_lines(comparison: ComparisonData, *, with_passes: bool = True) -> 
 
 def _reason(threshold: Threshold) -> str:
     if threshold.met is None:
-        return "one of the two holds nothing to judge it by"
+        return threshold.hint or "one of the two holds nothing to judge it by"
     value = threshold_value(threshold) or "from 0, which has no percentage"
     return f"{value}, limit {limit_text(threshold)}{f'; {threshold.hint}' if threshold.hint else ''}"
 

@@ -15,7 +15,7 @@ from goodput_cli.analysis.compare.work import WorkTime
 from goodput_cli.analysis.goodput.thresholds import TIMES, measure_named
 from goodput_cli.analysis.json_fields import Count, FromOne, Instant, Json, written
 from goodput_cli.analysis.measures import MEASURES, Measure, percent_of, value_of
-from goodput_cli.analysis.results import Method
+from goodput_cli.analysis.results import Drafted, Method
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.analysis.threshold import (
     CHANGE,
@@ -232,6 +232,16 @@ class ComparisonData:
     """Of the comparison, and of all sides."""
     more_baselines: tuple[Side, ...] = ()
     """Further baselines: with three in all, a side differs where it lies outside of what these differ by."""
+
+    drafted: Drafted | None = None
+    """Rules that were drafted from one of the logs, where no format reads it."""
+    drafted_from: str = ""
+    """That log."""
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What stands beside the headline."""
+        return () if self.drafted is None else (self.drafted.sentence([self.drafted_from]), *self.drafted.doubts)
 
     @property
     def sides(self) -> tuple[Side, ...]:

@@ -28,7 +28,7 @@ from goodput_cli.analysis.compare.phrases import (
     work_lines,
 )
 from goodput_cli.analysis.compare.results import Change, ComparisonData, Pair
-from goodput_cli.analysis.goodput.phrases import threshold_verdict
+from goodput_cli.analysis.goodput.phrases import DRAFTED, drafted_rules, threshold_verdict
 from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Family, Published, Sheet, Tone
 from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.text import duration, exact
@@ -99,9 +99,9 @@ def compare_sheet(comparison: ComparisonData) -> Sheet:
     return Sheet(
         title=f"Goodput of {len(comparison.pairs)} sides {against}" if several else f"Goodput {against}",
         columns=(*_PEOPLE, *_TABLES),
-        rows=tuple((*(None for _ in _PEOPLE), *cells) for pair in comparison.pairs for cells in _data_rows(pair)),
+        rows=tuple((*(None for _ in _PEOPLE), *cells) for cells in _all_rows(comparison)),
         grouped_rows=tuple((*cells, *(None for _ in _TABLES)) for cells in _overview(comparison)),
-        summary=tuple(line for pair in comparison.pairs for line in _summary(pair)),
+        summary=tuple(_said(comparison)),
         chart=change_chart(comparison.pairs[0]),
         card=card(comparison),
         sections=tuple(
@@ -125,7 +125,7 @@ def _published(comparison: ComparisonData) -> Published:
         job=comparison.baseline.summary.job,
         end_ns=max(side.summary.window.end_ns for side in comparison.sides),
         headline=f"against {comparison.baseline.name}",
-        said=tuple(line for pair in comparison.pairs for line in _summary(pair)),
+        said=tuple(_said(comparison)),
         properties=tuple(_properties(comparison)),
         thresholds=tuple(thresholds),
         diagnostics=comparison.diagnostics,
@@ -154,9 +154,17 @@ def _families(comparison: ComparisonData) -> Iterator[Family]:
         if pair.work is not None and pair.work.unit is not None:
             work.append((labels, exact(pair.work.percent / 100)))
             clear.append((labels, str(int(pair.work.is_clear))))
+    if comparison.drafted is not None:
+        yield drafted_rules(comparison.drafted, [comparison.drafted_from])
     yield Family("goodput_compare_goodput_change_ratio", "Goodput of the side less that of the baseline.", points)
     yield Family("goodput_compare_work_time_change_ratio", "How much longer the same work took, of 1.", work)
     yield Family("goodput_compare_work_time_clear", "Whether that is more than noise.", clear)
+
+
+def _said(comparison: ComparisonData) -> Iterator[str]:
+    """The lines beside the headline."""
+    yield from (f"but: {one}" for one in comparison.doubts)
+    yield from (line for pair in comparison.pairs for line in _summary(pair))
 
 
 def _summary(pair: Pair) -> Iterator[str]:
@@ -270,6 +278,14 @@ def _thresholds(pair: Pair) -> Sheet:
             (one.expression, threshold_verdict(one), threshold_value(one), limit_text(one)) for one in pair.thresholds
         ),
     )
+
+
+def _all_rows(comparison: ComparisonData) -> Iterator[tuple[Cell, ...]]:
+    """The figures of all pairs, and that rules were drafted."""
+    for pair in comparison.pairs:
+        yield from _data_rows(pair)
+    if comparison.drafted is not None:
+        yield None, DRAFTED, comparison.doubts[0], *(None for _ in _TABLES[3:])
 
 
 def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:

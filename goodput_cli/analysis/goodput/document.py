@@ -80,8 +80,7 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield from measured.values()
     reference = _of(analysis.reference.step_time_seconds)
     if analysis.drafted is not None:
-        meaning = analysis.drafted.sentence(analysis.asked)
-        yield _one("goodput_drafted_rules", f"{meaning[:1].upper()}{meaning[1:]}.", str(analysis.drafted.rules))
+        yield phrases.drafted_rules(analysis.drafted, analysis.asked)
     yield _one("goodput_reference_step_time_seconds", "What a step should take.", reference)
     yield step_times
 
@@ -150,8 +149,6 @@ CATEGORY_COLUMNS = (
 )
 """Goodput first, then every badput: the amounts add up to the window without exclusions."""
 
-DRAFTED = "drafted"
-"""What stands for a category in the row that says that rules were drafted."""
 _WORST = 3
 """How many losses a gate that failed names."""
 
@@ -171,7 +168,7 @@ class AnalysisDocument(Struct, frozen=True):
         amounts = (None, None, None) if analysis.goodput_unknown else (goodput.ns, goodput.ns, goodput.percent)
         rows.insert(0, (goodput.category, goodput.label, *amounts))
         if analysis.drafted is not None:
-            rows.append((DRAFTED, analysis.drafted.sentence(analysis.asked), None, None, None))
+            rows.append((phrases.DRAFTED, analysis.drafted.sentence(analysis.asked), None, None, None))
         return (Sheet(title=f"Goodput of {analysis.job.name}", columns=CATEGORY_COLUMNS, rows=rows),)
 
     def gates(self) -> Published:

@@ -7,11 +7,12 @@ Only the lines for standard error, diagnostics and thresholds, are made safe her
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.document import LedgerRow
 from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
+from goodput_cli.analysis.sheet import Family
 from goodput_cli.analysis.threshold import Threshold, Verdict
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems, worst_first
 from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
@@ -31,8 +32,10 @@ from goodput_cli.vocabulary.text import (
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.attempts.failure_cause import FailureCause
-    from goodput_cli.analysis.results import AnalysisData, CategoryTime, Elastic, Job, StepStatistics
+    from goodput_cli.analysis.results import AnalysisData, CategoryTime, Drafted, Elastic, Job, StepStatistics
 
+DRAFTED = "drafted"
+"""What stands for a category in the row of a table that says that rules were drafted."""
 PLACES = 3
 """How many places of a diagnostic are shown if not all are asked for."""
 _LONGEST = 400
@@ -98,6 +101,12 @@ def doubts(analysis: AnalysisData) -> tuple[str, ...]:
     noticed = tuple(one.message for one in analysis.diagnostics if one.code in DOUBTS)
     drafted = analysis.drafted
     return noticed if drafted is None else (drafted.sentence(analysis.asked), *drafted.doubts, *noticed)
+
+
+def drafted_rules(drafted: Drafted, asked: Sequence[str]) -> Family:
+    """How many rules were drafted, as a metric whose comment says how to keep them. asked: see `Drafted.sentence`."""
+    said = drafted.sentence(asked)
+    return Family("goodput_drafted_rules", f"{said[:1].upper()}{said[1:]}.", [({}, str(drafted.rules))])
 
 
 def every_doubt(analysis: AnalysisData) -> tuple[str, ...]:

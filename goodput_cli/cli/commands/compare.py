@@ -59,7 +59,8 @@ _SORT_KEYS = ("start", "name", "goodput", "events", "length")
     several={
         "job_name": "The job: once for all logs, or once a side, in order.",
         "run": "One run of a job name: once, or once a side.",
-    }
+    },
+    drafts=True,
 )
 @options_of(Sides, "sides")
 @threshold_options(parse_change, holds="Exit with 3 if EXPR holds for a side.")
@@ -83,7 +84,13 @@ def compare(
     with session.reading() as reading:
         options: SharedOptions = reading
         comparison = compare_sides(
-            session.sources, job_name=job_name, run=run, baseline=sides.baseline, changes=thresholds, **options
+            session.sources,
+            job_name=job_name,
+            run=run,
+            baseline=sides.baseline,
+            changes=thresholds,
+            draft=line.draft,
+            **options,
         )
     return session.finish(
         comparison.sheet(),
