@@ -255,10 +255,17 @@ def _runs_of_name(ordered: Ordered, analysis: Analysis, question: Question) -> I
             f"{'1' if number == 2 else 'N'} (--run all: all as one job)",
             number - 1,
         )
-    for one in analysis.diagnostics:
+    yield from with_last_run(analysis.diagnostics, ordered, question, analysis.job.name)
+
+
+def with_last_run(
+    noticed: Iterable[Diagnostic], ordered: Ordered, question: Question, name: str
+) -> Iterator[Diagnostic]:
+    """Diagnostics of all runs of a job together, with what the last run alone would say."""
+    for one in noticed:
         if one.code == "restarted_from_scratch":
-            alone, _, _ = account_for(ordered, replace(question, run="last", start=None, end=None), analysis.job.name)
-            percent = analyse_window(alone, analysis.job.name, (), alone.start, alone.end, ()).goodput_percent
+            alone, _, _ = account_for(ordered, replace(question, run="last", start=None, end=None), name)
+            percent = analyse_window(alone, name, (), alone.start, alone.end, ()).goodput_percent
             then = "cannot be judged" if percent is None else f"has {percent:.2f} %"
             one = replace(one, message=f"{one.message}; the last alone {then}")
         yield one

@@ -158,6 +158,7 @@ class FleetRun:
             goodput_percent=100 * productive / counted if counted > 0 else None,
             chip_ns=str(whole.counted) if self._known else None,
             lost_hours=hours(whole.lost) if self._known else None,
+            doubts=list(self.result.doubts),
             documents=list(self.result.documents),
         )
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 from statistics import median
 from typing import Any
 
@@ -50,9 +52,10 @@ _Group = tuple[GroupRow, Totals]
 
 def report_of(
     fleet: Fleet, *, documents: int, unreadable: Sequence[NotAnalysed], timezone: str, method: dict[str, str],
-    diagnostics: Sequence[Diagnostic],
+    diagnostics: Sequence[Diagnostic], doubts: Mapping[str, Sequence[str]],
 ) -> FleetReport:  # fmt: skip
-    """The whole answer. fleet: finished. unreadable: documents, and jobs that killed their worker."""
+    """The whole answer. fleet: finished. unreadable: documents, and jobs that killed their worker. doubts: by
+    document, why its files may be of another job than they are taken for."""
     lost = [
         NotAnalysed.of("run" if one.runs > 1 else "job", run_name(one), one.reason or "", one.job)
         for one in fleet.not_analysed
@@ -95,7 +98,10 @@ def report_of(
         hosts=hosts,
         host_test=host_test,
         disruptions=tuple(fleet.disruptions),
-        runs=tuple(fleet.runs),
+        runs=tuple(
+            replace(one, doubts=list(dict.fromkeys(chain(one.doubts, *(doubts.get(uri, ()) for uri in one.documents)))))
+            for one in fleet.runs
+        ),
         not_analysed=not_analysed,
         method=method,
         diagnostics=tuple(diagnostics),

@@ -41,6 +41,7 @@ from goodput_cli.fleet.rows import (
     WeekRow,
     category_name,
     grouped,
+    run_name,
 )
 from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums, Totals, hours, percent
 from goodput_cli.fleet.thresholds import MEASURES
@@ -54,7 +55,7 @@ CAUSES, DISRUPTIONS, LEFT_OUT = "Why they died", "Worst disruptions", "Not analy
 HOSTS = "Hosts that repeat"
 CHANGES = "What changed since the week before"
 """Titles of sections."""
-_MOST_REASONS, _FEW = 10, 3
+_MOST_REASONS, _MOST_DOUBTS, _FEW = 10, 5, 3
 _BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
 _BY_TIME = ("job h", "share of job time", "goodput by job time")
 """Columns for people of which one half says nothing: where accelerators are known, and where they are not."""
@@ -277,6 +278,7 @@ def summary(report: FleetReport) -> Iterator[str]:
         )
     yield from headline(report)
     yield from hosts_that_repeat(report)
+    yield from doubts_of_runs(report)
     if not report.complete:
         yield "incomplete: what could not be analysed is listed below, and is in no total"
 
@@ -360,6 +362,14 @@ def runs_sheet(report: FleetReport, most: int | None = None) -> Sheet:
     runs = runs_by_loss(report)
     left_out = (f"the {most} that lost most of {len(runs):,}; JSON and Parquet hold all",) if len(runs) > most else ()
     return section(report, "Runs", RUN_TABLE, runs[:most], left_out)
+
+
+def doubts_of_runs(report: FleetReport) -> tuple[str, ...]:
+    """A sentence for each of the first runs of which a doubt stands beside goodput."""
+    doubted = [row for row in runs_by_loss(report) if row.doubts]
+    more = len(doubted) - _MOST_DOUBTS
+    rest = (f"there are doubts of {plural(more, 'more run')}: JSON has them (`doubts`)",) if more > 0 else ()
+    return *(f"but {run_name(row)}: {'; '.join(row.doubts)}" for row in doubted[:_MOST_DOUBTS]), *rest
 
 
 def runs_by_loss(report: FleetReport) -> list[RunLine]:

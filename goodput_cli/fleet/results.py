@@ -26,12 +26,13 @@ from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.order import Ordered, in_order
-from goodput_cli.analysis.account import account_for, pick_run, run_starts
+from goodput_cli.analysis.account import account_for, pick_run, run_starts, with_last_run
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, last_failure, up_times
 from goodput_cli.analysis.disruptions.losses import signs_of_life
 from goodput_cli.analysis.goodput.analyse import at_risk, slice_counts
 from goodput_cli.analysis.goodput.findings import findings
+from goodput_cli.analysis.goodput.phrases import DOUBTS
 from goodput_cli.analysis.insights.hosts import listed_name
 from goodput_cli.analysis.question import ALL, Question
 from goodput_cli.arrays import F64, I64
@@ -110,6 +111,8 @@ class RunResult(Struct, frozen=True):
     """Why it could not be analysed."""
     findings: tuple[tuple[str, str, int], ...] = ()
     """Code, severity and count of what is wrong with its log."""
+    doubts: tuple[str, ...] = ()
+    """Why its goodput may be that of another job, as `Answer.doubts`."""
     spans: Spans = field(default_factory=Spans)
     up: tuple[I64, I64] = (_NOTHING, _NOTHING)
     """When attempts were up, and until when."""
@@ -185,7 +188,7 @@ def _account(
         timeline, _, _ = account_for(ordered, asked, name)
         if timeline.unknown(np.array([timeline.start]), np.array([timeline.end]))[0]:
             return structs.replace(bare, reason=f"goodput cannot be judged: {timeline.why_unknown}")
-        return _result(bare, timeline)
+        return _result(bare, timeline, ordered, asked)
     except GoodputError as error:
         return structs.replace(bare, reason=well_formed(str(error)))
     except (MemoryError, KeyboardInterrupt):
@@ -194,7 +197,7 @@ def _account(
         return structs.replace(bare, reason=well_formed(f"internal error: {type(error).__name__}: {error}"))
 
 
-def _result(bare: RunResult, timeline: Timeline) -> RunResult:
+def _result(bare: RunResult, timeline: Timeline, ordered: Ordered, question: Question) -> RunResult:
     attempts = timeline.attempts.count
     risk = at_risk(timeline)
     ending = END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED]
@@ -209,6 +212,10 @@ def _result(bare: RunResult, timeline: Timeline) -> RunResult:
         ended=timeline.ended,
         ending=ending,
         at_risk_ns=None if risk is None else risk.ns,
+        doubts=tuple(
+            well_formed(one.message)
+            for one in with_last_run((one for one in noticed if one.code in DOUBTS), ordered, question, bare.job)
+        ),
         findings=tuple(sorted((one.code, one.severity, one.count) for one in noticed)),
         spans=joined_spans(timeline),
         up=up_times(timeline),

@@ -284,6 +284,10 @@ class RunLine:
     lost_hours: float | None = column(
         "number", "accelerator hours without progress; null where nobody knows", heading="lost h"
     )
+    doubts: list[str] = column(
+        "text", "why its goodput may be that of another job, or of two", audience=Audience.JSON,
+        json={"type": "array", "items": {"type": "string"}}, later=True,
+    )  # fmt: skip
     documents: list[str] = column(
         "text", "where its events stand", audience=Audience.JSON, json={"type": "array", "items": {"type": "string"}}
     )

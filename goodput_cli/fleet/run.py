@@ -219,7 +219,7 @@ class _Fleet:
         self, fleet: Fleet, outcome: Outcome, lost: list[NotAnalysed], of_listing: list[Diagnostic], store: Store
     ) -> FleetReport:
         from goodput_cli.fleet.build import report_of
-        from goodput_cli.fleet.passes.plan import reading_diagnostics, two_clusters
+        from goodput_cli.fleet.passes.plan import doubts_of_reading, reading_diagnostics, two_clusters
         from goodput_cli.fleet.rows import NotAnalysed
 
         asked, labels = self._asked, self._labels
@@ -240,6 +240,7 @@ class _Fleet:
         return report_of(
             fleet, documents=documents, unreadable=(*unread, *empty, *lost),
             timezone=asked.question.timezone, method=asked.method(), diagnostics=diagnostics,
+            doubts=doubts_of_reading(outcome.rows),
         )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
+from goodput_cli.analysis.goodput.phrases import every_doubt
 from goodput_cli.cli.main import run
 from goodput_cli.errors import UsageError
 from tests.text.support import analysed
@@ -89,6 +90,32 @@ def test_folders_of_days_and_months_say_when(tmp_path: Path, capsys: Output) -> 
     assert jobs(put(tmp_path / "llm", **days), capsys) == {"train": 2}
     months = {"jan__train_log": life(0), "feb__train_log": life(86_400)}
     assert jobs(put(tmp_path / "two", **months), capsys) == {"jan": 1, "feb": 1}
+
+
+def test_a_doubt_stands_in_the_row_of_a_fleet_as_beside_the_headline(tmp_path: Path, capsys: Output) -> None:
+    crash = [{"job_start_time": 0}, *({"step_count": n, "step_start_time": n} for n in range(1, 301))]
+    again = [{"job_end_time": 302}, {"job_start_time": 310}]
+    again += [{"step_count": n, "step_start_time": 310 + n} for n in range(1, 31)]
+    begin = BEGIN.timestamp()
+    lines = [
+        json.dumps({"job_name": "c", **{k: v + begin if k.endswith("time") else v for k, v in one.items()}})
+        for one in (*crash, *again, {"job_end_time": 341})
+    ]
+    other = life(0).replace("2.0E+00", "3.0E+00")
+    put(tmp_path, c__c_jsonl="\n".join(lines), b__sweep_1_log=life(0), b__sweep_2_log=other, a__train_log=life(0))
+    assert run(["fleet", str(tmp_path), "--format", "json"]) == 0
+    rows = {row["job"]: row["doubts"] for row in json.loads(capsys.readouterr().out)["runs"]}
+    assert rows["a"] == []
+    assert [doubt.partition(":")[0] for doubt in rows["b"]] == [
+        "2 files record the same steps at the same times, with other losses"
+    ]
+    assert [doubt.rpartition("; ")[2] for doubt in rows["c"]] == ["the last alone has 96.77 %"]
+    alone = {job: analysed(tmp_path, job_name=job) for job in rows}
+    assert {job: list(every_doubt(one)) for job, one in alone.items() if job != "a"} == {
+        job: doubts for job, doubts in rows.items() if job != "a"
+    }
+    assert run(["fleet", str(tmp_path), "--format", "table"]) == 0
+    assert "but c: the job name was used for 2 runs" in " ".join(capsys.readouterr().out.split())
 
 
 def test_folders_that_count_are_one_job_that_goes_on(tmp_path: Path, capsys: Output) -> None:

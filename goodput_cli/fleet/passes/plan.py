@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
+from goodput_cli.analysis.goodput.phrases import DOUBTS
 from goodput_cli.diagnostics.diagnostic import FEW_PLACES, Diagnostic, merge
 from goodput_cli.fleet.passes.engine import Engine
 from goodput_cli.fleet.passes.read import (
@@ -61,6 +62,19 @@ def reading_diagnostics(rows: Sequence[DocumentRow], of_listing: Sequence[Diagno
     shortened = [replace(one, where=one.where[:FEW_PLACES]) if one.severity == "info" else one for one in of_lines]
     of_sources = (one for row in rows for one in row.of_source)
     return (*of_listing, *of_sources, *sorted(shortened, key=lambda one: (one.code, one.message)))
+
+
+def doubts_of_reading(rows: Sequence[DocumentRow]) -> dict[str, list[str]]:
+    """Why the files of each document may be of another job than they are taken for, by its URI."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        parts = {one.name: one.uri for one in row.document.parts or (row.document,)}
+        for one in row.of_lines:
+            if one.code in DOUBTS:
+                named = {parts[name] for name in (place.rpartition(":")[0] for place in one.where) if name in parts}
+                for uri in named or parts.values():
+                    found[uri].append(one.message)
+    return found
 
 
 def two_clusters(rows: Sequence[DocumentRow], cluster_of: Callable[[str], str] | None) -> Iterator[Diagnostic]:
