@@ -4,62 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from textwrap import fill
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
-
-from goodput_cli.vocabulary.text import did_you_mean
-
-_WIDTH = 79
-FORMATS = "formats"
-"""What lists the programs whose logs are read."""
-
-
-def explain(name: str) -> str | None:
-    """Some paragraphs on a name; None where it is the name of nothing."""
-    if name.strip().lower() == FORMATS:
-        from goodput_cli.vocabulary.programs import program_lines
-
-        return "\n".join(program_lines())
-    lines = list(_paragraphs(name.strip().lower()))
-    if not lines:
-        return None
-    return "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_long_words=False) for line in lines)
-
-
-def suggestion(name: str, commands: Iterable[str]) -> str:
-    """What may have been meant, as a question; empty where nothing is like it. commands: those there are."""
-    from goodput_cli.analysis.insights.kinds import BY_CODE
-    from goodput_cli.diagnostics.diagnostic import CODES
-    from goodput_cli.vocabulary.categories import NAMES
-
-    return did_you_mean(name, (*commands, FORMATS, *CODES, *BY_CODE, *NAMES))
-
-
-def _paragraphs(name: str) -> Iterator[str]:
-    from goodput_cli.analysis.insights.kinds import BY_CODE
-    from goodput_cli.diagnostics.diagnostic import CODES
-    from goodput_cli.vocabulary.categories import category_named
-
-    code = CODES.get(name)
-    if code is not None:
-        yield f"{name} ({code.severity}{f', {code.mild} in mild cases' if code.mild else ''}): {code.meaning}"
-        yield f"Effect: {code.effect}"
-        yield f"Do: {' '.join(code.advices)}"
-    if name in BY_CODE:
-        kind = BY_CODE[name]
-        yield f"insight {name}, {kind.title}: {kind.meaning}"
-        yield f"Least: {kind.least_percent:g} % of the window; from: {kind.origin}."
-        yield f"Do: {kind.advice}. `goodput {kind.command}` shows more; --fail-if 'insight:{name}>10m' is a gate."
-    named = category_named(name)
-    if named is not None:
-        category, _ = named
-        yield f"category {category.id}: {category.row.meaning}."
 
 
 @dataclass(frozen=True)
@@ -120,10 +71,13 @@ class LazyGroup(click.Group):
         """The command whose help is wanted; other help is shown here, and that is all."""
         if names and names[0] in self.commands:
             return [names[0], "--help"]
+        from goodput_cli.cli.explained import explain, suggestion
+
         text = explain(names[0]) if names else ctx.get_help()
         if not text and names:
             topics = (
-                "commands, diagnostics, insights, categories and `formats` have some: `goodput help` lists the commands"
+                "commands, diagnostics, insights, categories, causes, the words of reports and `formats` have some: "
+                "`goodput help` lists the commands"
             )
             ctx.fail(f"there is no help on {names[0]!r}; {suggestion(names[0], self.commands) or topics}")
         if text:

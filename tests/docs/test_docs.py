@@ -38,6 +38,7 @@ from tests.support.generated_docs import (
     folders,
     insight_sections,
     questions,
+    word_table,
 )
 from tests.support.markdown_docs import (
     DOCUMENTS,
@@ -211,6 +212,10 @@ def test_each_kind_of_insight_has_a_finder_and_each_finder_a_kind() -> None:
     found = set(re.findall(r'Candidate\(\s*(?:code=)?"(\w+)"', finders))
     assert len(found) > 10
     assert found - set(BY_CODE) == set()
+
+
+def test_the_glossary_of_words_is_up_to_date() -> None:
+    replace_generated(DOCS / "glossary.md", "words", word_table())
 
 
 def test_the_glossary_of_categories_is_up_to_date() -> None:

@@ -16,6 +16,7 @@ from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.diagnostic import CODES, Code
 from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.words import words
 from tests.support.markdown_docs import ROOT
 
 PACKAGE = ROOT / "goodput_cli"
@@ -53,6 +54,12 @@ def code_sections() -> str:
         f"{_wrapped(f'- *Effect:* {code.effect}', '  ')}\n{_wrapped('- *Do:* ' + ' '.join(code.advices), '  ')}\n"
         for name, code in CODES.items()
     )
+
+
+def word_table() -> str:
+    """Every word with its meaning."""
+    rows = [f"| *{word}* | {row.means.replace('|', chr(92) + '|')} |" for word, row in words().items()]
+    return "\n".join(["| word | meaning |", "| --- | --- |", *rows, ""])
 
 
 def category_table() -> str:

@@ -1,0 +1,60 @@
+"""`goodput help WORD`: every word that answers have says what it means, how it is found, and what to type next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import get_args
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from goodput_cli.accounting.attempts.endings import END_NAMES
+from goodput_cli.analysis.advice.results import How
+from goodput_cli.analysis.advice.thresholds import LEVERS
+from goodput_cli.analysis.insights.kinds import BY_CODE
+from goodput_cli.cli.explained import explain
+from goodput_cli.cli.main import COMMANDS, goodput
+from goodput_cli.diagnostics.diagnostic import CODES
+from goodput_cli.vocabulary.categories import ENDED, NAMES
+from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, GROUPS, ROLES
+from goodput_cli.vocabulary.programs import PROGRAMS
+from goodput_cli.vocabulary.words import words
+
+DECLARED: dict[str, Iterable[str]] = {
+    "diagnostics": CODES, "insights": BY_CODE, "categories": NAMES, "causes": CAUSES, "groups": GROUPS, "roles": ROLES,
+    "certainties": (*CERTAINTIES, "?"), "endings": (*ENDED, *END_NAMES), "levers": LEVERS, "how": get_args(How),
+    "formats": {name for program in PROGRAMS for name in program.formats}, "words": words(),
+    "measures": ("goodput", "badput", "ETTR", "MTBF", "MTTF", "MPG", "n_eff"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+def test_each_declared_word_has_help(kind: str) -> None:
+    assert [word for word in DECLARED[kind] if not explain(word)] == []
+
+
+def test_it_fits_a_terminal() -> None:
+    every = (explain(word) or "" for words_of_kind in DECLARED.values() for word in words_of_kind)
+    assert max(len(line) for text in every for line in text.splitlines()) <= 100  # a name that cannot be broken
+
+
+def test_the_next_command_of_each_word_can_be_typed() -> None:
+    for word, row in words().items():
+        for name, rest in re.findall(r"^goodput (\w+)(.*)$", row.next):
+            command = COMMANDS[name].load(name)
+            options = {option for one in command.params if isinstance(one, click.Option) for option in one.opts}
+            assert set(re.findall(r"--[a-z-]+", rest)) <= options, word
+
+
+def test_case_blanks_and_dashes_do_not_matter() -> None:
+    assert explain("mtbf") == explain("MTBF")
+    assert explain("Clean-End") == explain("clean_end") == explain("clean end")
+    assert "likely" in (explain("?") or "")
+
+
+def test_a_near_miss_is_asked_for() -> None:
+    result = CliRunner().invoke(goodput, ["help", "device_om"])
+    assert result.exit_code == 2
+    assert "did you mean device_oom" in result.output
