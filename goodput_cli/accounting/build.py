@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from goodput_cli.accounting import claims
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
 from goodput_cli.accounting.attempts.endings import (
+    END_NAMES,
     Elastic,
     End,
+    Ending,
     Endings,
     elastic_passages,
     find_endings,
@@ -49,8 +51,10 @@ from goodput_cli.accounting.training.progress import (
 )
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.events.evidence import ends_by_exception
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.causes import CANCELLED
 
 _FIRST_RECORDS = 1000
 """So many records mostly tell that there are more than two."""
@@ -146,6 +150,30 @@ class Timeline:
         """By attempt, why it died as far as anybody says (docs/causes.md). The ledger does not know it."""
         causes = causes_of(self.table, self.attempts, self.sign_of_life)
         return with_preemptions(causes, self.table, np.where(self.endings.how == End.CLEAN, -1, self.preempted_saves))
+
+    @cached_property
+    def died(self) -> Mask:
+        """By attempt, whether an exception ended it that nobody caught, where no event says how it ended."""
+        died = self.endings.how == End.NOT_LOGGED
+        for attempt in np.flatnonzero(died).tolist():
+            why = self.causes.why[attempt]
+            going_on = self._begins_at(attempt + 1)
+            died[attempt] = why.code != CANCELLED and any(ends_by_exception(one, going_on) for one in why.used)
+        return np.asarray(died)
+
+    def _begins_at(self, attempt: int) -> tuple[str, int]:
+        """The source and the line at which an attempt begins; of none behind the last."""
+        if attempt >= len(self.attempts):
+            return "", 0
+        row = int(self.attempts.begin_row[attempt])
+        return self.table.sources[int(self.table.source[row])], int(self.table.line[row])
+
+    @property
+    def ending(self) -> Ending:
+        """How the job ended: its last attempt."""
+        if not len(self.attempts):
+            return END_NAMES[End.NOT_LOGGED]
+        return END_NAMES[End.CRASHED if self.died[-1] else self.endings.how[-1]]
 
     @property
     def planned(self) -> Mask:

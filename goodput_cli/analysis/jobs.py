@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.endings import END_NAMES, End
+from goodput_cli.accounting.attempts.endings import END_NAMES
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.accounting.order import Ordered, in_order
@@ -238,7 +238,7 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
         runs=runs,
         run=run,
         disruptions=count_disruptions(timeline, start, end),
-        ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],
+        ending=timeline.ending,
         goodput_ns=productive if reason is None else None,
         goodput_percent=100 * productive / counted if reason is None else None,
         reason=reason,

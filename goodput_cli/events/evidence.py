@@ -314,3 +314,13 @@ def ranks_of(seen: Iterable[FailureEvidence]) -> set[int]:
     """The ranks of which processes or launchers say something."""
     found = {rank for one in seen for rank, _ in one.ranks if one.speaker in ("process", "launcher")}
     return found | {one.rank for one in seen if one.rank is not None and one.speaker in ("process", "launcher")}
+
+
+def ends_by_exception(one: FailureEvidence, going_on: tuple[str, int]) -> bool:
+    """Whether its process ended with an exception that nobody caught: a traceback that no logger printed, behind which
+    the process says nothing ordinary. going_on: the source and the line at which the next attempt begins, whose lines
+    are of another process."""
+    if not one.raised or one.beside or one.speaker != "process":
+        return False
+    source, line = going_on
+    return one.ends or (one.source == source and one.line < line and (one.ordinary is None or one.ordinary >= line))

@@ -22,7 +22,6 @@ import numpy as np
 from msgspec import Struct, field, structs
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.order import Ordered, in_order
@@ -200,7 +199,6 @@ def _account(
 def _result(bare: RunResult, timeline: Timeline, ordered: Ordered, question: Question) -> RunResult:
     attempts = timeline.attempts.count
     risk = at_risk(timeline)
-    ending = END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED]
     noticed = findings(timeline)
     hosts, listed = _hosts(timeline)
     return structs.replace(
@@ -210,7 +208,7 @@ def _result(bare: RunResult, timeline: Timeline, ordered: Ordered, question: Que
         end_ns=timeline.end,
         attempts=attempts,
         ended=timeline.ended,
-        ending=ending,
+        ending=timeline.ending,
         at_risk_ns=None if risk is None else risk.ns,
         doubts=tuple(
             well_formed(one.message)

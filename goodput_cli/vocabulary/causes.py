@@ -24,6 +24,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 Certainty = Literal["said", "likely"]
 CERTAINTIES: tuple[Certainty, ...] = get_args(Certainty)
 
+CANCELLED = "cancelled"
 UNKNOWN_CAUSE = "unknown"
 """Nobody says why."""
 KILLED = "killed"

@@ -210,8 +210,8 @@ def account(log: Log, folder: Path, *, words: bool, hosts: bool) -> str:
     assert run(["analyze", str(folder), "--job-name", "job", "-q", "--force", "-o", str(out)]) == 0
     answer = json.loads(out.read_text())
     for row in answer["disruptions"]:
-        for name in [*OF_CAUSES, "evidence"]:
-            row.pop(name)
+        for name in [*OF_CAUSES, *OF_ENDINGS, "evidence"]:
+            row.pop(name, None)
     for name in ("insights", "diagnostics", "last_end", "by_cause"):
         answer.pop(name, None)
     return json.dumps(answer)
@@ -222,6 +222,8 @@ OF_CAUSES = (
     "cause", "cause_group", "cause_certainty", "cause_text", "first_rank", "first_host", "first_device",
     "first_peer", "also", "also_seen", "silent_ranks", "echoes",
 )  # fmt: skip
+OF_ENDINGS = ("ended", "steps_lost_is")
+"""An exception that nobody caught says how an attempt ended, too."""
 EVENT = {
     "kind": "Event", "reason": "Evicted", "message": "The node was low on resource: memory.",
     "lastTimestamp": "2026-03-01T10:10:50Z", "involvedObject": {"kind": "Pod", "name": "job-0-3"},

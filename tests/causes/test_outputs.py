@@ -155,7 +155,7 @@ def test_why_a_job_crashed_at_its_end_stands_in_what_watches_it_and_in_what_judg
     assert "Killed process" not in capsys.readouterr().out
 
 
-def test_an_exception_behind_the_last_step_is_said_where_no_end_was_logged(
+def test_an_exception_that_nobody_caught_ends_the_job_where_no_event_does(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The log of a job that nobody restarted often ends with it: 100 % is not all there is to say."""
@@ -170,8 +170,8 @@ def test_an_exception_behind_the_last_step_is_said_where_no_end_was_logged(
         "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. [x](http://a.example) <b>\n"
     )
     log.write_text(steps + died)
-    said = "end not logged, behind the last step, rank 3, device_oom: `torch.OutOfMemoryError: CUDA out of memory."
-    for command, shown in (("analyze", said), ("disruptions", said), ("analyze", "end not logged (device_oom?)")):
+    said = "crashed at the end, rank 3, device_oom: `torch.OutOfMemoryError: CUDA out of memory."
+    for command, shown in (("analyze", said), ("disruptions", said), ("analyze", "crashed (device_oom?)")):
         assert run([command, str(log), "-q"]) == 0
         assert shown in " ".join(capsys.readouterr().out.split())
     assert run(["analyze", str(log), "-q", "--format", "markdown"]) == 0
@@ -185,7 +185,7 @@ def test_an_exception_behind_the_last_step_is_said_where_no_end_was_logged(
     assert run(["analyze", str(log), "-q", "--format", "json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["job"]["ending"], answer["last_end"]["cause"], answer["last_end"]["where"]) == (
-        "not_logged", "device_oom", f"{log}:63",
+        "crashed", "device_oom", f"{log}:63",
     )  # fmt: skip
     log.write_text(steps)
     assert run(["analyze", str(log), "-q", "--format", "json"]) == 0

@@ -7,6 +7,8 @@ Why an attempt ended, where no line of its end says so (accounting §10): preemp
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -27,7 +29,8 @@ class End(Code):
     CLEAN = 3
 
 
-END_NAMES = ("not_logged", "terminated", "crashed", "clean")
+Ending = Literal["not_logged", "terminated", "crashed", "clean"]
+END_NAMES: tuple[Ending, ...] = get_args(Ending)
 
 
 FINISHES = (Kind.USER_TERMINATED, Kind.JOB_FINISHED)

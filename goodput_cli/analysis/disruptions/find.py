@@ -31,8 +31,9 @@ def how_ended(timeline: Timeline) -> tuple[I64, Rows]:
     preemption knows why; a crash or a termination only says that it was down."""
     how, preempted = timeline.endings.how, timeline.preempted_saves
     crashed = how == End.CRASHED
+    died = crashed | timeline.died
     ended = np.where(how == End.TERMINATED, ENDED.index("terminated"), ENDED.index("silent"))
-    ended[crashed] = ENDED.index("crashed")
+    ended[died] = ENDED.index("crashed")
     row = np.where(crashed, timeline.endings.crash_row, timeline.attempts.first_ending)
     cause, shown = timeline.elastic_passages
     for what, name in ((Elastic.SLICE_DOWN, "slice_down"), (Elastic.SCALE_UP, "scale_up")):
@@ -175,7 +176,8 @@ def last_failure(timeline: Timeline) -> int | None:
     if not len(timeline.attempts):
         return None
     how = timeline.endings.how[-1]
-    ended = how in (End.CRASHED, End.TERMINATED) or (how == End.NOT_LOGGED and timeline.preempted_saves[-1] >= 0)
+    unlogged = timeline.preempted_saves[-1] >= 0 or bool(timeline.died[-1])
+    ended = how in (End.CRASHED, End.TERMINATED) or (how == End.NOT_LOGGED and unlogged)
     if not ended or timeline.causes.why[-1].code == "cancelled":
         return None
     return int(up_times(timeline)[1][-1])

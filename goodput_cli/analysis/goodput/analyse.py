@@ -21,7 +21,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.attempts.endings import END_NAMES, End
+from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, rows_of, run_heads
 from goodput_cli.accounting.training.kept import ALL_KEPT
@@ -193,7 +193,7 @@ def _job(timeline: Timeline, name: str, formats: Sequence[LogFormat], start: int
         name=name,
         start_ns=timeline.start,
         end_ns=timeline.end,
-        ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],  # type: ignore[arg-type]
+        ending=timeline.ending,
         attempts=attempts,
         runs=len(timeline.runs),
         disruptions=count_disruptions(timeline, start, end),

@@ -188,9 +188,9 @@ def last_cause(analysis: AnalysisData) -> FailureCause | None:
 
 
 def last_cause_text(analysis: AnalysisData) -> str:
-    """` (host_oom)`, behind how the job ended, with a question mark where that was not logged."""
+    """` (host_oom)`, behind how the job ended, with a question mark where that is only likely."""
     why = last_cause(analysis)
-    return "" if why is None else f" ({why.code}{'' if analysis.job.ending == 'crashed' else '?'})"
+    return "" if why is None else f" ({why.code}{'' if why.certainty == 'said' else '?'})"
 
 
 def at_the_end(analysis: AnalysisData) -> str:
