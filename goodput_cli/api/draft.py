@@ -343,11 +343,12 @@ def _changed(names: Sequence[str]) -> int:
 def _whole(analysis: Analysis) -> Whole:
     """What the proof of a draft looks at."""
     from goodput_cli.events.mappings.draft.proof import Whole
+    from goodput_cli.events.text.folders import launch_of
 
     job, goodput = analysis.job, analysis.goodput_percent
     return Whole(
         job.attempts, float(job.kept_steps), 0.0 if goodput is None else goodput, analysis.window.counted_ns,
-        analysis.shows_training, _longest(analysis),
+        analysis.shows_training, _longest(analysis), len({launch_of(name) for name in analysis.table.sources} - {""}),
     )  # fmt: skip
 
 

@@ -223,11 +223,14 @@ def test_ranks_and_launches_of_torchrun_are_one_job(tmp_path: Path) -> None:
 
 def test_steps_that_no_rule_reads_are_never_none(tmp_path: Path) -> None:
     """The agent's lines make a job, and its ranks print steps in their own words: there is no share of anything."""
-    analysis = analysed(torchrun(tmp_path), timezone="UTC", year=2026)
+    folder = torchrun(tmp_path)
+    analysis = analysed(folder, timezone="UTC", year=2026, draft=False)
     assert analysis.goodput_percent is None
     assert analysis.why_unknown is not None
-    assert "no step was read" in analysis.why_unknown
-    assert any("may be steps" in doubt and "attempt_0/0/stderr.log:1" in doubt for doubt in every_doubt(analysis))
+    assert "steps are there, and no rule reads them" in analysis.why_unknown
+    assert "attempt_0/0/stderr.log:1" in analysis.why_unknown
+    drafted = analysed(folder, timezone="UTC", year=2026)  # each launch is an attempt, also where steps go on
+    assert (drafted.job.attempts, drafted.job.last_step) == (2, 14)
 
 
 def test_a_crash_line_is_no_dead_end(tmp_path: Path) -> None:

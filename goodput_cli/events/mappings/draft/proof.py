@@ -82,6 +82,8 @@ class Whole:
     """Whether any training shows."""
     longest: tuple[str, int] = ("", 0)
     """The longest stretch of a save, an evaluation, a restore or of nothing known, and its ns."""
+    launches: int = 0
+    """How many launches the paths of its files name: each is an attempt, also where steps go on."""
 
 
 @dataclass(frozen=True)
@@ -593,8 +595,9 @@ def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | N
     """W1 to W3: why the answer of a draft cannot be."""
     where = steps.records[steps.falls[0]].entry.where if steps.falls else steps.records[0].entry.where
     times = [one.entry.ns for one in steps.records if one.entry.ns is not None]
-    most = 1 + len(steps.falls) + max(0, starts - 1) + sum(b < a for a, b in pairwise(times))  # a clock that is set
-    if whole.attempts > min(most, 1 + len(steps.records) / 4 + starts, _MOST_ATTEMPTS):
+    begins = max(starts, whole.launches)
+    most = 1 + len(steps.falls) + max(0, begins - 1) + sum(b < a for a, b in pairwise(times))  # a clock that is set
+    if whole.attempts > min(most, 1 + len(steps.records) / 4 + begins, _MOST_ATTEMPTS):
         falls = plural(len(steps.falls), "time")
         yield Contradiction("W1", f"with it the job has {whole.attempts} attempts, and its steps fall {falls}", where)
     if total is not None and whole.kept > 1.01 * total + 1:
