@@ -185,15 +185,15 @@ def test_it_reads_forward_the_largest_first() -> None:
     """What got worse and better, in words, by how much of what."""
     pair = compare([NIGHT_LOG, SECOND_LOG]).pairs[0]
     worse, better = moved_lines(pair)
-    assert worse.startswith("worse: recovery by 4.05, custom:EVAL_STEP by 3.79, program startup by 1.10 points, and ")
-    assert better.startswith("better: wasted progress by 9.34, elastic reinit by 0.64, ")
+    assert worse == "worse: recovery by 4.05, custom:EVAL_STEP by 3.79 points"  # and no less than 2 points
+    assert better == "better: wasted progress by 9.34 points"
     (said,) = length_line(pair)
     assert said.startswith("runs of very different length, 11 h 11 min and 2 h 15 min")
     words = {one.measure.name: fact_is_better(pair, one) for one in pair.changes}
     assert (words["mean_downtime"], words["mean_steps_lost"]) == ("worse", "better")
     assert words["mtbf"] == "", "by less than a tenth, and nobody knows what it varies by"
     assert (words["disruptions"], words["saves.count"], words["window"]) == ("", "", "")
-    assert (words["steps.median"], words["steps.p90"]) == ("", "better")  # by 0.3 % and by 21 %
+    assert (words["steps.median"], words["steps.p90"]) == ("", "")  # a slow stretch in one run: nobody can tell
 
 
 def test_the_chart_shows_the_largest_changes_first() -> None:

@@ -52,7 +52,10 @@ def short_run(job_seconds: int, at: int = 0) -> list[Line]:
 @pytest.mark.parametrize(("name", "ending"), [("table", "txt"), ("markdown", "md"), ("csv", "csv"), ("json", "json")])
 def test_every_format_as_people_see_it(capsys: Output, name: str, ending: str) -> None:
     code, out, err = compare(capsys, NIGHT, MORNING, "-q", "--format", name, "--fail-if", "goodput:-1pp")
-    assert (code, err) == (3, "threshold goodput:-1pp: FAILED (-1.08 pp, limit -1 pp)\n")
+    assert (code, err) == (
+        3,
+        "threshold goodput:-1pp: FAILED (-1.08 pp, limit -1 pp; the pace wanders: one run cannot tell)\n",
+    )
     check_golden(f"compare.{ending}", out)
 
 
@@ -102,7 +105,7 @@ def test_a_gate_against_a_saved_baseline(capsys: Output) -> None:
 def test_the_report_is_written_though_a_threshold_failed(folder: Path, capsys: Output) -> None:
     code, out, _ = compare(capsys, NIGHT, MORNING, "-q", "--fail-if", "goodput:-1pp", "-o", "c.md", "-o", "c.html")
     assert (code, out) == (3, "")
-    assert "goodput fell by 1.08 points" in (folder / "c.md").read_text()
+    assert "goodput is about the same: 70.43 % and 69.35 %" in (folder / "c.md").read_text()
     assert "70.43 % to 69.35 %" in (folder / "c.html").read_text()
 
 
@@ -110,7 +113,7 @@ def test_a_saved_answer_from_standard_input(folder: Path, capsys: Output, monkey
     assert run(["analyze", NIGHT, "-q", "-o", "baseline.json"]) == 0
     with open("baseline.json", "rb") as stream:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
-        assert "goodput fell by 1.08 points" in compare(capsys, "-", MORNING)[1]
+        assert "goodput is about the same: 70.43 % and 69.35 %" in compare(capsys, "-", MORNING)[1]
 
 
 def test_two_jobs_of_one_log(folder: Path, capsys: Output) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from goodput_cli.analysis.compare.pace import LEAST_PERCENT as NOISE_PERCENT
+from goodput_cli.analysis.compare.pace import PaceChange
 from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair, Side
-from goodput_cli.analysis.compare.work import LEAST_PERCENT as NOISE_PERCENT
-from goodput_cli.analysis.compare.work import Range, WorkTime, is_rare
+from goodput_cli.analysis.compare.work import WorkTime, is_rare
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
 from goodput_cli.analysis.sheet import Card
 from goodput_cli.analysis.threshold import Threshold
@@ -88,7 +89,7 @@ def work_lines(pair: Pair) -> Iterator[str]:
         yield from _of_unit(pair, work)
     elif not work.is_clear:
         of = "the kept steps" if work.shared_steps is None else f"the same {number(work.shared_steps)} steps"
-        yield f"no clear difference: one of {of} took {now} all in, and {was} before{_pace(work.pace)}"
+        yield f"{_not_clear(work)}: one of {of} took {now} all in, and {was} before{_pace(work.pace)}"
     else:
         said = f"a kept step took {now} all in, and {was} before"
         if work.shared_steps is not None and work.longer_ns is not None:
@@ -121,17 +122,41 @@ def _of_unit(pair: Pair, work: WorkTime) -> Iterator[str]:
         before = f"and {duration_of_seconds(work.usual.mean)} on average of {work.usual.count} baselines"
         by += f"; one more like them would differ by up to {work.usual.percent:.1f} %"
     clear = f" ({work.percent:+.1f} %)" if work.is_clear else ""
-    said = "" if work.is_clear else "no clear difference: "
-    yield f"{said}{what} {now} all in, {before}{clear}{by}"
+    said = "" if work.is_clear else f"{_not_clear(work)}: "
+    pace = _pace(work.pace) if work.is_undecided else ""
+    yield f"{said}{what} {now} all in, {before}{clear}{by}{pace}"
     if work.is_clear and (losses := _losses_of_work(pair, work).removeprefix("; ")) and work.unit == "step":
         yield f"the most of it: {losses}"
 
 
-def _pace(pace: Range | None) -> str:
-    """`; steps +2.9 % (range 2.1 to 3.7)`."""
+def _not_clear(work: WorkTime) -> str:
+    return "cannot be told" if work.is_undecided else "no clear difference"
+
+
+def _pace(pace: PaceChange | None) -> str:
+    """`; steps +2.9 % (range 2.1 to 3.7, n_eff 24)`; without a range why, and what would decide."""
     if pace is None:
         return ""
-    return f"; steps {pace.percent:+.1f} % (range {pace.low:.1f} to {pace.high:.1f})"
+    said = f"; steps {pace.percent:+.1f} %"
+    if pace.span is not None:
+        low, high = pace.span
+        return f"{said} (range {low:.1f} to {high:.1f}, n_eff {' and '.join(_n_eff(pace))})"
+    many = max(int(min(pace.n_eff)), 1)
+    stretches = f"{many} independent stretch{'' if many == 1 else 'es'} (n_eff)"
+    wanders = f"{said}; the pace wanders over {_one_digit(pace.wander_steps)} steps: {stretches}"
+    if pace.is_clear:
+        return f"{wanders}, too few for a range, but it is more than that wanders by"
+    return f"{wanders}; one run cannot tell. {_one_digit(pace.steps_to_tell)} steps or three baselines can"
+
+
+def _n_eff(pace: PaceChange) -> Iterator[str]:
+    """Of both sides; once where they are the same."""
+    yield from dict.fromkeys(f"{many:.0f}" for many in pace.n_eff)
+
+
+def _one_digit(steps: float) -> str:
+    """`10,000`: more digits nobody knows."""
+    return f"{float(f'{steps:.0e}'):,.0f}"
 
 
 def _losses_of_work(pair: Pair, work: WorkTime) -> str:
@@ -202,7 +227,7 @@ def _figure(pair: Pair) -> str:
         return f"{points(float(pair.points))} points" if pair.points else "no change"
     if work.unit is None:
         return "not the same work"
-    return f"{work.percent:+.1f} % time" if work.is_clear else "no clear difference"
+    return f"{work.percent:+.1f} % time" if work.is_clear else _not_clear(work)
 
 
 def goodput_line(pair: Pair) -> str:

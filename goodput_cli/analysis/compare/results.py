@@ -329,6 +329,7 @@ def judge(expression: Expression, baseline: Summary, side: Summary, work: WorkTi
 
 NOISE = "inside noise"
 OTHER_WORK = "the two did not do the same work"
+WANDERS = "the pace wanders: one run cannot tell"
 _OF_PACE = ("goodput", "productive", "training_slowdown", "steps.median", "steps.mean", "steps.ideal")
 
 
@@ -339,9 +340,11 @@ def beside_noise(threshold: Threshold, expression: Expression, work: WorkTime | 
         return threshold
     if expression.name == "work_time" and work.unit is None:
         return replace(threshold, met=None, value=None, hint=OTHER_WORK)
+    if expression.name == "work_time" and work.is_undecided:
+        return replace(threshold, met=None, value=None, hint=WANDERS)
     if expression.name == "work_time" and not work.is_clear:
         return replace(threshold, met=False, hint=NOISE)
     pace = work.pace
     if expression.name in _OF_PACE and not work.is_clear and pace is not None and not pace.is_clear:
-        return replace(threshold, hint=NOISE)
+        return replace(threshold, hint=WANDERS if work.is_undecided else NOISE)
     return threshold

@@ -1,9 +1,8 @@
 """Time for the same work: what a kept step took all in on two sides, what made the difference, and whether it is more
 than noise.
 
-Noise is what a run shows within itself: the step times are cut into blocks of 50 steps (64 at most), and the difference
-of two means of blocks has a range (Student's t, 95 %). It does not hold what differs between two nights, so that a
-difference is clear only where it lies outside of the range and is 2 % or more.
+Noise is what a run shows within itself (pace.py). It does not hold what differs between two nights, so that a
+difference is clear only where it is more than that and 2 % or more.
 """
 
 from __future__ import annotations
@@ -15,12 +14,10 @@ from fractions import Fraction
 from statistics import fmean, variance
 from typing import Annotated, Literal
 
+from goodput_cli.analysis.compare.pace import LEAST_PERCENT, PaceChange, pace_change
 from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.summary import Size, Summary, Work
 
-LEAST_PERCENT = 2.0
-"""A smaller difference is not called one: two equal runs differ by as much from night to night."""
-_LEAST_BLOCKS = 6
 _ALL_SHARED = 0.9
 _LEAST_BASELINES = 3
 _LEAST_OF_SEVERAL = 0.5
@@ -28,23 +25,6 @@ _LEAST_OF_SEVERAL = 0.5
 _Z = 1.959964
 _T_95 = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 """The 97.5 % quantile of Student's t, by degrees of freedom."""
-
-
-@dataclass(frozen=True)
-class Range:
-    """A change in percent, and where it lies with 95 %, judged by what differs within the two runs."""
-
-    percent: float
-    """the difference itself"""
-    low: float
-    """the lower end, in percent"""
-    high: float
-    """the upper end, in percent"""
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether it is more than noise, and enough to call it a difference."""
-        return (self.low > 0 or self.high < 0) and abs(self.percent) >= LEAST_PERCENT
 
 
 @dataclass(frozen=True)
@@ -71,7 +51,7 @@ SIZES = (*_HARDWARE, "samples_per_step")
     "time for the same work: what a kept step took all in, which is the window over the kept steps",
     keys=(
         "baseline_seconds seconds percent unit differs baselines usual_percent crashed_at is_clear "
-        "steps_percent steps_range_percent shared_steps"
+        "steps_percent steps_range_percent n_eff is_undecided shared_steps"
     ),
 )
 @dataclass(frozen=True)
@@ -82,7 +62,7 @@ class WorkTime:
     """Of the baseline."""
     side: Work
     """Of the other side."""
-    pace: Range | None
+    pace: PaceChange | None
     """Of the step times alone; None where a side has too few of them, or is a saved answer without them."""
     shared_steps: int | None
     """kept steps of the same numbers, where these are 90 % of the shorter run's"""
@@ -144,7 +124,7 @@ class WorkTime:
         or more"""  # with several baselines, whether it lies outside of what these differ by
         if self.unit is None:
             return False
-        noise = 0.0 if self.pace is None else (self.pace.high - self.pace.low) / 2
+        noise = 0.0 if self.pace is None else self.pace.noise
         if self.usual is not None:
             return abs(self.percent) > max(self.usual.percent, noise, _LEAST_OF_SEVERAL)
         return abs(self.percent) >= LEAST_PERCENT and abs(self.percent) > noise
@@ -156,8 +136,22 @@ class WorkTime:
 
     @property
     def steps_range_percent(self) -> tuple[float, float] | None:
-        """where that lies with 95 %, by what varies within the runs"""
-        return None if self.pace is None else (self.pace.low, self.pace.high)
+        """where that lies with 95 %, by what varies within the runs; null also where the pace wanders for too long"""
+        return None if self.pace is None else self.pace.span
+
+    @property
+    def n_eff(self) -> Annotated[tuple[float, float] | None, Json(optional=True)]:
+        """as how many independent stretches the step times of the baseline and of this side count; below 6 on a side
+        there is no range; null: too few are known"""
+        return None if self.pace is None else self.pace.n_eff
+
+    @property
+    def is_undecided(self) -> Annotated[bool, Json(key="undecided", optional=True)]:
+        """whether nobody can tell if the change is noise: the pace wanders for too long, and there are fewer than three
+        baselines"""
+        if self.unit is None or self.usual is not None or self.pace is None:
+            return False
+        return self.pace.span is None and not self.is_clear
 
     @property
     def costs(self) -> tuple[float, float]:
@@ -202,7 +196,7 @@ def _usual(works: Sequence[WorkTime]) -> Usual | None:
 
 
 def _of_two(before: Summary, after: Summary) -> WorkTime:
-    pace = pace_change(before.step_blocks, after.step_blocks)
+    pace = pace_change(before.step_blocks, after.step_blocks, (_block_steps(before), _block_steps(after)))
     shared = _shared(before, after)
     crashed = _crashed_at(before), _crashed_at(after)
     sizes = before.size, after.size
@@ -217,6 +211,12 @@ def _of_two(before: Summary, after: Summary) -> WorkTime:
     was, now = _all_kept(before), _all_kept(after)
     same = shared is not None and before.step_range == after.step_range
     return WorkTime(was, now, pace, round(was.steps) if same else None, crashed, sizes)
+
+
+def _block_steps(side: Summary) -> float:
+    """Steps in one of the blocks whose levels are known."""
+    first, last = side.step_range or (0, 0)
+    return max(side.steps.count, last - first, 1) / max(len(side.step_blocks), 1)
 
 
 def _crashed_at(side: Summary) -> int | None:
@@ -240,21 +240,6 @@ def _shared(before: Summary, after: Summary) -> tuple[int, int] | None:
     first, last = max(one[0] for one in ranges if one), min(one[1] for one in ranges if one)
     shorter = min(one[1] - one[0] + 1 for one in ranges if one)
     return (first, last) if last - first + 1 >= _ALL_SHARED * shorter else None
-
-
-def pace_change(before: Sequence[float], after: Sequence[float]) -> Range | None:
-    """From mean step times (s) of blocks; None where a side has too few."""
-    if min(len(before), len(after)) < _LEAST_BLOCKS or min(*before, *after) <= 0:
-        return None
-    logs = [[math.log(value) for value in side] for side in (before, after)]
-    errors = [variance(side) / len(side) for side in logs]
-    moved, error = fmean(logs[1]) - fmean(logs[0]), math.sqrt(sum(errors))
-    spread = sum(one**2 / (len(side) - 1) for one, side in zip(errors, logs, strict=True))
-    freedom = sum(errors) ** 2 / spread if spread > 0 else 1e9
-    # the 97.5 % quantile of Student's t, by the first terms of its expansion: right to 1 % from 5 on
-    student = _Z + (_Z**3 + _Z) / (4 * freedom) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom**2)
-    half = student * error
-    return Range(*(100 * math.expm1(value) for value in (moved, moved - half, moved + half)))
 
 
 _COUNTED_OUT = 200
