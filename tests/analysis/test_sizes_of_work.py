@@ -61,9 +61,18 @@ def test_where_no_line_states_the_size_nobody_knows(tmp_path: Path) -> None:
     assert "slow_steps" in codes(megatron(tmp_path / "train.log", ramp, lambda step: ramp(step) / 128, stated=False))
 
 
-def test_a_job_that_becomes_slower_in_stairs_is_told_so(tmp_path: Path) -> None:
-    """Twelve stairs of 75 steps, each 8 % slower than the one before: none holds a tenth of all steps."""
+def test_a_job_that_becomes_slower_in_small_stairs_is_told_so_as_a_drift(tmp_path: Path) -> None:
+    """Twelve stairs of 75 steps, each 8 % slower than the one before: a line says as much."""
     log = megatron(tmp_path / "train.log", lambda _: 256, lambda step: 2 * 1.08 ** ((step - 1) // 75))
-    (slow,) = [one for one in goodput_cli.analyze(log, timezone="UTC").insights if one.code == "slow_steps"]
+    (slow,) = [one for one in goodput_cli.analyze(log, timezone="UTC").insights if one.code == "drift"]
     lost = sum(75 * 2 * (1.08**stair - 1) for stair in range(12))
     assert slow.seconds == pytest.approx(lost, rel=0.2)
+
+
+def test_stairs_are_one_insight(tmp_path: Path) -> None:
+    """Four stairs of 225 steps: 2 s a step, then 1.1, 1.3 and 1.9 x that."""
+    factors = (1.0, 1.1, 1.3, 1.9)
+    log = megatron(tmp_path / "train.log", lambda _: 256, lambda step: 2 * factors[min((step - 1) // 225, 3)])
+    (slow,) = [one for one in goodput_cli.analyze(log, timezone="UTC").insights if one.code == "slow_steps"]
+    assert "became slower in 3 stairs, 1.10 to 1.89 x the usual 2.00 s" in slow.text
+    assert slow.seconds == pytest.approx(225 * 2 * (0.1 + 0.3 + 0.9), rel=0.03)

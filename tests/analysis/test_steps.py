@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from goodput_cli.analysis.steps.levels import changes_level
+from goodput_cli.analysis.steps.regimes import pace_model
 from goodput_cli.analysis.steps.sheet import StepReport, histogram, step_report
-from goodput_cli.analysis.steps.times import changes_level, level_changes
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
 from tests.support.accounts import account
@@ -134,7 +135,7 @@ def noisy(count: int, seed: int, jitter: float = 0.05) -> F64:
 @given(st.integers(1, 20_000), st.integers(0, 10**6), st.sampled_from([0.0, 0.01, 0.05, 0.1]))
 def test_a_steady_job_has_no_regimes_whatever_its_jitter_and_outliers(count: int, seed: int, jitter: float) -> None:
     times = noisy(count, seed, jitter)
-    assert level_changes(times).tolist() == []
+    assert pace_model(times).kind == "level"
     parts = [times[at : at + 1000] for at in range(0, count, 1000)]
     assert changes_level(parts, count) == changes_level([times], count)
 
@@ -152,7 +153,7 @@ def test_a_level_that_moves_is_found_where_it_moved(
     for edge in (first, last):  # an outlier beside the move cannot be told from it
         times[edge - 8 : edge + 8] = 1
     times[first:last] *= factor
-    found = level_changes(times)
+    found = pace_model(times).cuts
     assert found.tolist() == pytest.approx([first, last] if comes_back else [first], abs=5)
     assert changes_level(np.array_split(times, [7, first, count - 3]), count)
 

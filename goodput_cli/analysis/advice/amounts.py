@@ -16,7 +16,8 @@ from goodput_cli.accounting.columns import distinct, search
 from goodput_cli.analysis.advice.record import Amounts, ReplayAttempt
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.goodput.findings import Covered, not_recorded
-from goodput_cli.analysis.steps.times import lost_in_regimes, slow_regimes, timed_steps
+from goodput_cli.analysis.steps.regimes import lost_to_pace, step_pace
+from goodput_cli.analysis.steps.times import timed_steps
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
@@ -90,11 +91,11 @@ def _parts(costs: AttemptCosts, lives: Sequence[ReplayAttempt]) -> dict[str, I64
 
 
 def _slow(timeline: Timeline) -> int | None:
-    """Time (ns) lost in slow regimes, in kept steps. None where the log shows too few step times."""
+    """Time (ns) lost in slow regimes and drifts, in kept steps. None where the log shows too few step times."""
     steps = timed_steps(timeline, timeline.start, timeline.end)
     if len(steps) == 0:
         return None
-    return lost_in_regimes(timeline, steps, slow_regimes(timeline, steps))
+    return lost_to_pace(timeline, steps, step_pace(timeline, steps))
 
 
 class JobTimeline:

@@ -1,12 +1,11 @@
-"""What the step times and the saves of a job show over its length: long steps at equal distances, drift, saves that
-become slow. Each needs enough of its data, and is not judged without it.
+"""What the step times and the saves of a job show over its length: long steps at equal distances, saves that become
+slow. Each needs enough of its data, and is not judged without it.
 
 How far apart saves are beside what Young's formula says, and what that says of wasted training.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +15,10 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, rows_of
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.measures import MEASURES
-from goodput_cli.analysis.steps.times import TimedSteps, block_means, block_size, drifts, timed_steps
+from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
-from goodput_cli.arrays import F64, I64, Mask, Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category
@@ -37,9 +36,6 @@ _LEAST_PERIOD = 5
 _IN_PHASE = 0.8
 _LONGER = 0.25
 """A step is long that takes so much more than the usual one."""
-_DRIFT_STEPS = 200
-_DRIFT_NS = 5 * 3600 * 10**9
-_LEAST_DRIFT = 0.05
 _SAVES = 8
 _GREW = 1.5
 _OUTLIER = 5.0
@@ -142,30 +138,6 @@ def _inside(starts: I64, ends: I64, begin: I64, stop: I64) -> int:
         return 0
     place = np.minimum(np.searchsorted(stop, starts, side="right"), len(begin) - 1)
     return int(np.maximum(np.minimum(ends, stop[place]) - np.maximum(starts, begin[place]), 0).sum())
-
-
-def find_drift(analysis: AnalysisData, steps: TimedSteps) -> Iterator[Candidate]:
-    """Steps that become slower all the time, where a line fits better than levels."""
-    count = len(steps)
-    if count < _DRIFT_STEPS or steps.end[-1] - steps.time[0] < _DRIFT_NS:
-        return
-    size = block_size(count)
-    line = drifts(block_means([steps.seconds], count), size)
-    if line is None:
-        return
-    first, last = line
-    if last / first < 1 + _LEAST_DRIFT:
-        return
-    timeline = analysis.timeline
-    kept = np.clip(timeline.lineage.limit[steps.attempt] - steps.number, 0, steps.count)
-    beyond: F64 = first * (np.exp(np.log(last / first) * np.arange(count) / count) - 1)
-    ns = round(float((beyond * kept).sum()) * 1e9)
-    text = f"steps became slower throughout: from {duration_of_seconds(first)} to {duration_of_seconds(last)}"
-    text += f" over {duration(int(steps.end[-1] - steps.time[0]))}{WITHIN}"
-    yield Candidate(
-        "drift", ns, text, int(steps.time[0]), int(steps.end[-1]), 1, (int(steps.row[0]), int(steps.row[-1])),
-        About(steps=(int(steps.number[0]),)), in_goodput_ns=ns,
-    )  # fmt: skip
 
 
 def find_slow_saves(analysis: AnalysisData) -> Candidate | None:

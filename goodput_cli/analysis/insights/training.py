@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,15 +17,10 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, distinct, of_kind
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
-from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, find_drift, hangs_now
-from goodput_cli.analysis.steps.times import (
-    Regime,
-    changes_level,
-    lost_in_regimes,
-    slow_regimes,
-    step_time_parts,
-    timed_steps,
-)
+from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, hangs_now
+from goodput_cli.analysis.steps.levels import changes_level
+from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, step_pace
+from goodput_cli.analysis.steps.times import TimedSteps, step_time_parts, timed_steps
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.analysis.timeline.rows import segments_inside
 from goodput_cli.arrays import I64, Mask, Rows, alike
@@ -114,7 +110,7 @@ def _may_be_a_restart(timeline: Timeline, start: int, end: int) -> bool:
 
 
 def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
-    """Slow regimes; with a reference what training took beyond it."""
+    """Slow regimes and drift; with a reference what training took beyond it."""
     timeline, window = analysis.timeline, analysis.window
     if timeline.reference_ns is not None:
         yield _beyond_reference(analysis, timeline.reference_ns)
@@ -124,31 +120,60 @@ def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
     ):
         return  # nearly always: spare the columns of all steps
     steps = timed_steps(timeline, window.start_ns, window.end_ns)
-    drift = list(find_drift(analysis, steps))
-    if drift:
-        yield from drift
-        return
-    regimes = slow_regimes(timeline, steps)
-    if not regimes:
-        return
+    pace = step_pace(timeline, steps)
+    if pace.drifts:
+        yield _of_drifts(steps, pace.drifts)
+    if pace.regimes:
+        yield _of_regimes(timeline, steps, pace.regimes)
+
+
+def _of_drifts(steps: TimedSteps, drifts: Sequence[Drift]) -> Candidate:
+    """Steps that became slower throughout; more than one drift only where steps took other numbers of samples."""
+    worst = max(drifts, key=lambda drift: drift.lost_seconds)
+    ns = round(sum(drift.lost_seconds for drift in drifts) * 1e9)
+    ends = [at for drift in drifts[:_MOST_ROWS] for at in _ends_of(steps, drift)]
+    return Candidate(
+        "drift", ns, drift_text(worst) + WITHIN, min(drift.start_ns for drift in drifts),
+        max(drift.end_ns for drift in drifts), len(drifts), tuple(steps.take(np.array(ends)).row.tolist()),
+        About(steps=tuple(drift.first_step for drift in drifts[:_MOST_ROWS])), in_goodput_ns=ns,
+    )  # fmt: skip
+
+
+def _ends_of(steps: TimedSteps, drift: Drift) -> tuple[int, int]:
+    """The first and the last step time of a drift, by their places."""
+    return int(np.searchsorted(steps.time, drift.start_ns)), int(np.searchsorted(steps.end, drift.end_ns))
+
+
+def _of_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> Candidate:
+    """Slow regimes, by the one that lost most, or as stairs."""
     worst = max(regimes, key=lambda regime: regime.lost_seconds)
     usual = duration_of_seconds(worst.usual_seconds)
     text = f"steps {worst.first_step} to {worst.last_step} took {worst.factor:.2f} x the usual {usual}"
-    if len(regimes) > 1:
+    if _are_stairs(regimes):
+        least, most = regimes[0].factor, regimes[-1].factor
+        text = f"steps {regimes[0].first_step} to {regimes[-1].last_step} became slower in {len(regimes)} stairs"
+        text += f", {least:.2f} to {most:.2f} x the usual {usual}"
+    elif len(regimes) > 1:
         text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"
     rows = steps.take(np.searchsorted(steps.time, [regime.start_ns for regime in regimes[:_MOST_ROWS]])).row
-    lost = lost_in_regimes(timeline, steps, regimes)
-    loading = _more_loading(timeline, regimes)
+    lost, loading = lost_in_regimes(timeline, steps, regimes), _more_loading(timeline, regimes)
     waits = loading > _HALF * lost
     text += WITHIN + (f"; data was loaded for {duration(loading)} more than usual" if waits else "")
     advice = BY_CODE["input_bound"].advice if waits else None
     if not waits and worst.first_step == steps.number[0]:
         advice = _SINCE_START
-    yield Candidate(
+    return Candidate(
         "slow_steps", lost, text, regimes[0].start_ns, regimes[-1].end_ns,
         len(regimes), tuple(rows.tolist()), About(steps=tuple(one.first_step for one in regimes[:_MOST_ROWS])),
         in_goodput_ns=lost, advice=advice,
     )  # fmt: skip
+
+
+def _are_stairs(regimes: Sequence[Regime]) -> bool:
+    """Whether slow regimes follow each other, each slower than the one before: two at least."""
+    return len(regimes) > 1 and all(
+        after.first_step == before.last_step + 1 and after.factor > before.factor for before, after in pairwise(regimes)
+    )
 
 
 def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Candidate:

@@ -13,18 +13,12 @@ from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import place_text, step_times_text, window_text
-from goodput_cli.analysis.json_fields import Amount, FromOne, written
+from goodput_cli.analysis.json_fields import Amount, FromOne, Json, written
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.steps.times import (
-    SLOW_REGIMES,
-    Regime,
-    TimedSteps,
-    changes_of_size,
-    slow_regimes,
-    step_times,
-    timed_steps,
-)
+from goodput_cli.analysis.steps.noise import Wander
+from goodput_cli.analysis.steps.regimes import SLOW_REGIMES, Drift, Regime, drift_text, step_pace, wander_text
+from goodput_cli.analysis.steps.times import TimedSteps, changes_of_size, step_times, timed_steps
 from goodput_cli.analysis.table import Table, attribute, column, columns_of, each, table_rows
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
@@ -169,6 +163,10 @@ class StepReport:
     """The slowest first."""
     regimes: tuple[Regime, ...]
     """In time order."""
+    drifts: tuple[Drift, ...]
+    """In time order; more than one only where steps take other numbers of samples."""
+    wander: Wander | None
+    """Where changes that seemed to be ones of level cannot be told from it."""
     histogram: tuple[Bin, ...]
 
 
@@ -195,13 +193,16 @@ def step_report(analysis: Analysis, slowest: int = 10) -> StepReport:
     if statistics.ideal_seconds is None:
         raise NotEnoughData(_why_none(timeline, *within))
     steps = timed_steps(timeline, *within)
+    pace = step_pace(timeline, steps)
     away = np.abs(steps.seconds - statistics.ideal_seconds)
     return StepReport(
         statistics=statistics,
         mean_deviation_seconds=float(away.mean()),
         max_deviation_seconds=float(away.max()),
         slowest=_slowest(timeline, steps, slowest),
-        regimes=slow_regimes(timeline, steps),
+        regimes=pace.regimes,
+        drifts=pace.drifts,
+        wander=pace.wander,
         histogram=histogram(steps.seconds),
     )
 
@@ -325,8 +326,11 @@ def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
     yield f"{plural(steps.count, 'step time')}: {step_times_text(steps)}"
     mean, most = map(duration_of_seconds, (report.mean_deviation_seconds, report.max_deviation_seconds))
     yield f"deviation from the ideal: mean {mean}, max {most}"
-    if not report.regimes:
+    if not report.regimes and not report.drifts:
         yield "no slow regime: the level of the step time did not move up and stay"
+    if report.wander is not None:
+        yield wander_text(report.wander)
+    yield from map(drift_text, report.drifts)
     for regime in report.regimes:
         since = " ".join(clock(regime.start_ns))
         until = "on" if regime.ongoing else f"to {' '.join(clock(regime.end_ns))}"
@@ -422,6 +426,10 @@ class StepsAnswer:
     metrics: dict[str, Measured]
     """by name: mfu, tflops, throughput, latency, and step_time as the program reports it"""
     histogram: Annotated[Sequence[Bin], BINS]
+    drifts: Annotated[Sequence[Drift], Json(optional=True)] = ()
+    """where step times became longer throughout, in time order; a step is of a drift or of slow regimes, never both"""
+    wander: Annotated[Wander | None, Json(optional=True)] = None
+    """how the pace wanders, where no change of level can be told from it; null: none, or none that hides a change"""
 
 
 def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
@@ -436,6 +444,8 @@ def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
         ),
         slowest=report.slowest,
         slow_regimes=report.regimes,
+        drifts=report.drifts,
+        wander=report.wander,
         metrics={row.name: row for row in measured(analysis)},
         histogram=report.histogram,
     )

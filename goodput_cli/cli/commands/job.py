@@ -291,10 +291,10 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["attemp
     A step time lies between two recorded steps of one attempt. The ideal step time is
     the mean of those up to median + 3 x MAD. A slow regime is a stretch in which the
     level of the step time moved up by more than 5 % and stayed, 24 steps at least;
-    single slow steps and short bursts make none. Of 24 slowdowns by 10 % over 600
-    steps all are found at 5 % of noise, 19 where that noise drifts; of 1200 series
-    without any, none is said to have one. p99 is of all steps, also of those that
-    hold a start-up, a save or an evaluation; the slowest say so.""",
+    single slow steps and short bursts make none, nor does a pace that wanders: where
+    nothing can be told from that, the wander is said. Steps that become slower all
+    the time are a drift. p99 is of all steps, also of those that hold a start-up, a
+    save or an evaluation; the slowest say so.""",
 )
 @shared_options(drafts=True)
 @option(

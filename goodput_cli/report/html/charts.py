@@ -16,8 +16,8 @@ from goodput_cli.analysis.disruptions.rows import AT_LEAST
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.picture import DRAWN, NUMBERED, WORST, Picture, picture_of
+from goodput_cli.analysis.steps.regimes import Regime, drift_text
 from goodput_cli.analysis.steps.sheet import StepReport, measured, shown
-from goodput_cli.analysis.steps.times import Regime
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.columns import DISRUPTIONS, SAVES, ChartColumns, chart_columns
 from goodput_cli.report.html.drawing import (
@@ -304,7 +304,8 @@ def figures(
     if steps is not None and steps.statistics.ideal_seconds is not None:
         slow = [_slow(regime, picture) for regime in steps.regimes]
         spec = step_time_chart(fine, steps.statistics.ideal_seconds, slow)
-        count = plural(len(steps.regimes), "slow regime") if steps.regimes else "no slow regime"
+        drifts = "; ".join(map(drift_text, steps.drifts))
+        count = plural(len(steps.regimes), "slow regime") if steps.regimes else drifts or "no slow regime"
         made.append(("step-times", f"Step times: {facts.step_text(analysis)}; {count}.", spec))
     if picture.metrics:
         slow = [] if steps is None else [_slow(regime, picture) for regime in steps.regimes]

@@ -1,0 +1,188 @@
+"""Where the level of the step time may have moved and stayed (accounting §8): candidates, of which noise that remembers
+(noise.py) is asked.
+
+The method, each move over whole columns:
+1. Blocks. The step times, in time order over all attempts, are cut into at most 2 000 blocks of 4 steps or more. Of
+   every 24 steps (or of a block, if that is longer) the longest and the shortest quarter count as the next ones do
+   (winsorised), so that evaluations, saves and stalls do not move a level; a block is the mean of the logarithms.
+2. Changes. The best partition: the one of least squares plus a penalty for each change. The penalty is c x variance x
+   ln n (c = 3). The variance is the long-run one, from how successive means of 24 and of 48 steps scatter, so that
+   neighbours that are alike (load that comes and goes) are no change. No part has less than 24 steps.
+3. Neighbours that differ by less than 5 % are one part: by the median of what their quartiles moved by, so that a few
+   odd steps are no part. A level is the winsorised mean of a part, so that one in which fast and slow steps take
+   turns has the level of both together.
+4. Place. Each change is moved to the step at which the squares of the distances from the levels on its two sides are
+   least.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.analysis.steps.times import winsorised_mean
+from goodput_cli.arrays import BLOCK, F64, blocks
+
+_LEAST_BLOCK = 4
+_MOST_BLOCKS = 2000
+LEAST_STEPS = 24
+"""A regime has at least so many step times, and so has what is beside it."""
+_TRIMMED = 4
+"""One of so many steps is cut to the next one, at either end."""
+_PENALTY = 3.0
+_LEAST_MOVE = 12
+"""So many steps and two blocks a cut may be moved."""
+_FEW_STEPS = 700
+"""Of fewer the variance is known from few means, and the penalty rises as they become less."""
+_LEAST_VARIANCE = 1e-8
+LEAST_CHANGE = 0.05
+_MOVED = float(np.log1p(LEAST_CHANGE))
+_MAD_TO_SIGMA = 1.4826
+
+
+def level_changes(seconds: F64) -> NDArray[np.intp] | None:
+    """Positions at which the level of a column of step times (s) may change by 5 % and stay, sorted; see above. None
+    where it does not even change by less."""
+    coarse = _changes_of_blocks([seconds], len(seconds))
+    if not coarse:
+        return None
+    size = block_size(len(seconds))
+    bounds = [0, *(block * size for block in coarse), len(seconds)]
+    for _ in range(2):  # the second time from levels that no block of two levels blurs
+        bounds = _unlike(seconds, bounds)
+        inner = zip(bounds[:-2], bounds[1:-1], bounds[2:], strict=True)
+        bounds = [0, *sorted({_place(seconds, *three) for three in inner}), len(seconds)]
+    return np.array(_unlike(seconds, bounds)[1:-1], dtype=np.intp)
+
+
+def _unlike(seconds: F64, bounds: list[int]) -> list[int]:
+    """The bounds of parts without those between levels that differ by less than 5 %, the least first, and those beside
+    parts that are too short."""
+    parts = [_quartiles(seconds[begin:stop]) for begin, stop in pairwise(bounds)]
+    bounds = list(bounds)
+    while len(parts) > 1:
+        moved = np.abs(np.median(np.diff(parts, axis=0), axis=1))
+        short = np.diff(bounds) < LEAST_STEPS
+        beside = short[1:] | short[:-1]
+        moved = np.where(beside, moved - 1e3, moved)
+        least = int(np.argmin(moved))
+        if moved[least] > _MOVED:
+            break
+        del bounds[least + 1]
+        parts[least : least + 2] = [_quartiles(seconds[bounds[least] : bounds[least + 1]])]
+    return bounds
+
+
+def _quartiles(seconds: F64) -> F64:
+    """As logarithms."""
+    return np.asarray(np.log(np.maximum(np.percentile(seconds, (25, 50, 75)), 1e-9)))
+
+
+def block_size(count: int) -> int:
+    """Steps in a block, of so many step times."""
+    return max(_LEAST_BLOCK, -(-count // _MOST_BLOCKS))
+
+
+def changes_level(parts: Iterable[F64], count: int) -> bool:
+    """Whether `level_changes` may find anything in so many step times (s), which nobody has to hold together."""
+    return bool(_changes_of_blocks(parts, count))
+
+
+def _changes_of_blocks(parts: Iterable[F64], count: int) -> list[int]:
+    """The blocks before which the level changes; see above."""
+    blocks_of_logs = block_means(parts, count)
+    return best_partition(blocks_of_logs, block_size(count)) if len(blocks_of_logs) else []
+
+
+def block_means(parts: Iterable[F64], count: int) -> F64:
+    """Mean logarithm of the winsorised times of each block; none if there are too few for a change."""
+    size = block_size(count)
+    if count < 2 * LEAST_STEPS:
+        return np.zeros(0)
+    group = size * -(-LEAST_STEPS // size)
+    means: list[F64] = []
+    rest = last = np.zeros(0)
+    for part in parts:
+        seconds = np.concatenate((rest, part)) if len(rest) else part
+        whole = len(seconds) // group
+        rows, rest = seconds[: whole * group].reshape(whole, group), seconds[whole * group :]
+        for start, stop in blocks(whole, max(BLOCK // group, 1)):  # to sort is to copy
+            means.append(_means(rows[start:stop], size))
+        if whole:
+            last = rows[-1]
+    whole = len(rest) // size
+    if whole:  # too few to tell which of them are odd: with those before them
+        end = _winsorised(np.concatenate((last, rest))[None, -group:])[0, -len(rest) :][: whole * size]
+        means.append(np.log(end).reshape(whole, size).mean(axis=1))
+    return np.concatenate(means)
+
+
+def _means(rows: F64, size: int) -> F64:
+    """Of groups of steps, one a row: winsorised, as logarithms, block by block."""
+    return np.asarray(np.log(_winsorised(rows)).reshape(-1, size).mean(axis=1))
+
+
+def _winsorised(rows: F64) -> F64:
+    """Groups of steps, one a row, each with its longest and shortest quarter cut to the next ones; above 0."""
+    ordered = np.sort(rows, axis=1)
+    cut = rows.shape[1] // _TRIMMED
+    least, most = ordered[:, cut, None], ordered[:, rows.shape[1] - 1 - cut, None]
+    return np.maximum(np.clip(rows, least, most), 1e-9)
+
+
+def long_run_variance(means: F64, size: int) -> float:
+    """Variance a step (of logarithms) that means over many steps have, from how successive ones differ; never 0.
+
+    Differences of neighbours do not see a change of level, but for the one across it. means: of blocks of `size` steps.
+    """
+    widths = {max(round(steps / size), 1) for steps in (LEAST_STEPS, 2 * LEAST_STEPS)}
+    few = max(len(means) // 16, 1)
+    variances = [_LEAST_VARIANCE]
+    for width in {min(width, few) for width in widths}:
+        whole = len(means) // width
+        successive = means[: whole * width].reshape(whole, width).mean(axis=1)
+        scatter = _MAD_TO_SIGMA * float(np.median(np.abs(np.diff(successive)))) if whole > 1 else 0.0
+        variances.append(width * size * scatter**2 / 2)
+    return max(variances)
+
+
+def best_partition(means: F64, size: int) -> list[int]:
+    """Blocks before which a new part begins, where squares and penalties together are least."""
+    count, least = len(means), -(-LEAST_STEPS // size)
+    few = max(_FEW_STEPS / (count * size), 1.0)
+    penalty = few * _PENALTY * long_run_variance(means, size) * math.log(count * size) / size
+    centred = means - means.mean()
+    total, squares = np.append(0.0, np.cumsum(centred)), np.append(0.0, np.cumsum(centred**2))
+    best = np.full(count + 1, np.inf)
+    best[0] = -penalty
+    before = np.zeros(count + 1, dtype=np.intp)
+    places = np.arange(count + 1)
+    for stop in range(least, count + 1):
+        begin = places[: stop - least + 1]
+        costs = best[begin] + penalty + squares[stop] - squares[begin]
+        costs -= (total[stop] - total[begin]) ** 2 / (stop - begin)
+        before[stop] = np.argmin(costs)
+        best[stop] = costs[before[stop]]
+    cuts: list[int] = []
+    stop = count
+    while before[stop] > 0:
+        stop = int(before[stop])
+        cuts.append(stop)
+    return cuts[::-1]
+
+
+def _place(seconds: F64, before: int, cut: int, after: int) -> int:
+    """The position near a cut between two blocks at which the squares of the distances from both sides' levels are
+    least; what lies beyond both sides' middle halves counts as their ends."""
+    size = block_size(len(seconds))
+    left, right = seconds[before:cut], seconds[cut:after]
+    low, high = winsorised_mean(left), winsorised_mean(right)
+    middle = np.percentile(left, (25, 75)), np.percentile(right, (25, 75))
+    start, stop = max(before + 1, cut - _LEAST_MOVE - 2 * size), min(after - 1, cut + _LEAST_MOVE + 2 * size)
+    window = np.clip(seconds[start:stop], np.min(middle), np.max(middle))
+    gain = (window - low) ** 2 - (window - high) ** 2
+    return start + int(np.argmin(np.concatenate(([0.0], np.cumsum(gain)))))

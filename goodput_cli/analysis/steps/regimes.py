@@ -1,0 +1,223 @@
+"""Slow regimes and drift (accounting §8): where the level of the step time moved and stayed, or rose throughout, and
+what that cost the job.
+
+Where levels may change is found by levels.py; whether it is levels, a line, or a pace that wanders, by noise.py. The
+usual level is the lowest one that holds a tenth of all steps, or the mean of the lowest that together do. What lies
+above it by more than 5 % is slow; slow neighbours that differ by less are one regime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.json_fields import Count, FromOne, Instant, written
+from goodput_cli.analysis.steps.levels import LEAST_CHANGE, level_changes
+from goodput_cli.analysis.steps.noise import ONE_LEVEL, PaceModel, Wander, best_model
+from goodput_cli.analysis.steps.times import TimedSteps, sizes_of_work, winsorised_mean
+from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.arrays import F64, I64
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, number
+
+_USUAL_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Regime:
+    """A span of slow steps, from one step time to another: its fields are the columns of the table."""
+
+    first_step: int = column("count", "first slow step", name="from_step")
+    last_step: int = column("count", "last slow step", name="to_step")
+    first_attempt: int = column("count", "from 1", name="from_attempt", least=1)
+    last_attempt: int = column("count", "from 1", name="to_attempt", least=1)
+    start_ns: int = column("instant", "since when", heading="start")
+    end_ns: int = column("instant", "until when")
+    ongoing: bool = column("text", "it lasts to the last step time of the window", json={"type": "boolean"})
+    steps: int = column("count", "steps in it", least=1)
+    seconds: float = column(
+        "number",
+        "step time in it: the mean of its steps, the longest and shortest quarter cut to the next ones",
+        name="step_seconds",
+        least=0,
+    )
+    usual_seconds: float = column("number", "the usual level outside", name="usual_step_seconds", least=0)
+    factor: float = column("number", "step_seconds / usual_step_seconds", least=1)
+    lost_seconds: float = column("number", "(step_seconds - usual_step_seconds) x steps", least=0)
+    where: str = column("text", "file:line or insertId of its first step", name="evidence")
+
+
+SLOW_REGIMES = Table("slow_regime", "a slow regime", columns_of(Regime, attribute))
+
+
+@written("drift", "step times that became longer throughout: a line fits them better than levels do")
+@dataclass(frozen=True)
+class Drift:
+    """Step times that became longer throughout."""
+
+    first_step: Count
+    """first step"""
+    last_step: Count
+    """last step"""
+    start_ns: Instant
+    """since when"""
+    end_ns: Instant
+    """until when"""
+    first_seconds: float
+    """step time at its beginning"""
+    last_seconds: float
+    """step time at its end"""
+    count: FromOne
+    """step times"""
+    lost_seconds: float
+    """what kept steps took beyond its beginning"""
+
+
+class StepPace(Struct, frozen=True):
+    """What became of the pace of a job; steps that take other numbers of samples have levels of their own."""
+
+    regimes: tuple[Regime, ...]
+    """Slow ones, in time order."""
+    drifts: tuple[Drift, ...]
+    """In time order. A step is of a drift or of slow regimes, never of both."""
+    wander: Wander | None
+    """The largest, where changes that seemed to be ones of level cannot be told from it; else None."""
+
+
+def step_pace(timeline: Timeline, steps: TimedSteps) -> StepPace:
+    """What became of the pace of these step times."""
+    sizes = sizes_of_work(timeline, steps)
+    parts = (
+        [steps] if sizes is None else [steps.take(np.flatnonzero(sizes == size)) for size in np.unique(sizes).tolist()]
+    )
+    models = [(part, pace_model(part.seconds)) for part in parts]
+    regimes = [regime for part, model in models for regime in _slow_regimes(timeline, part, model)]
+    drifts = [_drift(timeline, part, model.line) for part, model in models if model.line is not None]
+    wanders = [_in_steps(model.wander, part) for part, model in models if model.wander is not None]
+    return StepPace(
+        tuple(sorted(regimes, key=lambda regime: regime.start_ns)),
+        tuple(sorted(drifts, key=lambda drift: drift.start_ns)),
+        max(wanders, key=lambda wander: wander.percent, default=None),
+    )
+
+
+def pace_model(seconds: F64) -> PaceModel:
+    """Levels, a line or noise: what describes a column of step times (s) best. Noise is asked of nothing that looks
+    like one level."""
+    candidates = level_changes(seconds)
+    return ONE_LEVEL if candidates is None else best_model(seconds, candidates)
+
+
+def _in_steps(wander: Wander, steps: TimedSteps) -> Wander:
+    """A wander over step times as one over steps, where not every step is logged."""
+    return Wander(wander.percent, round(wander.steps * float(steps.count.mean())))
+
+
+def _drift(timeline: Timeline, steps: TimedSteps, line: tuple[float, float]) -> Drift:
+    first, last = line
+    count = len(steps)
+    beyond = first * np.expm1(math.log(last / first) * np.arange(count) / count)
+    ends = steps.take(np.array([0, count - 1]))
+    return Drift(
+        first_step=int(ends.number[0]),
+        last_step=int(ends.number[1] + ends.count[1] - 1),
+        start_ns=int(ends.time[0]),
+        end_ns=int(ends.end[1]),
+        first_seconds=first,
+        last_seconds=last,
+        count=count,
+        lost_seconds=float((beyond * _kept(timeline, steps)).sum()),
+    )
+
+
+def _slow_regimes(timeline: Timeline, steps: TimedSteps, model: PaceModel) -> Iterator[Regime]:
+    seconds, count, cuts = steps.seconds, steps.count, model.cuts
+    if len(cuts) == 0:
+        return  # one level is the usual one
+    bounds = np.concatenate(([0], cuts, [len(seconds)])).astype(np.intp)
+    levels = np.array([winsorised_mean(part) for part in np.split(seconds, cuts)])
+    usual = _usual_level(levels, np.diff(bounds))
+    if usual <= 0:
+        return
+    for begin, stop in _slow_runs(levels, usual, bounds):
+        ends = steps.take(np.array([begin, stop - 1]))
+        level, many = winsorised_mean(seconds[begin:stop]), int(count[begin:stop].sum())
+        yield Regime(
+            first_step=int(ends.number[0]),
+            last_step=int(ends.number[1] + ends.count[1] - 1),
+            first_attempt=int(timeline.attempts.number[ends.attempt[0]]),
+            last_attempt=int(timeline.attempts.number[ends.attempt[1]]),
+            start_ns=int(ends.time[0]),
+            end_ns=int(ends.end[1]),
+            steps=many,
+            seconds=level,
+            usual_seconds=usual,
+            factor=level / usual,
+            lost_seconds=(level - usual) * many,
+            ongoing=stop == len(seconds),
+            where=timeline.table.where(int(ends.row[0])),
+        )
+
+
+def _usual_level(levels: F64, sizes: NDArray[np.intp]) -> float:
+    """The lowest level that holds a tenth of all step times, with all the levels that differ from it by little; before
+    it, the lowest levels that together do: of a job that became slower in many steps none holds as much."""
+    ordered = np.argsort(levels, kind="stable")
+    least = _USUAL_SHARE * sizes.sum()
+    for count, place in enumerate(ordered.tolist(), 1):
+        alike = np.abs(levels / levels[place] - 1) <= LEAST_CHANGE if levels[place] > 0 else levels == 0
+        for some in (np.flatnonzero(alike), ordered[:count]):
+            if sizes[some].sum() >= least:
+                return float(np.average(levels[some], weights=sizes[some]))
+    return float(np.median(levels))
+
+
+def _slow_runs(levels: F64, usual: float, bounds: NDArray[np.intp]) -> list[tuple[int, int]]:
+    """[begin, stop) positions of slow regimes; neighbours of nearly the same level are one."""
+    runs: list[tuple[int, int]] = []
+    before: float | None = None
+    for level, begin, stop in zip(levels.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        slow = level > usual * (1 + LEAST_CHANGE)
+        if slow and before is not None and abs(level / before - 1) <= LEAST_CHANGE:
+            runs[-1] = (runs[-1][0], stop)
+        elif slow:
+            runs.append((begin, stop))
+        before = level if slow else None
+    return runs
+
+
+def lost_to_pace(timeline: Timeline, steps: TimedSteps, pace: StepPace) -> int:
+    """Time (ns) that slow regimes and drifts took of kept steps: what was lost is lost anyway."""
+    of_drifts = sum(drift.lost_seconds for drift in pace.drifts)
+    return lost_in_regimes(timeline, steps, pace.regimes) + round(of_drifts * 1e9)
+
+
+def lost_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> int:
+    """Time (ns) that slow regimes took beyond the usual step, in kept steps."""
+    kept, start, end, lost = _kept(timeline, steps), steps.time, steps.end, 0.0
+    for regime in regimes:
+        inside = (start >= regime.start_ns) & (end <= regime.end_ns)
+        lost += (regime.seconds - regime.usual_seconds) * float(kept[inside].sum())
+    return round(lost * 1e9)
+
+
+def _kept(timeline: Timeline, steps: TimedSteps) -> I64:
+    """How many of the steps of each step time were kept."""
+    return np.asarray(np.clip(timeline.lineage.limit[steps.attempt] - steps.number, 0, steps.count))
+
+
+def drift_text(drift: Drift) -> str:
+    """`steps became slower throughout: from 8.00 s to 9.60 s over 17 h`."""
+    first, last = map(duration_of_seconds, (drift.first_seconds, drift.last_seconds))
+    return f"steps became slower throughout: from {first} to {last} over {duration(drift.end_ns - drift.start_ns)}"
+
+
+def wander_text(wander: Wander) -> str:
+    """`the pace wanders by 9 % over 200 steps; less cannot be told from it`."""
+    steps = number(float(f"{wander.steps:.2g}"))  # more digits nobody knows
+    return f"the pace wanders by {max(wander.percent, 1):.0f} % over {steps} steps; less cannot be told from it"
