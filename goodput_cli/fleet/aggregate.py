@@ -7,7 +7,7 @@ order makes no difference. Hosts that repeat: each host's time up over all runs,
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import nsmallest
@@ -65,6 +65,8 @@ class Failure:
     """The same in chip time, 0 where the number of accelerators is unknown."""
     host: HostKey | None
     """On which host, where that and all other hosts of the run are listed."""
+    hosts_up: Mapping[HostKey, int]
+    """Time up (ns) of all hosts of the run; empty where not all are listed."""
 
 
 NO_LABEL = "(none)"
@@ -180,13 +182,13 @@ class FleetRun:
                 found[self._cluster, host] += ns
         return found
 
-    def failures(self, row: RunLine, hosts: Collection[HostKey]) -> Iterator[Failure]:
-        """Its failures. row: of the run. hosts: those that were up, where all are listed."""
+    def failures(self, row: RunLine, hosts: Mapping[HostKey, int]) -> Iterator[Failure]:
+        """Its failures. row: of the run. hosts: time up (ns) of its hosts, where all are listed."""
         names = [name for _, name in hosts]
         for one in self.failed:
             host = self._cluster, listed_name(one.host, names) or one.host
             chip = one.lost_ns * (self.accelerators_at(one.at_ns) or 0)
-            yield Failure(row, one.at_ns, one.cause, one.lost_ns, chip, host if host in hosts else None)
+            yield Failure(row, one.at_ns, one.cause, one.lost_ns, chip, host if host in hosts else None, hosts)
 
     def disruption_rows(self) -> Iterator[DisruptionRow]:
         """Its disruptions with what they cost."""

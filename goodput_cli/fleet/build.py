@@ -18,19 +18,18 @@ from statistics import median
 from typing import Any
 
 from goodput_cli.analysis.disruptions.find import poisson_interval
-from goodput_cli.analysis.insights.hosts import AGAIN_NS, of_a_host, repeating
 from goodput_cli.analysis.table import filled
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.fleet.aggregate import RECENT_WEEKS, Failure, Fleet, HostKey, Values
+from goodput_cli.fleet.aggregate import RECENT_WEEKS, Failure, Fleet, Values
+from goodput_cli.fleet.hosts import host_rows
 from goodput_cli.fleet.question import SIZE, UNKNOWN_SIZE, WEEK, size_classes
-from goodput_cli.fleet.report import Coverage, FleetMpg, FleetReport, FleetWindow, HostTest
+from goodput_cli.fleet.report import Coverage, FleetMpg, FleetReport, FleetWindow
 from goodput_cli.fleet.rows import (
     CauseRow,
     Change,
     ChangeRow,
     GroupRow,
     GroupTable,
-    HostRow,
     NotAnalysed,
     SizeRow,
     WeekRow,
@@ -66,7 +65,7 @@ def report_of(
     weeks = fleet.by_week
     by_size = fleet.groups[SIZE,]
     sizes = {name: by_size[name,] for name in size_classes(fleet.grouping.size_bounds) if (name,) in by_size}
-    hosts, host_test = host_rows(fleet)
+    hosts, hosts_not_named, host_test = host_rows(fleet)
     return FleetReport(
         complete=not not_analysed,
         window=FleetWindow(fleet.calendar.start, fleet.calendar.end, timezone),
@@ -96,6 +95,7 @@ def report_of(
         groups=tuple(_group_table(fleet, dims) for dims in dict.fromkeys(fleet.grouping.by)),
         causes=tuple(cause_rows(fleet)),
         hosts=hosts,
+        hosts_not_named=hosts_not_named,
         host_test=host_test,
         disruptions=tuple(fleet.disruptions),
         runs=tuple(
@@ -193,35 +193,6 @@ def cause_rows(fleet: Fleet) -> list[CauseRow]:
             )
         )  # fmt: skip
     return rows
-
-
-def host_rows(fleet: Fleet) -> tuple[tuple[HostRow, ...], HostTest]:
-    """The hosts that repeat over all runs, the least likely by chance first, and what they were looked for in. Deaths
-    within 10 minutes on one host are one, of whichever jobs, and the first of them stands for it."""
-    deaths, up = [one for one in fleet.failures if of_a_host(one.cause)], fleet.hosts_up
-    found: dict[HostKey, list[Failure]] = {}
-    last: dict[HostKey, int] = {}
-    for one in sorted(deaths, key=lambda death: (death.at_ns, death.host or ("", ""), run_name(death.run))):
-        if one.host is not None:
-            if one.host not in last or one.at_ns - last[one.host] > AGAIN_NS:
-                found.setdefault(one.host, []).append(one)
-            last[one.host] = one.at_ns
-    rows = tuple(
-        filled(
-            HostRow, one, host=one.host[1], cluster=one.host[0] or None, up_ns=up[one.host],
-            share_percent=100 * up[one.host] / up.total(),
-            causes=", ".join(sorted({death.cause for death in found[one.host]})),
-            runs=", ".join(sorted({run_name(death.run) for death in found[one.host]})),
-        )
-        for one in repeating({host: len(deaths) for host, deaths in found.items()}, up)
-    )  # fmt: skip
-    return rows, HostTest(
-        runs=fleet.runs_with_hosts,
-        other_runs=fleet.total.runs - fleet.runs_with_hosts,
-        hosts=sum(ns > 0 for ns in up.values()),
-        deaths=sum(map(len, found.values())),
-        elsewhere=sum(one.host is None for one in deaths),
-    )
 
 
 def week_rows(fleet: Fleet, weeks: Sequence[Sums]) -> list[WeekRow]:

@@ -14,6 +14,7 @@ from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, writt
 from goodput_cli.analysis.sheet import Answered, Family, Published, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.fleet.hosts import HostTest, hosts_judged, hosts_that_repeat
 from goodput_cli.fleet.question import Grouping
 from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,
@@ -117,32 +118,6 @@ class Coverage:
         return Fraction(self.runs, self.runs + self.not_analysed)
 
 
-@written(
-    "fleet_host_test",
-    "what hosts that repeat were looked for in",
-    keys="runs other_runs hosts deaths elsewhere judged",
-)
-@dataclass(frozen=True)
-class HostTest:
-    """What hosts that repeat were looked for in."""
-
-    runs: Count
-    """runs of which all hosts are listed: only they count"""
-    other_runs: Count
-    """all others"""
-    hosts: Count
-    """hosts with time up"""
-    deaths: Count
-    """failures that may be of their host, on hosts that lines name; within 10 minutes on one host they are one"""
-    elsewhere: Annotated[Count, Json(key="deaths_elsewhere")]
-    """such failures of other runs, or on no host that a line names"""
-
-    @property
-    def judged(self) -> bool:
-        """whether anything could be judged: false where no run lists its hosts"""
-        return self.runs > 0
-
-
 @written("fleet_mpg", "ML productivity goodput and its factors; null is not recorded")
 @dataclass(frozen=True)
 class FleetMpg(Mpg):
@@ -167,8 +142,8 @@ class FleetMpg(Mpg):
     "goodput fleet --format json",
     kind="fleet",
     keys=(
-        "complete window coverage total mpg categories weeks change sizes groups causes hosts host_test "
-        "disruptions runs not_analysed method diagnostics"
+        "complete window coverage total mpg categories weeks change sizes groups causes hosts "
+        "hosts_not_named host_test disruptions runs not_analysed method diagnostics"
     ),
 )
 @dataclass(frozen=True, repr=False)
@@ -206,7 +181,9 @@ class FleetReport(Answered):
     causes: Annotated[tuple[CauseRow, ...], CAUSE_TABLE]
     """failures by cause; empty where no line says why"""
     hosts: Annotated[tuple[HostRow, ...], HOST_TABLE]
-    """hosts on which more died than chance explains; empty also where nobody can tell"""
+    """hosts on which more runs died than chance explains; empty also where nobody can tell"""
+    hosts_not_named: Annotated[tuple[HostRow, ...], HOST_TABLE]
+    """hosts on which two runs or more died, and chance or code at rank 0 may explain it: the least likely"""
     host_test: HostTest
     """what they were looked for in"""
     disruptions: Annotated[tuple[DisruptionRow, ...], DISRUPTION_TABLE]
@@ -277,7 +254,7 @@ def summary(report: FleetReport) -> Iterator[str]:
             f"{_percent(share)} of the job time; --labels, --allocations or --accelerators name the rest"
         )
     yield from headline(report)
-    yield from hosts_that_repeat(report)
+    yield from hosts_that_repeat(report.hosts, report.host_test)
     yield from doubts_of_runs(report)
     if not report.complete:
         yield "incomplete: what could not be analysed is listed below, and is in no total"
@@ -389,10 +366,10 @@ def _common_sections(report: FleetReport) -> Iterator[Sheet]:
     )
     if report.causes:
         words = "failures a thousand accelerator days up, with their 95 % interval; unknown: no line says why"
-        notes = (words,) if report.hosts else (words, *hosts_judged(report))
+        notes = (words,) if report.hosts else (words, *_hosts_judged(report))
         yield section(report, CAUSES, CAUSE_TABLE, report.causes, notes)
     if report.hosts:
-        yield section(report, HOSTS, HOST_TABLE, report.hosts, tuple(hosts_judged(report)))
+        yield section(report, HOSTS, HOST_TABLE, report.hosts, tuple(_hosts_judged(report)))
     if report.disruptions:
         yield section(report, DISRUPTIONS, DISRUPTION_TABLE, report.disruptions)
     if report.not_analysed:
@@ -400,25 +377,8 @@ def _common_sections(report: FleetReport) -> Iterator[Sheet]:
         yield section(report, LEFT_OUT, LEFT_OUT_TABLE, reasons, rest)
 
 
-def hosts_that_repeat(report: FleetReport) -> Iterator[str]:
-    """A sentence for each of the first hosts on which more died than chance explains."""
-    for one in report.hosts[:_FEW]:
-        where = f" of {one.cluster}" if one.cluster else ""
-        yield f"{one.deaths} of {one.of} deaths were on {one.host}{where} (p = {one.p:.2g}): drain it and test it"
-
-
-def hosts_judged(report: FleetReport) -> Iterator[str]:
-    """What is said of hosts that repeat: that there are some, or none, or that nobody can tell."""
-    test = report.host_test
-    if not test.judged:
-        yield "hosts that repeat: cannot be judged, no run lists all of its hosts (NodeList of sacct does)"
-        return
-    of = f"{plural(test.deaths, 'death')} that a host can be the cause of, on {plural(test.hosts, 'host')}"
-    left_out = f"; {plural(test.other_runs, 'run')} left out: not all hosts are listed" if test.other_runs else ""
-    if report.hosts:
-        yield f"{of}{left_out}; p: how likely chance does it, over all hosts"
-    else:
-        yield f"no host has more deaths than chance explains: {of}{left_out}"
+def _hosts_judged(report: FleetReport) -> Iterator[str]:
+    return hosts_judged(report.hosts, report.hosts_not_named, report.host_test)
 
 
 def changed(change: Change) -> str:

@@ -220,15 +220,18 @@ class CauseRow:
 
 @dataclass(frozen=True)
 class HostRow:
-    """A host on which more jobs died than chance explains."""
+    """A host on which runs died, and how that compares with chance."""
 
     host: str = column("text", "the host", heading="host")
     cluster: str | None = column("text", "from labels; null where none says it", heading="cluster", spare=True)
+    runs_died: int = column("count", "runs that died on it", heading="runs died")
+    expected: float = column("number", "how many runs would have died on it by chance", heading="by chance")
     deaths: int = column("count", "failures on it that a host can be the cause of", heading="deaths")
     of: int = column("count", "such failures on all hosts", heading="of")
     up_ns: int = column("duration", "its time up, over all runs", heading="up")
     share_percent: float = column("percent", "its part of all hosts' time up", name="share", heading="share of time")
-    p: float = column("number", "how likely chance makes it so, over all hosts (Holm)", heading="p")
+    p: float = column("number", "how likely chance has so many runs die on it, over all hosts (Holm)", heading="p")
+    as_rank_0: int = column("count", "of these runs, those in which it was the first host by name, as rank 0's is")
     causes: str = column("text", "why they died", heading="why")
     runs: str = column("text", "the runs that died there", heading="runs")
 
@@ -364,8 +367,8 @@ CAUSE_TABLE = _table(
     "why", "failures", "runs", "/1000 acc. days", "95 % from", "95 % to", "accelerator h", "lost", "group",
 )  # fmt: skip
 HOST_TABLE = _table(
-    HostRow, "fleet_host", "a host on which more jobs died than chance explains",
-    "host", "cluster", "deaths", "of", "share of time", "p", "why", "runs", "up",
+    HostRow, "fleet_host", "a host on which runs died",
+    "host", "cluster", "runs died", "by chance", "p", "why", "runs", "deaths", "of", "share of time", "up",
 )  # fmt: skip
 DISRUPTION_TABLE = _table(
     DisruptionRow, "fleet_disruption", "one of the worst disruptions",

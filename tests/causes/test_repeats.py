@@ -4,47 +4,59 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.insights.hosts import deaths_by_host, holm, repeating, tail
+from benchmarks.hosts import FleetOfRuns, Place, anywhere, first, naming
+from goodput_cli.analysis.insights.hosts import LEVEL, HostDraw, holm, least_seen, repeats, tails
 from goodput_cli.events.text.entries import nodes_in
 
 
-@pytest.mark.parametrize(
-    ("hosts", "deaths", "least", "p", "over_all", "said"),
-    [
-        (128, 12, 4, 1.75389e-06, 0.000224498, True),
-        (128, 12, 3, 9.95083e-05, 0.0127371, False),
-        (128, 12, 2, 0.00382395, 0.489466, False),
-        (16, 9, 4, 0.00148941, 0.0238306, False),
-        (8, 5, 3, 0.0160522, 0.128418, False),
-        (2, 2, 2, 0.25, 0.5, False),
-    ],
-)
-def test_equal_hosts(hosts: int, deaths: int, least: int, p: float, over_all: float, said: bool) -> None:
-    alone = tail(least, deaths, 1 / hosts)
-    assert alone == pytest.approx(p, rel=5e-6)
-    assert min(1.0, hosts * alone) == pytest.approx(over_all, rel=5e-6)
-    names = [f"node-{number}" for number in range(hosts)]
-    others = Counter(dict.fromkeys(names[1 : 1 + deaths - least], 1))
-    found = repeating({names[0]: least, **others}, dict.fromkeys(names, 3600))
-    assert [one.host for one in found] == (names[:1] if said else [])
-    assert all(one.p == pytest.approx(over_all, rel=5e-6) for one in found)
+def runs(hosts: int, size: int, on: int, of: int) -> list[HostDraw[str]]:
+    """`of` runs of `size` hosts each with one death, `on` of them on node-5; all of them had that host."""
+    names, found = [f"node-{number}" for number in range(hosts)], []
+    for run in range(of):
+        others = [names[6 + (run * (size - 1) + at) % (hosts - 6)] for at in range(size - 1)]
+        died = "node-5" if run < on else others[0]
+        found.append(HostDraw(1, dict.fromkeys(["node-5", *others], 1 / size), frozenset({died})))
+    return found
+
+
+@pytest.mark.parametrize(("on", "p", "named"), [(6, 0.000849064, True), (5, 0.0194137, False)])
+def test_nine_runs_of_sixteen_hosts(on: int, p: float, named: bool) -> None:
+    """Of 200 hosts, a death each: 0.56 are expected on one. By hand: 200 times the sum of C(9,k) 15^(9-k) / 16^9."""
+    assert p == pytest.approx(200 * sum(math.comb(9, k) * 15 ** (9 - k) for k in range(on, 10)) / 16**9, rel=2e-5)
+    first = repeats(runs(200, 16, on, 9), 200)[0]
+    assert (first.host, first.runs, first.of, first.named) == ("node-5", on, 9, named)
+    assert (first.expected, first.p) == (9 / 16, pytest.approx(p, rel=2e-5))
+    assert least_seen(runs(200, 16, on, 9), 200) == 6
+
+
+def test_a_run_counts_once_however_often_it_died_there() -> None:
+    """Two runs that die nine times each on a host of sixteen are two runs, and each was likely to die there once."""
+    often = [HostDraw(9, one.shares, one.died) for one in runs(200, 16, 2, 2)]
+    (first, *_) = repeats(often, 200)
+    assert (first.runs, first.named, least_seen(often, 200)) == (2, False, None)
+    assert first.expected == pytest.approx(2 * (1 - (15 / 16) ** 9))
 
 
 def test_a_host_that_was_up_longer_may_die_more_often() -> None:
-    deaths = {"a": 5, "b": 1}
-    assert [one.host for one in repeating(deaths, {"a": 1, "b": 20, "c": 20})] == ["a"]
-    assert repeating(deaths, {"a": 100, "b": 20, "c": 20}) == []
+    def three(share: float) -> list[HostDraw[str]]:
+        return [HostDraw(1, {"a": share, "b": 1 - share}, frozenset({"a"}))] * 4
+
+    assert [one.named for one in repeats(three(0.01), 3)] == [True]
+    assert [one.named for one in repeats(three(0.7), 3)] == [False]
 
 
-def test_a_host_that_is_not_listed_makes_it_unknown() -> None:
-    assert repeating({"x": 12}, {"a": 1, "b": 1}) == []
+def test_where_rank_0_always_is_no_host_is_accused() -> None:
+    """Code that dies at rank 0 takes the first host of every run, and looks like a bad one."""
+    always = [HostDraw(1, one.shares, one.died, "node-5") for one in runs(200, 16, 9, 9)]
+    (first, *_) = repeats(always, 200)
+    assert (first.host, first.runs, first.as_rank_0, first.named) == ("node-5", 9, 9, False)
+    assert first.p < LEVEL
 
 
 def steps_down(values: list[float]) -> list[float]:
@@ -58,37 +70,32 @@ def test_holm_is_that_of_its_definition() -> None:
     rng = random.Random(7)
     for _ in range(200):
         values = [rng.random() ** 4 for _ in range(rng.randint(1, 30))]
-        assert holm(values) == pytest.approx(steps_down(values))
+        others = rng.randint(0, 5)
+        assert holm(values, len(values) + others) == pytest.approx(steps_down(values + [1.0] * others)[: len(values)])
 
 
-def test_the_tail_is_that_of_exact_fractions_however_many_deaths() -> None:
-    """Against whole numbers alone; thousands of deaths have terms that no float can hold."""
+def test_the_tail_is_that_of_exact_fractions_far_out() -> None:
+    """Against whole numbers alone, event by event."""
     rng = random.Random(5)
-    for _ in range(300):
-        trials = rng.choice((3, 12, 60, 400))
-        least, share = rng.randint(0, min(trials, 30)), Fraction(rng.randint(1, 40), rng.randint(41, 400))
-        exact = sum(math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in range(least, trials + 1))
-        assert tail(least, trials, float(share)) == pytest.approx(float(exact), rel=1e-9)
-    assert tail(3, 20_000, 0.5) == 1.0
-    assert 0 < tail(60, 20_000, 1 / 1000) < 1e-9
+    for _ in range(100):
+        chances = [Fraction(rng.randint(1, 40), rng.randint(41, 4000)) for _ in range(rng.choice((1, 3, 12, 40)))]
+        exactly = [Fraction(1)]
+        for p in chances:
+            pairs = zip([*exactly, Fraction(0)], [Fraction(0), *exactly], strict=True)
+            exactly = [no * (1 - p) + yes * p for no, yes in pairs]
+        beyond = [float(sum(exactly[k:])) for k in range(len(exactly))]
+        assert tails([float(p) for p in chances]).tolist() == pytest.approx(beyond, rel=1e-9, abs=0)
 
 
-def test_healthy_fleets_name_no_host() -> None:
-    """Of 1000 fleets whose deaths are of any host by chance, at most 1 % name one."""
-    rng = random.Random(11)
-    names = [f"node-{number}" for number in range(64)]
-    time_up = {name: rng.randint(1000, 5000) for name in names}
-    wrong = 0
-    for _ in range(1000):
-        deaths = Counter(rng.choices(names, weights=list(time_up.values()), k=rng.randint(3, 30)))
-        wrong += bool(repeating(deaths, time_up))
-    assert wrong <= 10
+@pytest.mark.parametrize(("place", "shuffled"), [(anywhere, False), (anywhere, True), (first, False)])
+@pytest.mark.parametrize("fleet", [FleetOfRuns(9, 32, 16), FleetOfRuns(30, 64, 8)])
+def test_healthy_fleets_name_no_host(fleet: FleetOfRuns, place: Place, shuffled: bool) -> None:
+    """Of 100 fleets whose deaths are on any host by chance, or at rank 0 whatever its host, at most one names one."""
+    assert naming(fleet, place, shuffled, fleets=100, seed=11) <= 1
 
 
-def test_restarts_that_die_at_once_are_one_failure() -> None:
-    minute = 60 * 10**9
-    assert deaths_by_host([(0, "a"), (5 * minute, "a"), (14 * minute, "a"), (6 * minute, "b")]) == {"a": 1, "b": 1}
-    assert deaths_by_host([(0, "a"), (11 * minute, "a")]) == {"a": 2}
+def test_a_host_that_breaks_often_is_named_given_enough_runs() -> None:
+    assert naming(FleetOfRuns(100, 200, 16, deaths=1.0, bad=50), anywhere, fleets=20) >= 6
 
 
 @pytest.mark.parametrize(
@@ -107,17 +114,23 @@ def test_nodes_as_slurm_lists_them(text: str, nodes: tuple[str, ...]) -> None:
     assert nodes_in(text) == nodes
 
 
+ECC = "[rank3]:[E301 {:02d}:29:20.000000123 ProcessGroupNCCL.cpp:616] CUDA error: uncorrectable ECC error encountered"
+
+
 def lives(
-    folder: Path, hosts: int, deaths: list[str], node_list: str = "", name: str = "llm", day: str = "2026-03-01"
-) -> None:
-    """A job of one allocation a life, each of which ends half an hour after it began, on every hour from 08:00."""
+    folder: Path, hosts: int, deaths: list[str], node_list: str = "", name: str = "llm", day: str = "2026-03-01",
+    lists: list[str] | None = None, tasks: list[int] | None = None, said: str = "",
+) -> None:  # fmt: skip
+    """A job of one allocation a life, each of which ends half an hour after it began, on every hour from 08:00.
+    lists: of each life, else all have one. tasks: of each death, else 3. said: by the rank that died."""
     folder.mkdir(parents=True, exist_ok=True)
     listed = node_list or f"node-[1-{hosts}]"
+    how = "Exited with exit code 1" if said else "Segmentation fault (core dumped)"
     rows = ["JobID|JobName|State|ExitCode|Submit|Start|End|NodeList"]
     for number, host in enumerate([*deaths, ""]):
         begin = f"{day}T{8 + number:02d}:00:00"
         state, end = ("FAILED", f"{day}T{8 + number:02d}:30:00") if host else ("COMPLETED", f"{day}T23:30:00")
-        rows.append(f"{70 + number}|{name}|{state}|1:0|{begin}|{begin}|{end}|{listed}")
+        rows.append(f"{70 + number}|{name}|{state}|1:0|{begin}|{begin}|{end}|{lists[number] if lists else listed}")
         hour = f"{day} {8 + number:02d}"
         lines = ["time to initialize megatron (seconds): 20.000",
                  f"[after megatron is initialized] datetime: {hour}:00:20.000000 "]  # fmt: skip
@@ -125,7 +138,8 @@ def lives(
             f" [{hour}:{minute:02d}:00.000000] iteration {200 * number + 10 * minute:8d}/   99999 | elapsed time per "
             "iteration (ms): 6000.0 | loss scale: 1.0 |" for minute in range(1, 30)
         ]  # fmt: skip
-        lines += [f"srun: error: {host}: task 3: Segmentation fault (core dumped)"] if host else []
+        lines += [said.format(8 + number)] if host and said else []
+        lines += [f"srun: error: {host}: task {tasks[number] if tasks else 3}: {how}"] if host else []
         (folder / f"slurm-{70 + number}.out").write_text("\n".join(lines) + "\n")
     (folder / "sacct.txt").write_text("\n".join(rows) + "\n")
 
@@ -136,12 +150,40 @@ def job(folder: Path, hosts: int, deaths: list[str], node_list: str = "") -> dic
     return {one.code: one.text for one in goodput_cli.analyze(str(folder), job_name="llm").insights}
 
 
-def test_a_job_that_dies_on_one_host_again_and_again(tmp_path: Path) -> None:
+def test_ranks_that_stay_on_a_host_do_not_accuse_it(tmp_path: Path) -> None:
+    """Task 3 died on node-7 four times: the host may be bad, or what task 3 does."""
     found = job(tmp_path, 64, ["node-7", "node-7", "node-3", "node-7", "node-7"])
     assert found["repeat_host"].startswith(
-        "4 of 5 deaths were on node-7, one of 64 hosts (native_crash; by chance p = "
+        "4 of 5 deaths were on node-7, one of 64 hosts (native_crash); rank 3 always ran on node-7: rank and host "
+        "cannot be told apart: "
     )
     assert "1 other disruption" in found["disruptions"]
+
+
+@pytest.mark.parametrize(
+    ("lists", "deaths", "advice"),
+    [  # of a node a place further, and of a life without it
+        (["node-[1-64]", "node-[2-65]", "node-[3-66]", "node-[4-67]"], ["node-7"] * 3, "drain node-7 and test it"),
+        (["node-[1-64]", "node-[1-64]", "node-[1-6,8-65]", "node-[1-64]", "node-[1-64]"],
+         ["node-7", "node-7", "node-3", "node-7"], "start once without node-7"),
+        (["node-[1-64]"] * 3 + ["node-[1-6,8-65]"], ["node-7"] * 3, "drain node-7 and test it"),
+        (["node-[1-64]"] * 4, ["node-7"] * 3, "start once without node-7"),
+    ],
+    ids=["its ranks moved", "it died without it too", "it lived without it", "nothing changed"],
+)  # fmt: skip
+def test_what_tells_a_host_from_its_ranks(tmp_path: Path, lists: list[str], deaths: list[str], advice: str) -> None:
+    moved = lists[0] != lists[1]
+    lives(tmp_path, 64, deaths, lists=lists, tasks=[3, 67, 131] if moved else None)
+    (found,) = [one for one in goodput_cli.analyze(str(tmp_path), job_name="llm").insights if one.code == "repeat_host"]
+    assert found.advice == advice
+    assert ("by chance p = " in found.text) == advice.startswith("drain")
+
+
+def test_said_faults_of_its_hardware_accuse_a_host(tmp_path: Path) -> None:
+    """Whatever the ranks do: no code makes memory of a GPU fail."""
+    lives(tmp_path, 64, ["node-7"] * 3, said=ECC)
+    (found,) = [one for one in goodput_cli.analyze(str(tmp_path), job_name="llm").insights if one.code == "repeat_host"]
+    assert found.advice == "drain node-7 and test it"
 
 
 def test_hosts_that_change_are_no_repetition(tmp_path: Path) -> None:

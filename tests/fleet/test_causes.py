@@ -3,7 +3,9 @@ interval, and hosts that repeat over all jobs."""
 
 from __future__ import annotations
 
+import math
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +78,14 @@ def test_where_no_line_of_any_run_says_why_there_is_no_table() -> None:
     assert fleet("logs", "--accelerators", "8")["causes"] == []
 
 
-P_OF_4_IN_7 = 64 * (35 * 63**3 + 21 * 63**2 + 7 * 63 + 1) / 64**7
-"""By hand: four to seven of seven deaths on one of 64 hosts that were up alike, over 64 hosts."""
+CHANCES = [1 - (63 / 64) ** deaths for deaths in (2, 2, 3)]
+P_OF_3 = 64 * math.prod(CHANCES)
+"""By hand: each of three runs that died twice, twice and three times died at least once on one of 64 hosts that were up
+alike, over 64 hosts."""
+
+
+P_OF_2 = 64 * (CHANCES[0] * CHANCES[1] * (1 - 1 / 64) + 1 / 64 * (CHANCES[0] + CHANCES[1] - CHANCES[0] * CHANCES[1]))
+"""Two or more of runs that died twice, twice and once."""
 
 
 def hosts_of(*logs: str, accelerators: str = "512") -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -99,12 +107,43 @@ def test_a_host_repeats_over_jobs_of_which_none_could_tell() -> None:
     assert (row["host"], row["deaths"], row["of"], row["causes"], row["runs"]) == (
         "node-7", 4, 7, "native_crash", "a, b, c",
     )  # fmt: skip
-    assert row["p"] == pytest.approx(P_OF_4_IN_7)
+    assert row["p"] == pytest.approx(P_OF_3)
+    assert (row["runs_died"], row["expected"]) == (3, pytest.approx(sum(CHANCES)))
     assert row["share_percent"] == pytest.approx(100 / 64)
-    assert test == {"runs": 3, "other_runs": 0, "hosts": 64, "deaths": 7, "deaths_elsewhere": 0, "judged": True}
-    text = run_text("logs")
-    assert "4 of 7 deaths were on node-7 (p = 0.00013): drain it and test it" in text
-    assert "7 deaths that a host can be the cause of, on 64 hosts" in " ".join(text.split())
+    assert test == {
+        "runs": 3, "other_runs": 0, "hosts": 64, "deaths": 7, "deaths_elsewhere": 0, "judged": True, "runs_died": 3,
+        "least_seen": 3,
+    }  # fmt: skip
+    text = " ".join(run_text("logs").split())
+    assert "3 of 3 runs died on node-7 (p = 0.0028): drain it and test it" in text
+    assert "7 deaths of 3 runs that a host can be the cause of, on 64 hosts" in text
+    assert "least that could be seen: 3 of 3 runs on one host" in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_below_what_could_be_seen_hosts_are_listed_and_not_accused() -> None:
+    """Two runs died on node-7: with so few, no host could be told from chance."""
+    three_jobs()
+    shutil.rmtree("logs/c")
+    lives(Path("logs/c"), 64, ["node-8"], name="c", day="2026-03-03")
+    answer = fleet("logs", "--accelerators", "512")
+    assert answer["hosts"] == []
+    assert [(row["host"], row["runs_died"], row["p"]) for row in answer["hosts_not_named"]] == [
+        ("node-7", 2, pytest.approx(P_OF_2))
+    ]
+    text = " ".join(run_text("logs").split())
+    assert "not accused: 2 of 3 runs died on node-7; chance does as much" in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_first_host_of_every_run_is_told_apart_from_rank_0_by_nothing() -> None:
+    """Code that dies at rank 0 dies on the first host of a list, and that is node-1 of each run."""
+    for at, name in enumerate("abcd"):
+        lives(Path(f"logs/{name}"), 64, ["node-1"], name=name, day=f"2026-03-0{at + 1}")
+    answer = fleet("logs", "--accelerators", "512")
+    assert (answer["hosts"], answer["hosts_not_named"][0]["as_rank_0"]) == ([], 4)
+    text = " ".join(run_text("logs").split())
+    assert "4 of 4 runs died on node-1; in 4 of them it was the first host, as rank 0's is: rank and host" in text
 
 
 @pytest.mark.usefixtures("folder")
@@ -112,7 +151,7 @@ def test_runs_that_do_not_list_their_hosts_are_in_neither_count() -> None:
     three_jobs()
     lives(Path("logs/d"), 64, ["node-7"] * 5, "None assigned", name="d", day="2026-03-04")
     (row,), test = hosts_of("logs")
-    assert (row["deaths"], row["of"], row["p"]) == (4, 7, pytest.approx(P_OF_4_IN_7))
+    assert (row["deaths"], row["of"], row["p"]) == (4, 7, pytest.approx(P_OF_3))
     assert (test["other_runs"], test["deaths_elsewhere"]) == (1, 5)
 
 
@@ -153,7 +192,7 @@ def test_a_table_of_allocations_lists_hosts_that_no_log_lists() -> None:
     Path("slurm.txt").write_text("\n".join(rows) + "\n")
     assert hosts_of("logs")[1]["judged"] is False
     (row,), test = hosts_of("logs", "--sacct", "slurm.txt")
-    assert (row["host"], row["deaths"], row["p"]) == ("node-7", 4, pytest.approx(P_OF_4_IN_7))
+    assert (row["host"], row["deaths"], row["p"]) == ("node-7", 4, pytest.approx(P_OF_3))
     assert (test["runs"], test["deaths"]) == (3, 7)
 
 

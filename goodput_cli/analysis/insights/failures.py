@@ -14,13 +14,7 @@ from goodput_cli.accounting.columns import last_of_each, of_kind, rows_of
 from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
-from goodput_cli.analysis.insights.hosts import (
-    deaths_by_host,
-    listed_name,
-    of_a_host,
-    repeating,
-    time_up_by_host,
-)
+from goodput_cli.analysis.insights.hosts import HostsOfJob
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.insights.patterns import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
 from goodput_cli.arrays import I64, Mask, Rows
@@ -212,27 +206,23 @@ def _failing_starts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
 
 def _repeating_hosts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
     """Hosts on which more deaths are than chance explains; the attempts that died there are taken out of the rest."""
-    timeline = failures.analysis.timeline
-    time_up = time_up_by_host(timeline)
-    if time_up is None:
-        return
-    why, found = timeline.causes.why, dict[int, str]()
-    for at in np.flatnonzero(failures.unplanned).tolist():
-        name = listed_name(why[at].host, time_up) if of_a_host(why[at].code) else None
-        if name is not None:
-            found[at] = name
-    deaths = deaths_by_host((int(timeline.sign_of_life[at]), host) for at, host in found.items())
-    for one in repeating(deaths, time_up):
-        dead = np.array([at for at, host in found.items() if host == one.host and rest[at]], dtype=np.intp)
-        if len(dead):
-            rest[dead] = False
-            codes = sorted({why[at].code for at in dead.tolist()})
-            text = (
-                f"{one.deaths} of {one.of} deaths were on {one.host}, one of {one.hosts} hosts "
-                f"({', '.join(codes)}; by chance p = {one.p:.2g})"
-            )
-            advice = f"drain {one.host} and test it"
-            yield _deaths(failures, "repeat_host", text, dead, options=("--by", "host"), advice=advice)
+    job = HostsOfJob(failures.analysis.timeline, np.flatnonzero(failures.unplanned).tolist())
+    for one in job.repeating():
+        dead = np.array([at for at in job.attempts_on(one.host) if rest[at]], dtype=np.intp)
+        if len(dead) == 0:
+            continue
+        rest[dead] = False
+        codes = ", ".join(sorted({why.code for why in _why(failures.analysis, dead)}))
+        text = f"{one.runs} of {one.of} deaths were on {one.host}, one of {one.hosts} hosts ({codes}"
+        advice = f"drain {one.host} and test it"
+        if job.told_apart(one.host):
+            text += f"; by chance p = {one.p:.2g})"
+        else:
+            rank = job.rank_on(one.host)
+            always = "the same ranks" if rank is None else f"rank {rank}"
+            text += f"); {always} always ran on {one.host}: rank and host cannot be told apart"
+            advice = f"start once without {one.host}"
+        yield _deaths(failures, "repeat_host", text, dead, options=("--by", "host"), advice=advice)
 
 
 def _deaths(failures: Failures, code: str, text: str, dead: Rows, **more: Any) -> Candidate:

@@ -12,6 +12,7 @@ from typing import Any
 
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.analysis.sheet import Column, Sheet
+from goodput_cli.fleet.hosts import hosts_that_repeat
 from goodput_cli.fleet.report import (
     CATEGORIES,
     CAUSES,
@@ -24,7 +25,6 @@ from goodput_cli.fleet.report import (
     FleetReport,
     FleetSheet,
     doubts_of_runs,
-    hosts_that_repeat,
     mpg_text,
     runs_by_loss,
     runs_sheet,
@@ -318,7 +318,11 @@ def fleet_page(
         coverage=list(summary(report))[: 1 + (report.coverage.known_runs < report.coverage.runs)],
         goodput=_goodput(report),
         tiles=_tiles(report),
-        lost=[*where_lost(report, lost_to), *hosts_that_repeat(report), *doubts_of_runs(report)],
+        lost=[
+            *where_lost(report, lost_to),
+            *hosts_that_repeat(report.hosts, report.host_test),
+            *doubts_of_runs(report),
+        ],
         parts=list(_parts(report, sheet, pages, every_run=every_run)),
         method=[("time zone", report.window.timezone), *report.method.items()],
         findings=tuple(diagnostic_lines(report.diagnostics)),
