@@ -1,4 +1,4 @@
-"""`python -m benchmarks.advice`: is the advice honest, and are replays quick? Prints both tables."""
+"""`python -m benchmarks.advice`: is the advice honest, and are replays quick? Prints the tables."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.advice_jobs import Job, best_interval, record_of_job, true_goodput
-from goodput_cli.analysis.advice.curve import exposure_of
+from benchmarks.advice_jobs import BURSTS, Job, best_interval, record_of_job, true_goodput
+from goodput_cli.analysis.advice.curve import Curve, Saving, exposure_of
+from goodput_cli.analysis.advice.draws import spread
 from goodput_cli.analysis.advice.interval import interval_advice
 from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 
@@ -53,6 +54,28 @@ def print_honesty() -> None:
                 )
 
 
+def cover(job: Job, jobs: int = 200, seed: int = 5) -> float:
+    """Of how many records (percent) the 95 % range of today's average holds the average of the job."""
+    random, held = np.random.default_rng(seed), 0
+    drawn = job.drawn(np.random.default_rng(99), 400_000)
+    share = float(drawn.sum() / (np.floor(drawn / (job.every * job.step + job.cost)) * job.every * job.step).sum())
+    gaps = len(drawn) * job.gap / float(drawn.sum())
+    for _ in range(jobs):
+        one = exposure_of(record_of_job(job, random))
+        average = 100 * one.productive / (one.fixed + one.work * share * (1 + gaps))
+        low, high = spread(Curve(one, [job.every], Saving(job.cost)), None, None).goodput[:, 0].tolist()
+        held += low <= average <= high
+    return 100 * held / jobs
+
+
+def print_cover() -> None:
+    """How often the 95 % range of the average holds it."""
+    print(f"{'lives':<14}" + "".join(f"{failures:>6}" for failures in (4, 10, 20, 30, 60)) + "  failures")
+    for name, job in (("exponential", Job(1.0)), ("Weibull 0.7", Job(0.7)), ("bursts", BURSTS)):
+        held = (cover(replace(job, failures=failures)) for failures in (4, 10, 20, 30, 60))
+        print(f"{name:<14}" + "".join(f"{one:>5.0f}%" for one in held))
+
+
 def print_speed(steps: int = 1_000_000, lives: int = 100) -> None:
     """A hundred replays of a million steps."""
     step = 1.0
@@ -71,5 +94,6 @@ def print_speed(steps: int = 1_000_000, lives: int = 100) -> None:
 
 
 if __name__ == "__main__":
+    print_cover()
     print_speed()
     print_honesty()

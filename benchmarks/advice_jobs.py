@@ -18,10 +18,14 @@ from goodput_cli.analysis.advice.record import (
     linear_total,
 )
 from goodput_cli.analysis.advice.replay_attempts import DeathEvidence, JobContext, completed_attempt, with_endings
+from goodput_cli.arrays import F64
 
 NS = 10**9
 _PARTS = ("down", "queued", "init", "prep", "restore", "load", "elastic", "startup")
 """What `Amounts.before` holds for each life."""
+
+
+_TURNS = 0.3
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,18 @@ class Job:
     gap: float = 300.0
     failures: int = 10
     every: int = 50
+    apart: float = 0.0
+    """Of bursts, 0 to 1: lives are so much longer than the mean for a while, then so much shorter. 0: no bursts."""
+
+    def drawn(self, random: np.random.Generator, count: int) -> F64:
+        """Lives (s) one after the other; a burst begins or ends behind three of ten lives."""
+        scale = self.mean / math.gamma(1 + 1 / self.shape)
+        changes = random.random(count) < np.where(np.arange(count) > 0, _TURNS, 0.5) if self.apart else np.zeros(count)
+        return scale * random.weibull(self.shape, count) * (1 + self.apart * (1 - 2 * (np.cumsum(changes) % 2)))
 
     def lives(self, random: np.random.Generator) -> list[int]:
         """So many lives, and a last one that is cut somewhere; ns."""
-        scale = self.mean / math.gamma(1 + 1 / self.shape)
-        drawn = scale * random.weibull(self.shape, self.failures + 1)
+        drawn = self.drawn(random, self.failures + 1)
         drawn[-1] *= random.random()
         return [max(round(float(life) * NS), NS) for life in drawn]
 
@@ -98,9 +109,7 @@ def _lived(first: int, begin: int, budget: int, step: int, cost: int, every: int
 
 def true_goodput(job: Job, every: int, lives: int = 40_000, seed: int = 99) -> float:
     """Share (percent) of life time and gaps that is kept progress, over very many lives of the same job."""
-    random = np.random.default_rng(seed)
-    scale = job.mean / math.gamma(1 + 1 / job.shape)
-    drawn = scale * random.weibull(job.shape, lives)
+    drawn = job.drawn(np.random.default_rng(seed), lives)
     kept = np.floor(drawn / (every * job.step + job.cost)) * every * job.step
     return 100 * float(kept.sum() / (drawn.sum() + lives * job.gap))
 
@@ -109,3 +118,7 @@ def best_interval(job: Job) -> int:
     """The interval (steps) of the highest true goodput, among round ones."""
     intervals = sorted({round(1.1**power) for power in range(70)})
     return max(intervals, key=lambda every: true_goodput(job, every))
+
+
+BURSTS = Job(1.0, apart=0.8)
+"""Failures that come in bursts: lives are nine times as long in quiet times."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.advice import cover
+from benchmarks.advice_jobs import BURSTS, Job, record_of_job
 from goodput_cli.analysis.advice.curve import Curve, Saving, exposure_of
+from goodput_cli.analysis.advice.draws import block_length, spread
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
@@ -16,9 +21,12 @@ from goodput_cli.errors import NotEnoughData
 from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import advice as oracle
 from tests.oracle import advice_replay as plainly
+from tests.oracle.advice_ranges import Known, ranges
+from tests.oracle.advice_ranges import block_length as block_length_of_oracle
 from tests.strategies import messy_logs, step_logs
 
 INTERVALS = (1, 2, 3, 5)
+EVERY = (10, 50, 200)
 few = settings(slowly, max_examples=60)
 
 
@@ -60,3 +68,30 @@ def lives_of(record: JobRecord) -> list[tuple[object, ...]]:
         (life.first, life.stop, life.startup, life.hang, life.budget, end.kind)
         for life, end in zip(record.lives, record.ends, strict=True)
     ]
+
+
+@pytest.mark.parametrize("failures", [1, 2, 5, 10, 17, 31])
+def test_ranges_are_those_of_the_oracle(failures: int) -> None:
+    """Of jobs whose failures come in bursts, so that either of the two ranges is the wider one somewhere."""
+    job = replace(BURSTS, failures=failures)
+    exposure = exposure_of(record_of_job(job, np.random.default_rng(failures)))
+    drawn = spread(Curve(exposure, EVERY, Saving(job.cost)), None, None).goodput
+    of_oracle = Known(
+        exposure.lives.tolist(), exposure.budgets, exposure.work, exposure.gaps, exposure.fixed, exposure.extra,
+        exposure.productive,
+    )  # fmt: skip
+    for place, every in enumerate(EVERY):
+        assert drawn[:, place].tolist() == pytest.approx(ranges(of_oracle, every * exposure.pace, job.cost), rel=1e-9)
+
+
+@pytest.mark.parametrize("lives", [[1.0] * 12, [5.0, 1.0, 1.0, 7.0] * 6, [9.0] * 15 + [1.0] * 15])
+def test_blocks_are_as_long_as_those_of_the_oracle(lives: list[float]) -> None:
+    assert block_length(np.array(lives)) == block_length_of_oracle(lives)
+
+
+@pytest.mark.parametrize(
+    ("job", "least"), [(Job(1.0), 92), (Job(0.7), 88), (BURSTS, 84)], ids=["alone", "wild", "bursts"]
+)
+def test_ranges_hold_the_average_of_the_job(job: Job, least: float) -> None:
+    """From ten failures on; `python -m benchmarks.advice` prints the table."""
+    assert cover(replace(job, failures=20), jobs=60) >= least

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import goodput_cli
 from goodput_cli.analysis.advice.advise import check_replay
-from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, one_run, spread, uniforms
+from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
+from goodput_cli.analysis.advice.draws import one_run, spread, uniforms
 from goodput_cli.analysis.advice.interval import roundest
 from goodput_cli.analysis.advice.record import (
     FLAT,

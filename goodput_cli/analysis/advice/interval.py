@@ -7,7 +7,8 @@ from math import comb, exp, log
 
 import numpy as np
 
-from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, Spread, candidates, one_run, spread
+from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
+from goodput_cli.analysis.advice.draws import Spread, one_run, spread
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.results import EarlyDeaths, Formulas, IfCost, IntervalAdvice, Verdict, formulas
 from goodput_cli.vocabulary.text import duration_of_seconds, plural

@@ -23,6 +23,9 @@ from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
+ENOUGH_FAILURES = 10
+"""From so many failures on ranges are promised to hold: their lives say how long a burst is."""
+
 
 @dataclass(frozen=True)
 class Recorded:

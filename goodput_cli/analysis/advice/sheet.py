@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from goodput_cli.analysis.advice.results import (
+    ENOUGH_FAILURES,
     LEVER_TABLE,
     AdviceData,
     CurvePoint,
@@ -440,5 +441,10 @@ def _curve(advice: AdviceData) -> Iterator[Sheet]:
             f"bars begin at {base:.1f} %; replayed: this job's own failures again, which no other job will meet",
             "the range of a gain is narrower than those of its two ends, since both have the same failures",
             "95 % ranges are of the average of many runs: one run alone varies more",
+            *(
+                [f"from fewer than {ENOUGH_FAILURES} failures they hold it less often"]
+                if advice.interval.failures < ENOUGH_FAILURES
+                else []
+            ),
         ),
     )

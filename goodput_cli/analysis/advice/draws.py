@@ -1,0 +1,246 @@
+"""How sure a curve is (docs/advice.md, *How sure*): draws over the rate of failures and over the lives, one by one and
+in blocks. All real; seconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from goodput_cli.analysis.advice.curve import Curve, Exposure
+from goodput_cli.analysis.advice.results import ENOUGH_FAILURES
+from goodput_cli.arrays import F64
+
+DRAWS = 1000
+_LOW, _HIGH = 25, 975
+"""Nearest ranks of the 95 % interval."""
+_AT_ONCE = 100
+_SHORTEST_BLOCK = 2
+Draws = tuple[F64, F64, F64]
+"""Weights of each failure [draws, n] and of a life as long as the record [draws], and G [draws] (s)."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What the draws say. best: 95 % interval of the best interval, in steps. goodput: that of the goodput of each
+    candidate, [2, candidates], percent. gain: that of the advised interval's gain over today's, points; probability:
+    the share of draws in which it is better. Both None where no interval is advised."""
+
+    best: tuple[int, int]
+    goodput: F64
+    gain: tuple[float, float] | None
+    probability: float | None
+
+
+def uniforms(count: int, skip: int = 0) -> F64:
+    """Numbers in (0, 1] by SplitMix64 with state 1, so that all machines draw the same."""
+    with np.errstate(over="ignore"):
+        state = np.uint64(1) + np.arange(skip + 1, skip + count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        state ^= state >> np.uint64(31)
+    return np.asarray(((state >> np.uint64(11)) + np.uint64(1)) / 2.0**53)
+
+
+def spread(curve: Curve, advised: Curve | None, today: Curve | None) -> Spread:
+    """The wider of two: of 1000 draws of lives one by one, and of 1000 draws of blocks of lives, which keep bursts of
+    failures together. advised, today: curves of the one interval each."""
+    alone = _spread(curve, advised, today, _drawn_alone)
+    if curve.exposure.failures < 2:
+        return alone
+    return _wider(alone, _widened(_spread(curve, advised, today, _drawn_in_blocks), curve, advised, today))
+
+
+def _spread(
+    curve: Curve, advised: Curve | None, today: Curve | None, draws: Callable[[Exposure], Iterator[Draws]]
+) -> Spread:
+    """Of one kind of draws."""
+    best, gain, goodput = [], [], []
+    for weights, half, gaps in draws(curve.exposure):
+        lengths = _lengths(curve, weights, half, gaps)
+        best.append(curve.intervals[np.argmin(lengths, axis=1)])
+        goodput.append(curve.goodput(lengths))
+        if advised is not None and today is not None:
+            new, old = (one.goodput(_lengths(one, weights, half, gaps))[:, 0] for one in (advised, today))
+            gain.append(new - old)
+    ranks = [_LOW - 1, _HIGH - 1]
+    low, high = np.sort(np.concatenate(best))[ranks].tolist()
+    gains = np.sort(np.concatenate(gain)) if gain else None
+    return Spread(
+        best=(low, high),
+        goodput=np.sort(np.concatenate(goodput), axis=0)[ranks],
+        gain=None if gains is None else (float(gains[ranks[0]]), float(gains[ranks[1]])),
+        probability=None if gains is None else float(np.mean(gains > 0)),
+    )
+
+
+def _widened(blocks: Spread, curve: Curve, advised: Curve | None, today: Curve | None) -> Spread:
+    """The range of blocks of lives as that of a Student t with a degree of freedom less than there are blocks: about
+    the average, of lost shares and of intervals by their ratio, of gains by their difference. As it is below ten."""
+    lives = curve.exposure.lives
+    factor = _widening(len(lives) / block_length(lives)) if len(lives) >= ENOUGH_FAILURES else 1.0
+    usual = 100 - curve.goodput(curve.average)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lost = np.where(usual > 0, usual * ((100 - blocks.goodput) / usual) ** factor, 100 - blocks.goodput)
+    best = int(curve.intervals[np.argmin(curve.chosen_by)])
+    ends = (best * (end / best) ** factor for end in (min(blocks.best[0], best), max(blocks.best[1], best)))
+    least, most = int(curve.intervals[0]), int(curve.intervals[-1])
+    gain = blocks.gain
+    if gain is not None and advised is not None and today is not None:
+        new, old = (float(one.goodput(one.average)[0]) for one in (advised, today))
+        low, high = (new - old + factor * (end - (new - old)) for end in gain)
+        gain = (low, high)
+    low_best, high_best = (min(max(round(end), least), most) for end in ends)
+    return Spread((low_best, high_best), np.clip(100 - lost, 0, 100), gain, blocks.probability)
+
+
+_NORMAL = 1.959963984540054
+"""Quantile 0.975 of the normal distribution."""
+
+
+def _widening(blocks: float) -> float:
+    """By how much wider than percentiles of resampled blocks a range of their mean is: Student's t with blocks - 1
+    degrees of freedom over the normal quantile (Abramowitz and Stegun 26.7.5), and their variance without bias."""
+    z, free = _NORMAL, blocks - 1
+    first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    student = z + first / free + second / free**2 + third / free**3
+    return student / z * math.sqrt(blocks / free)
+
+
+def _wider(one: Spread, other: Spread) -> Spread:
+    """Of each range the wider, of intervals by their ratio; of the probability the lower."""
+    width, others = one.goodput[1] - one.goodput[0], other.goodput[1] - other.goodput[0]
+    gains = [some.gain for some in (one, other) if some.gain is not None]
+    sure = [some.probability for some in (one, other) if some.probability is not None]
+    return Spread(
+        best=max(one.best, other.best, key=lambda ends: ends[1] / ends[0]),
+        goodput=np.where(others > width, other.goodput, one.goodput),
+        gain=max(gains, key=lambda ends: ends[1] - ends[0], default=None),
+        probability=min(sure, default=None),
+    )
+
+
+def _drawn_alone(exposure: Exposure) -> Iterator[Draws]:
+    """Lives one by one, a hundred draws at once."""
+    columns = exposure.failures + 2
+    for first in range(0, DRAWS, _AT_ONCE):
+        yield _weights(exposure, uniforms(_AT_ONCE * columns, first * columns).reshape(_AT_ONCE, columns))
+
+
+def _weights(exposure: Exposure, given: F64) -> Draws:
+    """Weights of lives that are drawn one by one. The failures' are Gamma(1) each and the half one's Gamma(1/2): the
+    rate has the interval of Jeffreys. A known MTBF leaves only the lives."""
+    failures = exposure.failures
+    weights = -np.log(given[:, :failures])
+    half = -np.log(given[:, failures]) * np.cos(2 * np.pi * given[:, failures + 1]) ** 2
+    if exposure.mtbf_given is not None:
+        total = np.maximum(weights.sum(axis=1), 1e-300)
+        weights = weights * (failures * exposure.weight / total)[:, None]
+        half = np.zeros_like(half)
+    rate = (weights.sum(axis=1) + half) / failures if failures else np.ones(len(half))
+    return weights, half, exposure.gaps * rate
+
+
+def _drawn_in_blocks(exposure: Exposure) -> Iterator[Draws]:
+    """Blocks of neighbouring lives, the last one's neighbour is the first (circular block bootstrap, Politis and Romano
+    1992), behind the numbers that `_drawn_alone` takes; each draw for as much time of life as the record has."""
+    lives, budgets = exposure.lives, exposure.budgets
+    failures, length = len(lives), block_length(lives)
+    blocks, taken = -(-failures // length), DRAWS * (failures + 2)
+    for first in range(0, DRAWS, _AT_ONCE):
+        given = uniforms(_AT_ONCE * blocks, taken + first * blocks).reshape(_AT_ONCE, blocks)
+        start = np.minimum((given * failures).astype(np.int64), failures - 1)
+        place = (start[:, :, None] + np.arange(length)).reshape(_AT_ONCE, -1)[:, :failures] % failures
+        row = np.repeat(np.arange(_AT_ONCE), failures) * failures
+        count = np.bincount(row + place.ravel(), minlength=_AT_ONCE * failures).reshape(_AT_ONCE, failures)
+        scale: F64 = np.full(_AT_ONCE, exposure.weight)
+        if exposure.mtbf_given is None:
+            scale = budgets / np.maximum(budgets + (count - 1) @ lives, 1e-9)
+        yield count * scale[:, None], np.zeros(_AT_ONCE), exposure.gaps * scale
+
+
+def block_length(lives: F64) -> int:
+    """How many neighbouring lives are drawn together: the length that errs least for a mean (Politis and White 2004,
+    with the correction of Patton, Politis and White 2009, circular), the cube root of their number at least: a few
+    lives do not show how long a burst is. 2 of fewer than ten. lives: s."""
+    count = len(lives)
+    if count < ENOUGH_FAILURES:
+        return _SHORTEST_BLOCK
+    most = min(3 * math.sqrt(count), count / 3)
+    return max(math.ceil(math.cbrt(count) - 1e-9), math.ceil(min(_best_block(lives), most)))
+
+
+def _best_block(lives: F64) -> float:
+    """The same before it is rounded and bounded; 0 where all lives are alike."""
+    count = len(lives)
+    near = max(5, math.ceil(math.sqrt(math.log10(count))))
+    most = min(math.ceil(math.sqrt(count)) + near, count - 1)
+    apart = lives - lives.mean()
+    cov = np.array([float(apart[lag:] @ apart[: count - lag]) / count for lag in range(most + 1)])
+    if cov[0] <= 0:
+        return 0.0
+    alike = np.flatnonzero(np.abs(cov[1:] / cov[0]) >= 2 * math.sqrt(math.log10(count) / count)) + 1
+    ends = (lag for lag in [0, *alike.tolist()] if not np.any((alike > lag) & (alike <= lag + near)))
+    lags = np.arange(1, min(2 * max(next(ends), 1), most) + 1)
+    flat = np.clip(2 * (1 - lags / lags[-1]), 0, 1)
+    level, slope = cov[0] + 2 * float(flat @ cov[lags]), 2 * float((flat * lags) @ cov[lags])
+    return float((1.5 * (slope / level) ** 2 * count) ** (1 / 3)) if level else 0.0
+
+
+def _lengths(curve: Curve, weights: F64, half: F64, gaps: F64) -> F64:
+    if curve.exposure.mtbf_given is not None and not curve.exposure.failures:
+        return np.broadcast_to(curve.average, (len(half), len(curve.intervals)))
+    return curve.lengths(weights @ curve.lost + half[:, None] * curve.half, gaps)
+
+
+_MOST_LIVES = 20
+"""A run that needs more lives than so many times those of the record never ends."""
+
+
+def one_run(curve: Curve) -> tuple[float, float] | None:
+    """95 % range (percent) of the goodput of a single run like the record, for a curve of one interval: each draw
+    weighs the recorded lives as `spread` does, and lives one after the other, half to one and a half times as long as
+    those that chance takes, with the time behind any failure, until the work is done. None where no failure was seen
+    but how often they come is known."""
+    one, failures = curve.exposure, curve.exposure.failures
+    if one.mtbf_given is not None and not failures:
+        return None
+    given = uniforms(DRAWS * (failures + 2)).reshape(DRAWS, failures + 2)
+    weights, half, _ = _weights(one, given)
+    lives = np.append(one.lives, one.budgets)
+    share = np.column_stack((weights, half))
+    upto: F64 = np.cumsum(share / share.sum(axis=1, keepdims=True), axis=1) + np.arange(DRAWS)[:, None]
+    scale: F64 = np.ones(DRAWS)
+    if one.mtbf_given is not None:
+        scale = np.asarray(one.mtbf_given * share.sum(axis=1) / (share @ lives), dtype=np.float64)
+    goodput = np.sort(curve.goodput(_lived(curve, lives, upto, scale)))
+    return float(goodput[_LOW - 1]), float(goodput[_HIGH - 1])
+
+
+def _lived(curve: Curve, lives: F64, upto: F64, scale: F64) -> F64:
+    """T (s) of one run a draw. lives: of which each is taken with the chance by which `upto`, [draws, lives], grows;
+    scale: by how much they are longer."""
+    one = curve.exposure
+    period, training, latency = float(curve.periods[0]), float(curve._training[0]), curve.saving.latency
+    random = np.random.Generator(np.random.PCG64(1))
+    behind = one.behind if len(one.behind) else np.zeros(1)
+    left, clock = np.full(DRAWS, one.work), np.full(DRAWS, one.fixed)
+    running = np.arange(DRAWS)
+    for _ in range(_MOST_LIVES * (len(lives) + 1)):
+        place = np.searchsorted(upto.ravel(), running + random.random(len(running)))
+        life = lives[np.minimum(place - running * len(lives), len(lives) - 1)]
+        life = life * scale[running] * (0.5 + random.random(len(running)))
+        done = left[running] * period / training <= life
+        clock[running[done]] += left[running[done]] * period / training
+        running, life = running[~done], life[~done]
+        if not len(running):
+            return clock
+        whole, rest = np.divmod(life, period)
+        whole -= (whole > 0) & (rest < latency)
+        left[running] -= np.maximum(whole * training - one.extra * life / one.budgets, 0)
+        clock[running] += life + behind[random.integers(len(behind), size=len(running))]
+    clock[running] = np.inf
+    return clock
