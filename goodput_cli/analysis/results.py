@@ -253,7 +253,7 @@ class Saves:
     count: Count
     """saves that were completed"""
     interval_seconds: Amount | None
-    """median time between the beginnings of two saves in a row of one attempt"""
+    """median time between the ends of two saves in a row of one attempt"""
 
 
 @written("elastic_part", "slice efficiency (accounting, section 9)", nulls=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.analysis.results import Method, Saves
+from goodput_cli.analysis.saves import saves_made
 from goodput_cli.report.base import Page
 from tests.support.accounts import account
 from tests.support.rendered import as_json as render
@@ -19,7 +21,7 @@ def test_saves_are_counted_with_the_time_between_them() -> None:
 def test_the_reports_of_several_hosts_are_one_save() -> None:
     hosts = [save(20 + late, 2, 2) for late in (0, 0.1, 0.2)]
     told = account(start(0), steps(0, 10, at=0), hosts, save(50, 2, 5), saved(5, 52), end(110))
-    assert told.analysis.saves == Saves(2, 30.0)
+    assert told.analysis.saves == Saves(2, 29.8)
 
 
 def test_a_step_saved_again_by_the_next_attempt_is_another_save_and_the_outage_is_no_interval() -> None:
@@ -58,3 +60,21 @@ def test_an_analysis_says_how_it_was_made() -> None:
         "exclude_stopped": False,
         "hindsight": False,
     }
+
+
+def nameless(at: float, seconds: float) -> str:
+    return json.dumps({key: value for key, value in json.loads(save(at, seconds)).items() if key != "step"})
+
+
+def test_saves_without_a_step_are_saves_of_their_own_and_one_interval_is_said_everywhere() -> None:
+    """34 saves of 8 s, 60 steps of 5 s apart; two hosts tell of each."""
+    lines, at = [start(0)], 0.0
+    for number in range(34):
+        lines += steps(60 * number, 60, at=at, every=5)
+        at += 300
+        lines += [nameless(at, 8), nameless(at + 1, 7)]
+        at += 8
+    told = account(*lines, end(at + 1))
+    assert told.analysis.saves == Saves(34, 308.0)
+    record = record_of(told.analysis.timeline, "j")
+    assert (record.every, record.cost, saves_made(told.analysis.timeline).apart_steps) == (60, 8.0, 60)

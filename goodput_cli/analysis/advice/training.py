@@ -19,8 +19,9 @@ from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.amounts import JobTimeline
 from goodput_cli.analysis.goodput.findings import Covered
+from goodput_cli.analysis.saves import joined, steps_of_saves
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.schema import Edge, Kind
+from goodput_cli.events.schema import NO_STEP, Edge, Kind
 
 NEVER = 1 << 62
 """When a save can be used that was never complete (ns)."""
@@ -107,7 +108,9 @@ class SaveLog:
             keys = zip(owner[orbax].tolist(), table.step[orbax].tolist(), strict=True)
             whole = [self.completed.get(key, NEVER) for key in keys]
             usable[: len(orbax)] = np.maximum(np.array(whole, dtype=np.int64), end[: len(orbax)])
-        return SavedLines(owner[saved].astype(np.int64), table.step[saved], start, end, usable, completed, measured)
+        step = steps_of_saves(timeline, first)
+        step = np.where(table.step[saved] == NO_STEP, step, table.step[saved])
+        return SavedLines(owner[saved].astype(np.int64), step, start, end, usable, completed, measured)
 
     @cached_property
     def completed(self) -> dict[tuple[int, int], int]:
@@ -147,12 +150,11 @@ class SaveLog:
         return distinct(self.lines.step[self.lines.completed])
 
     def interval(self, origin: int) -> int | None:
-        """Today's interval: lower median distance of the steps that were saved."""
+        """Today's interval: how many steps saves are apart, or the only one is behind the first step."""
+        lines = self.lines.take(self.lines.completed)
+        apart = joined(lines.attempt, lines.step, lines.step, lines.start, lines.end).apart_steps
         steps = self.saved_steps
-        if len(steps) < 2:
-            return max(int(steps[0]) - origin, 1) if len(steps) else None
-        apart = np.sort(np.diff(steps))
-        return int(apart[(len(apart) - 1) // 2])
+        return apart if apart is not None or len(steps) == 0 else max(int(steps[0]) - origin, 1)
 
     @cached_property
     def shift(self) -> int:

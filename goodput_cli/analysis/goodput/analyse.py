@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import distinct, rows_of, run_heads
+from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.analysis.disruptions.costs import complete_saves
 from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions, reliability
@@ -33,6 +33,7 @@ from goodput_cli.analysis.goodput.thresholds import CAUSE, INSIGHT, OOM
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import PREFIXES, percent_of, value_of
 from goodput_cli.analysis.results import AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
+from goodput_cli.analysis.saves import saves_made
 from goodput_cli.analysis.steps.sheet import step_statistics
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.analysis.threshold import PERCENT, Expression, Threshold, judged
@@ -46,24 +47,13 @@ from goodput_cli.vocabulary.text import did_you_mean, iso_to_the_second
 
 
 def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:
-    """The saves that began inside [start, end) (ns); None where the job logs none.
-
-    The reports of several hosts, and an Orbax save and a `checkpoint_saved` line, of one step in one attempt are one
-    save, which began with the first of them. Intervals are those between the beginnings of two saves in a row of the
-    same attempt: the time a disruption takes is not between two saves.
-    """
-    table = timeline.table
-    rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
-    if len(rows) == 0:
+    """The saves that began inside [start, end) (ns); None where the job logs none."""
+    made = saves_made(timeline)
+    if len(made) == 0:
         return None
-    rows = rows[(table.time[rows] >= start) & (table.time[rows] < end)]
-    rows = rows[np.argsort(table.time[rows], kind="stable")]
-    step, attempt = table.step[rows], timeline.attempts.of_row[rows]
-    by_step = np.lexsort((step, attempt))
-    firsts = np.sort(by_step[run_heads(step[by_step]) | run_heads(attempt[by_step])])
-    time, attempt = table.time[rows][firsts], attempt[firsts]
-    apart = np.diff(time)[attempt[1:] == attempt[:-1]]
-    return Saves(len(firsts), float(np.median(apart)) / 1e9 if len(apart) else None)
+    inside = made.take((made.begin >= start) & (made.begin < end))
+    apart = inside.apart_ns
+    return Saves(len(inside), None if apart is None else apart / 1e9)
 
 
 _MOST_LABELS = 5

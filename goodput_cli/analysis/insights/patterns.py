@@ -12,9 +12,9 @@ import numpy as np
 from msgspec import Struct
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import distinct, rows_of
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.measures import MEASURES
+from goodput_cli.analysis.saves import saves_made
 from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
@@ -259,12 +259,12 @@ def save_policy(analysis: AnalysisData, failures: int) -> SavePolicy | None:
 def _seconds_apart(analysis: AnalysisData) -> float | None:
     """Training between two saves (s), where no attempt has two: by the steps between them; of a single one, by those
     before it. None where saves name no steps."""
-    table, kept, usual = analysis.timeline.table, analysis.job.kept_range, analysis.timeline.usual_step.median
-    known, steps = usual[~np.isnan(usual)], distinct(table.step[rows_of(table.kind, (Kind.SAVE, Kind.SAVED))])
-    if len(known) == 0 or len(steps) == 0 or (len(steps) == 1 and kept is None):
-        return None
-    apart = int(np.median(np.diff(steps))) if kept is None or len(steps) > 1 else max(int(steps[0]) + 1 - kept[0], 1)
-    return apart * float(known[-1]) / 1e9
+    saves, kept = saves_made(analysis.timeline), analysis.job.kept_range
+    usual = analysis.timeline.usual_step.median
+    known, steps = usual[~np.isnan(usual)], saves.apart_steps
+    if steps is None and kept is not None and len(saves.steps):
+        steps = max(int(saves.steps[0]) + 1 - kept[0], 1)
+    return None if steps is None or len(known) == 0 else steps * float(known[-1]) / 1e9
 
 
 def rare_saves(analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: About) -> Candidate:

@@ -1,0 +1,103 @@
+"""The saves of a job, and how far apart they are: the one answer of analyze, advise, compare and insights."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import distinct, rows_of, run_heads
+from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.events.schema import NO_STEP, Kind
+
+
+class SavesMade(Struct, frozen=True):
+    """Saves, int64[n], in order of their beginnings.
+
+    The reports of several hosts, and an Orbax save and a `checkpoint_saved` line, of one step in one attempt are one
+    save. Of lines without a step those are one that overlap: each other one is a save of its own.
+    """
+
+    attempt: I64
+    step: I64
+    """Of lines without a step the last one recorded before the save began; `NO_STEP` where nothing says it."""
+    begin: I64
+    """When the first of its lines began (ns)."""
+    end: I64
+    """When the last of them ended (ns)."""
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def take(self, chosen: Mask) -> SavesMade:
+        """Some of them."""
+        return SavesMade(self.attempt[chosen], self.step[chosen], self.begin[chosen], self.end[chosen])
+
+    @property
+    def apart_ns(self) -> float | None:
+        """Median time (ns) from the end of a save to that of the next of the same attempt: what a disruption takes is
+        not between two saves. None where no attempt has two."""
+        apart = np.diff(self.end)[self.attempt[1:] == self.attempt[:-1]]
+        return float(np.median(apart)) if len(apart) else None
+
+    @property
+    def apart_steps(self) -> int | None:
+        """Lower median distance in steps of the same; where no attempt has two, of all steps that were saved."""
+        apart = np.diff(self.step)[(self.attempt[1:] == self.attempt[:-1]) & (self.step[:-1] != NO_STEP)]
+        apart = apart[apart > 0]
+        if len(apart) == 0:
+            apart = np.diff(self.steps)
+        return int(np.sort(apart)[(len(apart) - 1) // 2]) if len(apart) else None
+
+    @property
+    def steps(self) -> I64:
+        """Distinct steps that were saved, rising."""
+        return distinct(self.step[self.step != NO_STEP])
+
+
+def saves_made(timeline: Timeline) -> SavesMade:
+    """All saves of a job, also those that were never complete."""
+    table = timeline.table
+    rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
+    return joined(timeline.attempts.of_row[rows].astype(np.int64), steps_of_saves(timeline, rows), table.step[rows],
+                  table.time[rows], table.end[rows])  # fmt: skip
+
+
+def joined(attempt: I64, step: I64, said: I64, begin: I64, end: I64) -> SavesMade:
+    """Lines of saves, int64[k] each, as saves. said: the steps that lines say; step: with those that they leave out."""
+    order = np.lexsort((begin, said, attempt))
+    attempt, step, said, begin, end = (column[order] for column in (attempt, step, said, begin, end))
+    if len(order) == 0:
+        return SavesMade(attempt, step, begin, end)
+    heads = np.flatnonzero(run_heads(attempt) | run_heads(said) | _alone(attempt, said, begin, end))
+    first, last = begin[heads], np.maximum.reduceat(end, heads)
+    by_time = np.lexsort((heads, first))
+    return SavesMade(attempt[heads][by_time], step[heads][by_time], first[by_time], last[by_time])
+
+
+def _alone(attempt: I64, said: I64, begin: I64, end: I64) -> Mask:
+    """Which lines name no step and begin behind all lines before them of their attempt that name none either."""
+    alone = np.zeros(len(said), dtype=bool)
+    nameless = np.flatnonzero(said == NO_STEP)
+    for owner in distinct(attempt[nameless]).tolist():
+        own = nameless[attempt[nameless] == owner]
+        alone[own[1:]] = begin[own[1:]] > np.maximum.accumulate(end[own[:-1]])
+    return alone
+
+
+def steps_of_saves(timeline: Timeline, rows: Rows) -> I64:
+    """The step of each line of a save: what it says, else the last one that its attempt recorded before it began."""
+    table, records = timeline.table, timeline.records
+    step = table.step[rows]
+    nameless = np.flatnonzero((step == NO_STEP) & (timeline.attempts.of_row[rows] >= 0))
+    if len(nameless) == 0 or records is None:
+        return step
+    step = step.copy()
+    owner = timeline.attempts.of_row[rows[nameless]]
+    for attempt in distinct(owner).tolist():
+        low, high = records.bounds[attempt], records.bounds[attempt + 1]
+        own = nameless[owner == attempt]
+        before = np.searchsorted(records.time[low:high], table.time[rows[own]], "right") - 1
+        known = before >= 0
+        step[own[known]] = records.number[low:high][before[known]]
+    return step
