@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import pytest
 
 import goodput_cli
+from goodput_cli.analysis.advice.advise import Options, advise_job
 from goodput_cli.report.base import Page
 from tests.support.accounts import account, insights
 from tests.support.markdown_docs import ROOT
 from tests.support.rendered import as_table as table
-from tests.support.story import end, heartbeat, restore, save, saved, start, steps, told
+from tests.support.story import crashed, end, heartbeat, restore, save, saved, start, step, steps, told
 
 PAGE = Page()
 WEEK = 7 * 86_400
@@ -262,3 +263,20 @@ def test_an_outage_of_decades_is_weighed_as_one_of_days() -> None:
         start(years), steps(15, 30, at=years, every=60), end(years + 900),
     )  # fmt: skip
     assert seen["long_outage"].seconds > 0.99 * years
+
+
+@pytest.mark.parametrize("begins_a_step", [False, True])
+def test_every_start_that_dies_before_a_step_finishes_counts_and_is_no_life_of_advice(begins_a_step: bool) -> None:
+    """14 starts, of which the first trained, 12 died after five minutes and the last came to its end."""
+    lines, at = [start(0), *steps(0, 100, at=120, every=5), save(130, 2, 1), save(420, 2, 58), crashed(650)], 650.0
+    for _ in range(12):
+        lines += [start(at + 30), *([step(59, at + 320)] if begins_a_step else []), crashed(at + 330)]
+        at += 330
+    lines += [start(at + 30), *steps(59, 400, at=at + 150, every=5), end(at + 2155)]
+    told = account(*lines).analysis
+    found = {one.code: one for one in told.insights}
+    assert (told.reliability.failures, found["failing_starts"].count) == (13, 12)
+    assert found["failing_starts"].text.startswith("12 of 14 starts died within 5 min 00 s")
+    assert not any("cache compiled programs" in (one.advice or "") for one in told.insights)
+    advice = advise_job(told.timeline, "j", Options())
+    assert (advice.record.failures, advice.record.lives, advice.interval.failures) == (1, 2, 1)

@@ -156,15 +156,22 @@ def checkpoint_of_record(record: Record, index: int) -> int | None:
 def average(record: Record, interval: int, cost: float, half: float = 0.0) -> float:
     """T(N), s. half: how much of a failure of a life as long as the record is added."""
     lives, how = record.lives, ends(record)
-    counted = [life.budget / 1e9 for life, end in zip(lives, how, strict=True) if end.kind in ("newest", "older")]
-    budgets = sum(life.budget for life in lives) / 1e9
+    real = [bool(life.times) or life.clean or life.resumed is None for life in lives]
+    counted = [
+        life.budget / 1e9
+        for life, end, lived in zip(lives, how, real, strict=True)
+        if end.kind in ("newest", "older") and lived
+    ]
+    budgets = sum(life.budget for life, lived in zip(lives, real, strict=True) if lived) / 1e9
     steps = sum(len(life.times) for life in lives)
     pace = sum(life.gross for life in lives) / 1e9 / steps
-    gaps = sum(
-        life.hang + following.begin - life.death + following.startup
-        for life, following, end in zip(lives, lives[1:], how, strict=False)
-        if end.kind in ("newest", "older", "beyond")
-    )
+    gaps, failed = 0, False
+    for life, following, end, lived in zip(lives, lives[1:], how, real, strict=False):
+        if end.kind not in ("newest", "older", "beyond"):
+            continue
+        failed = failed or lived
+        if failed:  # a start that died before a step finished is a part of what the failure before it cost
+            gaps += life.hang + following.begin - life.death + following.startup + (0 if lived else life.budget)
     extra = 0
     for life, end in zip(lives, how, strict=True):
         if end.kind == "older":

@@ -114,9 +114,10 @@ def check_replay(record: JobRecord) -> Fidelity:
 
 
 def _facts(record: JobRecord, exposure: Exposure, fidelity: Fidelity) -> RecordFacts:
-    kinds = Counter(end.kind for end in record.ends)
+    lived = [(life, end) for life, end in zip(record.lives, record.ends, strict=True) if record.trained_step(life)]
+    kinds = Counter(end.kind for _, end in lived)
     return RecordFacts(
-        lives=len(record.lives),
+        lives=len(lived),
         failures=sum(kinds[kind] for kind in FAILURES),
         disruptions=record.amounts.disruptions,
         kinds=LifeEndings(**{str(kind): kinds[kind] for kind in (*FAILURES, EndKind.STOP)}),

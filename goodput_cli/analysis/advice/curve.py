@@ -74,14 +74,18 @@ def exposure_of(record: JobRecord, mtbf: float | None = None) -> Exposure:
     lives, ends = record.lives, record.ends
     steps = sum(life.steps for life in lives)
     pace = sum(life.trained for life in lives) / _NS / steps if steps else 0.0
-    behind = [
-        life.hang + record.gaps[index + 1] + lives[index + 1].startup
-        for index, (life, end) in enumerate(zip(lives, ends, strict=True))
-        if end.kind in FAILURES
-    ]
-    budgets, gaps = sum(life.budget for life in lives), sum(behind)
+    behind = _behind_failures(record)
+    budgets = sum(life.budget for life in lives if record.trained_step(life))
+    gaps = sum(behind)
     return Exposure(
-        lives=np.array([life.budget for life, end in zip(lives, ends, strict=True) if end.kind in COUNTED]) / _NS,
+        lives=np.array(
+            [
+                life.budget
+                for life, end in zip(lives, ends, strict=True)
+                if end.kind in COUNTED and record.trained_step(life)
+            ]
+        )
+        / _NS,
         budgets=budgets / _NS,
         work=sum(life.kept for life in lives) / _NS,
         gaps=gaps / _NS,
@@ -93,6 +97,21 @@ def exposure_of(record: JobRecord, mtbf: float | None = None) -> Exposure:
         mtbf_given=mtbf,
         behind=np.array(behind) / _NS,
     )
+
+
+def _behind_failures(record: JobRecord) -> list[int]:
+    """The time (ns) behind each failure, until training goes on: starts that died before a step finished are a part of
+    it, and no lives."""
+    lives, behind = record.lives, list[int]()
+    for index, (life, end) in enumerate(zip(lives, record.ends, strict=True)):
+        if end.kind not in FAILURES:
+            continue
+        gap = life.hang + record.gaps[index + 1] + lives[index + 1].startup
+        if record.trained_step(life):
+            behind.append(gap)
+        elif behind:
+            behind[-1] += life.budget + gap
+    return behind
 
 
 def _extra_steps(record: JobRecord) -> int:

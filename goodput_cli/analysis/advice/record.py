@@ -324,6 +324,11 @@ class JobRecord:
     step_ends: bool = False
     """Whether the steps of the log are numbered by how many were done."""
 
+    def trained_step(self, life: ReplayAttempt) -> bool:
+        """Whether an attempt finished a step, or was not ended by a failure: else it is no life for advice. In a
+        checkpoint log, that does not show steps, all of them are."""
+        return not self.step_log or life.steps > 0 or life.clean or life.resumed is None
+
     @property
     def lead(self) -> int:
         """ns before the first life."""

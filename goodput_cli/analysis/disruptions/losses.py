@@ -20,7 +20,7 @@ from goodput_cli.accounting.columns import (
     search,
 )
 from goodput_cli.accounting.training.kept import TrainingOutcome
-from goodput_cli.arrays import I64, Rows, blocks
+from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.vocabulary.categories import Category
 
@@ -108,6 +108,30 @@ def first_and_last_steps(timeline: Timeline) -> tuple[I64, I64]:
         return timeline.records.began, timeline.records.last
     assert timeline.progress is not None
     return timeline.progress.began, timeline.progress.last
+
+
+def finished_a_step(timeline: Timeline) -> Mask:
+    """Which attempts finished a step, bool[attempts]: one that recorded only the beginning of its first step did not,
+    unless the next one went on behind it. In checkpoint logs, which do not show steps, all that show progress."""
+    began, last = first_and_last_steps(timeline)
+    recorded = began != NO_STEP
+    if timeline.records is None or timeline.attempts.step_ends:
+        return np.asarray(recorded)
+    credited = np.zeros(len(began), dtype=bool)
+    credited[:-1] = (began[1:] != NO_STEP) & (began[1:] > last[:-1])
+    credited[-1:] = timeline.ended
+    return np.asarray(recorded & ((last > began) | credited))
+
+
+SHORT_NS = 60 * 10**9
+
+
+def dying_starts(timeline: Timeline) -> Mask:
+    """Which attempts died before a step finished, or lived for less than a minute, if another one follows."""
+    lived = timeline.sign_of_life - timeline.attempts.begin
+    dying = ~finished_a_step(timeline) | (lived < SHORT_NS)
+    dying[-1:] = False
+    return np.asarray(dying)
 
 
 def _ranges(began: I64, last: I64, limit: I64) -> Iterator[tuple[int, int, int, int]]:

@@ -13,7 +13,7 @@ from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.columns import last_of_each, of_kind, rows_of
 from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended
-from goodput_cli.analysis.disruptions.losses import first_and_last_steps
+from goodput_cli.analysis.disruptions.losses import dying_starts, finished_a_step, first_and_last_steps
 from goodput_cli.analysis.insights.hosts import HostsOfJob
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.insights.patterns import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
@@ -26,7 +26,6 @@ from goodput_cli.vocabulary.text import clock, duration, plural
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
-_SHORT_NS = 60 * 10**9
 _AGAIN = 3
 _FAR_LONGER = 3
 _MOST_NAMED = 3
@@ -93,12 +92,13 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
     yield from _failing_starts(failures, rest)
     yield from _repeating_hosts(failures, rest)
     yield from _same_step(failures, rest)
-    policy = save_policy(failures.analysis, int(np.count_nonzero(rest & _inside(failures.analysis, len(rest)))))
+    trained = rest & finished_a_step(failures.analysis.timeline)[:-1]
+    policy = save_policy(failures.analysis, int(np.count_nonzero(trained & _inside(failures.analysis, len(rest)))))
     wasted = np.where(rest, failures.wasted, 0)
     if policy is not None and policy.too_rare:
-        undone = np.flatnonzero(wasted)
-        yield rare_saves(failures.analysis, policy, int(wasted.sum()), len(undone), _about(failures, undone))
-        wasted = np.zeros_like(wasted)
+        undone = np.flatnonzero(np.where(trained, wasted, 0))
+        yield rare_saves(failures.analysis, policy, int(wasted[undone].sum()), len(undone), _about(failures, undone))
+        wasted[undone] = 0
     elif policy is not None and policy.too_frequent:
         yield frequent_saves(failures.analysis, policy, slow_saves)
     yield from _long_outage(failures, rest, wasted)
@@ -186,12 +186,11 @@ def _about(failures: Failures, ended: Rows) -> About:
 
 
 def _failing_starts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
-    """Disruptions, three at least, that ended an attempt which never came to a step, or lived for less than a minute;
+    """Disruptions, three at least, that ended an attempt which never finished a step, or lived for less than a minute;
     they are taken out of the rest."""
     timeline = failures.analysis.timeline
     attempts, lived = timeline.attempts, timeline.sign_of_life - timeline.attempts.begin
-    short = (first_and_last_steps(timeline)[0] == NO_STEP) | (lived < _SHORT_NS)
-    which = np.flatnonzero(failures.unplanned & short[:-1] & (failures.lost > 0))
+    which = np.flatnonzero(failures.unplanned & dying_starts(timeline)[:-1] & (failures.lost > 0))
     if len(which) < _AGAIN:
         return
     rest[which] = False

@@ -15,6 +15,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, distinct, of_kind
+from goodput_cli.analysis.disruptions.losses import dying_starts
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, hangs_now
@@ -284,12 +285,22 @@ def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime]) -> Candi
     text = f"{number(count)} {_WORDS[code].format(s='s' * (count > 1), each=_each(ns, count))}"
     options = _OPTIONS[code] if code in _OPTIONS else ("--category", max(rows, key=lambda row: row.ns).category)
     found = _found(analysis, code, ns, text + inferred * ", start-up included", segments, rows, options, count)
+    if code == "startups" and _of_dying_starts(analysis, segments):
+        return replace(found, advice=BY_CODE["failing_starts"].advice)
     if code != "undetermined":
         return found
     advice = CODES["undetermined_time"].advice_for(
         analysis.job.formats
     )  # what to log, so that it is known when one ends
     return replace(found, advice=f"{advice[0].lower()}{advice[1:].rstrip('.')}")
+
+
+def _of_dying_starts(analysis: AnalysisData, segments: Rows) -> bool:
+    """Whether most of the time in some segments was in starts that died before a step finished."""
+    timeline = analysis.timeline
+    own = np.searchsorted(timeline.attempts.begin, timeline.segments.start[segments], "right") - 1
+    lengths = timeline.segments.end[segments] - timeline.segments.start[segments]
+    return 2 * int(lengths[dying_starts(timeline)[np.maximum(own, 0)]].sum()) > int(lengths.sum())
 
 
 def _custom(analysis: AnalysisData, row: CategoryTime, segments: Rows) -> Candidate:
