@@ -46,7 +46,9 @@ class Job:
         """Lives (s) one after the other; a burst begins or ends behind three of ten lives."""
         scale = self.mean / math.gamma(1 + 1 / self.shape)
         changes = random.random(count) < np.where(np.arange(count) > 0, _TURNS, 0.5) if self.apart else np.zeros(count)
-        return scale * random.weibull(self.shape, count) * (1 + self.apart * (1 - 2 * (np.cumsum(changes) % 2)))
+        level: F64 = np.asarray(1 - 2 * (np.cumsum(changes) % 2), dtype=np.float64) * self.apart + 1
+        lives: F64 = np.asarray(random.weibull(self.shape, count), dtype=np.float64)
+        return np.multiply(lives * scale, level)
 
     def lives(self, random: np.random.Generator) -> list[int]:
         """So many lives, and a last one that is cut somewhere; ns."""

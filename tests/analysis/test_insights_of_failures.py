@@ -275,6 +275,7 @@ def test_every_start_that_dies_before_a_step_finishes_counts_and_is_no_life_of_a
     lines += [start(at + 30), *steps(59, 400, at=at + 150, every=5), end(at + 2155)]
     told = account(*lines).analysis
     found = {one.code: one for one in told.insights}
+    assert told.reliability is not None
     assert (told.reliability.failures, found["failing_starts"].count) == (13, 12)
     assert found["failing_starts"].text.startswith("12 of 14 starts died within 5 min 00 s")
     assert not any("cache compiled programs" in (one.advice or "") for one in told.insights)

@@ -25,7 +25,7 @@ def warned(log: Path, mapping: str) -> list[tuple[str, str]]:
     """What is said, and the line."""
     own = log.with_name("my.toml")
     own.write_text(mapping, encoding="utf-8")
-    found = goodput_cli.check(str(log), mapping=str(own)).findings
+    found = goodput_cli.check(str(log), mapping=(str(own),)).findings
     return [(one.message, one.where[0].rpartition(":")[2]) for one in found if one.code == "mapping_contradicted"]
 
 
