@@ -247,6 +247,8 @@ class _Reader:
         values = {}
         for key, value in table.items():
             option = options.get(key)
+            if option is None and isinstance(value, bool) and f"no-{key}" in options:
+                option, value = options[f"no-{key}"], not value  # `draft = false` is `no-draft = true`
             if option is None:
                 raise self._wrong(prefix + key, f"there is no such option{_did_you_mean(key, options)}")
             if option.name in ONLY_TYPED or isinstance(option.type, FileName):

@@ -61,6 +61,14 @@ def test_the_example_of_the_documents(project: Path, capsys: Output) -> None:
     ]
 
 
+def test_a_switch_that_says_no_may_be_set_by_its_yes(project: Path, capsys: Output) -> None:
+    (project / "own.log").write_text("".join(f"2026-03-01 10:00:{at:02d} step {at} loss 1.0\n" for at in range(60)))
+    for text, code in (("draft = false\n", 4), ("no-draft = true\n", 4), ("draft = true\n", 0)):
+        write(project, text)
+        assert run(["analyze", str(project / "own.log")]) == code
+        assert "no-draft" in capsys.readouterr().err
+
+
 def test_pyproject_holds_them_too(project: Path, capsys: Output) -> None:
     write(project, "[project]\nname = 'x'\n[tool.goodput]\nfail-under = 60.5\n", "pyproject.toml")
     code, said = analyze(capsys)
