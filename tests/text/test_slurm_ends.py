@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
+from tests.text.test_folders import life
 
 TRAINED = """\
 [before the start of training step] datetime: 2026-03-01 10:00:00
@@ -291,3 +292,17 @@ def test_a_next_job_begins_at_its_first_time_though_it_writes_no_year(tmp_path: 
     analysis = analysed(written(tmp_path / "run", a_out=log))
     (disruption,) = analysis.disruptions
     assert disruption.next_start_ns == analysis.job.start_ns + 540 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("line", "ended"),
+    [
+        ("srun: error: node1: task 0: Exited with exit code 143", "terminated"),
+        ("srun: error: node1: task 0: Exited with exit code 1", "crashed"),
+        ("E0301 10:01:11.5 7 api.py:1002] failed (exitcode: -15) local_rank: 1 (pid: 9) of binary: /p", "terminated"),
+        ("E0301 10:01:11.5 7 api.py:1002] failed (exitcode: -6) local_rank: 1 (pid: 9) of binary: /p", "crashed"),
+    ],
+)
+def test_a_process_that_sigterm_ended_was_terminated(tmp_path: Path, line: str, ended: str) -> None:
+    (tmp_path / "train.log").write_text(life(0) + line + "\n" + life(300, 31))
+    assert [one.ended for one in analysed(tmp_path).disruptions] == [ended]

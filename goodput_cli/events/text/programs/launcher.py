@@ -115,11 +115,22 @@ def _because(what: EventType, name: str) -> Any:
     return lambda found: ParsedEvent(NAME, what, name=name, detail=(("why", found["why"]),))
 
 
+_TERMINATED = ("-15", "143")
+"""How launchers write that SIGTERM ended a process: somebody sent it."""
+
+
+def _died(code: str, name: str, detail: tuple[tuple[str, str], ...]) -> ParsedEvent:
+    """A process ended with an exit code other than 0."""
+    return ParsedEvent(
+        NAME, EventType.TERMINATED if code in _TERMINATED else EventType.CRASHED, name=name, detail=detail
+    )
+
+
 def _exited(found: Any) -> ParsedEvent | None:
     """Of the processes of a launcher that says how each ended."""
     if found["code"] == "0":
         return ParsedEvent(NAME, EventType.ALIVE, name="closing")
-    return ParsedEvent(NAME, EventType.CRASHED, name="died", detail=(("exitcode", found["code"]),))
+    return _died(found["code"], "died", (("exitcode", found["code"]),))
 
 
 RULES = (
@@ -138,8 +149,9 @@ RULES = (
              _plain(EventType.TERMINATED, "membership"), "new nodes"),
     LineRule(NAME, "(exitcode: ",
              pattern(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: \d+\)"),
-             lambda found: ParsedEvent(NAME, EventType.CRASHED, name="died", detail=(
-             ("exitcode", found["code"]), ("local_rank", found["rank"]))), "worker failed"),
+             lambda found: _died(
+                 found["code"], "died", (("exitcode", found["code"]), ("local_rank", found["rank"]))
+             ), "worker failed"),
     LineRule(NAME, "closing signal SIG", pattern(r"Sending process \d+ closing signal SIG\w+"),
              _plain(EventType.ALIVE, "closing"), "closing signal"),
     LineRule(NAME, "worker group successfully finished", pattern(r"\[[^\s\[\]]+\] worker group successfully finished"),
@@ -161,7 +173,7 @@ RULES = (
     LineRule(NAME, "srun: error: ",
              pattern(r"srun: error: \S+: tasks? [\d,-]+: "
                  r"(?P<why>Killed|Exited with exit code [1-9]\d*|Segmentation fault|Out Of Memory|Aborted|Bus error)"),
-             _because(EventType.CRASHED, "task"), "srun task"),
+             lambda found: _died(found["why"].rpartition(" ")[2], "task", (("why", found["why"]),)), "srun task"),
     LineRule(NAME, "srun: error: ", pattern(r"srun: error: (?P<why>Node failure on \S+)"),
              _because(EventType.CRASHED, "node"), "srun node"),
     LineRule(NAME, "srun: error: ", pattern(r"srun: error: \S+: tasks? [\d,-]+: Terminated"),
