@@ -163,7 +163,7 @@ class Decoder:
         table = replace(table, metrics=metrics, observed=observed) if metrics or output.texts else table
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
-        if len(table) == 0 and sources and not diagnostics:
+        if len(table) == 0 and not diagnostics and any(one.noise or one.log_lines for one in output.texts.every):
             notes.add("unrecognised_lines", "no line is read as an event", 0, [1])
             diagnostics = notes.diagnostics(sources, entries)
         if self._zones is not None:

@@ -49,9 +49,9 @@ class HostTest:
     """failures that may be of their host, on hosts that lines name; within 10 minutes on one host they are one"""
     elsewhere: Annotated[Count, Json(key="deaths_elsewhere")]
     """such failures of other runs, or on no host that a line names"""
-    runs_died: Count
+    runs_died: Annotated[Count, Json(optional=True)]
     """runs that died on hosts that lines name: what is counted"""
-    least_seen: Count | None
+    least_seen: Annotated[Count | None, Json(optional=True)]
     """of how many of these, at least, one host would be named; null where no host was in enough of them"""
 
     @property

@@ -182,7 +182,7 @@ class FleetReport(Answered):
     """failures by cause; empty where no line says why"""
     hosts: Annotated[tuple[HostRow, ...], HOST_TABLE]
     """hosts on which more runs died than chance explains; empty also where nobody can tell"""
-    hosts_not_named: Annotated[tuple[HostRow, ...], HOST_TABLE]
+    hosts_not_named: Annotated[tuple[HostRow, ...], HOST_TABLE, Json(optional=True)]
     """hosts on which two runs or more died, and chance or code at rank 0 may explain it: the least likely"""
     host_test: HostTest
     """what they were looked for in"""

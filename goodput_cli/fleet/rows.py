@@ -224,14 +224,16 @@ class HostRow:
 
     host: str = column("text", "the host", heading="host")
     cluster: str | None = column("text", "from labels; null where none says it", heading="cluster", spare=True)
-    runs_died: int = column("count", "runs that died on it", heading="runs died")
-    expected: float = column("number", "how many runs would have died on it by chance", heading="by chance")
+    runs_died: int = column("count", "runs that died on it", heading="runs died", later=True)
+    expected: float = column("number", "how many runs would have died on it by chance", heading="by chance", later=True)
     deaths: int = column("count", "failures on it that a host can be the cause of", heading="deaths")
     of: int = column("count", "such failures on all hosts", heading="of")
     up_ns: int = column("duration", "its time up, over all runs", heading="up")
     share_percent: float = column("percent", "its part of all hosts' time up", name="share", heading="share of time")
     p: float = column("number", "how likely chance has so many runs die on it, over all hosts (Holm)", heading="p")
-    as_rank_0: int = column("count", "of these runs, those in which it was the first host by name, as rank 0's is")
+    as_rank_0: int = column(
+        "count", "of these runs, those in which it was the first host by name, as rank 0's is", later=True
+    )
     causes: str = column("text", "why they died", heading="why")
     runs: str = column("text", "the runs that died there", heading="runs")
 

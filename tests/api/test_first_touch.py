@@ -91,7 +91,12 @@ def amounts(analysis: goodput_cli.Analysis) -> list[tuple[str, int]]:
 
 
 ANSWERS: list[tuple[str, Callable[[], Any], str, int]] = [
-    ("Comparison", lambda: goodput_cli.compare(str(NIGHT), str(NEXT)), "goodput fell by 1.08 points", 49),
+    (
+        "Comparison",
+        lambda: goodput_cli.compare(str(NIGHT), str(NEXT)),
+        "goodput is about the same: 70.43 % and 69.35 %",
+        49,
+    ),
     ("CheckReport", lambda: goodput_cli.check(NIGHT), "2 warnings, 3 infos", 5),
     ("Advice", lambda: goodput_cli.advise(NIGHT), "SAVE EVERY 50 STEPS", 11),
     ("JobList", lambda: goodput_cli.jobs([NIGHT, NEXT]), "2 jobs", 2),

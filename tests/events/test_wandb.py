@@ -344,7 +344,7 @@ class TestWhyItDied:
         file.write_bytes(file.read_bytes()[:cut])
         self.life(tmp_path, 60, range(6, 12), code=0)
         (one,) = goodput_cli.analyze(str(tmp_path / "wandb")).disruptions
-        assert (one.ended, one.cause) == ("silent", "device_oom")
+        assert (one.ended, one.cause) == ("crashed", "device_oom")
         assert (one.evidence.cause or "").endswith("files/output.log:4")
 
     def test_what_a_process_survived_names_nothing(self, tmp_path: Path) -> None:

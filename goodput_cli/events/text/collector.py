@@ -5,6 +5,7 @@ Light to import: every reading collects, few have anything to collect.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,11 @@ class Collector:
         return bool(self.objects) or any(
             one.events or one.tracked or (one.log_lines and one.log_lines[0].entry < 0) for one in self.sources.values()
         )
+
+    @property
+    def every(self) -> Iterable[CollectedSource]:
+        """What each source said so far."""
+        return self.sources.values()
 
     def written(self, source: int, modified_ns: int) -> None:
         """When a file of records was last written to. source: its code."""
