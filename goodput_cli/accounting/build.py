@@ -181,7 +181,7 @@ class Timeline:
         scaled_up = self.elastic_passages[0] == Elastic.SCALE_UP
         if scaled_up.any():
             scaled_up = scaled_up & (self.preempted_saves < 0)
-        return np.asarray(scaled_up | np.append(self.attempts.rolled_back[1:], False)[: len(self.attempts)])
+        return np.asarray(scaled_up | self.attempts.gone_back)
 
     @property
     def shows_training(self) -> bool:

@@ -47,7 +47,7 @@ def _ends(timeline: Timeline) -> Iterator[Diagnostic]:
     if how[-1] == End.NOT_LOGGED and not timeline.died[-1]:
         message = "the last attempt has no termination or end line"
         yield diagnostic_at("end_not_logged", table, np.array([len(table) - 1], dtype=np.intp), message)
-    silent = np.flatnonzero((how[:-1] == End.NOT_LOGGED) & ~(attempts.rolled_back[1:] | timeline.died[:-1]))
+    silent = np.flatnonzero((how[:-1] == End.NOT_LOGGED) & ~(attempts.gone_back | timeline.died)[:-1])
     if len(silent):
         rows = np.where(attempts.last_recorded[silent] >= 0, attempts.last_recorded[silent], attempts.begin_row[silent])
         message = "attempts whose end no line records; the places are their last progress"

@@ -91,6 +91,11 @@ class Attempts(Struct, frozen=True, dict=True):
     def __len__(self) -> int:
         return len(self.begin)
 
+    @cached_property
+    def gone_back(self) -> Mask:
+        """Whether a rollback follows: it was not over where its steps fell."""
+        return np.append(self.rolled_back[1:], False)[: len(self)]
+
     @property
     def count(self) -> int:
         """How many attempts there are: a rollback begins none."""

@@ -109,7 +109,7 @@ def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
     np.maximum.at(sign, owner[~silent], table.end[others[~silent]])
     logged = attempts.first_ending >= 0
     sign[logged] = table.time[attempts.first_ending[logged]]
-    lives_on = np.flatnonzero(attempts.rolled_back[1:])
+    lives_on = np.flatnonzero(attempts.gone_back)
     sign[lives_on] = attempts.begin[lives_on + 1]
     return sign
 

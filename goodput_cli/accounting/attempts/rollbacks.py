@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from goodput_cli.accounting.columns import of_kind
@@ -9,6 +11,7 @@ from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import Mask, Rows
 from goodput_cli.events.schema import NONE, TEXT_PROCESS, EventTable, Kind
 
+_NOTHING: Rows = np.zeros(0, dtype=np.intp)
 _QUIET_NS = 60 * 10**9
 _TIMES_USUAL = 3
 _OF_ANOTHER_LIFE = (*ENDINGS, Kind.START, Kind.SCHEDULED, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)
@@ -39,33 +42,51 @@ class _Processes:
 
     def __init__(self, table: EventTable, lives: Mask) -> None:
         self._table = table
-        self._known = np.append(lives, False)[table.writer]
-        self._beats = np.flatnonzero(self._known & (table.kind == Kind.HEARTBEAT))
+        self._known = np.append(lives, False)
+        self._rows: dict[tuple[int, int | None], tuple[Rows, float]] = {}
+
+    @cached_property
+    def _beats(self) -> dict[int, Rows]:
+        """The heartbeats of each source that name their process: rows."""
+        table = self._table
+        rows = np.flatnonzero(table.kind == Kind.HEARTBEAT)
+        rows = rows[self._known[table.writer[rows]]]
+        source = table.source[rows]
+        return {int(one): rows[source == one] for one in np.unique(source)}
 
     def lives_on(self, last: int, first: int) -> bool:
         """Whether the process that wrote the step at row `last` also wrote the one at row `first`, and was heard of
         between."""
         writer = self._table.writer[[last, first]]
-        if self._known[last] and writer[0] == writer[1]:
-            return self._is_heard(np.flatnonzero(self._table.writer == writer[0]), last, first)
+        if self._known[writer[0]] and writer[0] == writer[1]:
+            return self._is_heard(int(writer[0]), last, first)
         source = self._table.source[[last, first]]
         if source[0] != source[1] or (writer != NONE).any():
             return False
-        beats = self._beats[self._table.source[self._beats] == source[0]]
+        beats = self._beats.get(int(source[0]), _NOTHING)
         before, behind = int(beats.searchsorted(last)) - 1, int(beats.searchsorted(first))
         if before < 0 or behind == len(beats):
             return False
         same = self._table.writer[beats[before : behind + 1]]
         if (same != same[0]).any():
             return False
-        own = beats[self._table.writer[beats] == same[0]]
-        return self._is_heard(own, int(beats[before]), first)
+        return self._is_heard(int(same[0]), int(beats[before]), first, int(source[0]))
 
-    def _is_heard(self, rows: Rows, last: int, first: int) -> bool:
+    def _is_heard(self, writer: int, last: int, first: int, source: int | None = None) -> bool:
         """Whether a process is never silent for long from row `last` on until it is heard of at or behind row `first`.
-        rows: those that it wrote."""
-        time = self._table.time[rows]
+        source: the one whose heartbeats alone name it; None: each of its lines does."""
+        rows, usual = self._written_by(writer, source)
         begin, end = int(rows.searchsorted(last)), int(rows.searchsorted(first))
-        usual = float(np.median(np.diff(time))) if len(rows) > 1 else 0.0
-        longest = int(np.diff(time[begin : end + 1]).max(initial=0))
+        longest = int(np.diff(self._table.time[rows[begin : end + 1]]).max(initial=0))
         return longest <= max(_TIMES_USUAL * usual, _QUIET_NS)
+
+    def _written_by(self, writer: int, source: int | None) -> tuple[Rows, float]:
+        """The rows of a process, and the usual distance (ns) of two: found once, however often its steps fall."""
+        key = writer, source
+        if key not in self._rows:
+            named = self._table.writer
+            beats = None if source is None else self._beats[source]
+            rows = np.flatnonzero(named == writer) if beats is None else beats[named[beats] == writer]
+            usual = float(np.median(np.diff(self._table.time[rows]))) if len(rows) > 1 else 0.0
+            self._rows[key] = rows, usual
+        return self._rows[key]

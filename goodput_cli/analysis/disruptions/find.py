@@ -40,7 +40,7 @@ def how_ended(timeline: Timeline) -> tuple[I64, Rows]:
         ended[cause == what] = ENDED.index(name)
     row = np.where(shown >= 0, shown, row)
     ended[preempted >= 0] = ENDED.index("preempted")
-    ended[:-1][timeline.attempts.rolled_back[1:]] = ENDED.index("rolled_back")
+    ended[timeline.attempts.gone_back] = ENDED.index("rolled_back")
     return ended, np.where(preempted >= 0, preempted, row)
 
 
