@@ -37,6 +37,7 @@ from goodput_cli.events.formats.registry import FormatDispatcher, take
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.rows import Details, Interner, Origin, RowBuilder, build_table, constant, joined
+from goodput_cli.events.inside import RankSteps
 from goodput_cli.events.schema import NONE, EventLog, Kind, LogFormat, Metric
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
@@ -143,9 +144,10 @@ class Decoder:
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
         columns, notes = self._rows.columns(), DiagnosticCollector()
         metrics: tuple[Metric, ...] = ()
+        inside: tuple[RankSteps, ...] = ()
         observed = NO_EVIDENCE
         if output.texts:
-            of_text, metrics, observed = self._of_text(sources, columns, notes)
+            of_text, metrics, inside, observed = self._of_text(sources, columns, notes)
             columns = joined(columns, of_text)
         if output.texts.objects:
             columns, observed = self._beside_cluster(columns, observed, notes)
@@ -160,7 +162,7 @@ class Decoder:
             writers=output.writers.values(),
         )
         metrics = (*metrics, *output.measured.metrics(self._jobs.values()))
-        table = replace(table, metrics=metrics, observed=observed) if metrics or output.texts else table
+        table = replace(table, metrics=metrics, inside=inside, observed=observed) if metrics or output.texts else table
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if len(table) == 0 and not diagnostics and any(one.noise or one.log_lines for one in output.texts.every):
@@ -172,7 +174,7 @@ class Decoder:
 
     def _of_text(
         self, sources: Sequence[str], recorded: Mapping[str, NDArray[Any]], notes: DiagnosticCollector
-    ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], EvidenceOfLog]:
+    ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], tuple[RankSteps, ...], EvidenceOfLog]:
         """Columns of what sources of text gave so far, what was measured, and what was seen of deaths. recorded: the
         columns of all other lines."""
         from goodput_cli.events.text.collected import Texts  # few logs hold text
@@ -184,7 +186,7 @@ class Decoder:
         for job, names in formats.items():
             for name in names:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))
-        return rows.columns(), tuple(texts.metrics), texts.observed(sources, self._hints, output)
+        return rows.columns(), tuple(texts.metrics), tuple(texts.inside), texts.observed(sources, self._hints, output)
 
     def _beside_cluster(
         self, columns: dict[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import Code
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
+from goodput_cli.events.inside import RankSteps
 
 if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -186,6 +187,8 @@ class EventTable:
     that name their `run_id`, it has a new name (accounting §3, Ranks without numbers, Rollbacks)."""
     metrics: tuple[Metric, ...] = ()
     """What programs measured beside the events, of all jobs of the log. It feeds no figure of the ledger."""
+    inside: tuple[RankSteps, ...] = ()
+    """How long phases inside steps took, by rank, of all jobs of the log. It feeds no figure of the ledger."""
     observed: EvidenceOfLog = NO_EVIDENCE
     """What lines say about deaths, of all jobs of the log. It feeds no figure of the ledger."""
 

@@ -36,6 +36,8 @@ _LAUNCH = re.compile(r"attempt_\d{1,9}")
 _OF_RANK = re.compile(r"(?:stdout|stderr)\.log(?:\.gz|\.zst)?|error\.json")
 _LOG_FOLDERS = ("logs", "log", "torchelastic")
 """What people call the folder that torchrun keeps its logs in, beside which the agent's own output lies."""
+_TRACES = "structured_logs"
+"""What torchtitan calls the folder with a trace of each process, below that of its job."""
 _SIDE_LOGS = {"logs/debug-internal.log": True, "logs/debug.log": False}
 _OUTPUT = "files/output.log"
 """What a process of Weights & Biases printed."""
@@ -180,6 +182,9 @@ def home_of(name: str) -> str | None:
     launched = _launched(plain)
     if launched is not None:
         return launched
+    folder = _parent(plain)
+    if folder.rpartition("/")[2] == _TRACES:
+        return _parent(folder)
     folder = wandb_folder(plain).path
     if folder:
         above = _parent(folder)

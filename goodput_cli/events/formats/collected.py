@@ -95,6 +95,19 @@ class Sacct(Collected):
         return records.every()
 
 
+class Torchtitan(Collected):
+    """Reads torchtitan's structured logs: a line where each span of a process begins and ends."""
+
+    name = "torchtitan"
+    keys = frozenset({"log_type", "log_type_name", "time_us"})
+
+    def translate(self, records: Records, output: Output) -> Mask:
+        """Phases of each rank, and the events of the job."""
+        from goodput_cli.events.text.programs.torchtitan import collect  # few logs hold any
+
+        return collect(records, output)
+
+
 class MlDiagnostics(Collected):
     """Reads metrics of google-cloud-mldiagnostics from entries of Cloud Logging."""
 

@@ -18,7 +18,7 @@ from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.envelope import PAYLOAD, SAYS_NOTHING
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, FormatOptions, Records
-from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct, Timeless
+from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct, Timeless, Torchtitan
 from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
 BUILT_IN: tuple[Callable[[], Format], ...] = (
-    Orbax, Recorder, MlDiagnostics, Resiliency, Native, Sacct, Timeless, *TRACKED,
+    Orbax, Recorder, MlDiagnostics, Resiliency, Native, Sacct, Torchtitan, Timeless, *TRACKED,
 )  # fmt: skip
 """A row each; of two that recognise a record, the first reads it."""
 

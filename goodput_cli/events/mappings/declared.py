@@ -21,7 +21,7 @@ from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST
 from goodput_cli.vocabulary.text import did_you_mean
 from goodput_cli.vocabulary.when import load_zone
 
-Field = Literal["step", "epoch", "of", "time", "end", "each", "took", "elapsed", "rank", "job", "label"]
+Field = Literal["step", "epoch", "of", "time", "end", "each", "took", "elapsed", "rank", "host", "job", "label"]
 FIELDS: tuple[Field, ...] = get_args(Field)
 """What fields of a line or record mean something."""
 Unit = Literal["s", "ms", "us", "ns", "min", "h", "per_s"]
@@ -98,6 +98,27 @@ class StepTime(Amount, frozen=True):
     ] = "mean"
 
 
+class PhaseOf(Amount, frozen=True):
+    """Where the time of a phase inside a step stands."""
+
+    field: str = ""
+    """A group of the pattern, or a path of a record; "": it has the name of the phase."""
+    of: Annotated[
+        Literal["each", "all", "last"],
+        Meta(
+            description='`of` of a phase is "each": the mean of one step, "all": of all since the line before, or '
+            '"last": the last step alone'
+        ),
+    ] = "each"
+
+
+class WorkOf(_Table, frozen=True):
+    """Where an amount of work stands, and what it is of."""
+
+    field: str = ""
+    per: Literal["step", "second", "second_accelerator", "total"] = "step"
+
+
 class Elapsed(Amount, frozen=True):
     """The time since something began."""
 
@@ -153,6 +174,38 @@ class DeclaredRule(_Table, frozen=True):
     each: StepTime | None = None
     took: Amount | None = None
     elapsed: Elapsed | None = None
+    phases: Annotated[
+        dict[str, PhaseOf],
+        Meta(
+            description='`phases` is a table of phases inside the step, such as { data = { field = "d", unit = "s" } }'
+        ),
+    ] = field(default_factory=dict)
+    phase_pattern: str | None = None
+    """Finds phases in the rest of the line, as many as there are: groups `phase` and `value`."""
+    phase_unit: Unit = "s"
+    names: Annotated[
+        dict[str, str],
+        Meta(description="`names` says which phase each name of `phase_pattern` is; others are left out"),
+    ] = field(default_factory=dict)
+    names_beside: Annotated[
+        dict[str, dict[str, str]],
+        Meta(
+            description='`names_beside` says what other names mean in lines where a text stands: { "async/" = { .. } }'
+        ),
+    ] = field(default_factory=dict)
+    work: Annotated[
+        dict[Literal["samples", "tokens", "flops"], WorkOf | tuple[WorkOf, ...]],
+        Meta(description='`work` is a table such as { tokens = { field = "t", per = "step" } }'),
+    ] = field(default_factory=dict)
+    size: Annotated[
+        dict[
+            Literal[
+                "accelerators", "total_steps", "peak_flops", "mfu", "tflops", "samples_per_step", "sequence_length"
+            ],
+            str,
+        ],
+        Meta(description='`size` is a table of fields, such as { accelerators = "ws", total_steps = "of" }'),
+    ] = field(default_factory=dict)
     time: Annotated[
         Literal["cursor"] | Time | None,
         Meta(description='`time` is "cursor", or a table such as { field = "ts", format = "epoch_ms" }'),
@@ -182,6 +235,11 @@ class DeclaredRule(_Table, frozen=True):
                 raise Mistake(f"a rule has one of `line`, `regex` and `keys`; this one has {named}", *ways[1:2])
         if self.where and not self.keys:
             raise Mistake("`where` is about records: it needs `keys`", "where")
+        inside = self.phases or self.phase_pattern
+        if inside and self.event not in (EventType.STEP, EventType.PHASE):
+            raise Mistake("phases are those of a `step` rule, or of one of `phase`", "phases")
+        if self.event is EventType.PHASE and not (inside or self.work or self.size):
+            raise Mistake("a `phase` rule needs `phases`, a `phase_pattern`, `work` or `size`", "event")
 
     @property
     def of_records(self) -> bool:
@@ -205,6 +263,22 @@ class DeclaredRule(_Table, frozen=True):
     def paths(self) -> Keys[str, tuple[str, ...]]:
         """The fields in `keys`, each with its paths."""
         return {key: (paths,) if isinstance(paths, str) else paths for key, paths in self.keys.items()}
+
+    @property
+    def amounts_inside(self) -> tuple[str, ...]:
+        """The fields of phases, work and size: groups of a pattern, paths of a record."""
+        named = [
+            *((name, one.field) for name, one in self.phases.items()),
+            *((name, one.field) for name, one in self.works),
+        ]
+        return tuple(dict.fromkeys([*(own or name for name, own in named), *self.size.values()]))
+
+    @property
+    def works(self) -> tuple[tuple[str, WorkOf], ...]:
+        """Each amount of work with its name."""
+        return tuple(
+            (name, one) for name, some in self.work.items() for one in (some if isinstance(some, tuple) else (some,))
+        )
 
     def seconds_a_unit(self, amount: str) -> float:
         """Of one of `AMOUNTS`, as in `UNITS`."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import islice
 from re import _constants, _parser  # type: ignore[attr-defined]  # what literals a pattern needs is asked nowhere else
 from typing import Any
 
@@ -238,6 +239,14 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
     """What every rule needs, of lines and of records. given: its fields. Raises Mistake."""
     if rule.time == "cursor" and not {"each", "took", "elapsed"} & given:
         raise Mistake('`time = "cursor"` needs a field `each`, `took` or `elapsed`', "time")
+    missing = [name for name in rule.amounts_inside if not rule.of_records and name not in given]
+    if missing:
+        raise Mistake(f"the rule has no field `{missing[0]}`, which its phases, work or size name", "phases")
+    if rule.phase_pattern is not None:
+        try:
+            phase_pattern(rule.phase_pattern)
+        except TemplateError as error:
+            raise Mistake(str(error), "phase_pattern") from None
     if rule.event is EventType.CUSTOM and not rule.label and "label" not in given:
         raise Mistake("a `custom` rule needs a `label`")
     for field in AMOUNTS:
@@ -261,6 +270,19 @@ def job_pattern(path: str) -> LinearPattern:
     made = linear_pattern(path)
     if "job" not in made.groupindex:
         raise TemplateError("the path of a job needs a group `job`, such as 'runs/(?P<job>[^/]+)/'")
+    return made
+
+
+@cache
+def phase_pattern(text: str) -> LinearPattern:
+    """Finds phases in a line, by its groups `phase` and `value`. Raises TemplateError."""
+    made = linear_pattern(text)
+    if not {"phase", "value"} <= made.groupindex.keys():
+        raise TemplateError(
+            "`phase_pattern` needs groups `phase` and `value`, such as '(?P<phase>\\w+)=(?P<value>[\\d.]+)s'"
+        )
+    if made.programsize > LARGEST or made.search("") is not None:
+        raise TemplateError("`phase_pattern` would be slow, or matches an empty line")
     return made
 
 
@@ -299,6 +321,11 @@ class LinearPattern:
         """The first match, or None."""
         found = self._compiled.search(text.encode())
         return None if found is None else LinearMatch(found, self.groupindex, text)
+
+    def each(self, text: str, most: int) -> Iterator[LinearMatch]:
+        """All matches, one behind the other, `most` of them."""
+        found = self._compiled.finditer(text.encode())
+        return (LinearMatch(one, self.groupindex, text) for one in islice(found, most))
 
 
 def linear_pattern(pattern: str) -> LinearPattern:

@@ -17,8 +17,17 @@ import numpy as np
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.formats.collected import Collected
-from goodput_cli.events.mappings.declared import Condition, Declared, DeclaredAt, DeclaredRule, Time, Wanted
-from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled
+from goodput_cli.events.mappings.declared import (
+    UNITS,
+    Condition,
+    Declared,
+    DeclaredAt,
+    DeclaredRule,
+    Time,
+    Wanted,
+)
+from goodput_cli.events.inside import JOB, MOST_PHASES, MOST_RANKS, STEP_TIME, PhaseName, PhaseTime, safe_name
+from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled, phase_pattern
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
 from goodput_cli.events.mappings.toml import Mistake, TomlLocation
 from goodput_cli.events.schema import Edge
@@ -55,6 +64,8 @@ _CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d
 _FASTEST = 1e300
 """A rate, 1/s; beyond it is what no float can be."""
 _LONGEST = 1 << 16
+_DIGITS = 8
+"""Of a rank."""
 _SURELY_A_STEP = 15
 """So many digits are no number above `MAX_STEP`."""
 _PART = re.compile(r"[^.\[\]]+")
@@ -137,6 +148,7 @@ class RecordRule:
         own = self.time.field
         if own != "time" and "time" not in paths:
             paths[own] = (own,)
+        paths |= {name: (name,) for name in self.declared.amounts_inside}
         return [
             (name, next((one for one in (value_at(record, path) for path in options) if one is not _MISSING), None))
             for name, options in paths.items()
@@ -334,12 +346,69 @@ def meaning(
     said.usual = rule.each is not None and rule.each.of == "usual"
     if "took" in fields:
         said.took = _amount("took", fields, rule)
+    said.phases = tuple(_phases(rule, fields, line))
+    said.metrics = {**_work(rule, fields), **_sizes(rule, fields)} if rule.work or rule.size else {}
     said.at = _time("time", time, fields.get(time.field), line)
     if said.at is not None and "end" in fields:
         end = _time("end", time, fields["end"], "")
         assert end is not None
         said.took, said.begins = max(end.ns - said.at.ns, 0), True
     return said
+
+
+def _phases(rule: DeclaredRule, fields: Mapping[str, str], line: str) -> Iterator[PhaseTime]:
+    """The time inside steps. What cannot be a time is left out: the line says what it says all the same."""
+    rank = fields.get("rank", "")
+    whose = int(rank) if rank.isascii() and rank.isdigit() and len(rank) < _DIGITS and int(rank) < MOST_RANKS else JOB
+    host = fields.get("host", "")
+    for name, one in rule.phases.items():
+        text = fields.get(one.field or name)
+        ns = None if text is None else _phase_ns(text, UNITS[one.unit])
+        if ns is not None:
+            yield PhaseTime(PhaseName(safe_name(name), name), ns, one.of, whose, host)
+    if rule.phase_pattern is None:
+        return
+    names = dict(rule.names)
+    for text, others in rule.names_beside.items():
+        names |= others if text in line else {}
+    for found in phase_pattern(rule.phase_pattern).each(line, MOST_PHASES):
+        name, ns = found["phase"] or "", _phase_ns(found["value"] or "", UNITS[rule.phase_unit])
+        phase = names.get(name, "" if names else name)
+        if ns is not None and phase and phase != STEP_TIME:
+            yield PhaseTime(PhaseName(safe_name(name), safe_name(phase)), ns, "each", whose, host)
+
+
+def _phase_ns(text: str, unit: float) -> int | None:
+    try:
+        return duration(text, unit) if unit > 0 else None
+    except (BadValueError, OverflowError):
+        return None
+
+
+_PER = {
+    "step": "_per_step",
+    "second": "_per_second",
+    "second_accelerator": "_per_second_accelerator",
+    "total": "_total",
+}
+"""How the metric of an amount of work is called, by what it is of."""
+
+
+def _work(rule: DeclaredRule, fields: Mapping[str, str]) -> dict[str, float]:
+    """Amounts of work, as metrics."""
+    found = ((name + _PER[one.per], fields.get(one.field or name)) for name, one in rule.works)
+    return {name: value for name, text in found if text is not None and (value := _positive(text)) is not None}
+
+
+def _sizes(rule: DeclaredRule, fields: Mapping[str, str]) -> dict[str, float]:
+    """Sizes of the job, as metrics."""
+    found = ((name, fields.get(own)) for name, own in rule.size.items())
+    return {name: value for name, text in found if text is not None and (value := _positive(text)) is not None}
+
+
+def _positive(text: str) -> float | None:
+    value = number(text.replace(",", ""))
+    return float(value) if value is not None and 0 < value < _FASTEST else None
 
 
 def _is_of_some(rule: DeclaredRule) -> bool:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.evidence import EvidenceOfLog
 from goodput_cli.events.formats.base import RUNS, Output
+from goodput_cli.events.inside import RankSteps, within_memory
 from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text.collector import CollectedSource, Collector
 from goodput_cli.events.text.evidence_times import observations_of, says_events
 from goodput_cli.events.text.folders import launch_of, stem_of
+from goodput_cli.events.text.inside_lines import inside_of
 from goodput_cli.events.text.infer_times import (
     FoundZone,
     InferredTimes,
@@ -42,7 +44,7 @@ from goodput_cli.events.text.notes import (
     note_runs,
     note_source,
 )
-from goodput_cli.events.text.programs import launcher, megatron, mllog
+from goodput_cli.events.text.programs import launcher, megatron, mllog, torchtitan
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer, without_begun_elsewhere
 from goodput_cli.events.text.programs.runs import (
@@ -66,6 +68,7 @@ from goodput_cli.vocabulary.when import load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.events.reading_options import ReadingOptions
+    from goodput_cli.events.text.programs.torchtitan import TracedProcess
     from goodput_cli.events.trackers.runs import Run
 
 
@@ -101,8 +104,12 @@ class Texts:
         """Those of them that say something about events; made by `rows`."""
         self.metrics: list[Metric] = []
         """What was measured, of all jobs; made by `rows`."""
+        self.inside: list[RankSteps] = []
+        """How long phases inside steps took, of all jobs; made by `rows`."""
         self.earlier: frozenset[str] = frozenset()
         """Jobs that were runs before another one in their folder; made by `rows`."""
+        self._beside: dict[int, list[LogLine]] = {}
+        """By source, lines about the inside of steps, which are no events."""
         self._unread: dict[str, str] = {}
         self._views: dict[int, str | None] = {}
 
@@ -137,6 +144,7 @@ class Texts:
         for part, job in zip(parts, named, strict=True):
             by_job[job].append(part)
         for job, of_job in by_job.items():
+            self._measure(job, of_job, names)
             self._put_together(job, of_job, names, output.notes)
         self._unread = _unread_steps(self._every, by_job, names)
         builder = RowBuilder()
@@ -160,7 +168,7 @@ class Texts:
         for one in self._every.values():  # records come grouped by their shape
             one.log_lines.sort(key=lambda log_line: log_line.line)
         every = _of_their_programs(self._every, names)
-        self._every = {code: _with_days(code, one, hints, output) for code, one in every.items()}
+        self._every = {code: _with_days(code, one, hints, output) for code, one in _with_traces(every, names).items()}
         if any(one.tracked for one in self._every.values()):
             from goodput_cli.events.trackers.wandb import without_outputs  # few logs are of trackers
 
@@ -248,6 +256,8 @@ class Texts:
             note_open(code, meaning, output.notes)
             run_lines += [(code, log_line) for log_line in meaning if said(log_line).format == RUN_LINES]
             meaning = [log_line for log_line in meaning if said(log_line).format != RUN_LINES]
+            self._beside[code] = [log_line for log_line in meaning if said(log_line).type is EventType.PHASE]
+            meaning = [log_line for log_line in meaning if said(log_line).type is not EventType.PHASE]
             parts += [(code, part) for part in allocations(meaning) if part]
         return parts, run_lines
 
@@ -263,10 +273,19 @@ class Texts:
             for code, source in self._sources.items()
         }
 
+    def _measure(self, job: str, parts: Sequence[Part], names: Sequence[str]) -> None:
+        """What was measured of a job, and how long phases inside its steps took."""
+        beside = {code: self._beside.get(code, []) for code, _ in parts}
+        every = [log_line for _, part in parts for log_line in part]
+        self.metrics += metrics_of(job, [*every, *(log_line for lines in beside.values() for log_line in lines)])
+        found = [one for code, part in parts for one in inside_of(job, part, names[code])]
+        found += [one for code, lines in beside.items() for one in inside_of(job, lines, names[code])]
+        traced = [(code, process) for code in beside for process in self._every[code].processes.values()]
+        self.inside += within_memory([*found, *torchtitan.inside_of(job, traced, names)])
+
     def _put_together(self, job: str, parts: Sequence[Part], names: Sequence[str], notes: DiagnosticCollector) -> None:
         """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""
         log_lines = [log_lines for _, log_lines in parts]
-        self.metrics += metrics_of(job, [log_line for part in log_lines for log_line in part])
         note_few(parts, notes)
         end_with_time(
             sorted(
@@ -365,6 +384,19 @@ class Texts:
         placed = infer_times(source.log_lines, modified, hints.year, local, ONE_STORY, near, start)
         placed = replace(placed, anew=by_elapsed(source.log_lines))
         return replace(placed, naive=()) if said_zone else placed
+
+
+def _with_traces(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
+    """The sources with the events that torchtitan's traces say: of each launch, those of its lowest rank."""
+    folders: defaultdict[str, list[tuple[int, TracedProcess]]] = defaultdict(list)
+    for code, one in sources.items():
+        folders[beside(names[code])] += [(code, process) for process in one.processes.values()]
+    found = dict(sources)
+    for of_folder in folders.values():
+        for code, log_lines in torchtitan.log_lines_of(of_folder).items() if of_folder else ():
+            every = sorted((*found[code].log_lines, *log_lines), key=lambda log_line: log_line.line)
+            found[code] = replace(found[code], log_lines=every)
+    return found
 
 
 def _unread_steps(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.text.evidence_lines import EntryObserver
     from goodput_cli.events.text.log_lines import LogLine
     from goodput_cli.events.text.meaning import Interleaved, InTurns
+    from goodput_cli.events.text.programs.torchtitan import ProcessKey, TracedProcess
 
 
 @dataclass
@@ -37,6 +38,8 @@ class TextPart:
     """The number of the event from which on nothing can be read."""
     tracked: list[object] = field(default_factory=list)
     """What a file of an experiment tracker says (`events.trackers`)."""
+    processes: dict[ProcessKey, TracedProcess] = field(default_factory=dict)
+    """What torchtitan's trace says of the steps of each process (`events.text.programs.torchtitan`)."""
     seen: list[UntimedEvidence] = field(default_factory=list)
     """Observations: what lines say about deaths."""
     left_out: int = 0
@@ -106,6 +109,7 @@ class Collector:
         one.interleaved = one.interleaved or part.interleaved
         one.events += part.events
         one.tracked += part.tracked
+        one.processes |= part.processes
         one.damaged += part.damaged
         one.broken = part.broken or one.broken
         one.modified_ns = part.modified_ns or one.modified_ns or self._written.get(source)

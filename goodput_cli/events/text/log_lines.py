@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from goodput_cli.errors import SourceError
+from goodput_cli.events.inside import PhaseTime
 from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
@@ -44,6 +45,8 @@ class EventType(StrEnum):
     DATA = "data"
     CUSTOM = "custom"
     REINIT = "reinit"
+    PHASE = "phase"
+    """What a line says of the time inside steps, of work or of sizes: no event of the job."""
     ALIVE = "alive"
     IGNORE = "ignore"
 
@@ -102,6 +105,8 @@ class ParsedEvent:
     """Whether its steps took what steps mostly take, where far more lies between it and the record before."""
     detail: tuple[tuple[str, Any], ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
+    phases: tuple[PhaseTime, ...] = ()
+    """Of a step: what its line says of the time inside it."""
 
 
 ENDS = frozenset(

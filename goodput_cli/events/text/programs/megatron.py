@@ -11,8 +11,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from goodput_cli.events.inside import FEWEST, MOST, MOST_RANKS, PhaseName, PhaseTime
 from goodput_cli.events.schema import ASYNCHRONOUS, BATCH_SIZE, Edge
-from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, duration, pattern, whole
+from goodput_cli.events.text.log_lines import (
+    ENDS,
+    BadValueError,
+    EventType,
+    LineRule,
+    LogLine,
+    ParsedEvent,
+    duration,
+    pattern,
+    whole,
+)
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import read_dated
 from goodput_cli.events.values import number
@@ -24,8 +35,13 @@ _TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"
 EVAL_LABEL = "EVAL_STEP"
 _LATE_NS = 300 * NS_PER_SECOND
 _UNITS = {"ms": 0.001, "s": 1.0}
-_MOST_DIGITS = 32
-"""Of a throughput: an int of hundreds has no float."""
+_SIZES = {
+    BATCH_SIZE: pattern(r"global batch size:\s*(?P<value>\d{1,12})(?!\d)"),
+    "tflops": pattern(r"(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs):\s*(?P<value>\d{1,12}(?:\.\d{1,12})?)(?!\d)"),
+    "tokens_per_second_accelerator": pattern(r"tokens/sec/GPU:\s*(?P<value>\d{1,12}(?:\.\d{1,12})?)(?!\d)"),
+}
+"""What a line of an iteration says of work, as metrics."""
+_SIZE_DIGITS = 12
 _PHASES = {
     "before library-setup": "launched",
     "after megatron is initialized": "initialized",
@@ -39,12 +55,13 @@ def _iteration(found: Any) -> ParsedEvent:
     each = duration(found["each"], _UNITS[found["unit"]])
     step, total = whole(found["step"]), whole(found["total"])
     one = ParsedEvent(NAME, EventType.STEP, step, step_time=each, name="iteration", detail=(("total", total),))
-    if found["batch"]:
-        one.metrics[BATCH_SIZE] = float(found["batch"])
-    digits = found["throughput"] or ""
-    throughput = number(digits) if 0 < len(digits) <= _MOST_DIGITS else None
-    if throughput is not None:
-        one.metrics["tflops"] = float(throughput)
+    rest = found["rest"]
+    for name, size in _SIZES.items():
+        said_size = size.search(rest)
+        value = number(said_size["value"]) if said_size is not None else None
+        if value is not None and value > 0:
+            one.metrics[name] = float(value)
+    if "tflops" in one.metrics:
         one.detail += (("unit", "TFLOP/s"),)
     return one
 
@@ -73,12 +90,67 @@ def _timers(found: Any) -> ParsedEvent | None:
     return None
 
 
+_TIMERS: dict[str, tuple[str, str]] = {
+    "forward-backward": ("forward_backward", ""),
+    "optimizer": ("optimizer", ""),
+    "batch-generator": ("data", "forward_backward"),
+    "forward-compute": ("forward", "forward_backward"),
+    "backward-compute": ("backward", "forward_backward"),
+    "params-all-gather": ("communication", "optimizer"),
+}
+"""Timers inside an iteration: the phase of each, and that which holds it."""
+_COMMUNICATION = ("-recv", "-send", "-all-reduce", "-reduce-scatter", "-sync", "-all-gather")
+"""How other timers of a forward and backward pass end that move data between ranks."""
+_HEADINGS = ("-backward:", "-compute:", "-generator:", "optimizer", *(f"{end}:" for end in _COMMUNICATION))
+_TIMER_NAME = r"(?P<name>[a-z][a-z0-9-]{2,60})"
+
+
+def _phase_of(name: str) -> PhaseName | None:
+    """The phase of a timer; None for one that is none of an iteration."""
+    if name in _TIMERS:
+        return PhaseName(name, *_TIMERS[name])
+    if name.startswith("optimizer-"):
+        return PhaseName(name, "optimizer", "optimizer")
+    return PhaseName(name, "communication", "forward_backward") if name.endswith(_COMMUNICATION) else None
+
+
+def _timing(found: Any) -> ParsedEvent | None:
+    """A timer inside an iteration: the least and the most of all ranks, or the most, or a heading above those of each
+    rank."""
+    name = _phase_of(found["name"])
+    if name is None:
+        return None
+    groups = found.groupdict()
+    said_of = ((FEWEST, groups.get("least")), (MOST, groups.get("most")))
+    times = tuple(PhaseTime(name, duration(text, 0.001), rank=rank) for rank, text in said_of if text)
+    return ParsedEvent(NAME, EventType.IGNORE, name="timing" if times else "timed", job=found["name"], phases=times)
+
+
+def _rank(text: str) -> int:
+    rank = whole(text)
+    if rank >= MOST_RANKS:
+        raise BadValueError(f"{text} is no rank")
+    return rank
+
+
+def _timed_rank(found: Any) -> ParsedEvent:
+    time = PhaseTime(PhaseName("", ""), duration(found["took"], 0.001), rank=_rank(found["rank"]))
+    return ParsedEvent(NAME, EventType.IGNORE, name="timed_rank", phases=(time,))
+
+
 def _saved(name: str, edge: Edge = Edge.END) -> Any:
     return lambda found: ParsedEvent(NAME, EventType.SAVE, whole(found["step"]), edge=edge, name=name)
 
 
+_SIZE_ARGUMENTS = {"seq_length": "sequence_length", "world_size": "world_size"}
+"""Arguments that are sizes of the job, and the metrics that they become."""
+
+
 def _argument(found: Any) -> ParsedEvent | None:
     key, value = found["key"], found["value"].strip()
+    if key in _SIZE_ARGUMENTS:
+        size = number(value) if value.isdigit() and len(value) < _SIZE_DIGITS else None
+        return None if not size else ParsedEvent(NAME, EventType.PHASE, metrics={_SIZE_ARGUMENTS[key]: float(size)})
     if value in ("", "None"):
         return None
     job = value if key == "wandb_exp_name" else value.rstrip("/").rpartition("/")[2]
@@ -107,8 +179,7 @@ RULES = (
         pattern(
                 r"iteration\s+(?P<step>[^\s/]+)/\s*(?P<total>\S+) \|.{0,1000}?elapsed time per iteration "
                 r"\((?P<unit>ms|s)\):\s*(?P<each>[^\s|/]+)"
-                r"(?:.{0,300}?global batch size:\s*(?P<batch>\d{1,12})(?!\d))?"
-                r"(?:.*?(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs):\s*(?P<throughput>[\d.]+))?"
+                r"(?P<rest>.{0,1000})"
         ),
         _iteration,
         "iteration",
@@ -141,6 +212,13 @@ RULES = (
              _timer, name)
         for name in ("save-checkpoint", "save-checkpoint-non-persistent", "load-checkpoint", "evaluate")
     ),
+    LineRule(NAME, "..: ",
+             pattern(rf"(?:^|\s){_TIMER_NAME} \.+: (?:\((?P<least>[\d.]+), )?(?P<most>[\d.]+)\)?\s*$"), _timing, "timing"),
+    *(
+        LineRule(NAME, heading, pattern(rf"(?:^|\s){_TIMER_NAME}:\s*$"), _timing, "timed")
+        for heading in _HEADINGS
+    ),
+    LineRule(NAME, " rank ", pattern(r"^\s*rank\s+(?P<rank>\d{1,7}): (?P<took>[\d.]+)\s*$"), _timed_rank, "timed_rank"),
     LineRule(NAME, "time (ms) | ",
              pattern(r"time \(ms\) \| (?P<timers>.*(?:save-checkpoint|load-checkpoint|evaluate): .*)"),
              _timers, "timers"),
@@ -151,7 +229,7 @@ RULES = (
     ),
     *(
         LineRule(NAME, f" {key} ..", pattern(rf"^\s*(?P<key>{key}) \.{{2,}} (?P<value>.*)$"), _argument, key)
-        for key in ("save", "wandb_exp_name", "log_interval")
+        for key in ("save", "wandb_exp_name", "log_interval", "seq_length", "world_size")
     ),
     LineRule(PROGRESS, "\t# GPUs: ",
              pattern(r"\tJob ID: \S*\t# GPUs: (?P<gpus>\d+)\t(?P<what>[^\t]+)(?:\tIteration: (?P<step>\S+))?"),
@@ -205,6 +283,7 @@ class _Process:
         self._iteration: LogLine | None = None
         self._interval: int | None = None  # of the log, where the arguments say it
         self._size: dict[str, float] = {}  # of the process that starts, until its first iteration
+        self._timer: PhaseName | None = None  # whose times of ranks follow
 
     def read(self, log_lines: Sequence[LogLine]) -> list[LogLine]:
         for log_line in log_lines:
@@ -361,11 +440,25 @@ class _Process:
     def _on_iteration(self, log_line: LogLine) -> None:
         self._stage = 0
         self._leave_open(Edge.POINT)
-        self._iteration = log_line
-        self._out.append(log_line)
+        self._timer = None
+        self._iteration = replace(log_line, event=replace(said(log_line), phases=()))  # those of timers are added to it
+        self._out.append(self._iteration)
         if self._size:
             self._add(log_line, EventType.ALIVE, log_line.time, name="world", metrics=self._size)
             self._size = {}
+
+    def _on_timing(self, log_line: LogLine) -> None:
+        if self._iteration is not None:
+            iteration = said(self._iteration)
+            iteration.phases += said(log_line).phases
+
+    def _on_timed(self, log_line: LogLine) -> None:
+        self._timer = _phase_of(said(log_line).job)
+
+    def _on_timed_rank(self, log_line: LogLine) -> None:
+        if self._iteration is not None and self._timer is not None:
+            iteration = said(self._iteration)
+            iteration.phases += tuple(one._replace(name=self._timer) for one in said(log_line).phases)
 
     def _on_done(self, log_line: LogLine) -> None:
         last = None if self._iteration is None else said(self._iteration)

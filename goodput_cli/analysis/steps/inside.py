@@ -1,0 +1,586 @@
+"""What filled the steps that were kept: seconds by phase and rank, and which rank all others waited for
+(docs/inside-steps.md).
+
+A step ends when the rank with the most *own* time is done. What a rank cost is what the step would have been shorter
+with the median of the others in its place: no more than the distance to the next slowest. Nothing here moves the
+ledger.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.json_fields import Amount, Count, Json, written
+from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.arrays import F64, I64, Mask
+from goodput_cli.events.inside import CLASSES, NOT_LOGGED, PhaseClass, PhaseName, RankSteps, class_of
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import AnalysisData
+
+BLOCK = 24
+"""Steps a block, for what is said of a rank's habits."""
+_LIKELY = 0.05
+"""Of the step time: a rank is above the others in one phase and below them in another by this, or it is chance."""
+_SLOW_FIRST = 1.5
+"""A first record of one step that took so many medians is that of compilation."""
+
+
+@dataclass(frozen=True)
+class PhaseRow:
+    """One phase: its fields are the columns of the table of phases."""
+
+    phase: str = column("text", "what the program did", heading="phase")
+    logged: str | None = column(
+        "text",
+        "the name in the log, where several are parts of one phase or lie within another; null: the phase itself",
+    )
+    kind: str = column(
+        "text",
+        "own: without waiting for other ranks; mixed: collectives hide inside; wait; rl: work of reinforcement "
+        "learning; in the ledger: it has a category and is no part of step time; rest",
+        name="class",
+        heading="class",
+    )
+    slowest_ns: int = column(
+        "duration", "sum over the steps of the longest time of any rank, or the time of the job", heading="slowest rank"
+    )
+    mean_ns: int | None = column("duration", "sum of the means of all ranks; null: no times of ranks", heading="mean")
+    median_ns: int | None = column("duration", "of the rank in the middle; null: no times of ranks", heading="median")
+    percent: float | None = column(
+        "percent", "the slowest, of net step time; null: in the ledger, or the step time is not logged",
+        heading="of net step time",
+    )  # fmt: skip
+
+
+PHASES = Table("phase", "a phase inside steps", columns_of(PhaseRow, attribute))
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """One rank: its fields are the columns of the table of ranks."""
+
+    rank: int = column("count", "its number", heading="rank")
+    host: str | None = column("text", "its host, as its log names it", heading="host")
+    data_ns: int | None = column("duration", "time in data", heading="data")
+    own_ns: int | None = column("duration", "time in phases without waiting for others", heading="own")
+    wait_ns: int | None = column("duration", "time in phases that wait for others", heading="wait")
+    cost_ns: int | None = column(
+        "duration", "what steps took longer than with the next slowest rank in its place", heading="cost"
+    )
+    likely_ns: int = column(
+        "duration", "above the others in one phase that may wait and below them in another: a suspicion",
+        heading="likely",
+    )  # fmt: skip
+
+
+RANKS = Table("rank_inside", "a rank inside steps", columns_of(RankRow, attribute))
+
+
+@dataclass(frozen=True)
+class HostRow:
+    """All ranks of a host."""
+
+    host: str = column("text", "as its log names it", heading="host")
+    ranks: int = column("count", "how many ranks it has", heading="ranks")
+    data_ns: int | None = column("duration", "time in data of its slowest rank", heading="data")
+    own_ns: int | None = column("duration", "time in phases without waiting, of its slowest rank", heading="own")
+    cost_ns: int | None = column(
+        "duration", "what steps took longer than without all ranks of this host", heading="cost"
+    )
+
+
+HOSTS = Table("host_inside", "a host inside steps", columns_of(HostRow, attribute))
+
+
+@dataclass(frozen=True)
+class Habit:
+    """How often a rank, or host, was the slowest of blocks of 24 steps."""
+
+    blocks: int
+    slowest: dict[str, int]
+    """By rank ("3") or host."""
+    others: int
+    """Among how many."""
+
+
+@written(
+    "inside_steps",
+    "what filled steps, of one program of the job; counted as goodput, it feeds no figure of the ledger",
+    keys="program ranks_logged missing_ranks steps net_step_ns first_step_ns overlap_ns phases ranks hosts",
+)
+@dataclass(frozen=True, kw_only=True)
+class Inside:
+    """What filled the kept steps of one program of the job in the window."""
+
+    program: str
+    """trainer, generator and the like, as the log names it; empty where there is one"""
+    ranks_logged: Count
+    """ranks whose times are logged; 0: the log has times of the job, or the least and the most of all ranks"""
+    missing_ranks: tuple[int, ...]
+    """ranks that others show to be there, and that no file is of; at most 100"""
+    steps: Amount
+    """kept steps that are counted, without the first of each attempt"""
+    net_step_ns: Annotated[int | None, Json("seconds")]
+    """time of these steps, without what has a category; null where no line says it"""
+    first_step_ns: Annotated[int, Json("seconds")]
+    """time of first steps, which compile; left out"""
+    overlap_ns: Annotated[int, Json("seconds")]
+    """by how much phases are longer than their steps: they overlap, and nothing is scaled"""
+    phases: Annotated[tuple[PhaseRow, ...], PHASES]
+    """the longest first"""
+    ranks: Annotated[tuple[RankRow, ...], RANKS] = ()
+    """by cost, then by data"""
+    hosts: Annotated[tuple[HostRow, ...], HOSTS] = ()
+    """by cost"""
+    about: bool = False
+    """Whether steps were summed, so that what ranks cost is rounded down."""
+    rank_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
+    host_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
+
+    def phase(self, name: str) -> PhaseRow | None:
+        """The row of a whole phase."""
+        return next((row for row in self.phases if row.phase == name and row.logged is None), None)
+
+
+def inside_of(analysis: AnalysisData) -> tuple[Inside, ...]:
+    """What filled the steps of each program of the job, that with the most step time first."""
+    parts = [one for one in analysis.table.inside if one.job == analysis.job.name and len(one)]
+    if not parts:
+        return ()
+    within = (analysis.window.start_ns, analysis.window.end_ns)
+    groups: defaultdict[tuple[str, int], list[_Launch]] = defaultdict(list)
+    for launch in _launches(analysis.timeline, parts, within):
+        groups[launch.pool, len(launch.ranks)].append(launch)
+    found = [_answer(pool, launches) for (pool, _), launches in groups.items()]
+    return tuple(sorted((one for one in found if one.phases), key=lambda one: -(one.net_step_ns or 0)))
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """The ranks of one launch of one program beside each other: R ranks and S steps. NaN: not logged."""
+
+    pool: str
+    ranks: tuple[int, ...]
+    """Of "rank" statistics; the rows of the tables."""
+    hosts: tuple[str, ...]
+    weight: F64
+    """[S], how much of each record is kept and in the window."""
+    count: I64
+    """[S], steps a record."""
+    first: Mask
+    """[S]"""
+    took: F64
+    """[R, S], ns."""
+    phases: dict[PhaseName, F64]
+    """[R, S], ns."""
+    whole: dict[str, dict[PhaseName, F64]]
+    """By statistic other than "rank": [S]."""
+    whole_took: F64
+    """[S], of these."""
+    summed: bool
+
+    @property
+    def weight_later(self) -> F64:
+        """The same without first steps."""
+        return np.where(self.first, 0.0, self.weight)
+
+
+def _launches(timeline: Timeline, parts: Sequence[RankSteps], within: tuple[int, int]) -> Iterator[_Launch]:
+    """The launches of all programs. Ranks of one launch meet by the step that they resumed from, or by their times."""
+    groups: defaultdict[tuple[str, int, tuple[int, int] | None], list[tuple[RankSteps, F64]]] = defaultdict(list)
+    by_process: defaultdict[tuple[str, tuple[int, int]], list[RankSteps]] = defaultdict(list)
+    for one in parts:
+        if one.process is None:
+            attempt = _attempts_at(timeline, one.time)
+            kept = _kept(timeline, attempt, one) * _seen(one.time, within)
+            for each in np.unique(attempt).tolist():
+                groups[one.pool, each, None].append((one, np.where(attempt == each, kept, np.nan)))
+        else:
+            by_process[one.pool, one.process].append(one)
+    for (pool, process), ranks in by_process.items():
+        leader = min(ranks, key=lambda one: one.rank)
+        attempt = np.full(1, int(np.median(_attempts_at(timeline, leader.time))))
+        seen = leader.step[_seen(leader.time, within)]
+        for one in ranks:
+            kept = _kept(timeline, np.broadcast_to(attempt, len(one)), one)
+            kept = kept * np.isin(one.step, seen)
+            groups[pool, int(attempt[0]), process].append((one, kept))
+    for (pool, _, _), members in groups.items():
+        yield _aligned(pool, members)
+
+
+def _attempts_at(timeline: Timeline, time: I64) -> I64:
+    """The attempt of each instant."""
+    found = np.searchsorted(timeline.attempts.begin, time, side="left") - 1
+    return np.maximum(found, 0).astype(np.int64)
+
+
+def _seen(time: I64, within: tuple[int, int]) -> Mask:
+    return np.asarray((time >= within[0]) & (time <= within[1]))
+
+
+def _kept(timeline: Timeline, attempt: I64, one: RankSteps) -> F64:
+    """The share of the steps of each record that is kept (accounting §4)."""
+    if not len(timeline.attempts):
+        return np.zeros(len(one))
+    limit = np.clip(timeline.lineage.limit[attempt], -1, np.int64(1) << 54)
+    if timeline.attempts.step_ends:
+        limit = limit + 1  # so many steps are done: the last of them is one less, counted from 0
+    first = one.step - one.count + 1
+    return np.clip(limit - first, 0, one.count) / np.maximum(one.count, 1)
+
+
+def _aligned(pool: str, members: Sequence[tuple[RankSteps, F64]]) -> _Launch:
+    """The records of ranks side by side, by step."""
+    steps = np.unique(np.concatenate([one.step[~np.isnan(kept)] for one, kept in members]))
+    size = len(steps)
+    ranks = sorted({(one.rank, one.host) for one, _ in members if one.statistic == "rank"})
+    row = {rank: at for at, rank in enumerate(ranks)}
+    weight, count, first = np.zeros(size), np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_)
+    took, whole_took = np.full((len(ranks), size), np.nan), np.full(size, np.nan)
+    phases: dict[PhaseName, F64] = {}
+    whole: defaultdict[str, dict[PhaseName, F64]] = defaultdict(dict)
+    for one, kept in members:
+        own = ~np.isnan(kept)
+        at = np.searchsorted(steps, one.step[own])
+        weight[at] = np.maximum(weight[at], kept[own])
+        count[at], first[at] = np.maximum(count[at], one.count[own]), first[at] | one.first[own]
+        lengths = _or_nan(one.took[own])
+        if one.statistic == "rank":
+            took[row[one.rank, one.host], at] = lengths
+        else:
+            whole_took[at] = np.fmax(whole_took[at], lengths)
+        for place, name in enumerate(one.names):
+            values = _or_nan(one.ns[own, place])
+            if one.statistic == "rank":
+                table = phases.setdefault(name, np.full((len(ranks), size), np.nan))
+                table[row[one.rank, one.host], at] = values
+            else:
+                of = whole[one.statistic].setdefault(name, np.full(size, np.nan))
+                of[at] = values
+    mean_took = _mean_of_ranks(took) if len(ranks) else whole_took
+    first |= _compiling(first, count, np.where(np.isnan(mean_took), whole_took, mean_took))
+    return _Launch(
+        pool, tuple(rank for rank, _ in ranks), tuple(host for _, host in ranks), weight, count, first, took, phases,
+        dict(whole), whole_took, any(one.summed > 1 for one, _ in members),
+    )  # fmt: skip
+
+
+def _or_nan(ns: I64) -> F64:
+    return np.where(ns == NOT_LOGGED, np.nan, ns.astype(np.float64))
+
+
+def _mean_of_ranks(values: F64) -> F64:
+    """[S]: the mean of the ranks that are there in each step; NaN where none is."""
+    known = ~np.isnan(values)
+    count = known.sum(axis=0)
+    total = np.where(known, values, 0).sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _compiling(first: Mask, count: I64, took: F64) -> Mask:
+    """The first record of a launch, where it is of one step and took far longer than they mostly do."""
+    found = np.zeros(len(first), dtype=np.bool_)
+    if first.any() or len(took) < 4 or count[0] != 1 or np.isnan(took[0]):
+        return found
+    found[0] = took[0] > _SLOW_FIRST * float(np.nanmedian(took[1:] / count[1:]))
+    return found
+
+
+@dataclass
+class _Sums:
+    """Sums over launches, in ns."""
+
+    steps: float = 0.0
+    net: float = 0.0
+    timed: bool = False
+    first: float = 0.0
+    overlap: float = 0.0
+    slowest: defaultdict[PhaseName, float] = field(default_factory=lambda: defaultdict(float))
+    mean: defaultdict[PhaseName, float] = field(default_factory=lambda: defaultdict(float))
+    by_rank: defaultdict[PhaseName, defaultdict[int, float]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(float))
+    )
+    cost: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+    host_cost: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    likely: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+    host_of: dict[int, str] = field(default_factory=dict)
+    compared: bool = False
+    """Whether own times of two ranks or more were there."""
+    hosts_compared: bool = False
+
+
+_OTHER = PhaseName("other", "other")
+
+
+def _answer(pool: str, launches: Sequence[_Launch]) -> Inside:
+    sums = _Sums()
+    ranks, hosts = _Wins(), _Wins()
+    for launch in launches:
+        _add(sums, launch)
+        if launch.ranks:
+            _add_ranks(sums, launch, ranks, hosts)
+    timed = sums.timed and sums.net > 0
+    logged = sorted({rank for launch in launches for rank in launch.ranks})
+    missing = tuple(sorted(set(range(logged[-1] + 1)) - set(logged)))[:100] if logged else ()
+    phases = tuple(_phase_rows(sums, timed))
+    return Inside(
+        program=pool,
+        ranks_logged=len(logged),
+        missing_ranks=missing,
+        steps=round(sums.steps, 3),
+        net_step_ns=round(sums.net) if timed else None,
+        first_step_ns=round(sums.first),
+        overlap_ns=round(sums.overlap),
+        phases=phases,
+        ranks=tuple(_rank_rows(sums, logged)),
+        hosts=tuple(_host_rows(sums)),
+        about=any(launch.summed or (launch.count > 1).any() for launch in launches),
+        rank_habit=ranks.habit(),
+        host_habit=hosts.habit(),
+    )
+
+
+def _add(sums: _Sums, launch: _Launch) -> None:
+    """Step time and the time of each phase."""
+    weight = launch.weight_later
+    sums.steps += float((weight * launch.count).sum())
+    ledger = [name for name in launch.phases if class_of(name.phase) is PhaseClass.LEDGER]
+    inside = [name for name in launch.phases if not name.parent and name not in ledger]
+    if launch.ranks and not np.isnan(launch.took).all():
+        in_ledger = sum((np.nan_to_num(launch.phases[name]) for name in ledger), np.zeros_like(launch.took))
+        net = launch.took - in_ledger
+        _add_times(sums, launch, _mean_of_ranks(launch.took), _mean_of_ranks(net))
+        total = sum((np.nan_to_num(launch.phases[name]) for name in inside), np.zeros_like(net))
+        rest = net - total
+        sums.overlap += float((_mean_of_ranks(np.maximum(-rest, 0)) * weight)[weight > 0].sum())
+        _add_phase(sums, launch, _OTHER, np.maximum(rest, 0), weight)
+    for name, values in launch.phases.items():
+        _add_phase(sums, launch, name, values, weight)
+    if launch.whole:
+        _add_whole(sums, launch, weight)
+
+
+def _add_times(sums: _Sums, launch: _Launch, took: F64, net: F64) -> None:
+    known = ~np.isnan(took)
+    sums.timed |= bool(known.any())
+    sums.net += float((np.where(known, net, 0) * launch.weight_later).sum())
+    sums.first += float((np.where(known, took, 0) * np.where(launch.first, launch.weight, 0)).sum())
+
+
+def _add_phase(sums: _Sums, launch: _Launch, name: PhaseName, values: F64, weight: F64) -> None:
+    """[R, S] of a phase."""
+    known = ~np.isnan(values)
+    present = known.any(axis=0)
+    filled = np.where(known, values, 0)
+    sums.slowest[name] += float((np.where(present, filled.max(axis=0), 0) * weight).sum())
+    sums.mean[name] += float((np.where(present, _mean_of_ranks(values), 0) * weight).sum())
+    totals = (filled * weight).sum(axis=1)
+    for at, rank in enumerate(launch.ranks):
+        sums.by_rank[name][rank] += float(totals[at])
+
+
+def _add_whole(sums: _Sums, launch: _Launch, weight: F64) -> None:
+    """Times of the whole job, or of the slowest of ranks that are not told apart."""
+    found = {**launch.whole.get("job", {}), **launch.whole.get("max", {})}
+    top = np.zeros(len(weight))
+    in_ledger = np.zeros(len(weight))
+    for name, values in found.items():
+        known = np.nan_to_num(values)
+        if class_of(name.phase) is PhaseClass.LEDGER:
+            in_ledger += known
+        elif not name.parent:
+            top += known
+        if name not in launch.phases:
+            sums.slowest[name] += float((known * weight).sum())
+    if launch.ranks and not np.isnan(launch.took).all():
+        return
+    _add_times(sums, launch, launch.whole_took, launch.whole_took - in_ledger)
+    if np.isnan(launch.whole_took).all():
+        return
+    for name, values in launch.phases.items():  # of ranks, whose own steps have no length
+        if not name.parent:
+            top += np.nan_to_num(np.nanmax(np.where(np.isnan(values), -1, values), axis=0))
+    rest = np.where(np.isnan(launch.whole_took), 0, launch.whole_took - in_ledger - top)
+    sums.slowest[_OTHER] += float((np.maximum(rest, 0) * weight).sum())
+    sums.overlap += float((np.maximum(-rest, 0) * weight).sum())
+
+
+def _phase_rows(sums: _Sums, timed: bool) -> Iterator[PhaseRow]:
+    """Whole phases, the longest first, each with the parts that the log names."""
+    groups: defaultdict[tuple[str, str], list[PhaseName]] = defaultdict(list)
+    for name in sums.slowest:
+        groups[name.phase, name.parent].append(name)
+    tops = {phase for phase, parent in groups if not parent}
+    tops |= {parent for _, parent in groups if parent}
+    order = {phase: at for at, phase in enumerate(CLASSES)}
+    if timed and sums.overlap > 0.02 * sums.net:
+        tops.discard("other")  # nothing is left over where phases overlap, and nothing is scaled
+
+    def long(phase: str) -> tuple[bool, bool, float, int]:
+        ns = sum(sums.slowest[name] for name in groups.get((phase, ""), ()))
+        return class_of(phase) is PhaseClass.LEDGER, phase == "other", -ns, order.get(phase, len(order))
+
+    for phase in sorted(tops, key=long):
+        own = groups.get((phase, ""), [])
+        if own:
+            yield _row(sums, phase, None, own, timed)
+        if len(own) > 1:
+            for name in sorted(own, key=lambda one: -sums.slowest[one]):
+                yield _row(sums, phase, name.name, [name], timed)
+        inner = [name for (_, parent), names in groups.items() if parent == phase for name in names]
+        for name in sorted(inner, key=lambda one: -sums.slowest[one]):
+            yield _row(sums, name.phase, name.name, [name], timed)
+
+
+def _row(sums: _Sums, phase: str, logged: str | None, names: Sequence[PhaseName], timed: bool) -> PhaseRow:
+    slowest = sum(sums.slowest[name] for name in names)
+    ranked = [name for name in names if name in sums.by_rank]
+    mean = median = None
+    if ranked:
+        mean = round(sum(sums.mean[name] for name in ranked))
+        totals: defaultdict[int, float] = defaultdict(float)
+        for name in ranked:
+            for rank, ns in sums.by_rank[name].items():
+                totals[rank] += ns
+        median = round(float(np.median(list(totals.values()))))
+    of_steps = class_of(phase) is not PhaseClass.LEDGER
+    percent = 100 * slowest / sums.net if timed and of_steps else None
+    return PhaseRow(phase, logged, class_of(phase).value, round(slowest), mean, median, percent)
+
+
+class _Wins:
+    """How often each was the slowest of a block."""
+
+    def __init__(self) -> None:
+        self.blocks, self.others = 0, 0
+        self.slowest: defaultdict[str, int] = defaultdict(int)
+
+    def add(self, names: Sequence[str], own: F64, weight: F64) -> None:
+        """own: [R, S]."""
+        steps = np.flatnonzero(weight > 0)
+        for begin in range(0, len(steps) - BLOCK + 1, BLOCK):
+            totals = np.nansum(own[:, steps[begin : begin + BLOCK]], axis=1)
+            if totals.max() > 0 and np.count_nonzero(totals == totals.max()) == 1:
+                self.blocks += 1
+                self.slowest[names[int(totals.argmax())]] += 1
+        self.others = max(self.others, len(names))
+
+    def habit(self) -> Habit:
+        return Habit(self.blocks, dict(self.slowest), self.others)
+
+
+def _add_ranks(sums: _Sums, launch: _Launch, rank_wins: _Wins, host_wins: _Wins) -> None:
+    """What each rank and host cost, and which rank is likely to be waited for."""
+    weight = launch.weight_later
+    sums.host_of |= dict(zip(launch.ranks, launch.hosts, strict=True))
+    own = _own_times(launch)
+    if own is not None and len(launch.ranks) > 1:
+        sums.compared = True
+        for at, ns in _costs(own, weight):
+            sums.cost[launch.ranks[at]] += ns
+        rank_wins.add([str(rank) for rank in launch.ranks], own, weight)
+        hosts = sorted(set(launch.hosts))
+        if len(hosts) > 1 and all(hosts):
+            of_host = np.array([hosts.index(host) for host in launch.hosts])
+            by_host = np.array([_most(own[of_host == at]) for at in range(len(hosts))])
+            sums.hosts_compared = True
+            for at, ns in _costs(by_host, weight):
+                sums.host_cost[hosts[at]] += ns
+            host_wins.add(hosts, by_host, weight)
+    for at, ns in _likely(launch, weight):
+        sums.likely[launch.ranks[at]] += ns
+
+
+def _own_times(launch: _Launch) -> F64 | None:
+    """[R, S]: time of each rank without waiting for others; NaN where none of it is logged. None: of no rank."""
+    own = [values for name, values in launch.phases.items() if class_of(name.phase) is PhaseClass.OWN]
+    if not own:
+        return None
+    known = np.logical_or.reduce([~np.isnan(values) for values in own])
+    return np.where(known, sum((np.nan_to_num(values) for values in own), np.zeros_like(own[0])), np.nan)
+
+
+def _most(values: F64) -> F64:
+    """[S]: the most of the ranks that are there; NaN where none is."""
+    known = ~np.isnan(values)
+    return np.where(known.any(axis=0), np.where(known, values, -1).max(axis=0), np.nan)
+
+
+def _costs(own: F64, weight: F64) -> Iterator[tuple[int, float]]:
+    """Of each row that ever is the largest, the sum of its distances to the next one, over steps that two have."""
+    filled = np.where(np.isnan(own), -1.0, own)
+    both = (filled >= 0).sum(axis=0) >= 2
+    if not both.any():
+        return
+    largest = filled.argmax(axis=0)
+    ordered = np.partition(filled, len(filled) - 2, axis=0)[-2:]
+    cost = np.where(both, ordered[1] - ordered[0], 0) * weight
+    totals = np.bincount(largest, weights=cost, minlength=len(filled))
+    yield from ((at, float(ns)) for at, ns in enumerate(totals.tolist()) if ns > 0)
+
+
+def _likely(launch: _Launch, weight: F64) -> Iterator[tuple[int, float]]:
+    """Ranks that are above the middle one in one phase that may wait and below it in another, by 5 % of the step, in
+    the same blocks; the seconds are the smaller of both."""
+    mixed = [v for name, v in launch.phases.items() if not name.parent and class_of(name.phase) is PhaseClass.MIXED]
+    steps = np.flatnonzero(weight > 0)
+    if len(mixed) < 2 or len(launch.ranks) < 3 or np.isnan(launch.took).all():
+        return
+    for begin in range(0, len(steps) - BLOCK + 1, BLOCK):
+        block = steps[begin : begin + BLOCK]
+        totals = np.array([np.nansum(values[:, block], axis=1) for values in mixed])
+        away = totals - np.median(totals, axis=1, keepdims=True)
+        least = _LIKELY * float(np.nansum(_mean_of_ranks(launch.took[:, block])))
+        ns = np.minimum(away.max(axis=0), -away.min(axis=0))
+        for at in np.flatnonzero(ns > least).tolist():
+            yield at, float(ns[at])
+
+
+def _rank_rows(sums: _Sums, ranks: Sequence[int]) -> Iterator[RankRow]:
+    rows = [
+        RankRow(
+            rank,
+            sums.host_of.get(rank) or None,
+            _of_rank(sums, rank, lambda name: name.phase == "data"),
+            _of_rank(sums, rank, lambda name: class_of(name.phase) is PhaseClass.OWN),
+            _of_rank(sums, rank, lambda name: class_of(name.phase) is PhaseClass.WAIT),
+            round(sums.cost.get(rank, 0)) if sums.compared else None,
+            round(sums.likely.get(rank, 0)),
+        )
+        for rank in ranks
+    ]
+    yield from sorted(rows, key=lambda row: (-(row.cost_ns or 0), -row.likely_ns, -(row.own_ns or 0), row.rank))
+
+
+def _of_rank(sums: _Sums, rank: int, chosen: object) -> int | None:
+    found = [ns[rank] for name, ns in sums.by_rank.items() if chosen(name) and rank in ns]  # type: ignore[operator]
+    return round(sum(found)) if found else None
+
+
+def _host_rows(sums: _Sums) -> Iterator[HostRow]:
+    by_host: defaultdict[str, list[int]] = defaultdict(list)
+    for rank, host in sums.host_of.items():
+        if host:
+            by_host[host].append(rank)
+
+    def most(ranks: Sequence[int], chosen: object) -> int | None:
+        found = [ns for rank in ranks if (ns := _of_rank(sums, rank, chosen)) is not None]
+        return max(found, default=None)
+
+    rows = [
+        HostRow(
+            host, len(ranks), most(ranks, lambda name: name.phase == "data"),
+            most(ranks, lambda name: class_of(name.phase) is PhaseClass.OWN),
+            round(sums.host_cost.get(host, 0)) if sums.hosts_compared else None,
+        )
+        for host, ranks in by_host.items()
+    ]  # fmt: skip
+    yield from sorted(rows, key=lambda row: (-(row.cost_ns or 0), -(row.own_ns or 0), row.host))

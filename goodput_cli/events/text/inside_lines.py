@@ -1,0 +1,126 @@
+"""Phases in lines of text -> times by rank: how many steps a line stands for is told by the line before it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+import numpy as np
+
+from goodput_cli.events.inside import (
+    NOT_LOGGED,
+    STEP_TIME,
+    PhaseName,
+    RankSteps,
+    few_names,
+)
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
+from goodput_cli.events.text.meaning import said
+
+_FAR = 2
+"""A first record that is farther than so many usual distances from 0 stands for one usual distance."""
+
+
+_RECORDS = (EventType.STEP, EventType.PHASE)
+
+
+@dataclass
+class _Records:
+    """The records of one rank, as they are found."""
+
+    time: list[int] = field(default_factory=list)
+    step: list[int] = field(default_factory=list)
+    count: list[int] = field(default_factory=list)
+    took: list[int] = field(default_factory=list)
+    phases: list[dict[PhaseName, int]] = field(default_factory=list)
+
+
+def inside_of(job: str, log_lines: Sequence[LogLine], source: str) -> list[RankSteps]:
+    """The time by phase in the log lines of one part of a job, in order of time."""
+    records = [one for one in log_lines if said(one).type in _RECORDS and said(one).phases]
+    if not records:
+        return []
+    by_rank: defaultdict[str, list[LogLine]] = defaultdict(list)  # each says its own steps
+    for log_line in log_lines:
+        by_rank[said(log_line).rank if said(log_line).type is EventType.PHASE else ""].append(log_line)
+    counts = {row: count for some in by_rank.values() for row, count in _steps_of(some).items()}
+    found: defaultdict[tuple[int, str], _Records] = defaultdict(_Records)
+    for log_line in records:
+        step = said(log_line).step
+        if step is not None:
+            _add(found, log_line, step, counts[id(log_line)])
+    return [_columns(job, rank, host, one, source) for (rank, host), one in sorted(found.items())]
+
+
+def _add(found: defaultdict[tuple[int, str], _Records], log_line: LogLine, step: int, count: int) -> None:
+    """The amounts of one line. Equal lines count once."""
+    one = said(log_line)
+    by_rank: defaultdict[tuple[int, str], dict[PhaseName, int]] = defaultdict(dict)
+    for part in one.phases:
+        ns = part.ns if part.of == "all" else part.ns * count
+        of_rank = by_rank[part.rank, part.host]
+        of_rank[part.name] = of_rank.get(part.name, 0) + ns
+    whole = _whole_of(one, count)
+    for key, phases in by_rank.items():
+        to = found[key]
+        if to.step and to.step[-1] == step and to.time[-1] == log_line.end:
+            continue
+        took = next((ns for name, ns in phases.items() if name.phase == STEP_TIME), whole)
+        to.time.append(log_line.end)
+        to.step.append(step)
+        to.count.append(count)
+        to.took.append(took)
+        to.phases.append({name: ns for name, ns in phases.items() if name.phase != STEP_TIME})
+
+
+def _whole_of(one: ParsedEvent, count: int) -> int:
+    """The time of all steps of a record, as far as its line says it."""
+    if one.running is not None and one.running.whole is not None:
+        return one.running.whole
+    return NOT_LOGGED if one.step_time is None else one.step_time * count
+
+
+def _steps_of(log_lines: Sequence[LogLine]) -> dict[int, int]:
+    """How many steps each record of steps stands for, by its identity: those since the record before, or since the
+    step that its process resumed from; never across attempts."""
+    counts: dict[int, int] = {}
+    firsts: list[LogLine] = []
+    distances: list[int] = []
+    before: int | None = None
+    for log_line in sorted(log_lines, key=lambda one: (one.end, one.line)):
+        one = said(log_line)
+        if one.type in (EventType.RESUME, EventType.RESTORE) and one.step is not None:
+            before = one.step
+        elif one.type is EventType.START or one.type in ENDS:
+            before = None
+        elif one.type in _RECORDS and one.step is not None:
+            if before is not None and one.step > before:
+                counts[id(log_line)] = one.step - before
+                distances.append(one.step - before)
+            else:
+                firsts.append(log_line)
+            before = one.step
+    usual = round(median(distances)) if distances else 1
+    for log_line in firsts:
+        step = said(log_line).step or 0
+        counts[id(log_line)] = step if 0 < step < _FAR * usual else usual
+    return counts
+
+
+def _columns(job: str, rank: int, host: str, found: _Records, source: str) -> RankSteps:
+    names = few_names(name for phases in found.phases for name in phases)
+    ns = np.array([[phases.get(name, NOT_LOGGED) for name in names] for phases in found.phases], dtype=np.int64)
+    count = np.array(found.count, dtype=np.int64)
+    return RankSteps(
+        job, "", rank, host, None,
+        time=np.array(found.time, dtype=np.int64),
+        step=np.array(found.step, dtype=np.int64),
+        count=count,
+        first=np.zeros(len(count), dtype=np.bool_),
+        took=np.array(found.took, dtype=np.int64),
+        names=names,
+        ns=ns.reshape(len(count), len(names)),
+        source=source,
+    )  # fmt: skip
