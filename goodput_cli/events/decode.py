@@ -34,10 +34,10 @@ from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.fast_json import Columns, Wrapping
 from goodput_cli.events.formats.base import Entry, Format, Output, Parsed, Records
 from goodput_cli.events.formats.registry import FormatDispatcher, take
+from goodput_cli.events.inside import RankSteps
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.rows import Details, Interner, Origin, RowBuilder, build_table, constant, joined
-from goodput_cli.events.inside import RankSteps
 from goodput_cli.events.schema import NONE, EventLog, Kind, LogFormat, Metric
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record

@@ -110,6 +110,10 @@ BATCH_SIZE = "global_batch_size"
 """The name of the metric that says how many samples a step takes."""
 
 
+SIZES = frozenset({"peak_flops", "total_steps", "sequence_length"})
+"""Names of metrics that say how large the job is, once: nothing that is measured of steps."""
+
+
 @dataclass(frozen=True)
 class Metric:
     """What a program measured of a job: n values of one name, in order of time."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from goodput_cli.analysis.insights.kinds import Insight
+    from goodput_cli.analysis.steps.inside import Inside
 
 Frame = Literal["categories", "insights", "disruptions", "attempts", "segments", "events"]
 
@@ -88,6 +89,14 @@ class Analysis(AnalysisData):
         from goodput_cli.analysis.insights.find import find_insights  # with all finders, which many commands do without
 
         return find_insights(self)
+
+    @cached_property
+    def inside(self) -> tuple[Inside, ...]:
+        """What filled the steps of each program of the job, that with the most step time first; none where no phase was
+        logged (docs/inside-steps.md). Made when it is read."""
+        from goodput_cli.analysis.steps.inside import inside_of  # few logs hold phases
+
+        return inside_of(self) if self.table.inside else ()
 
     @cached_property
     def segments(self) -> pd.DataFrame:

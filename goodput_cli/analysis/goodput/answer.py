@@ -25,6 +25,7 @@ from goodput_cli.analysis.results import (
     Window,
 )
 from goodput_cli.analysis.rolling import WINDOWS, filled
+from goodput_cli.analysis.steps.inside_sheet import InsideAnswer, inside_answer
 from goodput_cli.analysis.summary import Blocks, Size, progress_of, size_of
 from goodput_cli.analysis.table import FilledTable
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, OVERLAPPED, Category
@@ -119,6 +120,8 @@ class AnalysisAnswer:
     method: Method | None = None
     """how the accounting was made, as far as the user chooses it; the reference step time is in reference"""
     steps: StepStatistics
+    inside: Annotated[InsideAnswer | None, Json(optional=True)] = None
+    """what filled steps, by phase and rank; left out where no phase was logged"""
     step_blocks: Sequence[float] = ()
     """levels of the step time (s) of up to 64 stretches in time order, which comparisons take noise from"""
     progress: Sequence[tuple[int, float]] = ()
@@ -160,6 +163,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         reference=analysis.reference,
         method=analysis.method,
         steps=analysis.steps,
+        inside=inside_answer(analysis) if analysis.table.inside else None,
         step_blocks=Blocks(analysis).values,
         progress=() if progress is None else progress.points,
         size=size_of(analysis),

@@ -29,6 +29,7 @@ from goodput_cli.analysis.measures import MEASURES, published_value
 from goodput_cli.analysis.results import CategoryTime
 from goodput_cli.analysis.rolling import rolling_lines
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, Published, Sheet
+from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
@@ -223,12 +224,19 @@ class AnalysisDocument(Struct, frozen=True):
             yield blocks.Line(end)
         if rows := phrases.reference_rows(analysis):
             yield blocks.Pairs(phrases.reference_text(analysis) or "", phrases.pin_option(analysis), tuple(rows))
-        if steps := phrases.step_text(analysis):
-            yield blocks.Line(f"step times, {steps}")
+        yield from (blocks.Line(one) for one in _of_steps(analysis))
         if analysis.not_recorded:
             yield blocks.Line("not recorded (unknown, not zero)", analysis.not_recorded)
         if analysis.diagnostics:
             yield blocks.Findings(analysis.diagnostics)
+
+
+def _of_steps(analysis: Analysis) -> Iterator[str]:
+    """Step times, and what most of them waited for."""
+    if steps := phrases.step_text(analysis):
+        yield f"step times, {steps}"
+    if inside := inside_line(analysis):
+        yield inside
 
 
 def why_it_ended(analysis: Analysis) -> str | None:

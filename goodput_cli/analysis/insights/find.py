@@ -11,6 +11,7 @@ from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.disruptions.costs import costs_of
 from goodput_cli.analysis.insights.failures import Failures, find_failures
 from goodput_cli.analysis.insights.hangs import ended_by_timeout, find_hangs, lost_in_hangs, that_matter
+from goodput_cli.analysis.insights.inside import find_inside
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
 from goodput_cli.analysis.insights.patterns import find_periodic, find_slow_saves, interval_advised, periodic_insight
 from goodput_cli.analysis.insights.training import (
@@ -89,6 +90,8 @@ def _all(analysis: AnalysisData) -> Iterator[Candidate]:
     if slow_saves is not None:
         yield slow_saves
     yield from find_input_bound(analysis, sum(one.in_goodput_ns for one in slow))
+    if analysis.table.inside:
+        yield from find_inside(analysis)
     yield from find_given_up(analysis, taken_back)
     yield from find_shares(analysis)
     yield from find_unexplained(analysis, sum(one.ns for one in hung_now))

@@ -17,6 +17,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, distinct, of_kind
 from goodput_cli.analysis.disruptions.losses import dying_starts
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
+from goodput_cli.analysis.insights.inside import waited_for_data
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, hangs_now
 from goodput_cli.analysis.steps.levels import changes_level
@@ -207,7 +208,10 @@ def find_input_bound(analysis: AnalysisData, explained: int) -> Iterator[Candida
     outside, text = _lost_to(analysis, Category.DATA_LOADING_SYNC), "no step was in flight while data was loaded"
     inside = max(sum(row.ns for row in analysis.overlapped if row.category == OVERLAPPED) - explained, 0)
     training = analysis.goodput.ns
-    if training and inside > _TENTH * training:
+    waited, said = waited_for_data(analysis) if analysis.table.inside else (0, "")
+    if waited:
+        inside, text = waited, said
+    elif training and inside > _TENTH * training:
         share = percent(100 * inside / training, 0)
         text = f"data was loaded during {share} of training, which may wait for it{WITHIN}"
     else:

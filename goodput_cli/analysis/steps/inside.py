@@ -28,6 +28,10 @@ BLOCK = 24
 """Steps a block, for what is said of a rank's habits."""
 _LIKELY = 0.05
 """Of the step time: a rank is above the others in one phase and below them in another by this, or it is chance."""
+OF_A_HOST = 1.5
+"""A host is named, and not one of its ranks, where all of them together cost so many times what the worst does."""
+OVERLAPS = 0.02
+"""Of the net step time: phases that are longer than their steps by more overlap."""
 _SLOW_FIRST = 1.5
 """A first record of one step that took so many medians is that of compilation."""
 
@@ -421,7 +425,7 @@ def _phase_rows(sums: _Sums, timed: bool) -> Iterator[PhaseRow]:
     tops = {phase for phase, parent in groups if not parent}
     tops |= {parent for _, parent in groups if parent}
     order = {phase: at for at, phase in enumerate(CLASSES)}
-    if timed and sums.overlap > 0.02 * sums.net:
+    if timed and sums.overlap > OVERLAPS * sums.net:
         tops.discard("other")  # nothing is left over where phases overlap, and nothing is scaled
 
     def long(phase: str) -> tuple[bool, bool, float, int]:

@@ -16,13 +16,14 @@ from goodput_cli.analysis.goodput.phrases import place_text, step_times_text, wi
 from goodput_cli.analysis.json_fields import Amount, FromOne, Json, written
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.steps.inside_sheet import By, InsideAnswer, inside_answer, inside_sheets
 from goodput_cli.analysis.steps.noise import Wander
 from goodput_cli.analysis.steps.regimes import SLOW_REGIMES, Drift, Regime, drift_text, step_pace, wander_text
 from goodput_cli.analysis.steps.times import TimedSteps, changes_of_size, step_times, timed_steps
 from goodput_cli.analysis.table import Table, attribute, column, columns_of, each, table_rows
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP
+from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, SIZES
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
 from goodput_cli.vocabulary.text import clock, duration_of_seconds, plural
 
@@ -66,7 +67,7 @@ def measured(analysis: Analysis) -> list[Measured]:
     rows = []
     for metric in analysis.table.metrics:
         inside = (metric.time >= start) & (metric.time <= end)
-        if metric.job != analysis.job.name or not inside.any():
+        if metric.job != analysis.job.name or metric.name in SIZES or not inside.any():
             continue
         step, value = metric.step[inside], metric.value[inside]
         named = step != NO_STEP
@@ -286,7 +287,7 @@ _MOST_CHANGES = 5
 """Changes of the size of a step that are named."""
 
 
-def steps_sheet(analysis: Analysis, report: StepReport, *, with_metrics: bool = True) -> Sheet:
+def steps_sheet(analysis: Analysis, report: StepReport, by: By = "phase", *, with_metrics: bool = True) -> Sheet:
     """Everything about the step times of the window, and what the program measured."""
     one_source = len(analysis.table.sources) == 1
     metrics = measured(analysis) if with_metrics else []
@@ -298,6 +299,7 @@ def steps_sheet(analysis: Analysis, report: StepReport, *, with_metrics: bool = 
         rows=SLOW_STEPS.of_rows(report.slowest).cells(columns),
         notes=tuple(_notes(analysis, report, one_source)),
         sections=(
+            *inside_sheets(analysis, by),
             *([_regime_sheet(report, one_source)] if report.regimes else []),
             _histogram_sheet(report),
             *([metric_sheet(metrics, falls_of_mfu(analysis, report.regimes))] if metrics else []),
@@ -428,6 +430,8 @@ class StepsAnswer:
     histogram: Annotated[Sequence[Bin], BINS]
     drifts: Annotated[Sequence[Drift], Json(optional=True)] = ()
     """where step times became longer throughout, in time order; a step is of a drift or of slow regimes, never both"""
+    inside: Annotated[InsideAnswer | None, Json(optional=True)] = None
+    """what filled steps, by phase and rank; left out where no phase was logged"""
     wander: Annotated[Wander | None, Json(optional=True)] = None
     """how the pace wanders, where no change of level can be told from it; null: none, or none that hides a change"""
 
@@ -445,6 +449,7 @@ def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
         slowest=report.slowest,
         slow_regimes=report.regimes,
         drifts=report.drifts,
+        inside=inside_answer(analysis),
         wander=report.wander,
         metrics={row.name: row for row in measured(analysis)},
         histogram=report.histogram,

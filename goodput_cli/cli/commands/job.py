@@ -306,8 +306,16 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["attemp
     show_default=True,
     help="How many of the slowest steps to list.",
 )
-def steps(line: CommandLine, slowest: int) -> int:
-    """Show step times: statistics, slowest steps, slow regimes.
+@option(
+    "Which",
+    "--by",
+    type=click.Choice(["phase", "rank", "host"]),
+    default="phase",
+    show_default=True,
+    help="Where the log says what filled steps: by phase, or by the rank or host that held up others.",
+)
+def steps(line: CommandLine, slowest: int, by: Literal["phase", "rank", "host"]) -> int:
+    """Show step times: statistics, slowest steps, slow regimes, and what filled them.
 
     SOURCE is as for analyze. Logs that record only checkpoints have no step times: exit code 4.
     """
@@ -316,4 +324,4 @@ def steps(line: CommandLine, slowest: int) -> int:
     from goodput_cli.analysis.steps.sheet import step_report, steps_sheet
 
     report = step_report(analysis, slowest)
-    return session.finish(steps_sheet(analysis, report), analysis.diagnostics)
+    return session.finish(steps_sheet(analysis, report, by), analysis.diagnostics)

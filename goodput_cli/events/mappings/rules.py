@@ -17,6 +17,7 @@ import numpy as np
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.formats.collected import Collected
+from goodput_cli.events.inside import JOB, MOST_PHASES, MOST_RANKS, STEP_TIME, PhaseName, PhaseTime, safe_name
 from goodput_cli.events.mappings.declared import (
     UNITS,
     Condition,
@@ -26,7 +27,6 @@ from goodput_cli.events.mappings.declared import (
     Time,
     Wanted,
 )
-from goodput_cli.events.inside import JOB, MOST_PHASES, MOST_RANKS, STEP_TIME, PhaseName, PhaseTime, safe_name
 from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled, phase_pattern
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
 from goodput_cli.events.mappings.toml import Mistake, TomlLocation

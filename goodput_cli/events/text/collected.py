@@ -19,7 +19,6 @@ from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_
 from goodput_cli.events.text.collector import CollectedSource, Collector
 from goodput_cli.events.text.evidence_times import observations_of, says_events
 from goodput_cli.events.text.folders import launch_of, stem_of
-from goodput_cli.events.text.inside_lines import inside_of
 from goodput_cli.events.text.infer_times import (
     FoundZone,
     InferredTimes,
@@ -28,6 +27,7 @@ from goodput_cli.events.text.infer_times import (
     infer_times,
     jumps,
 )
+from goodput_cli.events.text.inside_lines import inside_of
 from goodput_cli.events.text.jobs import Named, TextFile, beside, name_jobs
 from goodput_cli.events.text.lines import UNREAD_STEPS
 from goodput_cli.events.text.log_lines import EventType, LogLine
@@ -145,7 +145,7 @@ class Texts:
             by_job[job].append(part)
         for job, of_job in by_job.items():
             self._measure(job, of_job, names)
-            self._put_together(job, of_job, names, output.notes)
+            self._put_together(of_job, names, output.notes)
         self._unread = _unread_steps(self._every, by_job, names)
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
@@ -283,7 +283,7 @@ class Texts:
         traced = [(code, process) for code in beside for process in self._every[code].processes.values()]
         self.inside += within_memory([*found, *torchtitan.inside_of(job, traced, names)])
 
-    def _put_together(self, job: str, parts: Sequence[Part], names: Sequence[str], notes: DiagnosticCollector) -> None:
+    def _put_together(self, parts: Sequence[Part], names: Sequence[str], notes: DiagnosticCollector) -> None:
         """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""
         log_lines = [log_lines for _, log_lines in parts]
         note_few(parts, notes)

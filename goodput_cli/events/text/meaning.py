@@ -259,6 +259,8 @@ def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
     return median(found) if len(found) >= _FEW_PAIRS else None
 
 
+_UNITS = {"tflops": "TFLOP/s", "mfu": "%"}
+"""Of metrics whose names say them."""
 _FEW_PAIRS = 3
 _BEYOND_ALL = 2**62
 """A time or a step that is none."""
@@ -275,7 +277,7 @@ def metrics_of(job: str, log_lines: Sequence[LogLine]) -> list[Metric]:
         step = NO_STEP if one.step is None or abs(one.step) >= _BEYOND_ALL else one.step
         for name, value in one.metrics.items():
             found[name][log_line.time, step, value] = None
-            units[name][str(dict(one.detail).get("unit", ""))] += 1
+            units[name][str(dict(one.detail).get("unit", _UNITS.get(name, "")))] += 1
     return [
         Metric(job, name, units[name].most_common(1)[0][0], *_columns(sorted(rows)))
         for name, rows in sorted(found.items())

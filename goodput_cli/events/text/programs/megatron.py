@@ -61,8 +61,6 @@ def _iteration(found: Any) -> ParsedEvent:
         value = number(said_size["value"]) if said_size is not None else None
         if value is not None and value > 0:
             one.metrics[name] = float(value)
-    if "tflops" in one.metrics:
-        one.detail += (("unit", "TFLOP/s"),)
     return one
 
 
@@ -123,7 +121,7 @@ def _timing(found: Any) -> ParsedEvent | None:
     groups = found.groupdict()
     said_of = ((FEWEST, groups.get("least")), (MOST, groups.get("most")))
     times = tuple(PhaseTime(name, duration(text, 0.001), rank=rank) for rank, text in said_of if text)
-    return ParsedEvent(NAME, EventType.IGNORE, name="timing" if times else "timed", job=found["name"], phases=times)
+    return ParsedEvent(NAME, EventType.IGNORE, name="timing" if times else "timed", label=found["name"], phases=times)
 
 
 def _rank(text: str) -> int:
@@ -213,7 +211,8 @@ RULES = (
         for name in ("save-checkpoint", "save-checkpoint-non-persistent", "load-checkpoint", "evaluate")
     ),
     LineRule(NAME, "..: ",
-             pattern(rf"(?:^|\s){_TIMER_NAME} \.+: (?:\((?P<least>[\d.]+), )?(?P<most>[\d.]+)\)?\s*$"), _timing, "timing"),
+             pattern(rf"(?:^|\s){_TIMER_NAME} \.+: (?:\((?P<least>[\d.]+), )?(?P<most>[\d.]+)\)?\s*$"),
+             _timing, "timing"),
     *(
         LineRule(NAME, heading, pattern(rf"(?:^|\s){_TIMER_NAME}:\s*$"), _timing, "timed")
         for heading in _HEADINGS
@@ -453,7 +452,7 @@ class _Process:
             iteration.phases += said(log_line).phases
 
     def _on_timed(self, log_line: LogLine) -> None:
-        self._timer = _phase_of(said(log_line).job)
+        self._timer = _phase_of(said(log_line).label)
 
     def _on_timed_rank(self, log_line: LogLine) -> None:
         if self._iteration is not None and self._timer is not None:

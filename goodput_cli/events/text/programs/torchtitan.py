@@ -7,7 +7,7 @@ The spans of the lowest rank of a launch are the job's events; those of all rank
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -23,12 +23,6 @@ from goodput_cli.events.values import MAX_NS, number
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "torchtitan"
-KEYS = frozenset({"log_type", "log_type_name", "time_us"})
-"""Of every record."""
-OTHER_KEYS = frozenset(
-    "delta_ms tid rank global_rank local_rank source host_name pid step relative_step step_tags time time_ms event_name "
-    "value context task_name caller log_file log_function log_level logger_name stack_info seq_id message".split()
-)
 
 _STEPS = ("step", "train_step")
 _PHASES: dict[str, str] = {
@@ -222,8 +216,8 @@ def _joined(parts: Sequence[_Folded]) -> _Folded:
             [part.spans.get(name, np.full(len(part.step), NOT_LOGGED, dtype=np.int64)) for part in parts]
         )[order]
 
-    columns = (np.concatenate(one)[order] for one in zip(*(part[:4] for part in parts), strict=True))
-    return _Folded(*columns, {name: column(name) for name in names})
+    time, step, took, relative = (np.concatenate(one)[order] for one in zip(*(part[:4] for part in parts), strict=True))
+    return _Folded(time, step, took, relative, {name: column(name) for name in names})
 
 
 def collect(records: Records, output: Output) -> Mask:
@@ -405,7 +399,7 @@ def _lines_of_leader(one: Traced) -> list[LogLine]:
     lines = [_line(one, process.begin, process.first_line, EventType.START)]
     if one.resumed:
         lines.append(_line(one, process.begin, process.first_line, EventType.RESUME, step=one.resumed))
-    last_step = int(events.step.max(initial=-1))
+    last_step, ended = int(events.step.max(initial=-1)), False
     for code, us, ms, step, line in zip(
         *(column.tolist() for column in (events.code, events.time, events.ms, events.step, events.line)), strict=True
     ):
@@ -413,11 +407,17 @@ def _lines_of_leader(one: Traced) -> list[LogLine]:
             lines.append(_line(one, us, line, EventType.STEP_START, step=max(step, 0)))
         elif code == _ERROR and step == last_step:
             lines.append(_line(one, us, line, EventType.CRASHED))
+            ended = True
             break
         elif code == _DONE:
             lines.append(_line(one, us, line, EventType.FINISHED))
+            ended = True
         elif code >= 0:
             lines += _of_span(one, _NAMES[code], us, ms, step, line)
+    steps = process.steps()
+    if not ended and steps is not None and len(steps.step) and int(steps.step[-1]) == last_step:
+        us = int(steps.time[-1]) // 1000  # its loop goes on to the next step at once
+        lines.append(_line(one, us, process.last_line, EventType.STEP_START, step=last_step + 1))
     lines += _signs(one)
     return lines
 
@@ -432,7 +432,7 @@ def _of_span(one: Traced, name: str, us: int, ms: float, step: int, line: int) -
     return [_line(one, us, line, what, step=number_of, took=took)]
 
 
-def inside_of(job: str, processes: Iterable[tuple[int, TracedProcess]], names: Mapping[int, str]) -> list[RankSteps]:
+def inside_of(job: str, processes: Iterable[tuple[int, TracedProcess]], names: Sequence[str]) -> list[RankSteps]:
     """The time by phase of each process of a job. names: of the sources."""
     found: list[RankSteps] = []
     for source, process, resumed, turn in launches(processes):

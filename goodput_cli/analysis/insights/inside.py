@@ -1,0 +1,93 @@
+"""What happens inside steps, as insights: waiting for data, a rank or host that holds up all others, a trainer that
+waits for samples (docs/inside-steps.md). All of it counts as goodput."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from goodput_cli.analysis.insights.hosts import tails
+from goodput_cli.analysis.insights.kinds import Candidate
+from goodput_cli.analysis.steps.inside import OF_A_HOST, Habit, HostRow, Inside, RankRow, inside_of
+from goodput_cli.vocabulary.text import duration, percent
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import AnalysisData
+
+_LEAST_BLOCKS = 10
+_CHANCE = 0.01
+_LEAST_PERCENT = 10.0
+_WITHIN = ", within steps that count as goodput"
+
+
+def is_slow(habit: Habit, name: str) -> bool:
+    """Whether one was the slowest of blocks of steps more often than chance says: less than 1 %, asked of all (Holm:
+    the worst of them is held against all)."""
+    if habit.blocks < _LEAST_BLOCKS or habit.others < 2:
+        return False
+    count = habit.slowest.get(name, 0)
+    return bool(float(tails([1 / habit.others] * habit.blocks)[count]) * habit.others < _CHANCE)
+
+
+def slow_one(inside: Inside) -> RankRow | HostRow | None:
+    """The rank or the host that holds up all others; None where none does, or chance explains it."""
+    rank = next((row for row in inside.ranks if row.cost_ns), None)
+    host = next((row for row in inside.hosts if row.cost_ns and row.ranks > 1), None)
+    rank = rank if rank is not None and is_slow(inside.rank_habit, str(rank.rank)) else None
+    if host is not None and is_slow(inside.host_habit, host.host):
+        alone = 0 if rank is None or rank.host != host.host else rank.cost_ns or 0
+        if (host.cost_ns or 0) > OF_A_HOST * alone:
+            return host
+    return rank
+
+
+def find_inside(analysis: AnalysisData) -> Iterator[Candidate]:
+    """A rank or host that holds up others, and a trainer that waits for samples."""
+    for inside in inside_of(analysis):
+        slow = slow_one(inside)
+        if slow is not None:
+            yield _of_slow(analysis, inside, slow)
+        wait = inside.phase("wait")
+        if wait is not None and (wait.percent or 0) >= _LEAST_PERCENT:
+            share = percent(wait.percent or 0)
+            text = f"the trainer waited for samples during {share} of its step time, {duration(wait.slowest_ns)}"
+            yield _candidate(analysis, "generation_idle", wait.slowest_ns, text + _WITHIN)
+
+
+def waited_for_data(analysis: AnalysisData) -> tuple[int, str]:
+    """Time (ns) that steps waited for data on the slowest rank, but for what one rank alone costs, and what is said of
+    it; 0 where it is less than a tenth of the step time."""
+    for inside in inside_of(analysis):
+        rows = [row for row in inside.phases if row.phase == "data" and row.percent]
+        if not rows or not inside.net_step_ns:
+            continue
+        data, slow = max(rows, key=lambda row: row.slowest_ns), slow_one(inside)
+        alone = slow.cost_ns or 0 if slow is not None and _mostly_data(slow) else 0
+        ns = max(data.slowest_ns - alone, 0)
+        share = 100 * ns / inside.net_step_ns
+        if share >= _LEAST_PERCENT:
+            of = " on its slowest rank" if inside.ranks else ""
+            return ns, f"{percent(share)} of step time waited for data{of}{_WITHIN}"
+    return 0, ""
+
+
+def _of_slow(analysis: AnalysisData, inside: Inside, slow: RankRow | HostRow) -> Candidate:
+    ns = slow.cost_ns or 0
+    share = f" ({percent(100 * ns / inside.net_step_ns)} of step time)" if inside.net_step_ns else ""
+    if isinstance(slow, RankRow):
+        name, by = f"rank {slow.rank}" + (f" on {slow.host}" if slow.host else ""), "rank"
+    else:
+        name, by = f"host {slow.host}", "host"
+    why = "loading data" if _mostly_data(slow) else "its own work"
+    about = "about " if inside.about else ""
+    text = f"{name} held up all others for {about}{duration(ns)}{share}: {why} took longest there{_WITHIN}"
+    return _candidate(analysis, "slow_rank", ns, text, ("--by", by))
+
+
+def _mostly_data(slow: RankRow | HostRow) -> bool:
+    return 2 * (slow.data_ns or 0) > (slow.own_ns or 0)
+
+
+def _candidate(analysis: AnalysisData, code: str, ns: int, text: str, options: tuple[str, ...] = ()) -> Candidate:
+    window = analysis.window
+    return Candidate(code, ns, text, window.start_ns, window.end_ns, options=options, in_goodput_ns=ns)

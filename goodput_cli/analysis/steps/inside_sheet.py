@@ -1,0 +1,185 @@
+"""What filled steps, as tables and sentences for people, and as a part of a JSON answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from goodput_cli.analysis.json_fields import Amount, Count, Json, written
+from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.steps.inside import (
+    HOSTS,
+    OF_A_HOST,
+    OVERLAPS,
+    PHASES,
+    RANKS,
+    HostRow,
+    Inside,
+    PhaseRow,
+    RankRow,
+)
+from goodput_cli.analysis.table import table_rows
+from goodput_cli.vocabulary.text import duration, percent, plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.goodput.analysis import Analysis
+
+By = Literal["phase", "rank", "host"]
+TITLE = "Inside steps"
+_MOST_ROWS = 20
+_LEAST_PERCENT = 10.0
+"""From this share of the net step time on, the first screen says what steps waited for."""
+_MOST_MISSING = 10
+
+
+def inside_sheets(analysis: Analysis, by: By = "phase") -> Iterator[Sheet]:
+    """The tables of what filled steps: one for each program of the job."""
+    for one in analysis.inside:
+        title = f"{TITLE}{f' of {one.program}' if one.program and len(analysis.inside) > 1 else ''}"
+        summary, notes = tuple(_summary(one)), tuple(_notes(one))
+        if by == "rank" and one.ranks:
+            columns, rows = RANKS.people_columns(), one.ranks[:_MOST_ROWS]
+            left = len(one.ranks) - len(rows)
+            notes = (*((f"{left} more ranks: --format json has all",) if left else ()), *notes)
+            cells = table_rows(columns, len(rows), lambda rows=rows: [rows])  # type: ignore[misc]
+        elif by == "host" and one.hosts:
+            columns = HOSTS.people_columns()
+            hosts = one.hosts[:_MOST_ROWS]
+            cells = table_rows(columns, len(hosts), lambda rows=hosts: [rows])  # type: ignore[misc]
+        else:
+            columns = PHASES.people_columns(without=() if one.ranks else ("mean", "median"))
+            phases = [_shown(row) for row in one.phases]
+            cells = table_rows(columns, len(phases), lambda rows=phases: [rows])  # type: ignore[misc]
+            if by != "phase":
+                notes = (f"no times by {by} are logged", *notes)
+        yield Sheet(title=title, summary=summary, columns=columns, rows=cells, notes=notes)
+
+
+def _shown(row: PhaseRow) -> PhaseRow:
+    """A phase as people read it: what the log names, indented below it."""
+    if row.logged is None:
+        return row
+    return PhaseRow(f"  {row.logged}", row.logged, row.kind, row.slowest_ns, row.mean_ns, row.median_ns, row.percent)
+
+
+def _summary(one: Inside) -> Iterator[str]:
+    whose = f"times of {plural(one.ranks_logged, 'rank')}" if one.ranks_logged else "times of the job, not of each rank"
+    if one.net_step_ns is None:
+        yield f"{plural(one.steps, 'kept step')}; how long a step took is not logged; {whose}"
+    else:
+        yield (
+            f"net step time {duration(one.net_step_ns)} of {plural(one.steps, 'kept step')}, without saves and "
+            f"evaluations; {whose}; counted as goodput"
+        )
+    if one.first_step_ns:
+        yield f"the first step of each attempt, which compiles, is left out: {duration(one.first_step_ns)}"
+
+
+def _notes(one: Inside) -> Iterator[str]:
+    for row in one.ranks[:1]:
+        if row.cost_ns:
+            yield (
+                f"rank {row.rank}{_on(row.host)} held up all others by {_up_to(one)}{duration(row.cost_ns)}"
+                f"{_of_steps(one, row.cost_ns)}: its own work took longest"
+            )
+    worst = one.ranks[0].cost_ns or 0 if one.ranks else 0
+    for host in one.hosts[:1]:
+        if host.cost_ns and host.cost_ns > OF_A_HOST * worst:
+            cost = f"{_up_to(one)}{duration(host.cost_ns)}{_of_steps(one, host.cost_ns)}"
+            yield f"host {host.host} held up all others by {cost}: all of its ranks together"
+    for row in one.ranks:
+        if row.likely_ns:
+            yield (
+                f"rank {row.rank}{_on(row.host)} may hold up others by {duration(row.likely_ns)}: longer than the rank "
+                "in the middle in one phase that may wait, shorter in another"
+            )
+    if one.ranks and any(row.kind == "mixed" for row in one.phases):
+        yield (
+            "mixed phases hold waiting for others, and times are those of the host: a slow device shows where others "
+            "wait for it"
+        )
+    if one.missing_ranks:
+        named = ", ".join(map(str, one.missing_ranks[:_MOST_MISSING]))
+        more = len(one.missing_ranks) - _MOST_MISSING
+        yield f"no times of ranks {named}{f' and {more} more' if more > 0 else ''}: not recorded, not 0"
+    if one.overlap_ns and one.net_step_ns and one.overlap_ns > OVERLAPS * one.net_step_ns:
+        yield f"phases are longer than their steps by {duration(one.overlap_ns)}: they overlap; nothing is scaled"
+
+
+def _on(host: str | None) -> str:
+    return f" ({host})" if host else ""
+
+
+def _up_to(one: Inside) -> str:
+    """Sums of steps hide who was last in each."""
+    return "about " if one.about else ""
+
+
+def _of_steps(one: Inside, ns: int) -> str:
+    return f" ({percent(100 * ns / one.net_step_ns)} of step time)" if one.net_step_ns else ""
+
+
+def inside_line(analysis: Analysis) -> str | None:
+    """The largest of what steps waited for, in a sentence; None where it is less than a tenth of the step time."""
+    found = [said for one in analysis.inside for said in _waits(one)]
+    found = [one for one in found if one[0] >= _LEAST_PERCENT]
+    return f"{max(found)[1]}, counted as goodput" if found else None
+
+
+def _waits(one: Inside) -> Iterator[tuple[float, str]]:
+    """Share of the net step time, and what it was."""
+    if not one.net_step_ns:
+        return
+    worst = one.ranks[0] if one.ranks else None
+    cost = worst.cost_ns or 0 if worst is not None else 0
+    data = max((row.percent or 0 for row in one.phases if row.phase == "data"), default=0)
+    if data:
+        whose = ""
+        if worst is not None and cost and 2 * (worst.data_ns or 0) > (worst.own_ns or 0):
+            place = f", {worst.host}" if worst.host else ""
+            whose = f" (rank {worst.rank}{place}: up to {duration(cost)})"
+        yield data, f"{percent(data)} of step time waited for data{whose}"
+    if worst is not None and cost:
+        share = 100 * cost / one.net_step_ns
+        yield share, f"rank {worst.rank}{_on(worst.host)} held up all others for {percent(share)} of step time"
+    wait = one.phase("wait")
+    if wait is not None and wait.percent:
+        yield wait.percent, f"{percent(wait.percent)} of step time was waiting, as the log says"
+
+
+@written(
+    "inside",
+    "what filled the kept steps of the window, counted as goodput; it feeds no figure of the ledger",
+)
+@dataclass(frozen=True, kw_only=True)
+class InsideAnswer:
+    """What filled steps: of the program of the job with the most step time, and of others."""
+
+    program: str
+    """trainer, generator and the like, as the log names it; empty where there is one"""
+    steps: Amount
+    """kept steps that are counted, without the first of each attempt"""
+    net_step_ns: Annotated[int | None, Json("seconds")]
+    """time of these steps, without what has a category; null where no line says it"""
+    ranks_logged: Count
+    """ranks whose times are logged"""
+    phases: Annotated[Sequence[PhaseRow], PHASES]
+    """the longest first"""
+    ranks: Annotated[Sequence[RankRow], RANKS]
+    """by cost, then by data; empty where no times of ranks are logged"""
+    hosts: Annotated[Sequence[HostRow], HOSTS]
+    """by cost"""
+    programs: Sequence[Inside]
+    """every program of the job, with the same and more of each; their times are never added up"""
+
+
+def inside_answer(analysis: Analysis) -> InsideAnswer | None:
+    """The part of an answer; None where no phase was logged."""
+    if not analysis.inside:
+        return None
+    one = analysis.inside[0]
+    return InsideAnswer(
+        program=one.program, steps=one.steps, net_step_ns=one.net_step_ns, ranks_logged=one.ranks_logged,
+        phases=one.phases, ranks=one.ranks, hosts=one.hosts, programs=analysis.inside,
+    )  # fmt: skip
