@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.arrays import F64, I64, Mask, alike
 from goodput_cli.events.formats.base import Output, Records
@@ -60,8 +61,9 @@ _EVENTS: dict[str, EventType] = {
 """Spans that are events of the job, from the lowest rank."""
 _NAMES = tuple(dict.fromkeys((*_STEPS, *_PHASES, *_EVENTS)))
 _ENDS = {f"{name}_end": code for code, name in enumerate(_NAMES)}
-_STARTS = {f"{name}_start": -2 - code for code, name in enumerate(_STEPS)}
-_NOTHING, _ERROR, _DONE = -1, -10, -11
+_NOTHING, _FIRST_START, _ERROR, _DONE = -1, -2, -10, -11
+_STARTS = {f"{name}_start": _FIRST_START - code for code, name in enumerate(_STEPS)}
+_EVENT_CODES = [_ERROR, _DONE, *(code for code, name in enumerate(_NAMES) if name in _EVENTS)]
 _TAG = "checkpoint_save"
 """The tag of a step at which a checkpoint is saved: the span is there at every step."""
 _SHORTEST_SAVE_MS = 10.0
@@ -69,7 +71,9 @@ _SHORTEST_SAVE_MS = 10.0
 _ALIVE_NS = 10 * NS_PER_SECOND
 _CLOSE_US = 50
 """Two clocks tell one instant so far apart."""
-_FOLDED = 1 << 13
+_CLOCKS_US = 5_000_000
+"""Clocks that differ by more are set by that of the lowest rank."""
+_FOLDED = 1 << 10
 """So many spans are kept before those of whole steps are added up."""
 
 ProcessKey = tuple[str, int, int]
@@ -97,9 +101,11 @@ class _Folded(NamedTuple):
     """Steps that are over: columns, and ns by span."""
 
     time: I64
-    step: I64
+    """ns, of the end."""
     took: I64
-    relative: I64
+    step: I64
+    relative: NDArray[np.int32]
+    line: NDArray[np.int32]
     spans: dict[str, I64]
 
 
@@ -118,7 +124,11 @@ class TracedProcess:
     waiting: list[_Spans] = field(default_factory=list)
     folded: list[_Folded] = field(default_factory=list)
     rare: list[_Spans] = field(default_factory=list)
-    """Spans that are events, the begins of steps, and errors."""
+    """Spans that are events, and errors."""
+    begun: tuple[int, int, int] = (-1, 0, 0)
+    """The last step that began, with us and line."""
+    begun_relative: int = 0
+    """How many steps its process had begun by then."""
     tagged: set[int] = field(default_factory=set)
     """Steps at which a checkpoint was saved."""
     alive: list[tuple[int, int]] = field(default_factory=list)
@@ -138,18 +148,29 @@ class TracedProcess:
                 self.alive.append((us, line))
         if len(spans.code):
             self.last_line = max(self.last_line, int(spans.line.max()))
-            events = np.array([_NAMES[code] in _EVENTS if code >= 0 else True for code in range(-16, len(_NAMES))])
-            rare = events[spans.code + 16]
+            self._keep(spans)
+
+    def _keep(self, spans: _Spans) -> None:
+        begins = np.flatnonzero((spans.code <= _FIRST_START) & (spans.code > _FIRST_START - len(_STEPS)))
+        if len(begins):
+            last = int(begins[np.argmax(spans.line[begins])])
+            self.begun = max(self.begun, (int(spans.step[last]), int(spans.time[last]), int(spans.line[last])))
+            self.begun_relative = int(spans.relative[last]) if self.begun[2] == int(spans.line[last]) else 0
+        rare = np.isin(spans.code, _EVENT_CODES)
+        if rare.any():
             self.rare.append(spans.take(rare))
+        if (spans.code >= 0).any():
             self.waiting.append(spans.take(spans.code >= 0))
 
     def steps(self) -> _Folded | None:
         """The steps that are over."""
         self._fold()
-        return None if not self.folded else _joined(self.folded)
+        if len(self.folded) > 1:
+            self.folded = [_joined(self.folded)]
+        return self.folded[0] if self.folded else None
 
     def events(self) -> _Spans:
-        """Spans that are events, begins of steps and errors, in order of lines."""
+        """Spans that are events, and errors, in order of lines."""
         every = _concatenated(self.rare)
         return every.take(np.argsort(every.line, kind="stable"))
 
@@ -192,7 +213,8 @@ def _added_up(spans: _Spans) -> _Folded:
             np.add.at(column, at[own], ns[own])
             found[_NAMES[code]] = column
     took = np.rint(spans.ms[rows] * 1e6).astype(np.int64)
-    return _Folded(spans.time[rows] * 1000, steps, took, spans.relative[rows], found)
+    relative, line = (column[rows].astype(np.int32) for column in (spans.relative, spans.line))
+    return _Folded(spans.time[rows] * 1000, took, steps, relative, line, found)
 
 
 def _within_others(spans: _Spans) -> Mask:
@@ -216,8 +238,12 @@ def _joined(parts: Sequence[_Folded]) -> _Folded:
             [part.spans.get(name, np.full(len(part.step), NOT_LOGGED, dtype=np.int64)) for part in parts]
         )[order]
 
-    time, step, took, relative = (np.concatenate(one)[order] for one in zip(*(part[:4] for part in parts), strict=True))
-    return _Folded(time, step, took, relative, {name: column(name) for name in names})
+    whole = {
+        name: np.concatenate([getattr(part, name) for part in parts])[order]
+        for name in _Folded._fields
+        if name != "spans"
+    }
+    return _Folded(**whole, spans={name: column(name) for name in names})
 
 
 def collect(records: Records, output: Output) -> Mask:
@@ -354,9 +380,11 @@ def launches(processes: Iterable[tuple[int, TracedProcess]]) -> list[Traced]:
 
 
 def _resumed_from(process: TracedProcess) -> int:
-    events = process.events()
-    said = (events.step >= 0) & (events.relative > 0)
-    return max(int((events.step - events.relative)[said].min()), 0) if said.any() else 0
+    steps = process.steps()
+    said = steps is not None and bool((steps.relative > 0).any())
+    if steps is None or not said:
+        return max(process.begun[0] - process.begun_relative, 0) if process.begun_relative > 0 else 0
+    return max(int((steps.step - steps.relative)[steps.relative > 0].min()), 0)
 
 
 def log_lines_of(processes: Iterable[tuple[int, TracedProcess]]) -> dict[int, list[LogLine]]:
@@ -369,16 +397,26 @@ def log_lines_of(processes: Iterable[tuple[int, TracedProcess]]) -> dict[int, li
             key = one.resumed, one.turn
             if key not in lowest or one.process.rank < lowest[key].process.rank:
                 lowest[key] = one
-    leaders = {id(one) for one in lowest.values()}
     found: defaultdict[int, list[LogLine]] = defaultdict(list)
     for one in every:
-        lines = _lines_of_leader(one) if id(one) in leaders else _signs(one)
+        leader = lowest.get((one.resumed, one.turn))
+        lines = _lines_of_leader(one) if one is leader else _signs(one, _ahead(one, leader))
         found[one.source] += lines
     return dict(found)
 
 
+def _ahead(one: Traced, leader: Traced | None) -> int:
+    """By how much (us) a clock is ahead of that of its leader, where the same steps show more than a few seconds."""
+    own, others = one.process.steps(), None if leader is None else leader.process.steps()
+    if own is None or others is None:
+        return 0
+    _, here, there = np.intersect1d(own.step, others.step, return_indices=True)
+    ahead = int(np.median(own.time[here] - others.time[there])) // 1000 if len(here) else 0
+    return ahead if abs(ahead) > _CLOCKS_US else 0
+
+
 def _has_steps(process: TracedProcess) -> bool:
-    return any(((part.code <= -2) & (part.code > -2 - len(_STEPS))).any() for part in process.rare)
+    return process.begun[0] >= 0 or process.steps() is not None
 
 
 def _line(one: Traced, us: int, line: int, what: EventType, **more: Any) -> LogLine:
@@ -387,10 +425,10 @@ def _line(one: Traced, us: int, line: int, what: EventType, **more: Any) -> LogL
     return LogLine(line, "", stamp, event)
 
 
-def _signs(one: Traced) -> list[LogLine]:
+def _signs(one: Traced, ahead: int = 0) -> list[LogLine]:
     process = one.process
     ends = [(process.begin, process.first_line), *process.alive, (process.end, max(process.last_line, 1))]
-    return [_line(one, us, line, EventType.ALIVE) for us, line in dict.fromkeys(ends)]
+    return [_line(one, us - ahead, line, EventType.ALIVE) for us, line in dict.fromkeys(ends)]
 
 
 def _lines_of_leader(one: Traced) -> list[LogLine]:
@@ -399,25 +437,31 @@ def _lines_of_leader(one: Traced) -> list[LogLine]:
     lines = [_line(one, process.begin, process.first_line, EventType.START)]
     if one.resumed:
         lines.append(_line(one, process.begin, process.first_line, EventType.RESUME, step=one.resumed))
-    last_step, ended = int(events.step.max(initial=-1)), False
+    steps, ended = process.steps(), False
+    last_step = max(process.begun[0], int(steps.step[-1]) if steps is not None else -1)
+    if steps is not None:
+        for ns, step, line in zip(
+            (steps.time - steps.took).tolist(), steps.step.tolist(), steps.line.tolist(), strict=True
+        ):
+            lines.append(_line(one, ns // 1000, line, EventType.STEP_START, step=step))
     for code, us, ms, step, line in zip(
         *(column.tolist() for column in (events.code, events.time, events.ms, events.step, events.line)), strict=True
     ):
-        if -2 - len(_STEPS) < code <= -2:
-            lines.append(_line(one, us, line, EventType.STEP_START, step=max(step, 0)))
-        elif code == _ERROR and step == last_step:
+        if code == _ERROR and step == last_step:
             lines.append(_line(one, us, line, EventType.CRASHED))
             ended = True
             break
-        elif code == _DONE:
+        if code == _DONE:
             lines.append(_line(one, us, line, EventType.FINISHED))
             ended = True
         elif code >= 0:
             lines += _of_span(one, _NAMES[code], us, ms, step, line)
-    steps = process.steps()
-    if not ended and steps is not None and len(steps.step) and int(steps.step[-1]) == last_step:
-        us = int(steps.time[-1]) // 1000  # its loop goes on to the next step at once
-        lines.append(_line(one, us, process.last_line, EventType.STEP_START, step=last_step + 1))
+    if steps is None or last_step > int(steps.step[-1]):
+        step, us, line = process.begun
+        lines.append(_line(one, us, line, EventType.STEP_START, step=step))
+    elif not ended:  # its loop goes on to the next step at once
+        us = int(steps.time[-1]) // 1000
+        lines.append(_line(one, us, int(steps.line[-1]), EventType.STEP_START, step=last_step + 1))
     lines += _signs(one)
     return lines
 
