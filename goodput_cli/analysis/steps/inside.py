@@ -72,11 +72,11 @@ class RankRow:
 
     rank: int = column("count", "its number", heading="rank")
     host: str | None = column("text", "its host, as its log names it", heading="host")
-    data_ns: int | None = column("duration", "time in data", heading="data")
+    data_ns: int | None = column("duration", "time in data", heading="in data")
     own_ns: int | None = column("duration", "time in phases without waiting for others", heading="own")
     wait_ns: int | None = column("duration", "time in phases that wait for others", heading="wait")
     cost_ns: int | None = column(
-        "duration", "what steps took longer than with the next slowest rank in its place", heading="cost"
+        "duration", "what steps took longer than with the next slowest rank in its place", heading="held up"
     )
     likely_ns: int = column(
         "duration", "above the others in one phase that may wait and below them in another: a suspicion",
@@ -92,11 +92,11 @@ class HostRow:
     """All ranks of a host."""
 
     host: str = column("text", "as its log names it", heading="host")
-    ranks: int = column("count", "how many ranks it has", heading="ranks")
-    data_ns: int | None = column("duration", "time in data of its slowest rank", heading="data")
+    ranks: int = column("count", "how many ranks it has", heading="ranks on it")
+    data_ns: int | None = column("duration", "time in data of its slowest rank", heading="in data")
     own_ns: int | None = column("duration", "time in phases without waiting, of its slowest rank", heading="own")
     cost_ns: int | None = column(
-        "duration", "what steps took longer than without all ranks of this host", heading="cost"
+        "duration", "what steps took longer than without all ranks of this host", heading="held up"
     )
 
 
