@@ -11,7 +11,7 @@ import pytest
 
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.inside import find_inside, slow_one, waited_for_data
-from goodput_cli.analysis.steps.inside import HostRow, RankRow
+from goodput_cli.analysis.steps.inside import HostRow, RankRow, growth_between
 from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import MOST, NOT_LOGGED, PhaseName, RankSteps
@@ -134,3 +134,21 @@ def test_phases_that_overlap_are_shown_so_and_nothing_is_scaled() -> None:
     assert inside.overlap_ns == round((STEPS - 1) * 0.2 * SECOND)
     assert inside.phase("other") is None
     assert inside.phase("data").slowest_ns == round((STEPS - 1) * 0.7 * SECOND)  # type: ignore[union-attr]
+
+
+def test_a_slow_regime_is_told_as_the_phase_that_made_it() -> None:
+    analysis = with_ranks(np.full((4, STEPS), 0.02))
+    (first, *others) = analysis.table.inside
+    grown = tuple(
+        replace(
+            one,
+            took=one.took + 200_000_000 * (one.step >= 300),
+            ns=one.ns + np.outer(one.step >= 300, [0, 200_000_000]),
+        )
+        for one in (first, *others)
+    )
+    slower = replace(analysis, table=replace(analysis.table, inside=grown))
+    found = growth_between(slower, 300, STEPS - 1)
+    assert found is not None
+    assert (found.phase, found.ns, round(found.share, 3)) == ("forward_backward", 200_000_000, 1.0)
+    assert growth_between(analysis, 300, STEPS - 1) is None

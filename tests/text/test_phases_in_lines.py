@@ -14,8 +14,8 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 SECOND = 10**9
 ITERATION = (
     " [2026-06-01 00:00:{second:02}] iteration       {step}/    1000 | consumed samples:         2560 | elapsed time "
-    "per iteration (ms): 1000.0 | throughput per GPU (TFLOP/s/GPU): 400.0 | learning rate: 1.0E-04 | global batch size: "
-    "  256 | lm loss: 2.5E+00 |\n"
+    "per iteration (ms): 1000.0 | throughput per GPU (TFLOP/s/GPU): 400.0 | learning rate: 1.0E-04 | global batch size:"
+    "   256 | lm loss: 2.5E+00 |\n"
 )
 BEFORE = "[before the start of training step] datetime: 2026-06-01 00:00:00 \n"
 

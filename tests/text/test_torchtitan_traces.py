@@ -203,7 +203,9 @@ def test_stdout_of_the_same_job_is_one_job_with_its_traces(tmp_path: Path) -> No
 
 
 _KEYS = "value step relative_step time_us rank pid source host_name log_type_name step_tags".split()
-_GARBAGE: st.SearchStrategy[Any] = st.sampled_from([None, -1, -5.5, 1e300, float("nan"), float("inf"), "x", "12", [], {}, True, 2**70, 0])
+_GARBAGE: st.SearchStrategy[Any] = st.sampled_from(
+    [None, -1, -5.5, 1e300, float("nan"), float("inf"), "x", "12", [], {}, True, 2**70, 0]
+)
 
 
 @given(st.data())
