@@ -103,6 +103,8 @@ class Texts:
         """What was measured, of all jobs; made by `rows`."""
         self.earlier: frozenset[str] = frozenset()
         """Jobs that were runs before another one in their folder; made by `rows`."""
+        self.former: Mapping[str, str] = {}
+        """What jobs were called before 0.2; made by `rows`."""
         self._unread: dict[str, str] = {}
         self._views: dict[int, str | None] = {}
 
@@ -128,8 +130,9 @@ class Texts:
         joined = one_job_each(parts, found.jobs, self._views, names, of_log, output.notes)
         found = replace(found, jobs=joined, assumed=tuple(name for name in found.assumed if name in joined))
         codes = [code for code, _ in parts]
-        note_jobs(found, [names[code] for code in codes], output.notes, codes)
+        note_jobs(found, [names[code] for code in codes], output.notes, codes, hints.job_name)
         named, self.earlier = found.jobs, frozenset(found.earlier)
+        self.former = {new: old for new, old in found.former.items() if new in named}
         if tracked:
             named = tuple(_same_runs(tracked, parts, named, output.notes))
         runs = self._runs(hints, jobs.values(), output.notes, run_lines)

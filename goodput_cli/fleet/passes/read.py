@@ -132,13 +132,14 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
         log = decode_batches([read_document(document, context)], task.timezone, context, [], task.hints)
     except GoodputError as error:
         raise SourceError(str(error)) from error
-    jobs = [job for job in by_job(log) if is_wanted(job.table.jobs[0], task.names)]
+    former = log.former
+    jobs = [job for job in by_job(log) if log.has_text or is_wanted(job.table.jobs[0], task.names)]
     row = DocumentRow(
         document,
         digest.hexdigest() if task.digests else "",
         count.bytes,
         count.lines,
-        tuple(_part(job, document) for job in jobs),
+        tuple(_part(job, document, former.get(job.table.jobs[0], "")) for job in jobs),
         tuple(sorted(set(log.table.jobs) - {job.table.jobs[0] for job in jobs})[:_FEW]),
         None,
         tuple(notices),
@@ -170,7 +171,7 @@ def batches_of(items: Sequence[Sized], most: int) -> Iterator[list[Sized]]:
         yield batch
 
 
-def _part(job: EventLog, document: Document) -> JobPart:
+def _part(job: EventLog, document: Document, former: str) -> JobPart:
     table = job.table
     names = {table.sources[code] for code in distinct(table.source).tolist()} if document.parts else ()
     parts = tuple(one.uri for one in document.parts if one.name in names)
@@ -178,7 +179,7 @@ def _part(job: EventLog, document: Document) -> JobPart:
     first, last = (int(steps.min()), int(steps.max())) if len(steps) else (None, None)
     restores = bool(((table.kind == Kind.RESTORE) & (table.step != 0)).any())
     begin, end = int(table.time.min()), int(table.end.max())
-    return JobPart(table.jobs[0], len(table), begin, end, parts, first, last, restores)
+    return JobPart(table.jobs[0], len(table), begin, end, parts, first, last, restores, former)
 
 
 def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow], shared: int | None) -> list[Document]:

@@ -69,6 +69,8 @@ class JobPart:
     last_step: int | None = None
     restores: bool = False
     """Whether a checkpoint is restored in it."""
+    former: str = ""
+    """What the job was called before 0.2, where that was otherwise; see `EventLog.former`."""
 
 
 @dataclass(frozen=True)
