@@ -30,7 +30,7 @@ from goodput_cli.events.text.jobs import Named, TextFile, beside, name_jobs
 from goodput_cli.events.text.lines import UNREAD_STEPS
 from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import metrics_of, said
-from goodput_cli.events.text.neighbours import completed, times_beside
+from goodput_cli.events.text.neighbours import completed, last_steps, times_beside
 from goodput_cli.events.text.notes import (
     Part,
     note_assumed,
@@ -217,6 +217,7 @@ class Texts:
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, hints, output, zone, near.get(code, ()))
             meaning = meaning_of(source.log_lines) + (first_begin(source.log_lines) if placed.no_clock else [])
+            meaning += last_steps(code, meaning, self._every, names)
             found[code] = _InTime(source, placed, meaning, zone)
         return found
 
