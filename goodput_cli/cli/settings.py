@@ -266,6 +266,8 @@ class _Reader:
             return not value if option.flag_value is False else value  # --no-cache stands for False
         if isinstance(value, list) and not option.multiple:
             raise self._wrong(key, "takes one value")
+        if isinstance(value, bool) and getattr(option.type, "choices", None) == ("yes", "no"):
+            value = "yes" if value else "no"
         texts = [self._text(one, key) for one in (value if isinstance(value, list) else [value])]
         typed: str | list[str] = texts if option.multiple else texts[0]
         try:
