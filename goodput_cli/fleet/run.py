@@ -196,8 +196,9 @@ class _Fleet:
         calendar = Calendar(*asked.window(extents), asked.zone)
         fleet = Fleet(asked.grouping, self._labels, allocations, calendar, self._capacity)
         as_of = asked.as_of
+        windowed = any(one is not None for one in (asked.question.start, asked.question.end, asked.grouping.last))
         for _, result in store.results(keys):
-            fleet.add(result)
+            fleet.add(result, windowed=windowed)
             silent = as_of is not None and not as_of.counts_for(result.last_event_ns)
             fleet.lost_sight_of += int(silent and result.reason is None and not result.ended)
         fleet.finish()

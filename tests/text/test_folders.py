@@ -251,3 +251,40 @@ def test_nights_that_say_they_are_done_are_runs_of_one_job(tmp_path: Path) -> No
     ]
     assert analysed(folder).job.attempts == 1
     assert analysed(folder, run="all").job.attempts == 3
+
+
+LAUNCHED = (
+    "[2026-03-01 10:00:{second:02d},100] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: 1) "
+    "local_rank: 1 (pid: 14) of binary: /usr/bin/python3\n"
+)
+
+
+def test_a_job_that_cannot_be_judged_is_listed_wherever_it_lies(tmp_path: Path, capsys: Output) -> None:
+    """It lies before all others, whose time is the window, and its folder is read alone and with what lies beside."""
+    some = put(tmp_path, a__launcher_log=LAUNCHED.format(second=0) + LAUNCHED.format(second=20))
+    put(some, a__logs__attempt_0__0__stderr_log="step 1\nstep 2\nstep 3\nstep 4\n" + ERROR, b__sft_log=life(3000))
+    report = goodput_cli.fleet_report(str(some))
+    assert [row.job for row in report.runs] == ["b/sft"]
+    assert [row.name for row in report.not_analysed if row.what == "job"] == ["a/launcher"]
+    with pytest.raises(Exception, match="goodput cannot be judged"):
+        goodput_cli.fleet_report(str(some / "a"))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"run__node-0_log": life(0), "run__node-1_log": life(0), "run__gpu-b03_log": ERROR},
+        {"run__node-0__train_log": life(0), "run__node-1__train_log": life(0), "run__node-2__train_log": ERROR},
+    ],
+    ids=["files of a folder", "folders of nodes"],
+)
+def test_a_file_that_tells_of_a_death_alone_is_of_the_job_beside_it(
+    tmp_path: Path, capsys: Output, files: dict[str, str]
+) -> None:
+    """Fleets and lists had its job without the death, and the file as one that nothing reads."""
+    some = put(tmp_path, **files)
+    ((name, _),) = jobs(some, capsys).items()
+    report = goodput_cli.fleet_report(str(some))
+    assert [(row.job, row.failures, row.ending) for row in report.runs] == [(name, 1, "crashed")]
+    assert not report.not_analysed
+    assert [one.ending for one in goodput_cli.jobs(str(some)).jobs] == [analysed(some).job.ending] == ["crashed"]

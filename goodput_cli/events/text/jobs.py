@@ -211,6 +211,11 @@ def beside(name: str) -> str:
     return run["above"].rstrip("/") if run is not None and own else name.rpartition("/")[0]
 
 
+def is_of_node(name: str) -> bool:
+    """Whether a name of a file or folder is that of a rank or node."""
+    return _OF_RANK.search(name) is not None
+
+
 def _is_of_folder(name: str, folder: str) -> bool:
     """Whether the name of a job says nothing, or is that of a folder that only counts."""
     return name.lower() in SAYS_NOTHING or (name == folder.rpartition("/")[2] and says_nothing(name))
@@ -432,7 +437,7 @@ def _unlike(files: Sequence[TextFile]) -> list[int]:
     steps on, and are of no rank or node by their name."""
     some = [
         at for at, one in enumerate(files)
-        if len(one.losses) > 1 and not (one.own_job or one.allocation or _OF_RANK.search(_base(one.name)))
+        if len(one.losses) > 1 and not (one.own_job or one.allocation or is_of_node(_base(one.name)))
     ]  # fmt: skip
     if len(some) < 2:
         return []
