@@ -272,7 +272,7 @@ def build_timeline(ordered: Ordered, rules: AccountingOptions, as_of: int | None
     if len(table) == 0:
         return None
     attempts = find_attempts(table, is_step_log(ordered.table))
-    endings = find_endings(table, attempts)
+    endings = find_endings(table, attempts, rules.method.planned)
     ended = _has_ended(table, attempts, endings)
     start = job_start(table)
     end = job_end(table, attempts) if ended or as_of is None else as_of

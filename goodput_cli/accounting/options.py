@@ -14,6 +14,7 @@ from goodput_cli.vocabulary.option import bounded, option
 from goodput_cli.vocabulary.text import exact
 
 DataLoading = Literal["overlapped", "blocking"]
+Planned = Literal["yes", "no"]
 HOW, WHEN = "How", "When"
 _read_factor = bounded(float, "is not a factor; write a number such as 5, or 0 to switch it off", least=0)
 
@@ -57,6 +58,16 @@ class Method:
         about="Planned stops are taken out of the window too.",
         label="excluded",
         phrase=lambda on: "planned stops" if on else "",
+    )
+    planned: Planned | None = option(
+        None,
+        HOW,
+        "Whether stops between attempts were planned, where only some of it shows.  [default: the rule decides]",
+        about="'yes': a stop that a line tells of, and no crash, was planned, though steps were done again; 'no': the "
+        "recorder's job end ends no attempt cleanly that another follows. None: accounting §3 decides.",
+        choices=("yes", "no"),
+        label="planned stops",
+        phrase=lambda answer: {"yes": "all that a line tells of", "no": "none by a job end alone"}.get(answer, ""),
     )
     hindsight: bool = option(
         True,

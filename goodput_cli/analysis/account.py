@@ -8,6 +8,7 @@ passes over it.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -255,20 +256,44 @@ def _runs_of_name(ordered: Ordered, analysis: Analysis, question: Question) -> I
             f"{'1' if number == 2 else 'N'} (--run all: all as one job)",
             number - 1,
         )
-    yield from with_last_run(analysis.diagnostics, ordered, question, analysis.job.name)
+    yield from with_other_readings(analysis.diagnostics, ordered, question, analysis.job.name)
 
 
-def with_last_run(
+def with_other_readings(
     noticed: Iterable[Diagnostic], ordered: Ordered, question: Question, name: str
 ) -> Iterator[Diagnostic]:
-    """Diagnostics of all runs of a job together, with what the last run alone would say."""
+    """Diagnostics of a job, those that doubt how it is read with what it would be otherwise: of all runs together, what
+    the last run has alone; of stops that may have been planned, what there is if they were."""
     for one in noticed:
         if one.code == "restarted_from_scratch":
-            alone, _, _ = account_for(ordered, replace(question, run="last", start=None, end=None), name)
-            percent = analyse_window(alone, name, (), alone.start, alone.end, ()).goodput_percent
-            then = "cannot be judged" if percent is None else f"has {percent:.2f} %"
-            one = replace(one, message=f"{one.message}; the last alone {then}")
+            alone = replace(question, run="last", start=None, end=None)
+            then = f"the last alone {_reading(ordered, alone, name)[1]}"
+            one = replace(one, message=f"{one.message}; {then}")
+        elif one.code == "planned_or_not":
+            method = replace(question.method, planned="yes")
+            count, share = _reading(ordered, replace(question, method=method, start=None, end=None), name)
+            settle = f"`planned = true` (or false) under {_table_of(name)} in goodput.toml settles it"
+            one = replace(
+                one, message=f"{one.message}; planned, it {share} and {plural(count, 'disruption')}; {settle}"
+            )
         yield one
+
+
+def _reading(ordered: Ordered, question: Question, name: str) -> tuple[int, str]:
+    """How many disruptions a job has in one reading, and its goodput in words."""
+    timeline, _, _ = account_for(ordered, question, name)
+    percent = analyse_window(timeline, name, (), timeline.start, timeline.end, ()).goodput_percent
+    return int(timeline.failed.sum()), "cannot be judged" if percent is None else f"has {percent:.2f} %"
+
+
+def _table_of(name: str) -> str:
+    """`[job.llm-7b]`, quoted where TOML wants it."""
+    shown = name if len(name) <= _LONGEST_KEY else f"{name[:_LONGEST_KEY]}…"
+    bare = shown.isascii() and shown.replace("-", "").replace("_", "").isalnum()
+    return f"[job.{shown}]" if bare else f"[job.{json.dumps(shown, ensure_ascii=False)}]"
+
+
+_LONGEST_KEY = 80
 
 
 def _until(question: Question) -> int | None:

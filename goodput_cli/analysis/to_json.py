@@ -23,6 +23,7 @@ from msgspec import field as wire_field
 from goodput_cli.analysis.json_fields import Bounds, Json, SchemaEntry
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.analysis.table import FilledTable, Table
+from goodput_cli.vocabulary.option import declared as options_of
 from goodput_cli.vocabulary.text import finite, iso
 
 Schema = dict[str, Any]
@@ -307,19 +308,21 @@ def _keys_of(kind: type) -> tuple[_Key, ...]:
     for base in reversed(kind.__mro__):
         names |= vars(sys.modules[base.__module__])
     declared = {one.name: one for one in fields(kind)}
+    unasked = {one.name for one in options_of(kind) if one.default is None}
     keys: list[_Key] = []
     for name in about.keys or declared:
         one = declared.get(name)
         hint = getattr(kind, name).fget.__annotations__["return"] if one is None else one.type
         hint = eval(hint, names) if isinstance(hint, str) else hint
-        keys += _keys(name, hint, MISSING if one is None else one.default, nulls=about.nulls)
+        left_out = name in unasked
+        keys += _keys(name, hint, MISSING if one is None else one.default, nulls=about.nulls, left_out=left_out)
     return tuple(keys)
 
 
-def _keys(name: str, hint: Any, default: Any, *, nulls: bool) -> Iterator[_Key]:
-    """nulls: whether JSON may have null in any case."""
+def _keys(name: str, hint: Any, default: Any, *, nulls: bool, left_out: bool) -> Iterator[_Key]:
+    """nulls: whether JSON may have null in any case. left_out: whether it has nothing of an option that nobody gave."""
     kind, marks = _split(hint)
-    json = _json(marks)
+    json = _json((Json(missing=None, optional=True), *marks)) if left_out else _json(marks)
     key, of, nullable = json.key or name, json_type(hint), NoneType in get_args(kind)
     if _about(_not_none(kind)).nulls:
         default = wire_field(default_factory=of.saved)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import BinaryIO, Literal, TypedDict
 
-from goodput_cli.accounting.options import DataLoading
+from goodput_cli.accounting.options import DataLoading, Planned
 from goodput_cli.analysis.question import Time
 from goodput_cli.api.options import Paths, Source
 from goodput_cli.sources.base import Progress
@@ -80,6 +80,9 @@ class SharedOptions(LogOptions, total=False):
     """A kept step is stalled for what it takes beyond so many usual step times; 0 = off."""
     exclude_stopped: bool
     """Planned stops are taken out of the window too."""
+    planned: Planned | None
+    """'yes': a stop that a line tells of, and no crash, was planned, though steps were done again; 'no': the
+    recorder's job end ends no attempt cleanly that another follows. None: accounting §3 decides."""
     no_hindsight: bool
     """As it was known at the window's end; accounts for the job once more for every end."""
     exclude: Sequence[str | Span]

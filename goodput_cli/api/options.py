@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from io import IOBase
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -18,6 +18,7 @@ from goodput_cli.vocabulary.option import DAY, Keywords, argument, bounded, decl
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Expression
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
     from goodput_cli.sources.base import Progress, RawBatch, SourceFilter
 
@@ -105,6 +106,8 @@ class Reading:
     stdin: BinaryIO | None = argument(None, "The stream behind `-`; None for the standard input of the process.")
     progress: Progress | None = argument(None, "Is told how reading goes on.")
     notice: Callable[[str], None] | None = argument(None, "Takes sentences for the person who waits.")
+    settings_of: str | None = None
+    """The job of whose settings some are, where these call it by the name that it had before 0.2."""
 
     @property
     def wanted(self) -> SourceFilter:
@@ -124,7 +127,7 @@ class Reading:
         """Read the logs into one table. Raises SourceError where one cannot be read."""
         from goodput_cli.events.read import read_events
 
-        return read_events(
+        log = read_events(
             readable(sources),
             timezone=timezone,
             stdin=self.stdin,
@@ -133,6 +136,26 @@ class Reading:
             notice=self.notice,
             hints=self.hints.checked(),
         )
+        noticed = self.renamed_settings(log.former, log.table.jobs) if self.settings_of is not None else ()
+        return replace(log, diagnostics=(*log.diagnostics, *noticed)) if noticed else log
+
+    def renamed_settings(
+        self, former: Mapping[str, str], jobs: Collection[str], job: str | None = None
+    ) -> tuple[Diagnostic, ...]:
+        """That settings call a job by its old name. former: by job, what it was called before 0.2. jobs: all that there
+        are now. job: that was asked for, if it is not `job_name`. UsageError: it never was called so, and the settings
+        are those of another."""
+        from goodput_cli.diagnostics.diagnostic import Diagnostic, renamed
+
+        old, job = self.settings_of, self.job_name or job or ""
+        if old is None:
+            return ()
+        if former.get(job) != old or old in jobs:
+            raise UsageError(
+                f"the settings of the job {old!r} are not those of {job!r}, which was never called so, or no longer "
+                "alone: give them the name of the job that they are for, or leave them out with --no-config"
+            )
+        return (Diagnostic.of("job_renamed", renamed(old, [job], "settings may have the old one")),)
 
 
 @dataclass(frozen=True, kw_only=True)

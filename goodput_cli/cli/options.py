@@ -22,7 +22,7 @@ from goodput_cli.analysis.question import Question, price_of
 from goodput_cli.api.options import JOB, Reading, parsed_options
 from goodput_cli.cli.console import print_message
 from goodput_cli.cli.group import FILE, WRITTEN, LazyGroup, complete_format
-from goodput_cli.cli.settings import every_mapping
+from goodput_cli.cli.settings import OLD_NAME, every_mapping
 from goodput_cli.errors import UsageError
 from goodput_cli.events.reading_options import WHAT
 from goodput_cli.report.base import is_format, no_such_format
@@ -323,6 +323,9 @@ def _command_line(values: dict[str, Any], names: Iterable[str]) -> CommandLine:
     sources = (*values.pop("source"), *mine.pop("log_file"))
     typed, mine["mapping"] = every_mapping(mine.get("mapping", ()))
     draft = mine.pop("draft", False) and not typed
+    context = click.get_current_context(silent=True)
+    if context is not None and OLD_NAME in context.meta:
+        mine["settings_of"] = context.meta[OLD_NAME]
     return CommandLine(sources, mine.pop("strict"), draft, typed, cast("JobOptions", mine), output)
 
 

@@ -213,7 +213,8 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
     defaults = reader.read(top, "", analyze, shared)
     own = tables.get(command.name or "", {})
     defaults |= reader.read(own, f"{command.name}.", command, {option.name for option in _options(command)})
-    defaults |= reader.read(_of_job(jobs, job, command, settings), f"{JOBS}.{job}.", analyze, shared)
+    called = _called(jobs, job, command)
+    defaults |= reader.read(_of_job(jobs, called, command, settings), f"{JOBS}.{called}.", analyze, shared)
     if mappings and any(option.name == NAME for option in _options(command)):
         named = defaults.get(NAME, [])
         defaults[NAME] = [*([named] if isinstance(named, str) else named), settings.shown]  # it declares them
@@ -265,6 +266,8 @@ class _Reader:
             return not value if option.flag_value is False else value  # --no-cache stands for False
         if isinstance(value, list) and not option.multiple:
             raise self._wrong(key, "takes one value")
+        if isinstance(value, bool) and getattr(option.type, "choices", None) == ("yes", "no"):
+            value = "yes" if value else "no"
         texts = [self._text(one, key) for one in (value if isinstance(value, list) else [value])]
         typed: str | list[str] = texts if option.multiple else texts[0]
         try:
@@ -302,13 +305,19 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
         with_personal(context, command)
         return
     context.meta[SETTINGS] = str(settings.path)
-    defaults = defaults_for(command, context, settings, _one_job(chosen["job_name"]))
+    job = _one_job(chosen["job_name"])
+    old_name = _old_name(settings.table.get(JOBS), job)
+    if old_name is not None and command.name in _MANY_LOGS:
+        yield f"warning: {settings.shown}: [{JOBS}.{safe(old_name)}] does not count here for {safe(job or '')}"
+    elif old_name is not None:
+        context.meta[OLD_NAME] = old_name
+    defaults = defaults_for(command, context, settings, job)
     context.default_map = {**(context.default_map or {}), **defaults}
     with_personal(context, command)
     used = [option for option in _options(command) if option.name in defaults and not _is_typed(option, context, typed)]
     if used and not chosen["quiet"]:
         yield f"Settings of {settings.shown}: {', '.join(_long_names(option)[0] for option in used)}"
-    ignored = _periods_left_out(command, settings, _one_job(chosen["job_name"]))
+    ignored = _periods_left_out(command, settings, job)
     if ignored and not chosen["quiet"]:
         yield f"Settings of {settings.shown}: {' and '.join(ignored)} left out: {command.name} is about whole jobs"
 
@@ -320,7 +329,8 @@ def _periods_left_out(command: click.Command, settings: Settings, job: str | Non
         return [name for name in ("from", "to", "as-of") if name in settings.table]
     if "as_of" not in own:
         return []
-    set_there = {*settings.table, *_of_job(settings.table.get(JOBS, {}), job, command, settings)}
+    jobs = settings.table.get(JOBS, {})
+    set_there = {*settings.table, *_of_job(jobs, _called(jobs, job, command), command, settings)}
     return [name for option, name in (("start", "from"), ("end", "to")) if option not in own and name in set_there]
 
 
@@ -343,6 +353,24 @@ def _one_job(named: str | tuple[str, ...] | None) -> str | None:
     if isinstance(named, tuple):
         return named[0] if len(named) == 1 else None
     return named
+
+
+OLD_NAME = "goodput_cli.old_name"
+"""What the context of a command calls the name before 0.2 of the job, where the settings of a job have that."""
+_MANY_LOGS = ("compare", "watch", "monitor")
+"""Commands that read several logs, or one before the job is there: old names of jobs are not known there."""
+
+
+def _old_name(jobs: Any, job: str | None) -> str | None:
+    """The key of settings of single jobs that may be what a job was called before 0.2, without its folder: where it has
+    none of its own."""
+    name = (job or "").rpartition("/")[2]
+    return name if isinstance(jobs, dict) and job not in jobs and name != job and name in jobs else None
+
+
+def _called(jobs: Any, job: str | None, command: click.Command) -> str | None:
+    """The key that settings of a job have."""
+    return job if command.name in _MANY_LOGS else _old_name(jobs, job) or job
 
 
 def _of_job(jobs: Any, job: str | None, command: click.Command, settings: Settings) -> Mapping[str, Any]:

@@ -134,6 +134,19 @@ def merge(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     return tuple(merged.values())
 
 
+def renamed(old: str, new: Sequence[str], then: str) -> str:
+    """That a job was named as it was called before 0.2. new: what it is called now; several, where its old name was
+    theirs too. then: what the old name does
+    until it counts no longer."""
+    old, *names = (one if len(one) <= MAX_NAME_LENGTH else f"{one[:MAX_NAME_LENGTH]}…" for one in (old, *new))
+    more = len(names) - _FEW_NAMES
+    few = " and ".join(names) if more <= 0 else f"{', '.join(names[:_FEW_NAMES])} and {more} more"
+    if len(new) == 1:
+        return f"{old} is called {few} since 0.2: use the new name; until 0.3 {then}"
+    return f"{old} is what {len(new)} jobs were called before 0.2, {few}: use the new names; until 0.3 {then}"
+
+
+_FEW_NAMES = 3
 MAX_NAMES = 50
 """How many different names of a log (keys, event types) get a diagnostic of their own, per code."""
 MAX_NAME_LENGTH = 80

@@ -77,6 +77,7 @@ class Decoder:
         """timezone: of timestamps that name none; `AUTO` for what the entries around them show, else UTC."""
         self._hints = hints or ReadingOptions()
         self._earlier: frozenset[str] = frozenset()
+        self._former: Mapping[str, str] = {}
         self.notes = DiagnosticCollector()
         self.sources: Interner[str] = Interner()
         self._jobs: Interner[str] = Interner()
@@ -170,7 +171,7 @@ class Decoder:
             diagnostics = notes.diagnostics(sources, entries)
         if self._zones is not None:
             table, diagnostics = self._zones.applied(table, diagnostics)
-        return EventLog(table, formats, diagnostics, output.texts.of_files, self._earlier)
+        return EventLog(table, formats, diagnostics, output.texts.of_files, self._earlier, self._former)
 
     def _of_text(
         self, sources: Sequence[str], recorded: Mapping[str, NDArray[Any]], notes: DiagnosticCollector
@@ -182,7 +183,7 @@ class Decoder:
         texts = Texts(self._output.texts)
         output = replace(self._output, notes=notes)
         rows, formats = texts.rows(sources, self._hints, output, self._jobs, recorded)
-        self._earlier = texts.earlier
+        self._earlier, self._former = texts.earlier, texts.former
         for job, names in formats.items():
             for name in names:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))

@@ -6,8 +6,8 @@ the engine can work on all events at once and ten million of them fit in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -281,6 +281,8 @@ class EventLog:
     """Whether files of text or of events gave some of it: what these mean depends on those of the same folder."""
     earlier: frozenset[str] = frozenset()
     """Jobs that were runs before another job of their folder: whoever names none means the last."""
+    former: Mapping[str, str] = field(default_factory=dict)
+    """By job of text that is called with its folder, what it was called before 0.2: its file or folder alone."""
 
     @property
     def format_names(self) -> tuple[tuple[str, ...], ...]:

@@ -298,9 +298,13 @@ class Fleet:
         self.by_week = tuple(Sums() for _ in self.calendar.weeks)
         self.groups = {dims: defaultdict(Sums) for dims in ((SIZE,), *self.grouping.by)}
 
-    def add(self, result: RunResult) -> None:
-        """Add a run. Allocations are told of all runs before (`JoinedAllocations.expect`)."""
+    def add(self, result: RunResult, *, windowed: bool = True) -> None:
+        """Add a run. Allocations are told of all runs before (`JoinedAllocations.expect`). windowed: whether somebody
+        asked for a window; else that of all runs that could be analysed leaves no other one out."""
         start, end = max(result.start_ns, self.calendar.start), min(result.end_ns, self.calendar.end)
+        if result.reason is not None and not windowed:
+            self.not_analysed.append(result)
+            return
         if start > end or (start == end and result.reason is None):
             self.outside += 1
             return

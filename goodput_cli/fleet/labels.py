@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.diagnostics.diagnostic import MAX_NAMES, Diagnostic, renamed
 from goodput_cli.errors import UsageError
 from goodput_cli.events.text.entries import nodes_in
 from goodput_cli.sources.layouts import unreadable
@@ -206,10 +206,34 @@ class RunLabels:
         return self.ideal_step_seconds
 
 
-def names_of(job: str) -> tuple[str, ...]:
-    """What tables may call a job: its name, and the last part of one that is made of a folder and a file."""
-    last = job.rpartition("/")[2]
-    return (job,) if last in ("", job) else (job, last)
+@dataclass
+class FormerNames:
+    """What jobs were called before 0.2, which tables may still call them so; and which of these names they used."""
+
+    by_job: Mapping[str, str] = field(default_factory=dict)
+    _used: defaultdict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+    """By what was done and an old name, the jobs that it stood for."""
+
+    def of(self, job: str) -> tuple[str, ...]:
+        """What tables may call a job."""
+        return (job, self.by_job[job]) if job in self.by_job else (job,)
+
+    def use(self, job: str, then: str) -> None:
+        """Note that a table called a job by its old name. then: what was made of that."""
+        self._used[then, self.by_job[job]].add(job)
+
+    def asked(self, names: Sequence[str]) -> None:
+        """Note the jobs that were asked for by their old names. names: globs."""
+        for job, old in self.by_job.items():
+            if names and not any(name == job or fnmatchcase(job, name) for name in names):
+                self._used["--job-name takes the old one", old].add(job)
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """The jobs that were named so."""
+        return [
+            Diagnostic.of("job_renamed", renamed(old, sorted(jobs), then), len(jobs))
+            for (then, old), jobs in sorted(self._used.items())[:MAX_NAMES]
+        ]
 
 
 @dataclass(frozen=True)
@@ -235,6 +259,7 @@ class Labels:
     """The rows of all files, in order: each column takes its value from the first row that fits and has one."""
 
     rules: list[_Rule] = field(default_factory=list)
+    former: FormerNames = field(default_factory=FormerNames)
     _by_job: dict[str, list[int]] = field(default_factory=dict)
     _globs: list[int] = field(default_factory=list)
     _used: set[int] = field(default_factory=set)
@@ -256,12 +281,15 @@ class Labels:
     def of(self, job: str, documents: Sequence[str], start_ns: int, fallback: Mapping[str, Any]) -> RunLabels:
         """The labels of a run. fallback: what counts where no row says it."""
         values: dict[str, Any] = {}
-        names = names_of(job)
+        names = self.former.of(job)
         exact = (place for name in names for place in self._by_job.get(name, ()))
-        for place in sorted((*exact, *self._globs)):
+        for place in sorted({*exact, *self._globs}):
             rule = self.rules[place]
-            if any(rule.fits(name, documents, start_ns) for name in names):
+            fitting = next((name for name in names if rule.fits(name, documents, start_ns)), None)
+            if fitting is not None:
                 self._used.add(place)
+                if fitting != job:
+                    self.former.use(job, "labels may have the old one")
                 values = {**rule.values, **values}
         values = {**{name: value for name, value in fallback.items() if value is not None}, **values}
         texts = {name: value for name, value in values.items() if name not in NUMBERS}
@@ -430,37 +458,63 @@ _Run = tuple[int, str, int]
 """A run as its owner: start (ns), job, number."""
 
 
+_NOBODYS = "an allocation that several of them may have held counts for none"
+
+
 class JoinedAllocations:
     """Allocations by the names of jobs, and whose each is once all runs are known."""
 
-    def __init__(self, by_job: Mapping[str, Sequence[Allocation]], until: int) -> None:
+    def __init__(
+        self, by_job: Mapping[str, Sequence[Allocation]], until: int, former: FormerNames | None = None
+    ) -> None:
         """until: where those end (ns) that had not ended when they were listed: the end of the last run."""
         self._by_job = {
             job: [replace(one, end=until) if one.end == STILL_HELD else one for one in found]
             for job, found in by_job.items()
         }
+        self._former = former or FormerNames()
         self._owners: dict[Allocation, _Run] = {}
+        self._by_old_name: defaultdict[Allocation, set[str]] = defaultdict(set)
+        """The jobs that may have held an allocation which calls them by the name that they had before 0.2."""
 
     def __bool__(self) -> bool:
         return bool(self._by_job)
 
     def expect(self, job: str, run: int, start: int, end: int) -> None:
         """Said of every run (its window in ns) before anything is asked."""
-        for one in self.overlapping(job, start, end):
+        name, found = self._of_name(job)
+        for one in _inside(found, start, end):
             owner = (start, job, run)
             self._owners[one] = min(self._owners.get(one, owner), owner)
+            if name != job:
+                self._by_old_name[one].add(job)
+
+    def settle(self) -> None:
+        """Said once all runs are: an allocation that several jobs of one old name may have held is nobody's."""
+        for one, jobs in self._by_old_name.items():
+            shared = len(jobs) > 1
+            for job in jobs:
+                self._former.use(job, _NOBODYS if shared else "allocations may have the old one")
+            if shared:
+                del self._owners[one]
 
     def overlapping(self, job: str, start: int, end: int) -> list[Allocation]:
         """Those of a job that have something of [start, end) (ns)."""
-        return [one for one in self._of_name(job) if one.start < end and one.end > start]
+        name, found = self._of_name(job)
+        return [one for one in _inside(found, start, end) if name == job or len(self._by_old_name[one]) < 2]
 
     def of_run(self, job: str, run: int, start: int) -> list[Allocation]:
         """Those that belong to one run, which starts at `start` (ns), and to no other."""
-        return [one for one in self._of_name(job) if self._owners.get(one) == (start, job, run)]
+        return [one for one in self._of_name(job)[1] if self._owners.get(one) == (start, job, run)]
 
-    def _of_name(self, job: str) -> Sequence[Allocation]:
-        return next((self._by_job[name] for name in names_of(job) if name in self._by_job), ())
+    def _of_name(self, job: str) -> tuple[str, Sequence[Allocation]]:
+        """Allocations, and by which name of a job they are found."""
+        return next(((name, self._by_job[name]) for name in self._former.of(job) if name in self._by_job), (job, ()))
 
     def without_run(self) -> Iterator[Allocation]:
         """Those that no run lies in."""
         return (one for found in self._by_job.values() for one in found if one not in self._owners)
+
+
+def _inside(allocations: Sequence[Allocation], start: int, end: int) -> list[Allocation]:
+    return [one for one in allocations if one.start < end and one.end > start]

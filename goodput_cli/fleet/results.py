@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.order import Ordered, in_order
-from goodput_cli.analysis.account import account_for, pick_run, run_starts, with_last_run
+from goodput_cli.analysis.account import account_for, pick_run, run_starts, with_other_readings
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, last_failure, up_times
 from goodput_cli.analysis.disruptions.losses import signs_of_life
@@ -212,7 +212,7 @@ def _result(bare: RunResult, timeline: Timeline, ordered: Ordered, question: Que
         at_risk_ns=None if risk is None else risk.ns,
         doubts=tuple(
             well_formed(one.message)
-            for one in with_last_run((one for one in noticed if one.code in DOUBTS), ordered, question, bare.job)
+            for one in with_other_readings((one for one in noticed if one.code in DOUBTS), ordered, question, bare.job)
         ),
         findings=tuple(sorted((one.code, one.severity, one.count) for one in noticed)),
         spans=joined_spans(timeline),

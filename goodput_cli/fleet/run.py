@@ -174,7 +174,8 @@ class _Fleet:
     def _summed(self, outcome: Outcome, store: Store) -> tuple[Fleet, list[NotAnalysed]]:
         """The results of all runs, added up, and what there are no results of."""
         from goodput_cli.fleet.aggregate import Fleet
-        from goodput_cli.fleet.labels import JoinedAllocations
+        from goodput_cli.fleet.labels import FormerNames, JoinedAllocations
+        from goodput_cli.fleet.passes.plan import former_names
         from goodput_cli.fleet.passes.work import Failed
         from goodput_cli.fleet.rows import NotAnalysed
         from goodput_cli.fleet.sums import Calendar
@@ -185,14 +186,19 @@ class _Fleet:
         extents = store.extents(keys)
         if not extents:
             raise self._nothing(outcome, store, keys)
-        allocations = JoinedAllocations(self._allocations, until=max(extent[3] for extent in extents))
+        former = FormerNames(former_names(outcome.rows))
+        former.asked(asked.jobs)
+        self._labels.former = former
+        allocations = JoinedAllocations(self._allocations, max(extent[3] for extent in extents), former)
         for extent in extents:
             allocations.expect(*extent)
+        allocations.settle()
         calendar = Calendar(*asked.window(extents), asked.zone)
         fleet = Fleet(asked.grouping, self._labels, allocations, calendar, self._capacity)
         as_of = asked.as_of
+        windowed = any(one is not None for one in (asked.question.start, asked.question.end, asked.grouping.last))
         for _, result in store.results(keys):
-            fleet.add(result)
+            fleet.add(result, windowed=windowed)
             silent = as_of is not None and not as_of.counts_for(result.last_event_ns)
             fleet.lost_sight_of += int(silent and result.reason is None and not result.ended)
         fleet.finish()
@@ -234,6 +240,8 @@ class _Fleet:
             *two_clusters(outcome.rows, labels.cluster_of if asked.grouping.distinct_by == "name" else None),
             *fleet.diagnostics(),
             *labels.diagnostics(),
+            *labels.former.diagnostics(),
+            *asked.reading.renamed_settings(labels.former.by_job, (), "".join(asked.jobs)),
             *store.diagnostics(),
         )
         documents = sum(len(row.document.parts) or 1 for row in outcome.rows)
@@ -292,12 +300,13 @@ def jobs(
         return list_jobs(log, question, job_name=reading.job_name, sort=sort, limit=limit, jobs_done=jobs_done)
     outcome, of_listing = _both_passes(reading, question, addresses(sources), jobs_done)
     from goodput_cli.diagnostics.diagnostic import Diagnostic
-    from goodput_cli.fleet.passes.plan import reading_diagnostics
+    from goodput_cli.fleet.passes.plan import former_names, reading_diagnostics
     from goodput_cli.fleet.passes.work import Failed
 
     for failed in (answer for answer in outcome.answers.values() if isinstance(answer, Failed)):
         raise SourceError(failed.reason)
-    diagnostics = reading_diagnostics(outcome.rows, of_listing)
+    former = former_names(outcome.rows)
+    diagnostics = (*reading_diagnostics(outcome.rows, of_listing), *reading.renamed_settings(former, ()))
     if not outcome.answers:
         raise _nothing(outcome, reading.job_name, diagnostics)
     # a list that is shorter than its logs says why
@@ -344,9 +353,22 @@ def _both_passes(
     names = () if reading.job_name is None else (reading.job_name,)
     task = Task(question.timezone, reading.wanted, reading.hints.checked(), names, _InALine(question))
     local = Local(reading.stdin, reading.progress, reading.notice, job_done)
-    outcome = Passes(task, InProcess(), local).run(documents)
-    _raise_first(row.problem for row in outcome.rows)
-    return outcome, of_listing
+
+    def passes(task: Task, documents: Sequence[Document]) -> Outcome:
+        outcome = Passes(task, InProcess(), local).run(documents)
+        _raise_first(row.problem for row in outcome.rows)
+        return outcome
+
+    if reading.job_name is None or len(documents) < 2 or not all(one.version for one in documents):
+        return passes(task, documents), of_listing
+    # what text is called whose folder tells it from others is known once all of it is read
+    outcome = passes(replace(task, wanted=replace(task.wanted, job_name=None)), documents)
+    texts = [row for row in outcome.rows if row.has_text]
+    found = {part.job for row in texts or outcome.rows for part in row.jobs}
+    if reading.job_name in found or (found and not texts):
+        return outcome, of_listing
+    called = [one for row in texts if row.jobs for one in row.document.parts or (row.document,)]  # before 0.2
+    return passes(task, called if found else documents), of_listing
 
 
 def _of_documents(reading: Reading, documents: Sequence[Document]) -> Reading:

@@ -29,6 +29,7 @@ def questions() -> st.SearchStrategy[dict[str, Any]]:
             "reference_step_time": st.sampled_from(["auto", "2", "0.7"]),
             "data_loading": st.just("blocking"),
             "async_saves": st.just(True),
+            "planned": st.sampled_from(["yes", "no"]),
             "stall_factor": st.sampled_from([2.0, 0.0]),
             "exclude": st.sampled_from([(10, 40), (0, 5), (33, 34)]),
             "as_of": st.sampled_from([40, 90]),

@@ -68,6 +68,7 @@ def questions() -> st.SearchStrategy[dict[str, object]]:
             "stall_factor": st.sampled_from([0.0, 1.0, 3.0]),
             "exclude": st.sampled_from([("+20s/+50s",), ("+0s/+7s", "+5s/+61s"), ("-40s/-10s",)]),
             "exclude_stopped": st.just(True),
+            "planned": st.sampled_from(["yes", "no"]),
             "as_of": st.sampled_from(["+1m", "+3m", "-30s"]),
         },
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from goodput_cli.analysis.goodput.phrases import every_doubt
 from tests.support.accounts import Account, account, ledger
 from tests.support.story import (
     BASE,
@@ -117,6 +118,43 @@ def test_a_job_end_written_by_a_crash_is_not_believed() -> None:
     assert story.disruptions == 1
     assert story.found("end_not_believed") == 1
     assert story.seconds == ledger(productive=60, wasted=5, recovery=25, other=20)
+
+
+def test_the_user_says_whether_stops_were_planned() -> None:
+    """Step 3 is redone behind a save and a job end: a disruption, unless it was planned."""
+    redone = told(start(0), steps(0, 4, at=10), save(42, 1, number=3), end(45), start(70), steps(3, 3, at=80), end(110))
+    doubted, planned = account(redone), account(redone, planned="yes")
+    (said,) = (one.message for one in doubted.analysis.diagnostics if one.code == "planned_or_not")
+    assert (
+        "1 said that the job ends behind a save, and steps were done again; planned, it has 54.55 % and 0 disruptions"
+        in said
+    )
+    assert "`planned = true` (or false) under [job." in said
+    assert said in every_doubt(doubted.analysis)
+    assert (doubted.disruptions, planned.disruptions, planned.analysis.job.ending) == (1, 0, "clean")
+    assert planned.seconds == ledger(productive=60, stopped=25, other=20, wasted=5)  # the save is in what was wasted
+    no = account(redone, planned="no")
+    assert (no.seconds, no.found("planned_or_not"), no.analysis.job.ending) == (doubted.seconds, 0, "clean")
+    resumed = told(start(0), steps(0, 4, at=10), end(45), start(70), steps(4, 3, at=80), end(110))
+    assert (account(resumed).disruptions, account(resumed).found("planned_or_not")) == (0, 0)
+    assert account(resumed, planned="no").disruptions == 1
+    unsaved = told(start(0), steps(0, 4, at=10), end(45), start(70), steps(3, 3, at=80), end(110))
+    assert account(unsaved).found("planned_or_not") == 0  # no save was due to a stop
+    assert account(unsaved, planned="yes").disruptions == 0
+
+
+def test_a_termination_that_nothing_explains_may_have_been_planned() -> None:
+    """Nothing is done again behind it. A crash says that it was none, and so does a step that is done again."""
+    log = told(
+        start(0), steps(0, 4, at=10), save(42, 1, number=3), terminated(45), start(70), steps(4, 3, at=80), end(110)
+    )
+    assert (account(log).found("planned_or_not"), account(log).disruptions) == (1, 1)
+    planned = account(log, planned="yes")
+    assert (planned.disruptions, planned.seconds["stopped"]) == (0, 25)
+    crash = told(start(0), steps(0, 4, at=10), crashed(45), start(70), steps(4, 3, at=80), end(110))
+    again = told(start(0), steps(0, 4, at=10), terminated(45), start(70), steps(3, 3, at=80), end(110))
+    for story in (account(crash), account(again), account(crash, planned="yes")):
+        assert (story.found("planned_or_not"), story.disruptions) == (0, 1)
 
 
 def test_what_was_known_before_the_steps_were_redone_is_another_matter() -> None:

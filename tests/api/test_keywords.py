@@ -31,7 +31,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import BinaryIO, Literal, TypedDict
 
-from goodput_cli.accounting.options import DataLoading
+from goodput_cli.accounting.options import DataLoading, Planned
 from goodput_cli.analysis.question import Time
 from goodput_cli.api.options import Paths, Source
 from goodput_cli.sources.base import Progress

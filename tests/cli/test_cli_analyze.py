@@ -35,8 +35,8 @@ def test_every_option_reaches_the_library(library: Library) -> None:
     arguments = (
         "analyze a b --log-file c -j job --run last --timezone Europe/Berlin --reference-step-time 2.50 "
         "--data-loading blocking --async-saves --stall-factor 0 --exclude 2026-01-01/2026-01-02 --exclude -2h/-1h "
-        "--exclude-stopped --from -2h --to attempt:3 --as-of now --window 1h --window auto --every 10m --no-hindsight "
-        "--log-name l --lookback 7.5 --no-cache --mapping my.toml --year 2026 --start 2026-01-31T14:05 "
+        "--exclude-stopped --planned no --from -2h --to attempt:3 --as-of now --window 1h --window auto --every 10m "
+        "--no-hindsight --log-name l --lookback 7.5 --no-cache --mapping my.toml --year 2026 --start 2026-01-31T14:05 "
         "--tensorboard-tag loss --exact-run-name --join --hosts-of-job Node-0* --no-quotes --no-heartbeats "
         "--longest-line 1"
     )
@@ -53,6 +53,7 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "stall_factor": 0.0,
             "exclude": (parse_span("2026-01-01/2026-01-02"), parse_span("-2h/-1h")),
             "exclude_stopped": True,
+            "planned": "no",
             "start": parse_when("-2h"),
             "end": parse_when("attempt:3"),
             "as_of": parse_when("now"),

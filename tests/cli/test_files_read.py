@@ -56,6 +56,14 @@ def test_nor_over_one_that_is_named_besides(log: Path, more: str, capsys: Output
     assert log.read_bytes() == before
 
 
+@pytest.mark.parametrize("second", ["json:x.prom", "prom:./x.prom", "prom:logs/../x.prom", "json:to-x"])
+def test_two_targets_never_write_one_file(log: Path, second: str, capsys: Output) -> None:
+    Path("to-x").symlink_to("x.prom")
+    assert monitor("logs", "--publish", "prom:x.prom", "--publish", second, "--updates", "1", "-q") == 2
+    assert f"prom:x.prom and {second} name the same file; give each target its own" in capsys.readouterr().err
+    assert not Path("x.prom").exists()
+
+
 def test_nor_over_one_that_is_not_there_yet(capsys: Output) -> None:
     assert monitor("new.jsonl", "--publish", "json:./new.jsonl", "--wait", "0") == 2
     assert "is one of the logs to be read" in capsys.readouterr().err

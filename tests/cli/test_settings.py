@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -147,6 +148,18 @@ def test_the_table_of_a_job_counts_for_that_job(project: Path, capsys: Output) -
     )
     said = [line.partition(":")[0] for line in analyze(capsys, "--job-name", JOB)[1][1:]]
     assert said == ["threshold goodput<60", "threshold goodput<2"]
+
+
+def test_whether_stops_were_planned_is_said_once_for_a_job(project: Path, capsys: Output) -> None:
+    write(project, f"[job.{JOB}]\nplanned = true\n")
+    assert run(["analyze", LOG, "-j", JOB, "--format", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["method"]["planned"] == "yes"
+    assert "Settings of goodput.toml: planned\n" in err
+    write(project, f"[job.{JOB}]\nplanned = 'maybe'\n")
+    assert run(["analyze", LOG, "-j", JOB]) == 2
+    assert run(["analyze", LOG, "--no-config", "--format", "json"]) == 0
+    assert "planned" not in json.loads(capsys.readouterr().out)["method"]
 
 
 def test_a_gate_does_not_guess_which_job_it_judges(project: Path, capsys: Output) -> None:

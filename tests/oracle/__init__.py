@@ -35,6 +35,7 @@ def account(
     data_loading: str = "overlapped",
     async_saves: bool = False,
     stall_factor: float = 5.0,
+    planned: str | None = None,
     timezone: str = "UTC",
     tick: int = NS,
 ) -> Answer:
@@ -44,7 +45,9 @@ def account(
     one. tick: ns, width of a cell; changes nothing but speed. Raises ValueError if the log holds no event.
     """
     return settle(
-        _job(lines, reference_step_time, as_of, exclude, data_loading, async_saves, stall_factor, timezone, tick)
+        _job(
+            lines, reference_step_time, as_of, exclude, data_loading, async_saves, stall_factor, planned, timezone, tick
+        )
     )
 
 
@@ -57,18 +60,21 @@ def costs_by_attempt(
     data_loading: str = "overlapped",
     async_saves: bool = False,
     stall_factor: float = 5.0,
+    planned: str | None = None,
     timezone: str = "UTC",
     tick: int = NS,
 ) -> Costs:
     """The same by attempt, and what lies behind each (§10)."""
     return costs(
-        _job(lines, reference_step_time, as_of, exclude, data_loading, async_saves, stall_factor, timezone, tick)
+        _job(
+            lines, reference_step_time, as_of, exclude, data_loading, async_saves, stall_factor, planned, timezone, tick
+        )
     )
 
 
 def _job(
     lines: Iterable[str], reference: str | float | None, as_of: str | int | None, exclude: Sequence[tuple[int, int]],
-    data_loading: str, async_saves: bool, stall_factor: float, timezone: str, tick: int,
+    data_loading: str, async_saves: bool, stall_factor: float, planned: str | None, timezone: str, tick: int,
 ) -> Job:  # fmt: skip
     options = Options(
         reference=reference,
@@ -77,6 +83,7 @@ def _job(
         async_saves=async_saves,
         stall_factor=Fraction(str(stall_factor)),
         tick=tick,
+        planned=planned,
     )
     instant = iso_ns(as_of, timezone) if isinstance(as_of, str) else as_of
     return understand(read(lines, timezone), instant, options)

@@ -25,6 +25,7 @@ class Options:
     stall_factor: Fraction
     tick: int
     lost: tuple[tuple[int, int], ...] = ()
+    planned: str | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def understand(all_events: list[Event], as_of: int | None, options: Options) -> 
         raise ValueError("the log holds no event of a job")
     attempts = Splitter(events, is_step_log).run()
     mark_rollbacks(events, attempts)
-    clean = [believed_clean_end(attempts, index, is_step_log) for index in range(len(attempts))]
+    clean = [believed_clean_end(attempts, index, is_step_log, options.planned) for index in range(len(attempts))]
     strays = stray_heartbeats(attempts, is_step_log)
     t1 = max(event.end for event in events if id(event) not in strays)
     if as_of is not None and not has_ended(events, attempts, clean, is_step_log):

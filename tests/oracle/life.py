@@ -11,16 +11,22 @@ from .ends import beginnings
 from .events import CHECKPOINTS, CLEAN, START_UP, TERMINATIONS, Event
 
 
-def believed_clean_end(attempts: list[Attempt], index: int, is_step_log: bool) -> Event | None:
+def believed_clean_end(
+    attempts: list[Attempt], index: int, is_step_log: bool, planned: str | None = None
+) -> Event | None:
     """The first clean end after the attempt's last step or progress that can be believed.
 
     Chosen: a logged crash is believed rather than a `job_end`, and leaves the last attempt down behind any clean end.
+    planned: what the user says of stops between attempts; None: nothing.
     """
     lines = attempts[index].ending_lines(is_step_log)
     crashes = [place for place, line in enumerate(lines) if line.kind == "crashed"]
-    doubted = bool(crashes) or (is_step_log and was_redone(attempts, index))
+    followed = index < len(attempts) - 1
+    doubted = is_step_log and was_redone(attempts, index) if planned is None else followed and planned == "no"
+    doubted = doubted or bool(crashes)
+    kinds = CLEAN | {"terminated"} if planned == "yes" and followed and not crashes else CLEAN
     clean = [
-        place for place, line in enumerate(lines) if line.kind in CLEAN and not (line.kind == "job_end" and doubted)
+        place for place, line in enumerate(lines) if line.kind in kinds and not (line.kind == "job_end" and doubted)
     ]
     if not clean or (index == len(attempts) - 1 and crashes and crashes[-1] > clean[-1]):
         return None

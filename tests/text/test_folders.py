@@ -60,6 +60,86 @@ def jobs(folder: Path, capsys: Output) -> dict[str, int]:
     return {name: one.attempts or 0 for name, one in listed.items()}
 
 
+def renamed(log: object) -> list[str]:
+    """What `job_renamed` says of an answer."""
+    return [one.message for one in getattr(log, "diagnostics") if one.code == "job_renamed"]  # noqa: B009
+
+
+def test_an_old_name_of_a_job_counts_and_the_new_one_is_said(tmp_path: Path) -> None:
+    """`llama` is what `exp1/llama` and `exp2/llama` were called, `sft` what `exp3/sft` was."""
+    some = put(tmp_path, exp1__llama_log=life(0), exp2__llama_log=life(100), exp3__sft_log=life(300))
+    alone, both = analysed(some, job_name="sft"), analysed(some, job_name="llama")
+    assert renamed(alone) == [
+        "sft is called exp3/sft since 0.2: use the new name; until 0.3 --job-name takes the old one"
+    ]
+    assert "2 jobs were called before 0.2, exp1/llama and exp2/llama:" in renamed(both)[0]
+    assert (alone.job.attempts, both.job.attempts) == (1, 2)
+    assert renamed(analysed(some, job_name="exp3/sft")) == []
+    for name, asked in (("sft", alone), ("llama", both)):
+        listed = goodput_cli.jobs(str(some), job_name=name)
+        assert [(one.name, one.goodput_ns) for one in listed.jobs] == [(name, asked.goodput.ns)]
+        assert renamed(listed)
+    fleet = goodput_cli.fleet_report(str(some), jobs=["llama"])
+    assert [row.job for row in fleet.runs] == ["exp1/llama", "exp2/llama"]
+    assert len(renamed(fleet)) == 1
+
+
+def test_a_name_that_a_job_has_now_is_no_old_one(tmp_path: Path) -> None:
+    some = put(tmp_path, llama_log=life(0), exp1__llama_log=life(200), exp2__train_log=life(400))
+    assert analysed(some, job_name="llama").job.attempts == 1
+    assert [row.job for row in goodput_cli.fleet_report(str(some), jobs=["llama"]).runs] == ["llama"]
+    assert [one.attempts for one in goodput_cli.jobs(str(some), job_name="llama").jobs] == [1]
+
+
+def test_a_job_of_a_folder_is_listed_alone(tmp_path: Path) -> None:
+    """All text of the sources had the name that was asked for, and was one job in the list."""
+    some = put(tmp_path, exp1__train_log=life(0), exp2__train_log=life(100))
+    assert [(one.name, one.attempts) for one in goodput_cli.jobs(str(some), job_name="exp1").jobs] == [("exp1", 1)]
+    assert [(one.name, one.attempts) for one in goodput_cli.jobs(str(some), job_name="mine").jobs] == [("mine", 2)]
+
+
+def test_tables_may_have_old_names(tmp_path: Path) -> None:
+    """The allocations of `llama` lie in the time of both jobs, or in that of one."""
+    some = put(tmp_path / "logs", exp1__llama_log=life(0), exp2__llama_log=life(20), exp3__sft_log=life(300))
+    labels, held = tmp_path / "labels.csv", tmp_path / "held.csv"
+    labels.write_text("job,team\nllama,vision\nexp3/sft,nlp\nsft,other\n")
+    span = "2026-03-01T10:00:00Z,2026-03-01T10:{}:00Z"
+    held.write_text(f"job,start,end,accelerators\nllama,{span.format('01')},8\nsft,{span.format('20')},4\n")
+    report = goodput_cli.fleet_report(str(some), labels=[labels], allocations=[held])
+    assert {row.job: (row.team, row.accelerators) for row in report.runs} == {
+        "exp1/llama": ("vision", None), "exp2/llama": ("vision", None), "exp3/sft": ("nlp", 4),
+    }  # fmt: skip
+    said = sorted(message.partition("until 0.3 ")[2] for message in renamed(report))
+    assert said == [
+        "allocations may have the old one", "an allocation that several of them may have held counts for none",
+        "labels may have the old one", "labels may have the old one",
+    ]  # fmt: skip
+    apart = put(tmp_path / "apart", exp1__llama_log=life(0), exp2__llama_log=life(300))
+    report = goodput_cli.fleet_report(str(apart), allocations=[held])
+    assert [row.accelerators for row in report.runs] == [8, None]
+
+
+def test_settings_of_a_job_may_have_its_old_name(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of another job, whose name only ends so, are refused: nobody ever called it that."""
+    put(tmp_path, exp1__llama_log=life(0), exp2__sft_log=life(300))
+    (tmp_path / "goodput.toml").write_text("[job.llama]\nfail-if = 'goodput>50'\n[job.run]\nstall-factor = 2\n")
+    monkeypatch.chdir(tmp_path)
+    assert run(["analyze", ".", "-j", "exp1/llama"]) == 3
+    assert "job_renamed: llama is called exp1/llama since 0.2" in capsys.readouterr().err
+    for command in ("jobs", "fleet", "steps"):
+        assert run([command, ".", "-j", "exp1/llama"]) == 0
+        assert "job_renamed: llama is called exp1/llama since 0.2" in capsys.readouterr().err
+    start = '{"job_name": "team/run", "job_start_time": 1768249800.0}\n'
+    (tmp_path / "run.jsonl").write_text(start + start.replace("start", "end").replace("800", "900"))
+    for command in ("analyze", "jobs"):
+        assert run([command, "run.jsonl", "-j", "team/run"]) == 2
+        assert "the settings of the job 'run' are not those of 'team/run'" in capsys.readouterr().err
+    assert run(["compare", "exp1/llama.log", "exp2/sft.log", "-j", "exp1/llama"]) == 0
+    assert "warning: goodput.toml: [job.llama] does not count here" in capsys.readouterr().err
+
+
 def test_a_sweep_in_folders_that_count_is_a_job_each(tmp_path: Path, capsys: Output) -> None:
     """One behind the other, each from its first step: no restart restores nothing three times."""
     behind = {f"multirun__2026-03-01__10-00-00__{n}__train_log": life(100 * n) for n in range(3)}
@@ -171,3 +251,40 @@ def test_nights_that_say_they_are_done_are_runs_of_one_job(tmp_path: Path) -> No
     ]
     assert analysed(folder).job.attempts == 1
     assert analysed(folder, run="all").job.attempts == 3
+
+
+LAUNCHED = (
+    "[2026-03-01 10:00:{second:02d},100] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: 1) "
+    "local_rank: 1 (pid: 14) of binary: /usr/bin/python3\n"
+)
+
+
+def test_a_job_that_cannot_be_judged_is_listed_wherever_it_lies(tmp_path: Path, capsys: Output) -> None:
+    """It lies before all others, whose time is the window, and its folder is read alone and with what lies beside."""
+    some = put(tmp_path, a__launcher_log=LAUNCHED.format(second=0) + LAUNCHED.format(second=20))
+    put(some, a__logs__attempt_0__0__stderr_log="step 1\nstep 2\nstep 3\nstep 4\n" + ERROR, b__sft_log=life(3000))
+    report = goodput_cli.fleet_report(str(some))
+    assert [row.job for row in report.runs] == ["b/sft"]
+    assert [row.name for row in report.not_analysed if row.what == "job"] == ["a/launcher"]
+    with pytest.raises(Exception, match="goodput cannot be judged"):
+        goodput_cli.fleet_report(str(some / "a"))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"run__node-0_log": life(0), "run__node-1_log": life(0), "run__gpu-b03_log": ERROR},
+        {"run__node-0__train_log": life(0), "run__node-1__train_log": life(0), "run__node-2__train_log": ERROR},
+    ],
+    ids=["files of a folder", "folders of nodes"],
+)
+def test_a_file_that_tells_of_a_death_alone_is_of_the_job_beside_it(
+    tmp_path: Path, capsys: Output, files: dict[str, str]
+) -> None:
+    """Fleets and lists had its job without the death, and the file as one that nothing reads."""
+    some = put(tmp_path, **files)
+    ((name, _),) = jobs(some, capsys).items()
+    report = goodput_cli.fleet_report(str(some))
+    assert [(row.job, row.failures, row.ending) for row in report.runs] == [(name, 1, "crashed")]
+    assert not report.not_analysed
+    assert [one.ending for one in goodput_cli.jobs(str(some)).jobs] == [analysed(some).job.ending] == ["crashed"]

@@ -384,8 +384,9 @@ def test_bars_of_two_runs_one_after_the_other(tmp_path: Path) -> None:
         life(BEGIN + timedelta(days=day), 1, 130) + life(BEGIN + timedelta(days=day, minutes=6), 121, 240)
         for day in (0, 2)
     )
-    analysis = read(tmp_path, log)
-    assert (analysis.job.attempts, analysis.job.kept_steps) == (4, 240)
+    analysis, together = read(tmp_path, log), read(tmp_path, log, run="all")
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (2, 240)  # the first got to 240 of 240
+    assert (together.job.attempts, together.job.kept_steps) == (4, 240)
 
 
 def test_two_runs_one_after_the_other_in_one_file_are_a_doubt(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts, find_beginnings
 from goodput_cli.accounting.columns import first_of_each, last_of_each, of_kind, positions, rows_of, without
+from goodput_cli.accounting.options import Planned
 from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import I64, Code, Mask, Rows
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, PREEMPTED, EventTable, Kind
@@ -53,8 +54,8 @@ class Endings(Struct, frozen=True):
         return np.asarray(self.how == End.CRASHED)
 
 
-def find_endings(table: EventTable, attempts: Attempts) -> Endings:
-    """How each attempt ended.
+def find_endings(table: EventTable, attempts: Attempts, planned: Planned | None = None) -> Endings:
+    """How each attempt ended. planned: what the user says of stops between attempts, where a rule would decide.
 
     A `job_terminated` behind a crash is written on the way out of it and says nothing more. A crash behind a clean
     end leaves the job down while nothing follows; what was said to be a planned end stays one once it has gone on.
@@ -64,8 +65,11 @@ def find_endings(table: EventTable, attempts: Attempts) -> Endings:
     crashed = kind == Kind.CRASHED
     first_crash = first_of_each(rows[crashed], owner[crashed], count)
     last_crash = last_of_each(rows[crashed], owner[crashed], count)
-    believed = (first_crash < 0) & _job_end_believed(table, attempts)
+    nothing_redone, followed = job_end_believed(table, attempts), np.arange(count) < count - 1
+    believed = (first_crash < 0) & (nothing_redone if planned is None else ~followed | (planned == "yes"))
     clean = of_kind(kind, CLEAN_KINDS) & ((kind != Kind.JOB_END) | believed[owner])
+    if planned == "yes":
+        clean |= (kind == Kind.TERMINATED) & (followed & (first_crash < 0))[owner]
     clean_row = first_of_each(rows[clean], owner[clean], count)
     contradicted = last_crash > last_of_each(rows[clean], owner[clean], count)
     contradicted[:-1] = False
@@ -77,7 +81,7 @@ def find_endings(table: EventTable, attempts: Attempts) -> Endings:
     return Endings(how, clean_row, np.where(how == End.CRASHED, first_crash, -1))
 
 
-def _job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
+def job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
     """The recorder's job end is not believed where the next attempt that steps redoes steps (step logs only)."""
     count = len(attempts)
     believed = np.ones(count, dtype=bool)

@@ -9,18 +9,19 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
-from goodput_cli.accounting.attempts.endings import End
+from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, Attempts
+from goodput_cli.accounting.attempts.endings import End, job_end_believed
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.claims import second_writers
-from goodput_cli.accounting.columns import codes_in, distinct, is_sorted, of_kind, search
+from goodput_cli.accounting.columns import codes_in, distinct, is_sorted, of_kind, rows_of, search
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.progress import gaps_of_means
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
-from goodput_cli.arrays import I64, Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
 from goodput_cli.events.schema import BEGINS_RUN, NO_STEP, NONE, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import duration, percent, period, rough_duration
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
@@ -211,6 +212,7 @@ def _ends_and_runs(timeline: Timeline) -> Iterator[Diagnostic]:
             claimed[crashed],
             "job ends after which steps were redone or a crash was logged: they count as terminations",
         )
+    yield from _stops(timeline)
     starts = timeline.runs
     if len(starts) > 1:
         yield diagnostic_at(
@@ -220,6 +222,45 @@ def _ends_and_runs(timeline: Timeline) -> Iterator[Diagnostic]:
             f"the job name was used for {len(starts)} runs; as one job, what the earlier ones did counts as wasted; "
             "--run N or --run last analyses one",
         )
+
+
+def _stops(timeline: Timeline) -> Iterator[Diagnostic]:
+    """Disruptions of attempts that saved behind their last step, of which one of the two conditions of a planned stop
+    holds (accounting §3): a line says that the job ends, or nothing was done again. Not where something is known to
+    have ended it."""
+    attempts, table = timeline.attempts, timeline.table
+    if not attempts.step_log or timeline.rules.method.planned is not None:
+        return
+    ended = timeline.failed & (timeline.endings.how == End.TERMINATED) & (timeline.preempted_saves < 0)
+    ended &= _saved_last(table, attempts) if ended.any() else False
+    if not ended.any():
+        return
+    said = np.zeros(len(attempts), dtype=bool)
+    said[attempts.of_row[attempts.closing[table.kind[attempts.closing] == Kind.JOB_END]]] = True
+    stepping = attempts.step_bounds[1:] > attempts.step_bounds[:-1]
+    went_on = stepping & (np.arange(len(attempts)) < np.flatnonzero(stepping).max(initial=-1))
+    unexplained = np.array([one.code == UNKNOWN_CAUSE for one in timeline.causes.why], dtype=bool)
+    redone, resumed = ended & said, ended & ~said & went_on & unexplained & job_end_believed(table, attempts)
+    parts = (
+        (redone, "said that the job ends behind a save, and steps were done again"),
+        (resumed, "had a termination that nothing explains behind a save, and no step was done again"),
+    )
+    listed = " and ".join(f"{some.sum()} {words}" for some, words in parts if some.any())
+    doubted = np.flatnonzero(redone | resumed)
+    message = f"whether stops between attempts were planned is not known, and they count as disruptions: {listed}"
+    yield diagnostic_at("planned_or_not", table, attempts.first_ending[doubted], message)
+
+
+def _saved_last(table: EventTable, attempts: Attempts) -> Mask:
+    """By attempt, whether a save was made behind its last step, and over before it ended."""
+    rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
+    rows = rows[attempts.of_row[rows] >= 0]
+    owner = attempts.of_row[rows]
+    ending = attempts.first_ending[owner]
+    behind = (rows > attempts.last_progress[owner]) & (ending >= 0) & (table.end[rows] <= table.time[ending])
+    saved = np.zeros(len(attempts), dtype=np.bool_)
+    saved[owner[behind]] = True
+    return saved
 
 
 def _starts_without_rank(timeline: Timeline) -> Iterator[Diagnostic]:

@@ -52,6 +52,7 @@ DOUBTS = (
     "view_not_joined",
     "earlier_runs",
     "restarted_from_scratch",
+    "planned_or_not",
     "long_gap",
     "not_drafted",
 )

@@ -299,8 +299,9 @@ def _open(
     targets: Sequence[Address], health: Health, interval: float, job_name: str | None, labels: dict[str, str]
 ) -> list[TargetWorker]:
     """Open all targets. Raises GoodputError, and UsageError, if one cannot be."""
-    from goodput_cli.monitor.targets.base import MonitorContext, TargetWorker, open_target
+    from goodput_cli.monitor.targets.base import MonitorContext, TargetWorker, check_apart, open_target
 
+    check_apart(targets)
     place = MonitorContext(health, interval, job_name, labels, print_safely, FilesRead.of_command().check)
     opened = [open_target(address, place) for address in targets]
     shown = [address.shown for address in targets]

@@ -21,7 +21,9 @@ from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST
 from goodput_cli.vocabulary.text import did_you_mean
 from goodput_cli.vocabulary.when import load_zone
 
-Field = Literal["step", "epoch", "of", "time", "end", "each", "took", "elapsed", "rank", "host", "job", "label"]
+Field = Literal[
+    "step", "epoch", "of", "time", "end", "each", "took", "elapsed", "rank", "host", "job", "label", "total"
+]  # fmt: skip
 FIELDS: tuple[Field, ...] = get_args(Field)
 """What fields of a line or record mean something."""
 Unit = Literal["s", "ms", "us", "ns", "min", "h", "per_s"]

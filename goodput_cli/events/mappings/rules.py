@@ -337,6 +337,9 @@ def meaning(
     said.running = _running(rule, fields)
     if "step" in fields:
         said.step = _step(declared, rule, fields, said.running)
+    in_epochs = said.running is not None and (said.running.epoch, said.running.of) != (None, None)
+    if said.type is EventType.STEP and "total" in fields and not in_epochs:
+        said.total = _total(fields["total"])
     if declared.steps == "start" and rule.event is EventType.STEP:
         said.type = EventType.STEP_START
     elif said.type is EventType.STEP and said.step == 0 and (said.running is None or said.running.of is None):
@@ -439,6 +442,14 @@ def _step(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], run
     if not 0 <= step <= MAX_STEP:
         raise BadFieldError("step", f"{fields['step'][:40]} is no number of a step")
     return step
+
+
+def _total(text: str) -> int | None:
+    """How many steps training is to take; None where a line does not know (`?`, `-1`, `inf`)."""
+    try:
+        return _whole("total", text)
+    except BadFieldError:
+        return None
 
 
 def _whole(field: str, text: str) -> int:

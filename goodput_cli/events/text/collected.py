@@ -32,7 +32,7 @@ from goodput_cli.events.text.jobs import Named, TextFile, beside, name_jobs
 from goodput_cli.events.text.lines import UNREAD_STEPS
 from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import metrics_of, said
-from goodput_cli.events.text.neighbours import completed, times_beside
+from goodput_cli.events.text.neighbours import completed, last_steps, times_beside
 from goodput_cli.events.text.notes import (
     Part,
     note_assumed,
@@ -110,6 +110,8 @@ class Texts:
         """Jobs that were runs before another one in their folder; made by `rows`."""
         self._beside: dict[int, list[LogLine]] = {}
         """By source, lines about the inside of steps, which are no events."""
+        self.former: Mapping[str, str] = {}
+        """What jobs were called before 0.2; made by `rows`."""
         self._unread: dict[str, str] = {}
         self._views: dict[int, str | None] = {}
 
@@ -135,8 +137,9 @@ class Texts:
         joined = one_job_each(parts, found.jobs, self._views, names, of_log, output.notes)
         found = replace(found, jobs=joined, assumed=tuple(name for name in found.assumed if name in joined))
         codes = [code for code, _ in parts]
-        note_jobs(found, [names[code] for code in codes], output.notes, codes)
+        note_jobs(found, [names[code] for code in codes], output.notes, codes, hints.job_name)
         named, self.earlier = found.jobs, frozenset(found.earlier)
+        self.former = {new: old for new, old in found.former.items() if new in named}
         if tracked:
             named = tuple(_same_runs(tracked, parts, named, output.notes))
         runs = self._runs(hints, jobs.values(), output.notes, run_lines)
@@ -222,6 +225,7 @@ class Texts:
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, hints, output, zone, near.get(code, ()))
             meaning = meaning_of(source.log_lines) + (first_begin(source.log_lines) if placed.no_clock else [])
+            meaning += last_steps(code, meaning, self._every, names)
             found[code] = _InTime(source, placed, meaning, zone)
         return found
 

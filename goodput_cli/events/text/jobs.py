@@ -71,6 +71,10 @@ class Named:
     the same times, with other losses: as ranks that print their own do, and runs of a sweep."""
     earlier: Mapping[str, str] = field(default_factory=dict)
     """Jobs whose files are older than those of another in their folder, which began anew: the job of the newest."""
+    former: Mapping[str, str] = field(default_factory=dict)
+    """What jobs that are called with their folder were called before 0.2, when that did not count."""
+    asked: tuple[str, ...] = ()
+    """The jobs that are read as the one asked for, as they were called so before 0.2."""
 
 
 def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = False, shared: int | None = None) -> Named:
@@ -88,7 +92,8 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = Fals
         return Named((job_name,) * len(files), (), ())
     asked = tuple(naming.alike), tuple(naming.unlike)
     assumed = tuple(dict.fromkeys(naming.assumed))
-    return Named(tuple(naming.jobs), assumed, tuple(naming.disagreeing), *asked, naming.earlier)
+    names = tuple(naming.jobs), assumed, tuple(naming.disagreeing)
+    return Named(*names, *asked, naming.earlier, naming.former, tuple(naming.asked))
 
 
 @dataclass
@@ -107,6 +112,10 @@ class _Naming:
     earlier: dict[str, str] = field(default_factory=dict)
     of_folders: list[tuple[FolderOfLogs, list[int]]] = field(default_factory=list)
     """What their folders name, as their files are called as every program may call its own."""
+    called: list[str] = field(default_factory=list)
+    """What each of these was called before 0.2."""
+    former: dict[str, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
 
     def name_folder(self, folder: str, rows: Sequence[int]) -> None:
         """The jobs of the files of one folder."""
@@ -126,6 +135,7 @@ class _Naming:
                 said = "" if len(groups) == 1 and _is_of_folder(name, folder) else name
                 of_folder = _of_folder(folder, said, [self.files[at] for at in current])
                 self.of_folders.append((of_folder, current))
+                self.called.append(name)
             else:
                 self._call(name, current)
                 self.assumed += [] if own else [name]
@@ -134,15 +144,20 @@ class _Naming:
     def name_by_folders(self, asked: str | None) -> None:
         """The jobs that their folders name. asked: a job that was asked for; where it is what files of several folders
         are called, and no job, these are one."""
-        if asked is not None and asked not in self.jobs:
-            for _, rows in (one for one in self.of_folders if one[0].name == asked):
-                self._call(asked, rows)
-            self.of_folders = [one for one in self.of_folders if one[0].name != asked]
         folders = [one for one, _ in self.of_folders]
-        for job in [[at] for at in range(len(folders))] if self.join else jobs_of_folders(folders):
-            name = job_of_folders([folders[at] for at in job], self.shared or 0, self.join)
+        groups = [[at] for at in range(len(folders))] if self.join else jobs_of_folders(folders)
+        names = [job_of_folders([folders[at] for at in job], self.shared or 0, self.join) for job in groups]
+        joins = asked is not None and asked not in (*self.jobs, *names)
+        for name, job in zip(names, groups, strict=True):
+            rows = [row for at in job for row in self.of_folders[at][1]]
+            if joins and asked is not None and all(folders[at].name == asked for at in job):
+                self.asked.append(name)
+                self._call(asked, rows)
+                continue
             self.assumed.append(name)
-            self._call(name, [row for at in job for row in self.of_folders[at][1]])
+            self._call(name, rows)
+            if self.called[job[0]] != name:
+                self.former[name] = self.called[job[0]]
 
     def _call(self, name: str, rows: Sequence[int]) -> None:
         for at in rows:
@@ -194,6 +209,11 @@ def beside(name: str) -> str:
     run = _RUN_OF_MMENGINE.fullmatch(name.replace("\\", "/"))
     own = run is not None and run["stamp"] == run["log"]
     return run["above"].rstrip("/") if run is not None and own else name.rpartition("/")[0]
+
+
+def is_of_node(name: str) -> bool:
+    """Whether a name of a file or folder is that of a rank or node."""
+    return _OF_RANK.search(name) is not None
 
 
 def _is_of_folder(name: str, folder: str) -> bool:
@@ -417,7 +437,7 @@ def _unlike(files: Sequence[TextFile]) -> list[int]:
     steps on, and are of no rank or node by their name."""
     some = [
         at for at, one in enumerate(files)
-        if len(one.losses) > 1 and not (one.own_job or one.allocation or _OF_RANK.search(_base(one.name)))
+        if len(one.losses) > 1 and not (one.own_job or one.allocation or is_of_node(_base(one.name)))
     ]  # fmt: skip
     if len(some) < 2:
         return []

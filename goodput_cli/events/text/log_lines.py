@@ -103,6 +103,8 @@ class ParsedEvent:
     """Whether a record without a stamp takes the time of its steps (a cursor)."""
     usual: bool = False
     """Whether its steps took what steps mostly take, where far more lies between it and the record before."""
+    total: int | None = None
+    """Of a step that is done: how many all of training is to take, where its line says so."""
     detail: tuple[tuple[str, Any], ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
     phases: tuple[PhaseTime, ...] = ()

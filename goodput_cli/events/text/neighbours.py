@@ -1,17 +1,25 @@
 """What other files of a folder tell about a file of text: its year, when its ends were, and where its evaluations and
-saves lie. One job prints into many files: one a node, or errors apart from output."""
+saves lie. One job prints into many files: one a node, or errors apart from output.
+
+And where the last step that training was to take ended it: a death that any of them tells of goes before that.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
+from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.collector import CollectedSource
-from goodput_cli.events.text.folders import stem_of
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
+from goodput_cli.events.text.folders import launch_of, stem_of
+from goodput_cli.events.text.jobs import beside
+from goodput_cli.events.text.log_lines import ENDS, NO_STEP_YET, EventType, LogLine, ParsedEvent
+from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
+from goodput_cli.events.text.programs.progress_bars import NAME as BARS
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 
 
@@ -174,3 +182,91 @@ def _step_of(log_lines: Sequence[LogLine], at: int) -> int | None:
         if one is not None and one.format == MEGATRON and one.step is not None:
             return one.step
     return None
+
+
+LAST_STEP = "last step"
+"""The name of an end that no line says, but a step that is the last of all that training was to take."""
+_DEATHS = ("root", "exit")
+
+
+def last_steps(
+    code: int, meaning: Sequence[LogLine], sources: Mapping[int, CollectedSource], names: Sequence[str]
+) -> list[LogLine]:
+    """The end of each process of a source whose last step is the last that training was to take, by that line
+    (`100/100`): where the process goes quiet. None where a line says how it ended or tells of a death behind the step,
+    in its file or in one beside, or where steps began anew after such a step, as bars of epochs do. meaning: of its
+    lines. sources: all, with what they tell of deaths."""
+    if not any(_is_last(one) for one in meaning):
+        return []
+    ordered = sorted((one for one in meaning if one.event is not None), key=lambda one: one.line)
+    stepped = {one.line for one in ordered if _is(one, EventType.STEP)}
+    starts = [at for at, one in enumerate(ordered) if at and _starts_process(one, stepped)]
+    found: list[LogLine] = []
+    for begin, end in pairwise((0, *starts, len(ordered))):
+        last = _last_step(ordered[begin:end])
+        if last is None:
+            continue
+        behind = [one for one in ordered[begin:end] if one.line >= last.line]
+        until = ordered[end].line if end < len(ordered) else None
+        if not _died(code, last.line, until, sources, names):
+            quiet = max(one.end for one in behind)
+            finished = ParsedEvent(said(last).format, EventType.FINISHED, name=LAST_STEP)
+            found.append(LogLine(last.line, last.stream, last.stamp, finished, quiet, quiet, last.entry))
+    return found
+
+
+def _is_last(log_line: LogLine) -> bool:
+    one = log_line.event
+    return one is not None and one.type is EventType.STEP and one.total is not None and one.step == one.total > 1
+
+
+def _starts_process(log_line: LogLine, stepped: Collection[int]) -> bool:
+    """Whether a line of its own says that a process starts: a bar that begins anew may be that of the next epoch."""
+    one = said(log_line)
+    of_steps = one.name == NO_STEP_YET or (one.format == BARS and not one.name) or log_line.line in stepped
+    return one.type is EventType.START and not of_steps
+
+
+def _last_step(process: Sequence[LogLine]) -> LogLine | None:
+    """The last step that a process did, if in each of its streams that has steps it was the last of all, behind which
+    none began anew, and no line says how it ended."""
+    streams: defaultdict[str, list[LogLine]] = defaultdict(list)
+    for one in process:
+        if _is(one, EventType.STEP):
+            streams[one.stream].append(one)
+    reached: list[LogLine] = []
+    for steps in streams.values():
+        numbers = [
+            said(one).step or 0 for one in steps[next((at for at, one in enumerate(steps) if _is_last(one)), 0) :]
+        ]
+        if not _is_last(steps[-1]) or any(later < step for step, later in pairwise(numbers)):
+            return None
+        reached += [one for one in steps if said(one).step == numbers[-1] and _is_last(one)]
+    since = min((one.line for one in reached), default=0)
+    if not reached or any(said(one).type in ENDS for one in process if one.line >= since):
+        return None
+    return max(reached, key=lambda one: one.line)
+
+
+def _died(
+    code: int, line: int, until: int | None, sources: Mapping[int, CollectedSource], names: Sequence[str]
+) -> bool:
+    """Whether something tells of a death behind a line of a source, and before the next process (at the line `until`;
+    None: there is none); or in a file beside, of which no line tells that it was of an earlier one."""
+    own = sources[code].seen
+    if any(one.line > line and (until is None or one.line < until) for one in own if _tells_of_death(one)):
+        return True
+    launch = launch_of(names[code])
+    for other, source in sources.items() if until is None else ():
+        if other == code or beside(names[other]) != beside(names[code]):
+            continue
+        if launch and launch_of(names[other]) not in ("", launch):
+            continue
+        started = max((one.line for one in source.log_lines if _is(one, EventType.START)), default=0)
+        if any(one.line > started for one in source.seen if _tells_of_death(one)):
+            return True
+    return False
+
+
+def _tells_of_death(one: UntimedEvidence) -> bool:
+    return one.raised or one.role in _DEATHS

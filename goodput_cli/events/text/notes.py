@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector, renamed
 from goodput_cli.events.formats.base import Output
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.infer_times import FoundZone, InferredTimes, begun_again
@@ -149,7 +149,13 @@ def note_damage(code: int, source: CollectedSource, notes: DiagnosticCollector) 
         notes.add("malformed_records", message, code, [source.broken])
 
 
-def note_jobs(named: Named, names: Sequence[str], notes: DiagnosticCollector, codes: Sequence[int]) -> None:
+def note_jobs(
+    named: Named, names: Sequence[str], notes: DiagnosticCollector, codes: Sequence[int], asked: str | None
+) -> None:
+    """What was assumed where files became jobs. asked: the job that was asked for."""
+    if named.asked and asked is not None:
+        then = "--job-name reads them as one job" if len(named.asked) > 1 else "--job-name takes the old one"
+        notes.add("job_renamed", renamed(asked, named.asked, then), codes[named.jobs.index(asked)], [1])
     for name in named.assumed:
         at = named.jobs.index(name)
         shown = notes.bounded("job_name_assumed", name)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
+from goodput_cli.analysis.account import is_wanted
 from goodput_cli.analysis.goodput.phrases import DOUBTS
 from goodput_cli.diagnostics.diagnostic import FEW_PLACES, Diagnostic, merge
 from goodput_cli.fleet.passes.engine import Engine
@@ -77,6 +78,33 @@ def doubts_of_reading(rows: Sequence[DocumentRow]) -> dict[str, list[str]]:
     return found
 
 
+def former_names(rows: Sequence[DocumentRow]) -> dict[str, str]:
+    """By job, what it was called before 0.2, unless that is what another is called now."""
+    parts = [part for row in rows for part in row.jobs]
+    now = {part.job for part in parts}
+    return {part.job: part.former for part in parts if part.former and part.former not in now}
+
+
+def _asked_for(rows: Sequence[DocumentRow], names: Sequence[str]) -> list[DocumentRow]:
+    """Documents with those of their jobs that were asked for. names: globs; one that is nobody's name now stands for
+    those that were called so before 0.2."""
+    now = {part.job for row in rows for part in row.jobs}
+    old = [name for name in names if not any(is_wanted(job, (name,)) for job in now)]
+    found = []
+    for row in rows:
+        kept = tuple(
+            part for part in row.jobs
+            if is_wanted(part.job, names) or (old and part.former and is_wanted(part.former, old))
+        )  # fmt: skip
+        others = {part.job for part in row.jobs} - {part.job for part in kept}
+        other_jobs = tuple(sorted({*row.other_jobs, *others})[:_FEW_OTHERS])
+        found.append(replace(row, jobs=kept, other_jobs=other_jobs) if others else row)
+    return found
+
+
+_FEW_OTHERS = 20
+
+
 def two_clusters(rows: Sequence[DocumentRow], cluster_of: Callable[[str], str] | None) -> Iterator[Diagnostic]:
     """One name that documents of two clusters hold at the same time. cluster_of: by URI; None where clusters tell jobs
     apart."""
@@ -137,6 +165,9 @@ class Passes:
             self._read([one for one in documents if one.uri not in self._rows])
             documents = self._together(documents)
             self._read(self._lacking(documents))
+            if self.task.names:  # what text is called was not known before all of it was put together
+                rows = _asked_for([self._rows[one.uri] for one in documents], self.task.names)
+                self._rows.update((row.document.uri, row) for row in rows)
             outcome = Outcome([self._rows[one.uri] for one in documents], self._finish(documents))
         if self.local.progress is not None:
             self.local.progress.finish()

@@ -33,7 +33,7 @@ from goodput_cli.events.read import decode_batches
 from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, EventLog, EventTable, Kind, LogFormat
 from goodput_cli.events.text.folders import FolderOfLogs, jobs_of_folders, name_of_folder, says_nothing
-from goodput_cli.events.text.jobs import beside, stem_of_text
+from goodput_cli.events.text.jobs import beside, is_of_node, stem_of_text
 from goodput_cli.events.text.views import places_of_output
 from goodput_cli.fleet.passes.work import DocumentRow, JobPart, Local, Origin, Task
 from goodput_cli.sources.base import Document, Progress, ReadContext, read_document
@@ -132,18 +132,19 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
         log = decode_batches([read_document(document, context)], task.timezone, context, [], task.hints)
     except GoodputError as error:
         raise SourceError(str(error)) from error
-    jobs = [job for job in by_job(log) if is_wanted(job.table.jobs[0], task.names)]
+    former = log.former
+    jobs = [job for job in by_job(log) if log.has_text or is_wanted(job.table.jobs[0], task.names)]
     row = DocumentRow(
         document,
         digest.hexdigest() if task.digests else "",
         count.bytes,
         count.lines,
-        tuple(_part(job, document) for job in jobs),
+        tuple(_part(job, document, former.get(job.table.jobs[0], "")) for job in jobs),
         tuple(sorted(set(log.table.jobs) - {job.table.jobs[0] for job in jobs})[:_FEW]),
         None,
         tuple(notices),
         log.diagnostics,
-        log.has_text,
+        log.has_text or (not len(log.table) and bool(log.table.observed.rows and log.table.observed.read)),
     )
     return DocumentRead(log, row, jobs)
 
@@ -170,7 +171,7 @@ def batches_of(items: Sequence[Sized], most: int) -> Iterator[list[Sized]]:
         yield batch
 
 
-def _part(job: EventLog, document: Document) -> JobPart:
+def _part(job: EventLog, document: Document, former: str) -> JobPart:
     table = job.table
     names = {table.sources[code] for code in distinct(table.source).tolist()} if document.parts else ()
     parts = tuple(one.uri for one in document.parts if one.name in names)
@@ -178,7 +179,7 @@ def _part(job: EventLog, document: Document) -> JobPart:
     first, last = (int(steps.min()), int(steps.max())) if len(steps) else (None, None)
     restores = bool(((table.kind == Kind.RESTORE) & (table.step != 0)).any())
     begin, end = int(table.time.min()), int(table.end.max())
-    return JobPart(table.jobs[0], len(table), begin, end, parts, first, last, restores)
+    return JobPart(table.jobs[0], len(table), begin, end, parts, first, last, restores, former)
 
 
 def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow], shared: int | None) -> list[Document]:
@@ -192,9 +193,14 @@ def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow], sha
         folder = _beside(one.name, homes, printed)
         if one.version and (rows[one.uri].has_text or folder in homes):
             folders[folder].append(one)
+    of = {folder: folder for folder in folders}
+    """By folder, the one with which it is read."""
     for first, *others in _of_one_job(folders, rows, shared):
         for other in others:
             folders[first] += folders.pop(other)
+            of[other] = first
+    for folder, first in _of_nodes(folders, rows, of):
+        folders[first] += folders.pop(folder)
     groups = {found[0].uri: _one_of(found, folder) for folder, found in folders.items() if len(found) > 1}
     inside = {part.uri for group in groups.values() for part in group.parts}
     return [groups.get(one.uri, one) for one in documents if one.uri in groups or one.uri not in inside]
@@ -215,6 +221,24 @@ def _of_one_job(
             first += group
             of.update(dict.fromkeys(group, first))
     return [group for group in {id(group): group for group in of.values()}.values() if len(group) > 1]
+
+
+def _of_nodes(
+    folders: Mapping[str, Sequence[Document]], rows: Mapping[str, DocumentRow], of: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Folders of nodes whose files tell of deaths alone, each with the one job of the nodes beside it. of: by folder,
+    the one with which it is read."""
+    near: defaultdict[str, set[str]] = defaultdict(set)
+    silent: list[tuple[str, str]] = []
+    for folder, first in of.items():
+        above, _, name = folder.rpartition("/")
+        if not is_of_node(name):
+            continue
+        if any(rows[one.uri].jobs for one in folders.get(folder, folders[first])):
+            near[above].add(first)
+        else:
+            silent.append((above, folder))
+    return [(folder, next(iter(near[above]))) for above, folder in silent if len(near[above]) == 1]
 
 
 def _jobs_of_folder(

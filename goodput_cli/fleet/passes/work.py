@@ -69,6 +69,8 @@ class JobPart:
     last_step: int | None = None
     restores: bool = False
     """Whether a checkpoint is restored in it."""
+    former: str = ""
+    """What the job was called before 0.2, where that was otherwise; see `EventLog.former`."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,10 @@ class DocumentRow:
     """See `EventLog`."""
 
     def origin(self, job: JobPart) -> Origin:
-        """What the events of a job in it are from."""
-        return tuple((uri, self.digest) for uri in job.parts or (self.document.uri,))
+        """What the events of a job in it are from. Of documents that were read together each says with which: the same
+        lines may mean something else beside others, though none of these has an event of the job."""
+        read_with = self.digest or (self.document.version if self.document.parts else "")
+        return tuple((uri, read_with) for uri in job.parts or (self.document.uri,))
 
 
 @dataclass(frozen=True)

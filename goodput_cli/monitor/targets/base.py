@@ -252,13 +252,13 @@ class _Kind:
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-_URL = "URL"
+_URL, _FILE = "URL", "FILE"
 _YES_NO = ("yes", "no")
 _PARTS = ("totals", "windows", "step_deviation")
 """What can be left out: values of the whole job, those of rolling windows, deviations of steps."""
 _KINDS = {
-    "prom": _Kind("files:PrometheusFile", "FILE"),
-    "json": _Kind("files:JsonLines", "FILE"),
+    "prom": _Kind("files:PrometheusFile", _FILE),
+    "json": _Kind("files:JsonLines", _FILE),
     "http": _Kind("http:Endpoint", "//HOST:PORT"),
     "otlp": _Kind("http:OpenTelemetry", _URL),
     "webhook": _Kind("webhook:Webhook", _URL),
@@ -320,6 +320,15 @@ def web_address(place: str, scheme: str) -> SplitResult:
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
             return parts
     raise UsageError(f"{scheme}: wants a URL, such as {scheme}:https://HOST/PATH (% as %25, @ in a password as %40)")
+
+
+def check_apart(addresses: Sequence[Address]) -> None:
+    """`UsageError` for a file that two targets write: each would spoil what the other one wrote."""
+    files = [(one, os.path.realpath(one.place)) for one in addresses if _KINDS[one.scheme].wants == _FILE]
+    for at, (address, path) in enumerate(files):
+        other = next((one for one, before in files[:at] if before == path), None)
+        if other is not None:
+            raise UsageError(f"{other.text} and {address.text} name the same file; give each target its own")
 
 
 def open_target(address: Address, place: MonitorContext) -> Target:

@@ -54,7 +54,7 @@ _PHASES = {
 def _iteration(found: Any) -> ParsedEvent:
     each = duration(found["each"], _UNITS[found["unit"]])
     step, total = whole(found["step"]), whole(found["total"])
-    one = ParsedEvent(NAME, EventType.STEP, step, step_time=each, name="iteration", detail=(("total", total),))
+    one = ParsedEvent(NAME, EventType.STEP, step, step_time=each, name="iteration", total=total)
     rest = found["rest"]
     for name, size in _SIZES.items():
         said_size = size.search(rest)
@@ -461,9 +461,8 @@ class _Process:
 
     def _on_done(self, log_line: LogLine) -> None:
         last = None if self._iteration is None else said(self._iteration)
-        total = dict(last.detail).get("total") if last is not None else None
         exited = any(said(one).name == "exit" for one in self._out[-4:])
-        short = last is not None and last.step is not None and total is not None and last.step < total
+        short = last is not None and last.step is not None and last.total is not None and last.step < last.total
         self._add(log_line, EventType.TERMINATED if exited and short else EventType.FINISHED, log_line.time)
 
 

@@ -31,6 +31,9 @@ _BAR = pattern(
 )
 _EPOCH = re.compile(r"epoch:? (\d+)(?:/\d+)?", re.IGNORECASE)
 _STEPS = re.compile(r"steps|train|training", re.IGNORECASE)
+_OF_ALL_EPOCHS = ("", "steps")
+"""Names of bars that count all of training: the Trainer's, and that of loops over steps. Others (`Training`) mostly
+begin anew with each epoch."""
 _GLOBAL_STEP = re.compile(r"global_step=(\d+)")
 
 
@@ -469,4 +472,6 @@ def _record(log_line: LogLine, bar: _Bar, story: _Story) -> Iterator[LogLine]:
         return
     took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, 0)
     story.step, story.evaluated = step, 0
-    yield replace(log_line, event=ParsedEvent(NAME, EventType.STEP, step, took=took))
+    whole_training = not epoch and bar.global_step is None and bar.name.lower() in _OF_ALL_EPOCHS
+    total = bar.total if whole_training else None
+    yield replace(log_line, event=ParsedEvent(NAME, EventType.STEP, step, took=took, total=total))
