@@ -10,7 +10,7 @@ from goodput_cli.events.mappings.draft import guess as guessing
 from goodput_cli.events.mappings.draft import proof
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, ValueColumn, taken_apart
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
-from goodput_cli.events.mappings.draft.proof import Contradiction, Steps
+from goodput_cli.events.mappings.draft.proof import Contradiction, Steps, Whole
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.schema import Edge
@@ -19,6 +19,7 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _STEPS = (EventType.STEP, EventType.STEP_START)
 _DEATHS = (EventType.EXITED, EventType.TERMINATED, EventType.PREEMPTED, EventType.CRASHED)
+_BEGINS = (EventType.START, EventType.RESUME, EventType.SCHEDULED)
 _LEAST_RECORDS = 10
 """Fewer records of steps prove nothing."""
 _TOOK = (0, "s")
@@ -40,12 +41,13 @@ class _Read:
 
 
 def contradictions(
-    made: Mapped, lines: Sequence[tuple[str, str]], changed: int
+    made: Mapped, lines: Sequence[tuple[str, str]], changed: int, whole: Whole | None = None
 ) -> Iterator[tuple[int, Contradiction]]:  # fmt: skip
     """The number of each rule that the log contradicts, with the test that it fails. Nothing of a mapping of which few
     steps are read, and of one whose epochs stand on other lines than its steps.
 
-    lines: each with its FILE:LINE. changed: when the log was last written to (ns)."""
+    lines: each with its FILE:LINE. changed: when the log was last written to (ns). whole: what the accounting makes of
+    the log; None: nothing, or several jobs."""
     log = taken_apart(lines, guessing.unit_of, changed, split=made.declared.split is not None)
     by_rule = _by_rule(made, log)
     numbers = [one for one in by_rule if made.declared.rule[one].event in _STEPS]
@@ -73,10 +75,18 @@ def contradictions(
     if wrong is not None:
         yield number, wrong
         steps = replace(steps, by_lines=False)
-    for rule, read in by_rule.items():
-        wrong = _of_rule(made, rule, read, guess, steps, _without(lengths, rule))
-        if wrong is not None:
-            yield rule, wrong
+    found = [
+        (rule, wrong)
+        for rule, read in by_rule.items()
+        if (wrong := _of_rule(made, rule, read, guess, steps, _without(lengths, rule))) is not None
+    ]
+    yield from found
+    if whole is not None and not found:
+        starts = sum(len(read.entries) for one, read in by_rule.items() if made.declared.rule[one].event in _BEGINS)
+        totals = {one.running.of for one in by_rule[number].events if one.running and one.running.epoch is None}
+        total = max((one for one in totals if one is not None), default=None)
+        for wrong in proof.whole_contradictions(whole, steps, starts + len(ends), total):
+            yield number, wrong
 
 
 def _by_rule(made: Mapped, log: Log) -> dict[int, _Read]:
