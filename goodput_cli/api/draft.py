@@ -284,8 +284,7 @@ def _saves_in_bars(
     import numpy as np
 
     from goodput_cli.diagnostics.diagnostic import Diagnostic
-    from goodput_cli.events.mappings.draft.entries import plain
-    from goodput_cli.events.mappings.draft.guess import SAVE
+    from goodput_cli.events.mappings.draft.words import plain, tells_save
     from goodput_cli.events.schema import Kind
     from goodput_cli.events.text.programs import progress_bars
     from goodput_cli.events.text.stamps import bare
@@ -298,7 +297,7 @@ def _saves_in_bars(
     bars = [at for at, (_, text) in enumerate(lines) if _BAR.search(text)]
     between = lines[bars[0] : bars[-1]] if bars else []
     texts = ((where, bare(text).text.strip()) for where, text in between if _SAVING.search(text))
-    saves = [(where, text) for where, text in texts if re.search(SAVE, plain(text))]
+    saves = [(where, text) for where, text in texts if tells_save(plain(text))]
     if not saves:
         return None
     where, text = saves[0]

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from goodput_cli.events.mappings.draft import guess as guessing
 from goodput_cli.events.mappings.draft import proof
-from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, ValueColumn, taken_apart
+from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, ValueColumn
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
 from goodput_cli.events.mappings.draft.proof import Contradiction, Steps, Whole
+from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.schema import Edge
@@ -48,7 +48,7 @@ def contradictions(
 
     lines: each with its FILE:LINE. changed: when the log was last written to (ns). whole: what the accounting makes of
     the log; None: nothing, or several jobs."""
-    log = taken_apart(lines, guessing.unit_of, changed, split=made.declared.split is not None)
+    log = taken_apart(lines, changed, split=made.declared.split is not None)
     by_rule = _by_rule(made, log)
     numbers = [one for one in by_rule if made.declared.rule[one].event in _STEPS]
     if not numbers or any(_takes_epochs_elsewhere(made, one) for one in numbers):
