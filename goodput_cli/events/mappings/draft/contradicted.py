@@ -71,15 +71,15 @@ def contradictions(
         for rule, read in by_rule.items()
         if (phase := _phase(made, rule, read)) is not None
     }
-    wrong = proof.each_contradiction(guess, steps, _without(lengths, None)) if guess.each is not None else None
+    wrong = proof.each_contradiction(guess, steps, proof.added(lengths.values())) if guess.each is not None else None
     if wrong is not None:
         yield number, wrong
         steps = replace(steps, by_lines=False)
-    found = [
-        (rule, wrong)
-        for rule, read in by_rule.items()
-        if (wrong := _of_rule(made, rule, read, guess, steps, _without(lengths, rule))) is not None
-    ]
+    found = []
+    for rule, read in by_rule.items():
+        beside = proof.added(one for other, one in lengths.items() if other != rule)
+        wrong = _of_rule(made, rule, read, guess, steps, beside)
+        found += [] if wrong is None else [(rule, wrong)]
     yield from found
     if whole is not None and not found:
         starts = sum(len(read.entries) for one, read in by_rule.items() if made.declared.rule[one].event in _BEGINS)
@@ -145,12 +145,3 @@ def _of_rule(
         leads = proof.resume_number(group, steps, guess) if group.columns else None
         return leads if isinstance(leads, Contradiction) else None
     return None
-
-
-def _without(lengths: dict[int, dict[int, float]], rule: int | None) -> dict[int, float]:
-    """Seconds that all rules but one name in the gap before a record."""
-    total: defaultdict[int, float] = defaultdict(float)
-    for number, of_rule in lengths.items():
-        for at, seconds in of_rule.items() if number != rule else ():
-            total[at] += seconds
-    return dict(total)

@@ -68,9 +68,6 @@ def _phrase(one: Entry, tokens: Sequence[re.Match[str]]) -> str:
             if len(re.findall("[A-Za-z]", later)) >= 3 * _LEAST and len(re.findall("[A-Za-z]{2,}", later)) > 1:
                 lead = re.search(r"[A-Za-z]", later)
                 return literal(later[lead.start() if lead else 0 :].rstrip(" .,:;=-|(["))
-    first = list(runs[0])
-    while first and not re.search("[A-Za-z]", first[0]):
-        said = said.removeprefix(first.pop(0)).lstrip()
     letters = len(re.findall("[A-Za-z]", said))
     if letters < _LEAST or (len(said.split()) == 1 and letters < 2 * _LEAST):  # one short word is in many lines
         ahead = _WORD_BEFORE.search(text, 0, one.begin)
@@ -113,10 +110,9 @@ def _word(
 
 
 def _near(text: str) -> str:
-    """What stands directly before a token in its word: of a path its last part, of a bar nothing."""
-    bar = re.search(r"[█▏▎▍▌▋▊▉━╸╺=.>#-]{4,}", text)
-    cut = max(text.rfind("/", 0, -1), text.rfind("\\"), bar.end() - 1 if bar else -1)
-    return (SKIPPED if cut > 0 else "") + literal(text[cut + 1 :] if cut > 0 else text)
+    """What stands directly before a token in its word: of a path its last part."""
+    cut = max(text.rfind("/", 0, -1), text.rfind("\\"))
+    return SKIPPED + literal(text[cut + 1 :]) if cut > 0 else literal(text)
 
 
 def _unit_behind(text: str, end: int) -> list[str]:

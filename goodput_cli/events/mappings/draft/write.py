@@ -189,7 +189,7 @@ class _Making:
 
     def _add_start(self, worded: Sequence[Group], is_native: Callable[[Group], bool]) -> None:
         """The line with which a process begins: the first of the log whose words or places say so."""
-        worded = sorted((one for one in worded if not _names_epoch(one)), key=lambda one: one.first.place)
+        worded = sorted(worded, key=lambda one: one.first.place)
         others = [
             group for group in self.log.groups[:_MOST_GROUPS]
             if group.first.place < self.steps.places[0] and group not in self.taken and group not in worded
@@ -321,21 +321,16 @@ class _Making:
         return self._rule(phase.event, phase.group, names, more)
 
     def _append(self, rule: Rule) -> bool:
-        """Add a rule, before others where one of these would read its lines; False: it cannot be read."""
-        for keys in (rule.keys, (*rule.keys, rules.SLOW)):
-            tried = replace(rule, keys=keys)
-            alone = self.loaded([tried])
-            if alone is None:
-                continue
-            read = (group for group in self.log.groups if read_line(alone, group.first.line) is not None)
-            if sum(len(group.entries) for group in read) > 1.2 * rule.lines + 1:
-                continue
-            for order in ([*self.rules, tried], [tried, *self.rules]):
-                mapped = self.loaded(order)
-                if mapped is not None and all(_reads_own(mapped, at, one) for at, one in enumerate(order)):
-                    self.rules = order
-                    return True
-        return False
+        """Add a rule; False: it cannot be read, reads far more lines than it was made of, or another reads its line."""
+        alone, mapped = self.loaded([rule]), self.loaded([*self.rules, rule])
+        if alone is None or mapped is None:
+            return False
+        read = (group for group in self.log.groups if read_line(alone, group.first.line) is not None)
+        many = sum(len(group.entries) for group in read) > 1.2 * rule.lines + 1
+        if many or not all(_reads_own(mapped, at, one) for at, one in enumerate([*self.rules, rule])):
+            return False
+        self.rules.append(rule)
+        return True
 
     def loaded(self, drafted: Sequence[Rule]) -> Mapped | None:
         """Rules as what reads lines; None if they cannot be loaded."""
@@ -387,11 +382,6 @@ class _Making:
 def _reads_own(mapped: Mapped, at: int, rule: Rule) -> bool:
     read = read_line(mapped, rule.example)
     return read is not None and not read.refused and (read.rule == at or mapped.declared.rule[read.rule].also)
-
-
-def _names_epoch(group: Group) -> bool:
-    """Whether lines number an epoch: they come again with each."""
-    return any(words.EPOCH.search(column.name) and len(set(column.texts)) > 1 for column in group.columns)
 
 
 def _assumptions(guess: StepGuess) -> Iterator[str]:
