@@ -12,7 +12,10 @@ import goodput_cli
 from goodput_cli.api import draft as drafting
 from goodput_cli.api.check import draft_mapping
 from goodput_cli.cli.main import run
+from goodput_cli.errors import NotEnoughData
 from tests.mappings.drafting import at, pytorch
+from tests.mappings.test_each_proof_of_a_draft import WEEKEND, lives
+from tests.mappings.test_each_proof_of_a_draft import log as log_of
 from tests.text.support import codes
 
 OWN_LOOP = Path("sample_logs/trainers/own-loop.log")
@@ -88,6 +91,15 @@ def test_a_list_of_jobs_names_the_mapping_that_a_job_needs(tmp_path: Path, capsy
     (job,) = json.loads(capsys.readouterr().out)["jobs"]
     assert f"steps of job 'train' are there, and no rule reads them ({log}:3)" in job["reason"]
     assert f"`goodput check --suggest {log} > my.toml`" in job["reason"]
+
+
+def test_an_answer_that_cannot_be_refuses_a_side_of_a_comparison(tmp_path: Path) -> None:
+    """The rules of the first log read the other one too, whose two lives have a weekend between them."""
+    first, second = tmp_path / "a.log", tmp_path / "b.log"
+    first.write_text(log_of(lives(2, 60)), encoding="utf-8")
+    second.write_text(log_of(lives(2, WEEKEND)), encoding="utf-8")
+    with pytest.raises(NotEnoughData, match=r"do not hold here: the step rule .*: with it goodput is 0"):
+        goodput_cli.compare([str(first), str(second)])
 
 
 @pytest.mark.parametrize("limit", ["_MOST_LINES", "_MOST_BYTES"])

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from goodput_cli.events.mappings.draft import proof
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, ValueColumn
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
-from goodput_cli.events.mappings.draft.proof import Contradiction, Steps, Whole
+from goodput_cli.events.mappings.draft.proof import Contradiction, Whole
 from goodput_cli.events.mappings.draft.records import taken_apart
+from goodput_cli.events.mappings.draft.steps import Steps, died_at, steps_of
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.schema import Edge
@@ -55,13 +56,13 @@ def contradictions(
         return
     number = max(numbers, key=lambda one: len(by_rule[one].entries))
     guess = _guess(made, number, by_rule[number])
-    steps = proof.steps_of(made, log, guess)
+    steps = steps_of(made, log, guess)
     if len(steps.records) < _LEAST_RECORDS:
         return
     ends = [
         one.place for rule, read in by_rule.items() if made.declared.rule[rule].event in _DEATHS for one in read.entries
     ]
-    steps = replace(steps, ends=tuple(sorted((*ends, *proof.died_at(log)))), by_lines=guess.each is not None)
+    steps = replace(steps, ends=tuple(sorted((*ends, *died_at(log)))), by_lines=guess.each is not None)
     wrong = proof.step_contradiction(guess, steps, log, proof.OF_A_MAPPING)
     if wrong is not None:
         yield number, wrong

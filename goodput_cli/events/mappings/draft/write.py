@@ -12,9 +12,10 @@ from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.events.mappings.draft import proof, rules, words
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, phase_guesses, step_guesses
-from goodput_cli.events.mappings.draft.proof import Contradiction, Steps, Whole
+from goodput_cli.events.mappings.draft.proof import Contradiction, Whole
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.rules import Rule
+from goodput_cli.events.mappings.draft.steps import Steps, died_at, steps_of
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
@@ -108,7 +109,7 @@ def _first_variant(log: Log, name: str, guess: StepGuess) -> _Making | Contradic
             found.append((more, made, mapped))
     first: Contradiction | None = None
     for more, made, mapped in sorted(found, key=lambda one: _reads_others(one[2], log, guess)):
-        made.steps = proof.steps_of(mapped, log, guess)
+        made.steps = steps_of(mapped, log, guess)
         wrong = proof.step_contradiction(guess, made.steps, log)
         if wrong is None:
             return made.with_proven_time(more)
@@ -151,8 +152,8 @@ class _Making:
             without = self.loaded(self.rules)
             if without is None:
                 return wrong
-            self.steps = proof.steps_of(without, self.log, self.guess)
-        ends = tuple(proof.died_at(self.log))
+            self.steps = steps_of(without, self.log, self.guess)
+        ends = tuple(died_at(self.log))
         self.steps = replace(self.steps, ends=ends, by_lines=self.guess.each is not None)
         return self
 
