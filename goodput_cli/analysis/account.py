@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 
 _LISTED = 10
+_NOTHING = "no events found"
 
 
 def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[LogFormat, ...]]:
@@ -147,7 +148,7 @@ def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfL
     """What to say of a log without any event, of which no rules were drafted: what its sources hold instead. observed:
     what lines say of deaths, and which of them look like steps."""
     for place in observed.unread_steps.values():
-        return NeedsMapping(_may_be_drafted(f"steps are there, and no rule reads them ({place})", place))
+        return NeedsMapping(_may_be_drafted(f"{_NOTHING}: steps are there, and no rule reads them ({place})", place))
     seen = observed.listed
     if seen:
         one = min(seen, key=lambda one: (one.source, one.line))
@@ -157,18 +158,18 @@ def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfL
                 f"no events of a job found: it is the log of a host, of which {may}; name the log of the job beside "
                 "it. `goodput check` lists them"
             )
-        return NotEnoughData(_may_be_drafted(f"no line is read as a step, and {may}", one.where))
+        return NotEnoughData(_may_be_drafted(f"{_NOTHING}: no line is read as a step, and {may}", one.where))
     if not diagnostics:
-        return NotEnoughData("no events found: the sources are empty; has the job written anything yet?")
+        return NotEnoughData(f"{_NOTHING}: the sources are empty; has the job written anything yet?")
     most = max(diagnostics, key=lambda diagnostic: diagnostic.count)
     if most.code == "unrecognised_lines" and most.where:
-        return NotEnoughData(_may_be_drafted(f"{most.where[0]}: {most.message}", most.where[0]))
+        return NotEnoughData(_may_be_drafted(f"{_NOTHING}: {most.where[0]}: {most.message}", most.where[0]))
     counts: dict[str, int] = {}
     for diagnostic in diagnostics:
         counts[diagnostic.code] = counts.get(diagnostic.code, 0) + diagnostic.count
     counted = ", ".join(f"{count} x {code}" for code, count in list(counts.items())[:3])
     return NotEnoughData(
-        f"no events found ({counted}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
+        f"{_NOTHING} ({counted}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
         f"`goodput help {most.code}` says what to do; `goodput check` with the same log shows all that was found"
     )
 
@@ -177,7 +178,7 @@ def _may_be_drafted(what: str, place: str) -> str:
     """What to say of a log of which nobody drafted rules yet, with the commands that make and use a mapping. place:
     FILE:LINE of a line of it."""
     make = f"`goodput check --suggest {shlex.quote(place.rpartition(':')[0])} > my.toml`"
-    return f"no events found: {what}; {make} drafts a mapping, or says why not, and `--mapping my.toml` reads with it"
+    return f"{what}; {make} drafts a mapping, or says why not, and `--mapping my.toml` reads with it"
 
 
 def by_job(log: EventLog) -> Iterator[EventLog]:
@@ -359,6 +360,10 @@ def _timeline(ordered: Ordered, question: Question, name: str) -> tuple[Timeline
     )
     timeline = build_timeline(ordered, rules, as_of)
     if timeline is None:
+        place = table.observed.unread_steps.get(name)
+        if place:
+            unread = f"steps of job {name!r} are there, and no rule reads them ({place})"
+            raise NeedsMapping(_may_be_drafted(unread, place))
         known = " that were known at --as-of" if as_of is not None else ""
         raise NotEnoughData(f"the events of job {name!r}{known} span no time: two at different times are needed")
     return timeline, replace(whole, start_ns=timeline.start, end_ns=timeline.end)

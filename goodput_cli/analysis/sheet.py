@@ -241,6 +241,8 @@ class Sheet:
     """What its page opens with; None where the summary is enough."""
     published: Callable[[], Published] | None = None
     """Its gates and figures for JUnit and OpenMetrics; None for answers that have none."""
+    remark: str = ""
+    """What a last line of CSV says, behind a `#`: it has no headline beside which it could stand."""
 
     def tables(self) -> tuple[Sheet, ...]:
         """As `document.Document` has it, and so are the others."""

@@ -41,7 +41,7 @@ def check(
     from goodput_cli.api.draft import contradicted
 
     log = reading.read(sources, question.timezone)
-    noticed = contradicted(sources, reading.hints.checked().mappings.named)
+    noticed = contradicted(sources, reading.hints.checked().mappings.named, log, question, reading.job_name)
     log = replace(log, diagnostics=(*log.diagnostics, *noticed))
     return check_log(log, question, job_name=reading.job_name, jobs_done=jobs_done)
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.vocabulary.secrets import without_secrets
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison
     from goodput_cli.analysis.goodput.analysis import Analysis
+    from goodput_cli.analysis.question import Question
     from goodput_cli.analysis.results import Drafted
     from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.api.options import Reading
@@ -41,6 +43,8 @@ _NO_TIME = "no_time_in_log"
 """What is noticed of a log of a format that is known, and gives no steps all the same."""
 _FEW_UNREAD = 10
 """Fewer lines that are not read hold no steps worth a word."""
+_BAR = re.compile(r"\dit/s|s/it|\|[^|]*\| *\d+/\d+ \[")
+_SAVING = re.compile(r"sav|writ|wrote|dump|stor|ckpt|checkpoint|snapshot", re.IGNORECASE)
 NOT_JUDGED = "the rules were drafted; check them in and name them with --mapping"
 
 
@@ -66,9 +70,10 @@ class DraftedReading:
         log = self.reading.read(self.sources, self.timezone)
         names = _names(self.sources)
         noticed = {one.code for one in log.diagnostics}
-        native = _gives_steps(log) or not _KNOWN.isdisjoint(noticed)
-        if native or not names or not all(map(self._can_be_read_again, names)):
+        if not names or not all(map(self._can_be_read_again, names)):
             return log
+        if _gives_steps(log) or not _KNOWN.isdisjoint(noticed):
+            return _with_doubt(log, _saves_in_bars(log, names, self._from_its_begin))
         made = self._drafted(names)
         if not made.refused:
             self.draft = made
@@ -78,8 +83,9 @@ class DraftedReading:
     def suggested(self) -> Draft:
         """A mapping to edit, or why none can be drafted."""
         with self._kept():
-            log = self.reading.read(self.sources, self.timezone)
-            return _native(log) if _gives_steps(log) else self._drafted(_names(self.sources))
+            log, names = self.reading.read(self.sources, self.timezone), _names(self.sources)
+            reads_all = _gives_steps(log) and _saves_in_bars(log, names, self._from_its_begin) is None
+            return _native(log) if reads_all else self._drafted(names)
 
     @contextmanager
     def _kept(self) -> Iterator[None]:
@@ -123,8 +129,10 @@ class DraftedReading:
         from goodput_cli.events.mappings.draft.write import draft
 
         taken = _lines(names, self._from_its_begin())
-        self._taken = len(taken)
-        return draft(taken, _stem(names[0]), _changed(names), self._account)
+        self._taken = len(taken.lines)
+        made = draft(taken.lines, _stem(names[0]), _changed(names), self._account)
+        part = () if taken.whole else (f"its rules were proven on the first {len(taken.lines):,} lines alone",)
+        return replace(made, doubts=(*made.doubts, *part))
 
     def _account(self, mapping: str) -> Whole | str:
         """What the accounting makes of the log with a mapping, or why it makes nothing."""
@@ -154,16 +162,20 @@ class SharedDraft:
     def log(self, log: EventLog, source: str, reading: Reading, timezone: str) -> EventLog:
         """A log of a source as it was read, or as it is with the rules if no format gives steps. Raises NotEnoughData
         where none can be proven, or the log contradicts one."""
-        if _gives_steps(log) or not _is_local(source):
+        if not _is_local(source):
             return log
+        if _gives_steps(log):
+            return _with_doubt(log, _saves_in_bars(log, [source]))
         if self.draft is None:
             own = DraftedReading([source], reading, timezone)
             log = own.log()
             self.draft, self.source = own.draft, source
             return log
+        from goodput_cli.analysis.question import Question
+
         hints = reading.hints.with_draft(self.draft.text).checked()
         read = replace(reading, hints=hints).read([source], timezone)
-        wrong = next(contradicted([source], hints.mappings.named[-1:]), None)
+        wrong = next(contradicted([source], hints.mappings.named[-1:], read, Question(timezone=timezone)), None)
         if wrong is not None or not _gives_steps(read):
             said = "they read no step of it" if wrong is None else f"{wrong.message} ({', '.join(wrong.where)})"
             make = f"`goodput check --suggest {shlex.quote(source)} > my.toml`"
@@ -214,21 +226,35 @@ class _Kept:
         self._file.seek(0)
 
 
-def _lines(names: Sequence[str], stdin: BinaryIO | None, mappings: Sequence[Mapped] = ()) -> list[tuple[str, str]]:
-    """The lines of logs, as many as are guessed from, each with its FILE:LINE. mappings: those that read tables."""
+class _Taken(NamedTuple):
+    """Lines of logs, as many as rules are drafted from."""
+
+    lines: list[tuple[str, str]]
+    """Each with its FILE:LINE."""
+    whole: bool
+    """Whether these are all."""
+
+
+def _lines(names: Sequence[str], stdin: BinaryIO | None, mappings: Sequence[Mapped] = ()) -> _Taken:
+    """The lines of logs. mappings: those that read tables."""
     from goodput_cli.events.mappings.explained import lines_of
 
-    taken, size = [], 0
-    for line in islice(lines_of(names, mappings, stdin=stdin), _MOST_LINES):
+    taken: list[tuple[str, str]] = []
+    size = 0
+    for line in lines_of(names, mappings, stdin=stdin):
         size += len(line.text)
-        if size > _MOST_BYTES:
-            break
+        if size > _MOST_BYTES or len(taken) >= _MOST_LINES:
+            return _Taken(taken, whole=False)
         taken.append((f"{line.source}:{line.number}", line.text))
-    return taken
+    return _Taken(taken, whole=True)
 
 
-def contradicted(sources: Any, mappings: Sequence[Mapped]) -> Iterator[Diagnostic]:
-    """What a log of files says against the rules of mappings, as the rules of a draft are tested."""
+def contradicted(
+    sources: Any, mappings: Sequence[Mapped], log: EventLog, question: Question, job: str | None = None
+) -> Iterator[Diagnostic]:
+    """What a log of files says against the rules of mappings, and against the answer with them, as a draft is tested.
+    log: as it is read with them; job: its name, where it holds several."""
+    from goodput_cli.analysis.account import analyze_log
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.mappings.draft.contradicted import contradictions
     from goodput_cli.vocabulary.text import safe
@@ -236,14 +262,52 @@ def contradicted(sources: Any, mappings: Sequence[Mapped]) -> Iterator[Diagnosti
     names = _names(sources)
     if not mappings or not names or not all(map(_is_local, names)):
         return
-    lines = _lines(names, None, mappings)
+    try:
+        whole = _whole(analyze_log(log, question, job))
+    except (NotEnoughData, UsageError):
+        whole = None
+    lines = _lines(names, None, mappings).lines
     for made in mappings:
-        for number, wrong in contradictions(made, lines, _changed(names)):
+        for number, wrong in contradictions(made, lines, _changed(names), whole):
             rule = (
                 f"the {made.declared.rule[number].event.value} rule of {made.name} in line {made.place_of(number).line}"
             )
             where = (wrong.where,) if wrong.where else ()
             yield Diagnostic.of("mapping_contradicted", safe(f"{rule}: {wrong.reason}"), 1, where)
+
+
+def _saves_in_bars(
+    log: EventLog, names: Sequence[str], stdin: Callable[[], BinaryIO | None] = lambda: None
+) -> Diagnostic | None:
+    """What to say of a log whose steps are those of progress bars, between whose states lines that nothing reads seem
+    to say that something was saved: the clock of a bar holds that time, as if it were training."""
+    import numpy as np
+
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
+    from goodput_cli.events.mappings.draft.words import plain, tells_save
+    from goodput_cli.events.schema import Kind
+    from goodput_cli.events.text.programs import progress_bars
+    from goodput_cli.events.text.stamps import bare
+    from goodput_cli.vocabulary.text import plural, safe
+
+    formats = {name for of_job in log.format_names for name in of_job}
+    if progress_bars.NAME not in formats or np.isin(log.table.kind, (Kind.SAVE, Kind.SAVED)).any():
+        return None
+    lines = _lines(names, stdin()).lines
+    bars = [at for at, (_, text) in enumerate(lines) if _BAR.search(text)]
+    between = lines[bars[0] : bars[-1]] if bars else []
+    texts = ((where, bare(text).text.strip()) for where, text in between if _SAVING.search(text))
+    saves = [(where, text) for where, text in texts if tells_save(plain(text))]
+    if not saves:
+        return None
+    where, text = saves[0]
+    told = f'{plural(len(saves), "line")} like "{safe(without_secrets(text[:80]))}"'
+    said = f"the clock of a progress bar goes on in saves: {told} may be some, and their time counts as training"
+    return Diagnostic.of("saves_in_bars", said, len(saves), (where,))
+
+
+def _with_doubt(log: EventLog, doubt: Diagnostic | None) -> EventLog:
+    return log if doubt is None else replace(log, diagnostics=(*log.diagnostics, doubt))
 
 
 def _answer(draft: Draft) -> Drafted:

@@ -1,7 +1,7 @@
 """CSV: the first table of an answer, every row, exact values.
 
 The head says the unit: an amount of time is `NAME_seconds`, an exact decimal; a percentage `NAME_percent`; an instant
-is ISO-8601 in UTC. What was not recorded is an empty cell.
+is ISO-8601 in UTC. What was not recorded is an empty cell. What the answer rests on stands in a last line behind a `#`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer'
     columns = table_columns(table)
     writers = [(position, _writer(column)) for position, column in columns]
     rows = ([write(row[position]) for position, write in writers] for row in table.rows)
-    return _written([text_cell(column.head()) for _, column in columns], rows)
+    text = _written([text_cell(column.head()) for _, column in columns], rows)
+    return f"{text}# {safe(table.remark)}\n" if table.remark else text
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:

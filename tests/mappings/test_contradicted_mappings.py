@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
+from goodput_cli.analysis.question import Question
 from goodput_cli.api.check import draft_mapping
 from goodput_cli.api.draft import contradicted
+from goodput_cli.api.options import Reading
 from goodput_cli.events.mappings.registry import load_mappings, read_files
+from tests.mappings.test_each_proof_of_a_draft import HOUR, WEEKEND, lives, steps
+from tests.mappings.test_each_proof_of_a_draft import log as log_of
 
 SHIPPED = Path("goodput_cli/events/mappings/shipped")
 SAMPLES = sorted(one for one in Path("tests/text/samples").iterdir() if one.suffix != ".md" and one.is_file())
@@ -64,7 +68,25 @@ def test_a_rule_that_the_log_contradicts_is_warned_of(log: Path, said: str) -> N
     assert only[1] == line
 
 
+STEPS_ALONE = 'name = "mine"\n[[rule]]\nevent = "step"\nline = "step {step:int} loss"\n'
+ANSWERS = {
+    "with it one": log_of(steps(1, 60), steps(61, 80, 4 * HOUR)),
+    "with it goodput is 0.": log_of(lives(2, WEEKEND)),
+}  # fmt: skip
+"""What is said of a whole answer that cannot be, and a log of which it is."""
+
+
+@pytest.mark.parametrize("said", ANSWERS)
+def test_an_answer_that_cannot_be_is_warned_of(tmp_path: Path, said: str) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(ANSWERS[said], encoding="utf-8")
+    assert any(said in message for message, _ in warned(log, STEPS_ALONE))
+
+
 def test_shipped_mappings_and_the_logs_of_their_programs_do_not_contradict_each_other() -> None:
     shipped = load_mappings(read_files(sorted(map(str, SHIPPED.glob("*.toml")))), samples=False).named
     assert SAMPLES
-    assert [one.message for path in SAMPLES for one in contradicted([str(path)], shipped)] == []
+    for path in SAMPLES:
+        log = Reading().read([str(path)], "UTC")
+        found = contradicted([str(path)], shipped, log, Question(timezone="UTC"))
+        assert [one.message for one in found] == [], path

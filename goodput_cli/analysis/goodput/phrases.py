@@ -48,6 +48,7 @@ DOUBTS = (
     "several_runs_in_file",
     "clock_jumps",
     "clock_begins_anew",
+    "saves_in_bars",
     "day_assumed",
     "view_not_joined",
     "earlier_runs",

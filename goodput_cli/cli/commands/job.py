@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -31,7 +32,9 @@ from goodput_cli.report.base import Renderer, load_renderer
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.sheet import By
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.question import Price
+    from goodput_cli.analysis.sheet import Sheet
     from goodput_cli.analysis.timeline.around import Around
 
 
@@ -155,7 +158,13 @@ def rolling(line: CommandLine, window: tuple[int, ...], every: int | None) -> in
     analysis = session.analyze(window=window or ("auto",), every=every)
     from goodput_cli.analysis.rolling import rolling_sheet
 
-    return session.finish(rolling_sheet(analysis), analysis.diagnostics)
+    return session.finish(_with_remark(rolling_sheet(analysis), analysis), analysis.diagnostics)
+
+
+def _with_remark(sheet: Sheet, analysis: Analysis) -> Sheet:
+    """A table of a job, with what its CSV says of drafted rules."""
+    drafted = analysis.drafted
+    return sheet if drafted is None else replace(sheet, remark=drafted.sentence(analysis.asked))
 
 
 _MARGIN_NS = 600 * 10**9
@@ -237,7 +246,7 @@ def timeline(
     rows = choose_segments(analysis.timeline, window, min_duration or 0, category)
     shown = event_rows(analysis.timeline, *window) if events else None
     sheet = timeline_sheet(analysis, rows, window, shown, filtered=bool(category or min_duration))
-    return session.finish(sheet, analysis.diagnostics)
+    return session.finish(_with_remark(sheet, analysis), analysis.diagnostics)
 
 
 @click.command(
@@ -276,7 +285,7 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["attemp
         sheet = disruptions_sheet(analysis, price)
     else:
         sheet = attempts_sheet(analysis) if by == "attempt" else by_sheet(analysis, by)
-    return session.finish(sheet, analysis.diagnostics)
+    return session.finish(_with_remark(sheet, analysis), analysis.diagnostics)
 
 
 @click.command(
@@ -324,4 +333,4 @@ def steps(line: CommandLine, slowest: int, by: Literal["phase", "rank", "host"])
     from goodput_cli.analysis.steps.sheet import step_report, steps_sheet
 
     report = step_report(analysis, slowest)
-    return session.finish(steps_sheet(analysis, report, by), analysis.diagnostics)
+    return session.finish(_with_remark(steps_sheet(analysis, report, by), analysis), analysis.diagnostics)

@@ -87,6 +87,11 @@ DATE_LINE = re.compile(
     re.ASCII,
 )
 """As `date` and C's `ctime` write it, at the beginning of a line: elsewhere it often is when a program was built."""
+_RICH = re.compile(
+    r"\[(?P<mo>0[1-9]|1[0-2])/(?P<d>\d\d)/(?P<y>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?P<f>)\](?= |$)", re.ASCII
+)
+"""At the beginning of a line, as rich's handler of `logging` writes it; blanks fill its place where it is that of the
+line above."""
 _CLOCK = re.compile(r"\[?(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?(?P<end>\]|(?=[ \t|]))", re.ASCII)
 """A time of day at the beginning of a line."""
 _LONGEST = 40
@@ -124,6 +129,9 @@ def placed_stamp(line: str) -> tuple[Stamp, tuple[int, int]] | None:
     found = DATED.search(line, place) if place >= 0 else None
     if found is not None:
         return dated(found), found.span()
+    found = _RICH.match(line)
+    if found is not None:
+        return _read(found, 2000 + int(found["y"]), Zone.NAIVE), found.span()
     found = _CLOCK.match(line)
     stamp = None if found is None else _time_of_day(found)
     return None if stamp is None or found is None else (stamp, found.span())
@@ -280,10 +288,11 @@ def candidates(text: Characters) -> I64:
     digit, before = np.less(around - np.uint8(ord("0")), 10), around[:, 0]
     clock = digit[:, _DIGITS_OF_CLOCK].all(axis=1)
     long = ((before == ord("-")) | (before == ord("/"))) & (colon >= 13)
+    rich = (before == ord("/")) & (text[np.maximum(colon - 12, 0)] == ord("["))
     short = (around[:, 3] == ord(" ")) & digit[:, 2] & digit[:, 0]
     first = (around[:, 3] == _NEWLINE) | ((around[:, 3] == ord("[")) & (around[:, 2] == _NEWLINE))
-    begin = np.where(long, colon - 13, np.where(first, colon - 2, np.maximum(colon - 8, 0)))
-    found: I64 = begin[clock & (long | short | first)]
+    begin = np.where(rich, colon - 11, np.where(long, colon - 13, np.where(first, colon - 2, np.maximum(colon - 8, 0))))
+    found: I64 = begin[clock & (long | rich | short | first)]
     weekdays = _weekdays(text, colon[clock & (around[:, 3] == ord(" ")) & digit[:, 2] & ~digit[:, 0]])
     return np.union1d(found, weekdays) if len(weekdays) else found
 

@@ -1,6 +1,7 @@
 """Drafts a mapping of a log that no format reads: guesses, then proves.
 
-`entries` takes a log apart: entries with times, in groups that differ in their values only. `guess` says what may count
-steps and what lines may say beside them. `proof` reads the log with each guess and tests it. `write` writes the
-rules that survive, with what was left out and why.
+`entries` and `records` take a log apart: entries with times, in groups that differ in their values only. `guess` says
+by the `words` of these what may count steps and what lines may say beside them. `steps` reads the whole log with a
+guess, and `proof` tests it. `write` puts together what survives, with what was left out and why; `rules` and
+`templates` write it as TOML. `contradicted` asks the same of a mapping that somebody keeps.
 """

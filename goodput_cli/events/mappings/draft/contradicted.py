@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from goodput_cli.events.mappings.draft import guess as guessing
 from goodput_cli.events.mappings.draft import proof
-from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, ValueColumn, taken_apart
+from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, ValueColumn
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
-from goodput_cli.events.mappings.draft.proof import Contradiction, Steps
+from goodput_cli.events.mappings.draft.proof import Contradiction, Whole
+from goodput_cli.events.mappings.draft.records import taken_apart
+from goodput_cli.events.mappings.draft.steps import Steps, died_at, steps_of
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.schema import Edge
@@ -19,6 +20,7 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _STEPS = (EventType.STEP, EventType.STEP_START)
 _DEATHS = (EventType.EXITED, EventType.TERMINATED, EventType.PREEMPTED, EventType.CRASHED)
+_BEGINS = (EventType.START, EventType.RESUME, EventType.SCHEDULED)
 _LEAST_RECORDS = 10
 """Fewer records of steps prove nothing."""
 _TOOK = (0, "s")
@@ -40,26 +42,27 @@ class _Read:
 
 
 def contradictions(
-    made: Mapped, lines: Sequence[tuple[str, str]], changed: int
+    made: Mapped, lines: Sequence[tuple[str, str]], changed: int, whole: Whole | None = None
 ) -> Iterator[tuple[int, Contradiction]]:  # fmt: skip
     """The number of each rule that the log contradicts, with the test that it fails. Nothing of a mapping of which few
     steps are read, and of one whose epochs stand on other lines than its steps.
 
-    lines: each with its FILE:LINE. changed: when the log was last written to (ns)."""
-    log = taken_apart(lines, guessing.unit_of, changed, split=made.declared.split is not None)
+    lines: each with its FILE:LINE. changed: when the log was last written to (ns). whole: what the accounting makes of
+    the log; None: nothing, or several jobs."""
+    log = taken_apart(lines, changed, split=made.declared.split is not None)
     by_rule = _by_rule(made, log)
     numbers = [one for one in by_rule if made.declared.rule[one].event in _STEPS]
     if not numbers or any(_takes_epochs_elsewhere(made, one) for one in numbers):
         return
     number = max(numbers, key=lambda one: len(by_rule[one].entries))
     guess = _guess(made, number, by_rule[number])
-    steps = proof.steps_of(made, log, guess)
+    steps = steps_of(made, log, guess)
     if len(steps.records) < _LEAST_RECORDS:
         return
     ends = [
         one.place for rule, read in by_rule.items() if made.declared.rule[rule].event in _DEATHS for one in read.entries
     ]
-    steps = replace(steps, ends=tuple(sorted((*ends, *proof.died_at(log)))), by_lines=guess.each is not None)
+    steps = replace(steps, ends=tuple(sorted((*ends, *died_at(log)))), by_lines=guess.each is not None)
     wrong = proof.step_contradiction(guess, steps, log, proof.OF_A_MAPPING)
     if wrong is not None:
         yield number, wrong
@@ -69,14 +72,22 @@ def contradictions(
         for rule, read in by_rule.items()
         if (phase := _phase(made, rule, read)) is not None
     }
-    wrong = proof.each_contradiction(guess, steps, _without(lengths, None)) if guess.each is not None else None
+    wrong = proof.each_contradiction(guess, steps, proof.added(lengths.values())) if guess.each is not None else None
     if wrong is not None:
         yield number, wrong
         steps = replace(steps, by_lines=False)
+    found = []
     for rule, read in by_rule.items():
-        wrong = _of_rule(made, rule, read, guess, steps, _without(lengths, rule))
-        if wrong is not None:
-            yield rule, wrong
+        beside = proof.added(one for other, one in lengths.items() if other != rule)
+        wrong = _of_rule(made, rule, read, guess, steps, beside)
+        found += [] if wrong is None else [(rule, wrong)]
+    yield from found
+    if whole is not None and not found:
+        starts = sum(len(read.entries) for one, read in by_rule.items() if made.declared.rule[one].event in _BEGINS)
+        totals = {one.running.of for one in by_rule[number].events if one.running and one.running.epoch is None}
+        total = max((one for one in totals if one is not None), default=None)
+        for wrong in proof.whole_contradictions(whole, steps, starts + len(ends), total):
+            yield number, wrong
 
 
 def _by_rule(made: Mapped, log: Log) -> dict[int, _Read]:
@@ -135,12 +146,3 @@ def _of_rule(
         leads = proof.resume_number(group, steps, guess) if group.columns else None
         return leads if isinstance(leads, Contradiction) else None
     return None
-
-
-def _without(lengths: dict[int, dict[int, float]], rule: int | None) -> dict[int, float]:
-    """Seconds that all rules but one name in the gap before a record."""
-    total: defaultdict[int, float] = defaultdict(float)
-    for number, of_rule in lengths.items():
-        for at, seconds in of_rule.items() if number != rule else ():
-            total[at] += seconds
-    return dict(total)

@@ -1,7 +1,4 @@
-"""What may count steps, and what lines may say beside them: guesses, which `proof` tests.
-
-One table of words for text, JSON and tables alike says what a number, a key or a line is about.
-"""
+"""What may count steps, and what lines may say beside them: guesses, which `proof` tests."""
 
 from __future__ import annotations
 
@@ -15,87 +12,39 @@ from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
+import numpy as np
+
+from goodput_cli.arrays import F64
 from goodput_cli.events.mappings.declared import UNITS
-from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, ValueColumn, plain
+from goodput_cli.events.mappings.draft.entries import Group, Log, ValueColumn
+from goodput_cli.events.mappings.draft.words import (
+    BACKGROUND,
+    BEGINS,
+    ENDS,
+    EPOCH,
+    EVAL,
+    FINISHED,
+    INIT,
+    OF_A_STEP,
+    OF_LIVES,
+    PREP,
+    RESUME,
+    SAVE,
+    START,
+    STOPPED,
+    is_other,
+    likeness,
+)
 from goodput_cli.events.text.stamps import have_one_fraction
 
-STEP = re.compile(
-    r"\b(?:(?:global |train(?:ing)? |optimi[sz]er )?steps?|(?:n )?iter(?:ation)?s?|updates?|it|batch(?:es)?"
-    r"|batch idx|batch id)$"
-)
-EPOCH = re.compile(r"\b(?:epochs?|ep)(?: train(?:ing)?)?$")
-_NO_STEP = re.compile(
-    r"\b(?:rank|pid|process|port|micro\w*|accum\w*|substeps?|gpus?|devices?|nodes?|workers?|eta|lr|loss|seed|shards?"
-    r"|tokens?|samples|examples|images|seq|size|line|mem|memory|bytes|layers?|consumed|world|batch size|eval|valid|val"
-    r"|version|id|count|total|remaining|epochs?|ep|hosts?|scale|acc\w*|top|f1|map|auc|bleu|wer|ppl|perplexity|score"
-    r"|reward|mfu|tflops|throughput|grad|norm|warmup|max|num|camera|file)\b"
-)
-_OF_EVALUATION = re.compile(r"\b(?:val|valid|validat\w*|eval\w*|test\w*|predict\w*|inference)\b")
-_OF_LIVES = re.compile(r"\b(?:attempts?|tr(?:y|ies)|retr(?:y|ies)|restarts?|runs?|launch(?:es)?|lives|life|pid)\b")
-_DURATION = re.compile(r"\b(?:dt|time|elapsed|took|duration|seconds|secs?|ms|step time|iter time|batch time|in)$")
-_NO_DURATION = re.compile(r"\b(?:eta|remaining|left|timestamp|lr|loss)\b")
-_STEPS_A_SECOND = re.compile(
-    r"\b(?:its?|iters?|iterations?|steps?|batch(?:es)?)(?:/|[ _]per[ _])s(?:ec(?:ond)?s?)?\)?\s*+[:=]\s*+$", re.I
-)
-_RATE = re.compile(r"(?:/|(?<![A-Za-z])per[ _])\s*s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$", re.I)
-_UNIT_BEHIND = re.compile(
-    r"\s?\(?(?:(?P<rate>(?:it|its|iters?|iterations?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?)\b"
-    r"|(?P<unit>ms|msecs?|milliseconds|us|s|secs?|seconds?|min|mins|minutes|h|hours?)\b"
-    r"(?:\s?(?:/|per )\s?(?P<per>it|iter|iteration|step|batch)\b)?)",
-    re.I,
-)
-_UNIT_BEFORE = re.compile(
-    r"(?<!/)(?<!per )(?<!per_)(?:\(|_|\b)(?<!/)(?P<unit>ms|us|s|sec|secs|seconds|msec)\)?\s?[:=]\s*$", re.I
-)
-_UNIT_PER = re.compile(
-    r"\b(ms|us|s|secs?|seconds)(?:/|[ _]per[ _])(?:it|iter|iteration|step|batch)\)?\s*+(?:[:=]\s*+)?$", re.I
-)
-_UNITS = (("ms", "ms"), ("milli", "ms"), ("us", "us"), ("min", "min"), ("s", "s"), ("h", "h"))
-_KEPT = r"(?:checkpoints?|ckpts?|state|states|model|weights|snapshots?)"
-START = (
-    r"\b(?:start\w*|launch\w*|initiali[sz]\w*|begin\w*|running (?:training|train)|world size|distributed environment"
-    r"|spawn\w*|boot\w*)\b"
-)
-RESUME = (
-    r"\b(?:resum\w*|restor\w*|reload\w*|continu\w* (?:training|from)|"
-    r"load(?:ed|ing)? (?:\w+ ){0,4}?(?:checkpoint|ckpt|snapshot)|"
-    r"(?:checkpoint|ckpt|snapshot) (?:re)?(?:load|restor)(?:ed|ing))\b"
-)
-SAVE = (
-    rf"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|dump\w*|stor(?:ed|ing))\b(?:.*\b{_KEPT}\b)"
-    rf"|\b{_KEPT}\b(?:.*\b(?:sav(?:e|ed|ing)|written|writing|stored|dumped)\b)"
-    rf"|^(?:\w+ )?{_KEPT}(?: (?:begin|began|start|started|end|ended|done|finished|complete|completed))?$|^saved?$"
-    r"|^sav(?:ed|ing)(?: to\b|$)"
-)
-EVAL = r"\b(?:eval\w*|validat\w*|valid|val|test(?:ing)?)\b"
-INIT = r"\binitiali[sz]\w*\b"
-PREP = r"\b(?:load(?:ed|ing)?|built|build(?:ing)?|prepar\w*|tokeniz\w*|download\w*|creat(?:ed|ing))\b"
-FINISHED = (
-    r"\b(?:train(?:ing)?|run|job|fit|optimi[sz]ation|experiment)\b.*\b(?:finish(?:ed)?|complet(?:e|ed)|done|ended|end)\b"
-    r"|\b(?:finished|completed|done)\b.*\b(?:train(?:ing)?|run|job)\b|^(?:all )?(?:done|finished|completed)\b"
-    r"(?! (?:with )?(?:sav|writ|dump|stor|eval|validat|test|load|restor|prepar))"
-    r"|\bmax (?:steps|iters|iterations|epochs) reached\b"
-)
-STOPPED = r"\b(?:exiting|stopping|will be requeued|requeu\w*|time limit reached)\b"
-_CRASHED = (
-    r"\b(?:traceback|exception|(?:\w+)?error|fatal|crash\w*|killed|segmentation fault|core dumped|aborted"
-    r"|out of memory|oom)\b"
-)
-OF_TRAINING = re.compile(
-    r"\b(?:train\w*|steps?|iter\w*|epochs?|batch\w*|loss\w*|lr|learning rate|grad\w*|optim\w*|tokens?|reward|episode"
-    r"|ckpt\w*|checkpoint\w*|eval\w*|val|acc\w*|ppl|perplexity|mfu|tput|throughput|updates?|rounds?)\b"
-)
-OF_A_PROCESS = re.compile(r"\b(?:pid|attempt|restart|session|boot|launch|start\w*|uuid|host\w*|node|version|commit)\b")
-_BEGINS = re.compile(
-    r"\b(?:saving|writing|dumping|storing|start\w*|begin\w*|began|running|evaluating|validating|launch\w*)\b"
-)
-_ENDS = re.compile(
-    r"\b(?:saved|written|wrote|dumped|stored|done|finish\w*|complet\w*|took|ends?|ended|loss|ppl|acc\w*)\b"
-)
-_BACKGROUND = re.compile(r"\b(?:async\w*|background|in parallel|non blocking)\b")
-_MOST, _RISING, _NEAR, _FAR = 1_000_000_000, 0.6, 0.12, 5
+_MOST, _RISING, _NEAR, _FAR = 1_000_000_000, 0.6, 0.24, 5
 """Above the first a number counts tokens, samples or times, and no steps."""
-MOST_GUESSES = 5
+_MOST_GUESSES = 5
+_PHASES = (
+    ("finished", FINISHED), ("stopped", STOPPED), ("resume", RESUME), ("save", SAVE), ("eval", EVAL),
+    ("init", INIT), ("start", START), ("prep", PREP),
+)  # fmt: skip
+"""What lines may say, and the words for it."""
 
 
 @dataclass(frozen=True)
@@ -142,76 +91,42 @@ class StepGuess:
         """What stands before its number."""
         return self.column.name or f"{self.column.texts[0]}, …"
 
+    @property
+    def is_named(self) -> bool:
+        """Whether its words say that it counts steps, or epochs."""
+        return self.is_epoch or likeness(self.column.name) > 0
+
+    @property
+    def totals(self) -> frozenset[int]:
+        """Of how many its lines say that it is one, where its number does not begin anew."""
+        of = self.column.of if self.epoch is None and self.carried is None else None
+        return frozenset() if of is None else frozenset(self.group.columns[of].whole or ())
+
 
 @dataclass(frozen=True)
 class PhaseGuess:
-    """What lines may say beside the steps. took: the columns that may be its length, with their units; edge: `begin` or
-    `end` where other lines say the other."""
+    """What lines may say beside the steps."""
 
     event: str
     group: Group
     edge: str = ""
+    """`begin` or `end` where other lines say the other."""
     took: tuple[tuple[int, str], ...] = ()
+    """The columns that may be its length, with their units, the likeliest first."""
     background: bool = False
 
 
-def unit_of(before: str, after: str) -> tuple[str, bool] | None:
-    """The unit of a number by the text around it, and whether it is the time of one step. Of a key, which has nothing
-    behind it, the same."""
-    if not after and re.fullmatch(r"[\w./@ ()-]+", before) and not before[-1:].isspace():
-        return _unit_of_key(before)
-    if _STEPS_A_SECOND.search(before[-40:]):
-        return "per_s", True
-    if _NO_DURATION.search(plain(before)[-24:]) or _RATE.search(before[-24:]):
-        return None
-    behind = _UNIT_BEHIND.match(after)
-    if behind is not None:
-        return ("per_s", True) if behind["rate"] else (_unit(behind["unit"]), behind["per"] is not None)
-    per = _UNIT_PER.search(before)
-    if per is not None:
-        return _unit(per[1]), True
-    ahead = _UNIT_BEFORE.search(before)
-    if ahead is not None:
-        return _unit(ahead["unit"]), bool(re.search(r"\b(?:step|iter\w*|batch)\b", plain(before)))
-    return ("s", False) if _DURATION.search(plain(before)) else None
-
-
-def _unit_of_key(key: str) -> tuple[str, bool] | None:
-    words = plain(key)
-    if re.search(r"\b(?:its|iters|iterations|steps|it) per s(?:ec\w*)?\b", words):
-        return "per_s", True
-    named = re.search(r"\b(?:time|duration|elapsed|took|latency|dt|dur|seconds|secs?|ms|s|wall|wallclock)\b", words)
-    if _NO_DURATION.search(words) or _RATE.search(key) or not named:
-        return None
-    unit = re.search(r"\b(ms|msecs?|milliseconds|us|ns|s|secs?|seconds|min|minutes)$", words)
-    return (_unit(unit[1]) if unit else "s"), bool(re.search(r"\b(?:step|iter\w*|batch|it)\b", words))
-
-
-def _unit(text: str) -> str:
-    text = text.lower()
-    return "ns" if text == "ns" else next(unit for start, unit in _UNITS if text.startswith(start))
-
-
-def likeness(name: str) -> float:
-    """How much the words before a number say that it counts steps."""
-    if _OF_EVALUATION.search(name):
-        return -4.0
-    if STEP.search(name):
-        return 1.0 if re.search(r"\b(?:warmup|max|total|num)\b", name) else 3.0
-    return -4.0 if _NO_STEP.search(name) else 0.0
-
-
 def step_guesses(log: Log) -> list[StepGuess]:
-    """What may count steps, the likeliest first: at most `MOST_GUESSES`."""
+    """What may count steps, the likeliest first: at most `_MOST_GUESSES`."""
     epochs = next((found for group in log.groups if (found := _epoch_lines(group)) is not None), None)
     guesses = [one for group in log.groups[:200] for one in _of_group(group, epochs)]
     guesses = [one for one in guesses if not any(_counts_for(one, other) for other in guesses)]
-    ranked = sorted(guesses, key=lambda one: -one.score)
-    most = max((len(one.done) for one in ranked if not is_other(one.group.about)), default=0)
-    ranked.sort(key=lambda one: is_other(one.group.about) or 5 * len(one.done) <= most)  # a start may name a step, too
+    most = max((len(one.done) for one in guesses if not is_other(one.group.about)), default=0)
+    rare = {id(one): is_other(one.group.about) or 5 * len(one.done) <= most for one in guesses}  # such as of a start
+    ranked = sorted(guesses, key=lambda one: (rare[id(one)], -one.score))
     of_epochs = [one for group in log.groups[:200] for one in _epochs_as_steps(group)]
     of_epochs.sort(key=lambda one: (is_other(one.group.about), -one.score))
-    ranked = [*ranked[: MOST_GUESSES - min(2, len(of_epochs))], *of_epochs][:MOST_GUESSES]
+    ranked = [*ranked[: _MOST_GUESSES - min(2, len(of_epochs))], *of_epochs][:_MOST_GUESSES]
     return [_ordered(one, [*guesses, *of_epochs]) for one in ranked]
 
 
@@ -226,51 +141,26 @@ def _counts_for(one: StepGuess, other: StepGuess) -> bool:
 def _ordered(one: StepGuess, guesses: Iterable[StepGuess]) -> StepGuess:
     """Of two wordings with one number the later one is the record; of one that says that a step begins, the other; else
     it is the begin."""
-    if not _BEGINS.search(one.group.about[:60]) or _ENDS.search(one.group.about) or len(one.done) < 2:
+    if not BEGINS.search(one.group.about[:60]) or ENDS.search(one.group.about) or len(one.done) < 2:
         return one
-    others = [
-        other for other in guesses
-        if other.group is not one.group and other.done == one.done and other.group.places[0] > one.group.places[0]
-    ]  # fmt: skip
-    return others[0] if others else replace(one, begins=True, index=False)
-
-
-def is_other(about: str) -> bool:
-    """Whether words are about an evaluation, a save or a load, and not about training."""
-    said = about[:60]
-    found = re.search(f"{EVAL}|{PREP}|{SAVE}|{RESUME}|^test$", said)
-    of_both = found is not None and re.search(r"\btrain\w*\b", said) and re.match(EVAL, found[0])
-    return found is not None and not of_both
-
-
-def tells_end(about: str) -> bool:
-    """Whether words say that something ended, failed or was saved: no launch begins with it."""
-    return re.search(rf"{_CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\bwarn(?:ing)?\b", about[:200]) is not None
-
-
-def names_epoch(group: Group) -> bool:
-    """Whether lines number an epoch: they come again with each."""
-    return any(EPOCH.search(column.name) and len(set(column.texts)) > 1 for column in group.columns)
+    later = (two for two in guesses if two.done == one.done and two.group.places[0] > one.group.places[0])
+    return next(later, replace(one, begins=True, index=False))
 
 
 def _of_group(group: Group, elsewhere: tuple[Group, int] | None) -> Iterator[StepGuess]:
     if len(group.entries) < 2 or re.search(f"{SAVE}|{RESUME}", group.about[:60]):
         return
-    penalty = 2.0 if is_other(group.about) else 0.0
     for at, column in enumerate(group.columns):
         values = column.whole
         other = column.unit is not None or not column.counts or column.joined or EPOCH.search(column.name)
-        if values is None or other or max(values) > _MOST:
-            continue
-        guess = _guess(group, at, values, elsewhere, penalty)
-        if guess is not None:
-            yield guess
+        if values is not None and not other and max(values) <= _MOST:
+            guess = _guess(group, at, values, elsewhere)
+            if guess is not None:
+                yield guess
 
 
-def _guess(
-    group: Group, at: int, values: list[int], elsewhere: tuple[Group, int] | None, penalty: float
-) -> StepGuess | None:
-    column = group.columns[at]
+def _guess(group: Group, at: int, values: list[int], elsewhere: tuple[Group, int] | None) -> StepGuess | None:
+    column, about_other = group.columns[at], is_other(group.about)
     made = _within_epochs(StepGuess(group, at, 0.0, tuple(values)), values, elsewhere)
     likely = likeness(column.name) + (1.5 if column.of is not None else 0.0)
     likely += 1.0 if "global" in column.name else 3.0 if column.name.endswith("num updates") else 0.0
@@ -280,9 +170,9 @@ def _guess(
     if constant or rises < _RISING or len(set(made.done)) < min(3, len(group.entries)) or likely < 0:
         return None
     regular = usual_stride(told)[1] / max(1, len(made.done) - 1)
-    if likely == 0 and (penalty or regular < _RISING or len(group.entries) < 3):  # in lines about something else
+    if likely == 0 and (about_other or regular < _RISING or len(group.entries) < 3):
         return None
-    score = likely + regular + rises + math.log10(len(group.entries)) - penalty
+    score = likely + regular + rises + math.log10(len(group.entries)) - 2.0 * about_other
     return _timed(replace(made, index=_is_index(made, values), score=score))
 
 
@@ -299,17 +189,18 @@ def _is_index(made: StepGuess, values: Sequence[int]) -> bool:
 
 def _timed(made: StepGuess) -> StepGuess:
     """With what says how long steps took."""
-    group, has_times = made.group, _has_times(made.group)
+    entries = made.group.entries
+    has_times = sum(one.ns is not None for one in entries) > 0.8 * len(entries)
     each, elapsed = _each(made), None
     if not has_times:
         elapsed, each = _elapsed(made, each)
-    timed = 0.5 if each is not None or elapsed is not None or has_times else -3.0
-    if each is not None and elapsed is None and not has_times and _of_last(made, group.columns[each[0]]):
+    if each is not None and elapsed is None and not has_times and _is_of_last(made, made.group.columns[each[0]]):
         each = (each[0], each[1], "last")
-    return replace(made, score=made.score + timed, each=None if elapsed is not None else each, elapsed=elapsed)
+    score = made.score + (0.5 if each is not None or elapsed is not None or has_times else -3.0)
+    return replace(made, score=score, each=None if elapsed is not None else each, elapsed=elapsed)
 
 
-def _of_last(made: StepGuess, column: ValueColumn) -> bool:
+def _is_of_last(made: StepGuess, column: ValueColumn) -> bool:
     """Whether times are those of the last step alone: one is far longer than others at an even distance, for an
     evaluation."""
     usual = median(column.numbers)
@@ -329,16 +220,16 @@ def _epochs_as_steps(group: Group) -> Iterator[StepGuess]:
 
 def _epoch_lines(group: Group) -> tuple[Group, int] | None:
     """Lines that name an epoch and no step, with the column of the epoch."""
-    if any(likeness(column.name) > 0 and not column.joined for column in group.columns) or len(group.entries) < 2:
+    own = [(at, one) for at, one in enumerate(group.columns) if not one.joined]
+    if any(likeness(one.name) > 0 for _, one in own) or len(group.entries) < 2:
         return None
-    found = [at for at, one in enumerate(group.columns) if EPOCH.search(one.name) and one.whole and not one.joined]
-    return (group, found[0]) if found else None
+    return next(((group, at) for at, one in own if EPOCH.search(one.name) and one.whole), None)
 
 
 def _within_epochs(made: StepGuess, values: list[int], elsewhere: tuple[Group, int] | None) -> StepGuess:
     """With the epoch within which steps begin anew, where they do."""
-    group, at = made.group, made.step
-    others = [(row, one) for row, one in enumerate(group.columns) if row != at and one.counts and one.unit is None]
+    group = made.group
+    others = [(row, one) for row, one in enumerate(group.columns) if row != made.step and one.counts and not one.unit]
     own = next((row for row, one in others if EPOCH.search(one.name) and one.whole), None)
     if own is None:
         own = next((row for row, one in others if _numbers_epochs(one, values)), None)
@@ -349,17 +240,16 @@ def _within_epochs(made: StepGuess, values: list[int], elsewhere: tuple[Group, i
     else:
         places, numbers = elsewhere[0].places, elsewhere[0].columns[elsewhere[1]].whole or []
         named = [numbers[max(0, bisect_right(places, one) - 1)] for one in group.places]
-    changes = [row for row, (a, b) in enumerate(pairwise(named)) if b > a]
-    anew = [row for row in changes if values[row + 1] <= values[row]]
+    changes = [row for row, (a, b) in enumerate(pairwise(named), 1) if b > a]
+    anew = [row for row in changes if values[row] <= values[row - 1]]
     if not changes or len(anew) < 0.8 * len(changes):
         return made
-    first = 0 if min(named) == 0 else 1
-    of = group.columns[at].of
+    first, of = (0 if min(named) == 0 else 1), made.column.of
     steps = None if of is not None else _steps_of_an_epoch(values)
-    sizes = (group.columns[of].whole or [0] * len(values)) if of is not None else [steps or 0] * len(values)
-    done = [max(0, epoch - first) * size + value for epoch, size, value in zip(named, sizes, values, strict=True)]
+    sizes = [steps or 0] * len(values) if of is None else group.columns[of].whole or [0] * len(values)
+    done = tuple(max(0, epoch - first) * size + value for epoch, size, value in zip(named, sizes, values, strict=True))
     return replace(
-        made, done=tuple(done), epoch=own, first=first, of=of, steps=steps, carried=elsewhere if own is None else None
+        made, done=done, epoch=own, first=first, of=of, steps=steps, carried=elsewhere if own is None else None
     )
 
 
@@ -368,7 +258,7 @@ def _numbers_epochs(column: ValueColumn, values: Sequence[int]) -> bool:
     they are called; not those of attempts and processes, which may redo a part only."""
     numbers = column.whole
     falls = [b < a for a, b in pairwise(values)]
-    if numbers is None or not any(falls) or min(numbers) > 1 or _OF_LIVES.search(column.name):
+    if numbers is None or not any(falls) or min(numbers) > 1 or OF_LIVES.search(column.name):
         return False
     anew = all(b <= values[0] for a, b in pairwise(values) if b < a)
     return anew and [b - a for a, b in pairwise(numbers)] == [int(fall) for fall in falls]
@@ -390,58 +280,57 @@ def usual_stride(numbers: Iterable[int]) -> tuple[int, int]:
 
 
 def _rising(values: Sequence[int]) -> float:
-    pairs = list(pairwise(values))
-    return sum(b > a for a, b in pairs) / len(pairs) if pairs else 0.0
+    """Which part of numbers is above the one before."""
+    return float(np.mean(np.diff(values) > 0)) if len(values) > 1 else 0.0
 
 
-def _has_times(group: Group) -> bool:
-    return sum(one.ns is not None for one in group.entries) > 0.8 * len(group.entries)
-
-
-def usual_step(entries: Sequence[Entry], done: Sequence[int]) -> float | None:
-    """The usual time of a step, s, by the times of entries; None where they have none. Where these are known to the
-    second only, steps of 1.3 s mostly seem to take 1 s: then the mean of all that are near to what is usual."""
-    found = [
-        ((other.ns - one.ns) / 1e9, b - a)
-        for (one, other), (a, b) in zip(pairwise(entries), pairwise(done), strict=False)
-        if one.ns is not None and other.ns is not None and b > a and other.ns >= one.ns
-    ]
-    rates = [seconds / steps for seconds, steps in found if seconds > 0]
-    usual = median(rates) if rates else None
-    if usual is None or not have_one_fraction(one.ns for one in entries if one.ns is not None):
+def usual_step(times: Sequence[int | None], done: Sequence[int]) -> float | None:
+    """The usual time of a step, s, by the times (ns) at which so many were done; None where there are none. Where these
+    are known to the second only, steps of 1.3 s mostly seem to take 1 s: then the mean of all that are near to that."""
+    first = next((ns for ns in times if ns is not None), 0)
+    seconds = np.diff(np.array([math.nan if ns is None else (ns - first) / 1e9 for ns in times]))
+    steps = np.diff(np.array(done, dtype=np.float64))
+    ahead = (steps > 0) & (seconds >= 0)
+    seconds, steps = seconds[ahead], steps[ahead]
+    if not (seconds > 0).any():
+        return None
+    usual = float(np.median((seconds / steps)[seconds > 0]))
+    near = np.abs(seconds - usual * steps) <= 1
+    if not near.any() or not have_one_fraction(ns for ns in times if ns is not None):
         return usual
-    near = [(seconds, steps) for seconds, steps in found if abs(seconds - usual * steps) <= 1]
-    return sum(seconds for seconds, _ in near) / sum(steps for _, steps in near) if near else usual
-
-
-def _each(made: StepGuess) -> tuple[int, str, str] | None:
-    """The column that is the time of one step: where entries have times, one that agrees with them."""
-    columns, done = made.group.columns, made.done
-    timed = [row for row, one in enumerate(columns) if one.unit is not None and row != made.step]
-    timed = [row for row in timed if not _grows(columns[row].numbers, done)]
-    timed = [row for row in timed if not any(_is_part(columns[row], columns[other]) for other in timed if other != row)]
-    usual = usual_step(made.group.entries, done)
-    if usual is None:
-        timed.sort(key=lambda row: not (columns[row].unit or ("", False))[1])
-        return (timed[0], (columns[timed[0]].unit or ("s", False))[0], "mean") if timed else None
-    for row in timed:
-        own = (columns[row].unit or ("s", False))[0]
-        for unit in dict.fromkeys((own, "s", "ms")):
-            seconds = [in_seconds(value, unit) for value in columns[row].numbers if value > 0]
-            if seconds and abs(median(seconds) / usual - 1) < 2 * _NEAR:
-                return row, unit, "mean"
-        seconds = [in_seconds(value, own) for value in columns[row].numbers if value > 0]
-        if seconds and made.stride > 1 and abs(median(seconds) / usual / made.stride - 1) < 2 * _NEAR:
-            return row, own, "all"
-        if seconds and made.is_epoch and 0.4 < median(seconds) / usual <= 1:  # beside an evaluation of each
-            return row, own, "mean"
-    return None
+    return float(seconds[near].sum() / steps[near].sum())
 
 
 def in_seconds(value: float, unit: str) -> float:
     """Seconds of an amount in a unit; of a rate, of one step."""
     factor = UNITS[unit]
     return factor * value if factor > 0 else 1 / value if value > 0 else math.inf
+
+
+def _unit(column: ValueColumn) -> str:
+    return column.unit[0] if column.unit is not None else "s"
+
+
+def _each(made: StepGuess) -> tuple[int, str, str] | None:
+    """The column that is the time of one step: where entries have times, one that agrees with them."""
+    columns = made.group.columns
+    timed = [row for row, one in enumerate(columns) if one.unit is not None and row != made.step]
+    timed = [row for row in timed if not _grows(_ahead(columns[row], made.done))]
+    timed = [row for row in timed if not any(_is_part(columns[row], columns[other]) for other in timed if other != row)]
+    usual = usual_step([one.ns for one in made.group.entries], made.done)
+    if usual is None:
+        timed.sort(key=lambda row: not columns[row].is_step_time)
+        return (timed[0], _unit(columns[timed[0]]), "mean") if timed else None
+    for row in timed:
+        own = _unit(columns[row])
+        values = [value for value in columns[row].numbers if value > 0]
+        share = {unit: median(in_seconds(one, unit) for one in values) / usual for unit in (own, "s", "ms") if values}
+        fitting = next((unit for unit, one in share.items() if abs(one - 1) < _NEAR), None)
+        if fitting is not None:
+            return row, fitting, "mean"
+        if share and made.stride > 1 and abs(share[own] / made.stride - 1) < _NEAR:
+            return row, own, "all"
+    return None
 
 
 def _elapsed(
@@ -453,88 +342,78 @@ def _elapsed(
     drawn = next((row for row, one in enumerate(columns) if one.is_elapsed), None)
     if drawn is not None:
         return (drawn, ""), each
-    clocks = [
-        (row, one) for row, one in enumerate(columns)
-        if one.unit is not None and row != made.step and _is_clock(one.numbers, done) and not _is_of_a_step(one)
-    ]  # fmt: skip
+    clocks = {
+        row: in_seconds(one.numbers[-1], _unit(one)) for row, one in enumerate(columns)
+        if one.unit is not None and row != made.step and _is_clock(one, done)
+    }  # fmt: skip
     if not clocks:
         return None, each
-    row, column = max(clocks, key=lambda pair: in_seconds(pair[1].numbers[-1], (pair[1].unit or ("s", False))[0]))
-    own = (column.unit or ("s", False))[0]
+    row = max(clocks, key=lambda row: clocks[row])
+    own, values = _unit(columns[row]), columns[row].numbers
     if each is None:
         return (row, own), None
     pairs = zip(pairwise(done), columns[each[0]].numbers[1:], strict=False)
     took = sum((b - a) * in_seconds(one, each[1]) for (a, b), one in pairs if b > a and one > 0)
-    values = column.numbers
-    fitting = [
-        one for one in dict.fromkeys((own, "s", "ms", "min", "h"))
-        if took and 0.5 < UNITS[one] * (max(values) - min(values)) / took < 2
-    ]  # fmt: skip
+    units = dict.fromkeys((own, "s", "ms", "min", "h"))
+    fitting = [one for one in units if took and 0.5 < UNITS[one] * (max(values) - min(values)) / took < 2]
     return ((row, fitting[0]) if fitting else None), each
 
 
-def _is_of_a_step(column: ValueColumn) -> bool:
-    """Whether the words before a time say that it is that of one step, or of one thing."""
-    unit = column.unit or ("s", False)
-    named = re.search(r"\b(?:took|dt|duration|latency|mean|avg|average|in)$", column.name)
-    return unit[0] == "per_s" or unit[1] or named is not None
+def _ahead(column: ValueColumn, done: Sequence[int]) -> F64:
+    """By how much numbers go up from row to row, but where the step falls."""
+    found: F64 = np.diff(np.array(column.numbers))[np.diff(np.array(done)) > 0]
+    return found
 
 
-def _grows(values: Sequence[float], done: Sequence[int]) -> bool:
-    """Whether numbers never fall, but where the step falls, and rise: then they are no time of one step."""
-    pairs = [(a, b) for (a, b), (one, other) in zip(pairwise(values), pairwise(done), strict=False) if other > one]
-    return len(pairs) > 1 and all(b >= a for a, b in pairs) and any(b > a for a, b in pairs)
+def _grows(ahead: F64) -> bool:
+    """Whether numbers never fall, and rise: then they are no time of one step."""
+    return len(ahead) > 1 and bool((ahead >= 0).all() and (ahead > 0).any())
 
 
-def _is_clock(values: Sequence[float], done: Sequence[int]) -> bool:
-    """Whether numbers are the time since something began: they never fall, but where the step falls, rise from row to
-    row, and come to a multiple of the usual distance of two rows."""
-    ahead = [b - a for (a, b), (one, other) in zip(pairwise(values), pairwise(done), strict=False) if other > one]
-    growing = _grows(values, done) and sum(one > 0 for one in ahead) >= len(ahead) / 2
-    return growing and max(values) > 1.5 * median(ahead) and max(values) - min(values) > 0.3 * max(values)
+def _is_clock(column: ValueColumn, done: Sequence[int]) -> bool:
+    """Whether numbers are the time since something began: they never fall, rise from row to row, come to a multiple of
+    the usual distance of two rows, and no words say that they are of one step, or of one thing."""
+    if _unit(column) == "per_s" or column.is_step_time or OF_A_STEP.search(column.name):
+        return False
+    values, ahead = column.numbers, _ahead(column, done)
+    growing = _grows(ahead) and np.mean(ahead > 0) >= 0.5
+    return bool(growing and max(values) > 1.5 * np.median(ahead) and max(values) - min(values) > 0.3 * max(values))
 
 
 def _is_part(column: ValueColumn, other: ValueColumn) -> bool:
     """Whether a time is below another one in all rows, of which it is a part then."""
-    unit, whole = column.unit or ("", False), other.unit or ("", False)
-    if unit[1] and not whole[1]:
+    if column.is_step_time and not other.is_step_time:
         return False  # of one step, beside that of many
-    values = [in_seconds(one, unit[0]) for one in column.numbers]
-    others = [in_seconds(one, whole[0]) for one in other.numbers]
+    values = [in_seconds(one, _unit(column)) for one in column.numbers]
+    others = [in_seconds(one, _unit(other)) for one in other.numbers]
     return values != others and all(a <= b for a, b in zip(values, others, strict=True))
-
-
-_PHASES: tuple[tuple[str, str], ...] = (
-    ("finished", FINISHED), ("stopped", STOPPED), ("resume", RESUME), ("save", SAVE), ("eval", EVAL),
-    ("init", INIT), ("start", START), ("prep", PREP),
-)  # fmt: skip
 
 
 def phase_guesses(log: Log, taken: Sequence[Group]) -> Iterator[PhaseGuess]:
     """What lines may say beside the steps: of each event those with the most words for it, begins and ends of one thing
     together. taken: groups that are steps or epochs."""
-    left = [group for group in log.groups[:400] if not any(group is one for one in taken)]
+    left = [group for group in log.groups[:400] if group not in taken]
     for event, pattern in _PHASES:
         those = [group for group in left if re.search(pattern, group.about[:200])]
         those = [group for group in those if event != "init" or any(_lengths(group))]  # else it is a start
-        yield from _of_event(event, those)
-        left = [group for group in left if not any(group is one for one in those)]
+        for group in those:
+            edge = _edge(group, those) if event in ("save", "eval") else ""
+            yield PhaseGuess(event, group, edge, tuple(_lengths(group)), bool(BACKGROUND.search(group.about)))
+        left = [group for group in left if group not in those]
 
 
-def _of_event(event: str, those: Sequence[Group]) -> Iterator[PhaseGuess]:
-    for group in those:
-        edge = ""
-        if event in ("save", "eval"):
-            is_begin = _BEGINS.search(group.about) and not _ENDS.search(group.about)
-            pair = [one for one in those if one is not group and bool(_ENDS.search(one.about)) == bool(is_begin)]
-            if any(abs(len(one.entries) - len(group.entries)) <= 0.2 * len(group.entries) for one in pair):
-                edge = "begin" if is_begin else "end"
-        yield PhaseGuess(event, group, edge, tuple(_lengths(group)), bool(_BACKGROUND.search(group.about)))
+def _edge(group: Group, those: Sequence[Group]) -> str:
+    """Which edge of a phase lines say, where about as many others say the other."""
+    is_begin = bool(BEGINS.search(group.about)) and not ENDS.search(group.about)
+    pair = [one for one in those if one is not group and bool(ENDS.search(one.about)) == is_begin]
+    if any(abs(len(one.entries) - len(group.entries)) <= 0.2 * len(group.entries) for one in pair):
+        return "begin" if is_begin else "end"
+    return ""
 
 
 def _lengths(group: Group) -> Iterator[tuple[int, str]]:
     """The columns that may say how long something took, the likeliest first."""
-    timed = [(at, one.unit) for at, one in enumerate(group.columns) if one.unit is not None and one.counts]
-    for at, (unit, of_step) in sorted(timed, key=lambda pair: pair[1][1]):
-        if unit != "per_s" and not (of_step and len(timed) > 1):
-            yield at, unit
+    timed = [(at, one) for at, one in enumerate(group.columns) if one.unit is not None and one.counts]
+    for at, one in sorted(timed, key=lambda pair: pair[1].is_step_time):
+        if _unit(one) != "per_s" and not (one.is_step_time and len(timed) > 1):
+            yield at, _unit(one)

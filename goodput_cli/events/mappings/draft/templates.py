@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from goodput_cli.events.mappings.draft.entries import Entry, Group, Token
+from goodput_cli.events.mappings.draft.entries import Entry, Group
 from goodput_cli.vocabulary.secrets import HIDDEN, without_secrets
 
 SKIPPED = "{_}"
@@ -28,7 +28,7 @@ def template(group: Group, names: Mapping[int, str], more: int = 0) -> str:
     for begin, end in _words(example.text, example.begin):
         if behind >= more:
             break
-        inside = [(at, one) for at, one in enumerate(tokens) if one.begin < end and begin < one.end]
+        inside = [(at, one) for at, one in enumerate(tokens) if one.start() < end and begin < one.end()]
         parts.append(_word(example.text, begin, end, inside, names, last if not more else len(tokens)))
         behind += behind >= 0
         if any(at == last for at, _ in inside):
@@ -47,14 +47,14 @@ def _safe(said: str) -> str:
     return _joined(["".join(parts)])
 
 
-def _phrase(one: Entry, tokens: Sequence[Token]) -> str:
+def _phrase(one: Entry, tokens: Sequence[re.Match[str]]) -> str:
     """The words with which a message begins, up to the first that may differ from line to line; or later ones, where
     these are too few."""
     text = one.text
     runs: list[list[str]] = [[]]
     whole = True
     for begin, end in _words(text, one.begin):
-        differs = any(token.begin < end and begin < token.end for token in tokens)
+        differs = any(token.start() < end and begin < token.end() for token in tokens)
         if differs or len(runs[-1]) == _MOST_WORDS or not _PLAIN.fullmatch(text[begin:end]):
             whole = False
             runs.append([])
@@ -68,9 +68,6 @@ def _phrase(one: Entry, tokens: Sequence[Token]) -> str:
             if len(re.findall("[A-Za-z]", later)) >= 3 * _LEAST and len(re.findall("[A-Za-z]{2,}", later)) > 1:
                 lead = re.search(r"[A-Za-z]", later)
                 return literal(later[lead.start() if lead else 0 :].rstrip(" .,:;=-|(["))
-    first = list(runs[0])
-    while first and not re.search("[A-Za-z]", first[0]):
-        said = said.removeprefix(first.pop(0)).lstrip()
     letters = len(re.findall("[A-Za-z]", said))
     if letters < _LEAST or (len(said.split()) == 1 and letters < 2 * _LEAST):  # one short word is in many lines
         ahead = _WORD_BEFORE.search(text, 0, one.begin)
@@ -90,20 +87,20 @@ def _words(text: str, begin: int) -> list[tuple[int, int]]:
 
 
 def _word(
-    text: str, begin: int, end: int, inside: Sequence[tuple[int, Token]], names: Mapping[int, str], last: int
+    text: str, begin: int, end: int, inside: Sequence[tuple[int, re.Match[str]]], names: Mapping[int, str], last: int
 ) -> str:  # fmt: skip
     """One word of a line, with the tokens inside of it."""
     if not any(at in names for at, _ in inside):
         pair = _PAIR.match(text, begin, end)
-        if len(inside) == 1 and pair is not None and pair.end() == inside[0][1].begin:
-            return literal(pair[0]) + SKIPPED + literal(text[min(end, inside[0][1].end) : end].strip("0123456789"))
+        if len(inside) == 1 and pair is not None and pair.end() == inside[0][1].start():
+            return literal(pair[0]) + SKIPPED + literal(text[min(end, inside[0][1].end()) : end].strip("0123456789"))
         return literal(text[begin:end]) if not inside and _PLAIN.fullmatch(text[begin:end]) else SKIPPED
     parts: list[str] = []
     place = begin
     for at, token in inside:
-        parts.append(_near(text[place : max(place, token.begin)]))
+        parts.append(_near(text[place : max(place, token.start())]))
         parts.append("{" + names[at] + "}" if at in names else SKIPPED)
-        place = max(place, token.end)
+        place = max(place, token.end())
         if at == last:
             break
     if not any(at == last for at, _ in inside):
@@ -113,10 +110,9 @@ def _word(
 
 
 def _near(text: str) -> str:
-    """What stands directly before a token in its word: of a path its last part, of a bar nothing."""
-    bar = re.search(r"[█▏▎▍▌▋▊▉━╸╺=.>#-]{4,}", text)
-    cut = max(text.rfind("/", 0, -1), text.rfind("\\"), bar.end() - 1 if bar else -1)
-    return (SKIPPED if cut > 0 else "") + literal(text[cut + 1 :] if cut > 0 else text)
+    """What stands directly before a token in its word: of a path its last part."""
+    cut = max(text.rfind("/", 0, -1), text.rfind("\\"))
+    return SKIPPED + literal(text[cut + 1 :]) if cut > 0 else literal(text)
 
 
 def _unit_behind(text: str, end: int) -> list[str]:

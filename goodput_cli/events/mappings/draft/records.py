@@ -1,0 +1,244 @@
+"""Any log taken apart: as JSON objects, as rows of a table, as texts that stand in these, or as lines of text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from goodput_cli.events.documents import cells
+from goodput_cli.events.mappings.draft.entries import (
+    LONGEST,
+    Entry,
+    Group,
+    Log,
+    ValueColumn,
+    log_of_text,
+    quoted,
+    text_entries,
+    text_groups,
+)
+from goodput_cli.events.mappings.draft.words import plain, unit_of_key
+from goodput_cli.events.mappings.samples import record_of
+from goodput_cli.events.mappings.times import read_time
+from goodput_cli.events.text.log_lines import BadValueError
+from goodput_cli.events.text.stamps import StampError
+from goodput_cli.events.values import number
+
+_DELIMITERS = ",\t;|"
+_DEPTH, _KINDS, _MOST, _MOST_RANKS = 3, 40, 500, 40
+_TIME_NAME = re.compile(r"\b(?:time|timestamp|ts|date|datetime|asctime|created|wall|when|t)\b")
+_RANK_NAME = re.compile(r"\b(?:rank|process index|process id|worker|host|hostname|node|pid)$")
+_KIND_WORDS = re.compile(
+    r"\b(?:step|train\w*|iter\w*|start\w*|begin\w*|launch\w*|init\w*|sav\w+|checkpoint|ckpt|eval\w*|val\w*|test|finish\w*"
+    r"|done|complete\w*|resum\w*|restor\w*|load\w*|boot)\b"
+)
+_TEXT_NAMES = ("message", "msg", "event", "text", "log", "body", "content")
+_SIZES = ((1e18, "epoch_ns"), (1e15, "epoch_us"), (1e12, "epoch_ms"), (1e9, "epoch_s"))
+
+Values = Mapping[str, list[Any]]
+"""What the first records have, by path."""
+
+
+class _Key(NamedTuple):
+    """A key that says of what process a record is, of which process records are taken, and how many there are."""
+
+    path: str
+    process: str
+    processes: int
+
+
+def taken_apart(lines: Sequence[tuple[str, str]], changed: int, *, split: bool = False) -> Log:
+    """A log of lines, each with its FILE:LINE. changed: when its file was last written to (ns). split: whether what a
+    carriage return overwrote counts too."""
+    lines = [(where, text) for where, text in lines if text.strip()]
+    rows = None if split else _records(lines) or _table(lines)
+    if rows is None:
+        return log_of_text(lines, changed, split=split)
+    top, entries = rows
+    values: defaultdict[str, list[Any]] = defaultdict(list)
+    for one in entries[:_MOST]:
+        for path, value in one.values.items():
+            values[path].append(value)
+    time, written = _time_key(values, min(len(entries), _MOST))
+    top += [f'time = {{ format = "{written}" }}'] if written else []
+    for one in entries:
+        one.ns = _ns(one.values.get(time), written)
+    message = _message_key(values, min(len(entries), _MOST))
+    if message is not None:
+        return _of_messages(entries, message, time, top, changed)
+    rank = _rank_key(entries)
+    own = entries if rank is None else [one for one in entries if str(one.values.get(rank.path)) == rank.process]
+    said = "" if rank is None else f"of {rank.processes} processes by `{rank.path}` the steps of {rank.process[:80]}"
+    assumed = (f"{said} are read",) if said else ()
+    return Log(entries, _groups(own, rank, _kind_key(entries, time), time), tuple(top), (), time, True, assumed)
+
+
+def _of_messages(entries: Sequence[Entry], message: str, time: str, top: Sequence[str], changed: int) -> Log:
+    """A log of texts that stand in records."""
+    texts = ((one.where, one.line, str(one.values.get(message, ""))) for one in entries)
+    found = text_entries(texts, "", changed)
+    for one in found:
+        one.ns = one.ns if entries[one.place].ns is None else entries[one.place].ns
+    keys = {"text": message, **({"time": time} if time else {})}
+    beside = f"keys = {{ {', '.join(f'{name} = {quoted(path)}' for name, path in keys.items())} }}"
+    return Log(found, text_groups(found), tuple(top), (beside,), time)
+
+
+def _flat(record: Mapping[str, Any], above: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+    """The values of a record that are no containers, by their paths."""
+    for key, value in record.items():
+        if isinstance(value, Mapping) and depth > 1:
+            yield from _flat(value, f"{above}{key}.", depth - 1)
+        elif value is not None and not isinstance(value, list | Mapping):
+            yield f"{above}{key}", value
+
+
+def _records(lines: Sequence[tuple[str, str]]) -> tuple[list[str], list[Entry]] | None:
+    """The records of a log that mostly consists of JSON objects."""
+    begun = lines[:20]
+    if sum(text.lstrip().startswith("{") for _, text in begun) <= len(begun) / 2:
+        return None
+    found = [
+        Entry(at, text, where, text, process=where.rpartition(":")[0], values=dict(_flat(record)))
+        for at, (where, text) in enumerate(lines) if (record := record_of(text)) is not None
+    ]  # fmt: skip
+    return ([], found) if len(found) > len(begun) / 2 else None
+
+
+def _table(lines: Sequence[tuple[str, str]]) -> tuple[list[str], list[Entry]] | None:
+    """The rows of a table with a header."""
+    head = lines[0][1] if lines else ""
+    for delimiter in _DELIMITERS:
+        columns = cells(head, delimiter)
+        if len(columns) < 2 or not all(re.fullmatch(r"[A-Za-z_@][\w /.@()-]*", column) for column in columns):
+            continue
+        rows = [(at, where, cells(text, delimiter)) for at, (where, text) in enumerate(lines) if text != head]
+        whole = [
+            (at, where, dict(zip(columns, row, strict=True))) for at, where, row in rows if len(row) == len(columns)
+        ]
+        if rows and len(whole) > 0.9 * len(rows):
+            top = "csv = true" if delimiter == "," else f"csv = {{ delimiter = {quoted(delimiter)} }}"
+            return [top], [
+                Entry(at, json.dumps(row), where, process=where.rpartition(":")[0],
+                      values={key: value for key, value in row.items() if value})
+                for at, where, row in whole
+            ]  # fmt: skip
+    return None
+
+
+def _ns(value: Any, written: str) -> int | None:
+    try:
+        return None if value is None else read_time(str(value), written).ns
+    except (BadValueError, StampError):
+        return None
+
+
+def _time_key(values: Values, few: int) -> tuple[str, str]:
+    """The key that most records have and whose values are times, and how they are written; "": none is."""
+    written = ((path, _written(value)) for path, found in values.items() for value in found)
+    counts = Counter((path, form) for path, form in written if form is not None)
+    return max(counts, key=lambda one: counts[one] + few * bool(_TIME_NAME.search(plain(one[0]))), default=("", ""))
+
+
+def _written(value: Any) -> str | None:
+    """How a value that is a time is written; None if it is none."""
+    size = number(value) if not isinstance(value, bool) else None
+    if size is not None:
+        return next((name for least, name in _SIZES if least <= size < 4 * least), None)
+    return "" if isinstance(value, str) and re.search("[:-]", value) and _ns(value, "iso") is not None else None
+
+
+def _message_key(values: Values, few: int) -> str | None:
+    """The key of a text in which records say what they say; None: their other keys say it."""
+    texts: dict[str, int] = {}
+    for path, found in values.items():
+        others = [one for one in found if not isinstance(one, bool) and _written(one) is None]
+        said = [one for one in others if number(one) is None and re.search(r" |^\d+/\d+$", one)]
+        named = path.rpartition(".")[2].lower() in _TEXT_NAMES
+        texts[path] = sum(named or re.search(r"\d", one) is not None for one in said)
+        if (
+            re.search(r"step|iter|batch|epoch|update|round", path.lower())
+            and sum(number(one) is not None for one in others) > 1
+        ):
+            return None
+    best = max(texts, key=lambda path: texts[path], default=None)
+    return best if best is not None and 2 * texts[best] >= few else None
+
+
+def _groups(own: Sequence[Entry], rank: _Key | None, kind: str | None, time: str) -> list[Group]:
+    """Records by their kind, or else their keys. rank, kind: the keys of their process and of their kind."""
+    groups: defaultdict[Any, list[Entry]] = defaultdict(list)
+    for one in own:
+        key = str(one.values.get(kind)) if kind is not None else frozenset(one.values)
+        if key in groups or len(groups) < _KINDS:
+            groups[key].append(one)
+    found = []
+    for key, rows in sorted(groups.items(), key=lambda pair: -len(pair[1])):
+        first = rows[0].values
+        conditions = [_is(rank.path, first[rank.path])] if rank is not None else []
+        conditions += [_is(kind, first.get(kind))] if kind is not None else _telling(key, groups)
+        columns = [
+            ValueColumn(plain(path.rpartition(".")[2].rpartition("/")[2]), [str(one.values[path]) for one in rows],
+                        unit_of_key(path), path=path)
+            for path in first if path != time and all(path in one.values for one in rows)
+        ]  # fmt: skip
+        about = plain(str(key)[:LONGEST]) if kind is not None else ""
+        found.append(Group(rows, columns, about, where=f"{{ {', '.join(conditions)} }}" if conditions else ""))
+    return found
+
+
+def _telling(keys: frozenset[str], groups: Mapping[Any, object]) -> list[str]:
+    """A key that records of other groups have not."""
+    others = {path for other in groups if other != keys for path in other}
+    telling = sorted(keys - others, key=lambda path: ("loss" not in path, path))
+    return [f'{_key_of(telling[0])} = "any"'] if telling and len(groups) > 1 else []
+
+
+def _is(path: str, value: Any) -> str:
+    """The condition that a key has a value: a rank is a number, `true` is none."""
+    return f"{_key_of(path)} = {value if type(value) is int else quoted(str(value))}"
+
+
+def _key_of(path: str) -> str:
+    return path if re.fullmatch(r"[A-Za-z0-9_-]+", path) else json.dumps(path)
+
+
+def _kind_key(entries: Sequence[Entry], time: str) -> str | None:
+    """The key whose few values say what a record is about: no host or level, which part records and name no kinds."""
+    values: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    some = entries[: 20 * _MOST]
+    for one in some:
+        for path, value in one.values.items():
+            if isinstance(value, str) and _is_word(value) and len(values[path]) <= _KINDS:
+                values[path][value] += 1
+    said = {
+        path: sum(_KIND_WORDS.search(plain(value)) is not None for value in counts)
+        for path, counts in values.items()
+        if 1 < len(counts) <= min(_KINDS, len(entries) / 2) and path != time and counts.total() >= 0.8 * len(some)
+    }
+    best = max(said, key=lambda path: said[path], default=None)
+    return best if best is not None and said[best] else None
+
+
+def _is_word(value: str) -> bool:
+    """Whether a value can name a kind: no number, and none with its unit (`6.95s`)."""
+    return len(value) <= 80 and not value[:1].isdigit() and number(value) is None
+
+
+def _rank_key(entries: Sequence[Entry]) -> _Key | None:
+    """The key that says which process a record is of, where several write the same steps, with the first of them."""
+    for path in entries[0].values if entries else ():
+        if _RANK_NAME.search(plain(path)) and all(path in one.values for one in entries[:_MOST]):
+            ranks: defaultdict[str, set[str]] = defaultdict(set)
+            for one in entries[:_MOST]:
+                steps = (f"{key}={value}" for key, value in one.values.items() if re.search("step|iter|batch", key))
+                ranks[str(one.values[path])].update(steps)
+            pairs = list(pairwise(ranks.values()))
+            shared = sum(len(a & b) for a, b in pairs)  # most of what one says another says too
+            if len(ranks) <= _MOST_RANKS and 2 * shared > sum(min(len(a), len(b)) for a, b in pairs) > 0:
+                return _Key(path, min(ranks), len(ranks))
+    return None

@@ -1,0 +1,145 @@
+"""Drafted rules as TOML: templates of lines or keys of records, with what their fields mean, and samples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from goodput_cli.errors import UsageError
+from goodput_cli.events.mappings.declared import mappings_in
+from goodput_cli.events.mappings.draft.entries import UNIX_TIME, Entry, Group, Log, epoch_format, quoted
+from goodput_cli.events.mappings.draft.guess import StepGuess
+from goodput_cli.events.mappings.draft.templates import SKIPPED, literal, template
+from goodput_cli.events.mappings.registry import load_mapping
+from goodput_cli.events.mappings.rules import Mapped
+from goodput_cli.events.mappings.samples import read_line, shown
+from goodput_cli.vocabulary.secrets import without_secrets
+
+_LONGEST_SAMPLE = 500
+_SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
+SLOW = "slow = true             # no text of four characters is in every line"
+_USUAL = 'each = { of = "usual" }  # what lies between two lines beyond what steps mostly take is no training'
+_CURSOR = 'time = "cursor"          # these lines have no time: count on from the last one'
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A drafted rule: its keys as TOML, and a line that it reads."""
+
+    event: str
+    keys: tuple[str, ...]
+    example: str
+    lines: int
+    note: str = ""
+
+
+def loaded(head: Sequence[str], rules: Sequence[Rule]) -> Mapped | None:
+    """Rules as what reads lines; None if they cannot be loaded. head: what stands above them."""
+    text = "\n".join([*head, *(line for rule in rules for line in written(rule))])
+    if not any(rule.event in ("step", "step_start", "start") for rule in rules):
+        text += "\n[[rule]]\nevent = 'start'\nline = 'a rule of goodput that no line is of'\n"
+    try:
+        (mapping,) = mappings_in("draft.toml", text)
+        return load_mapping(mapping)
+    except UsageError:
+        return None
+
+
+def written(rule: Rule) -> list[str]:
+    """A rule as lines of TOML."""
+    count = f"{rule.lines:,} lines like it" if rule.lines > 1 else "one line like it"
+    return [f"[[rule]]{' ' * 17}# {rule.note or count}", f'event = "{rule.event}"', *rule.keys]
+
+
+def samples(mapped: Mapped, rules: Sequence[Rule]) -> list[str]:
+    """A sample for each rule, with what it gives."""
+    found: list[str] = []
+    for at, rule in enumerate(rules):
+        example = without_secrets(rule.example)
+        read = read_line(mapped, example) if len(rule.example) <= _LONGEST_SAMPLE else None
+        if read is None or read.event is None or read.rule != at:
+            continue
+        values = [
+            f"{key} = {quoted(value) if isinstance(value, str) else value}"
+            for key, value in shown(read.event, read.stamp).items()
+            if key in _SAMPLED and value is not None and (key, value) != ("edge", "point")
+        ]
+        head = "[[sample]]" if found else "[[sample]]               # checked whenever the mapping is loaded"
+        found += ["", head, f"line = {quoted(example)}", f"gives = {{ {', '.join(values)} }}"]
+    return found
+
+
+def step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
+    """The rule of steps, behind those of lines that name their epoch. more: words behind the last field."""
+    columns = {"step:int": guess.step, "epoch:int": guess.epoch, "of:int": guess.of}
+    names = {at: name for name, at in columns.items() if at is not None}
+    keys: list[str] = []
+    if guess.epoch is not None or guess.steps is not None:
+        steps = f", steps = {guess.steps}" if guess.steps is not None else ""
+        keys.append(f"epoch = {{ first = {guess.first}{steps} }}")
+    timed = all(one.ns is not None for one in guess.group.entries)
+    if guess.elapsed is not None:
+        at, unit = guess.elapsed
+        names[at] = "elapsed:float" if unit else "elapsed:clock"
+        keys += [f'elapsed = {{ unit = "{unit}", begins = true }}'] if unit else []
+    elif guess.each is not None:
+        at, unit, of = guess.each
+        names[at] = "each:float"
+        keys.append(f'each = {{ unit = "{unit}"{f", of = {quoted(of)}" if of != "mean" else ""} }}')
+    keys += [_USUAL] if guess.each is None and (timed or guess.elapsed is not None) else []
+    keys += [_CURSOR] if not timed and (guess.elapsed is not None or guess.each is not None) else []
+    step = line_rule(log, "step_start" if guess.begins else "step", guess.group, names, keys, more)
+    if not log.records and not _has_text(step):
+        step = replace(step, keys=(*step.keys, SLOW))
+    return [*_epoch_rules(log, guess, *guess.carried), step] if guess.carried is not None else [step]
+
+
+def _has_text(rule: Rule) -> bool:
+    """Whether some text of four characters is in every line that a rule reads."""
+    line = next((key for key in rule.keys if key.startswith("line = ")), "")
+    return any(len(part) >= 4 for word in line[8:-1].split() for part in re.split(r"\{\w+(?::\w+)?\}", word))
+
+
+def _epoch_rules(log: Log, guess: StepGuess, group: Group, at: int) -> list[Rule]:
+    """The lines that name the epoch of the steps behind them; the first epoch is where a process starts."""
+    more = [f"epoch = {{ first = {guess.first} }}"] if guess.first != 1 else []
+    rule = replace(line_rule(log, "alive", group, {at: "epoch:int"}, more), example=group.entries[-1].line)
+    texts = zip(group.entries, group.columns[at].texts, strict=True)
+    begins = [one.line for one, text in texts if text == str(guess.first)]
+    if not begins or log.records or any(b < a for a, b in pairwise(guess.done)):
+        return [rule]
+    line = quoted(template(group, {at: "epoch:int"}).replace("{epoch:int}", str(guess.first)))
+    start = Rule("start", (f"line = {line}", "once = true", "also = true", *log.beside), begins[0], len(begins))
+    return [start, rule]
+
+
+def line_rule(
+    log: Log, event: str, group: Group, names: Mapping[int, str], more: Sequence[str], words: int = 0
+) -> Rule:  # fmt: skip
+    """The rule that reads a group. names: of its columns, the fields that they are, such as `step:int`; more: further
+    keys; words: how many of them behind the last field a template holds."""
+    example, count = group.first, len(group.entries)
+    if log.records:
+        named = {name.partition(":")[0]: group.columns[at].path for at, name in names.items()}
+        named |= {"time": log.time} if log.time else {}
+        keys = [f"keys = {{ {', '.join(f'{name} = {quoted(path)}' for name, path in named.items())} }}"]
+        keys += [f"where = {group.where}"] if group.where else []
+        return Rule(event, (*keys, *more), example.line, count)
+    line, time = template(group, names, words), []
+    stamp = "" if example.span is None else example.text[slice(*example.span)]
+    if UNIX_TIME.fullmatch(stamp):
+        line, time = _behind_epoch(example, line), [f'time = {{ format = "{epoch_format(stamp)}" }}']
+    return Rule(event, (f"line = {quoted(line)}", *more, *time, *log.beside), example.line, count)
+
+
+def _behind_epoch(one: Entry, said: str) -> str:
+    """A template of a message, behind a field for its stamp."""
+    begin, end = one.span or (0, 0)
+    before = re.sub(r"\w+", SKIPPED, literal(one.text[:begin].strip()))
+    between = one.text[end : one.begin]
+    behind = between[: len(between) - len(between.lstrip("])|,:;"))]
+    starts = one.message.lstrip().startswith(said.partition("{")[0].strip() or "\0")
+    skipped = " " if starts and not between[len(behind) :].strip() else f" {SKIPPED} "
+    return f"{before}{{time:float}}{behind}{skipped}{said}"

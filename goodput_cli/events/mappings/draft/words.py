@@ -1,0 +1,143 @@
+"""One table of words, for text, JSON and tables alike: what a number, a key or a line is about."""
+
+from __future__ import annotations
+
+import re
+
+STEP = re.compile(
+    r"\b(?:(?:global |train(?:ing)? |optimi[sz]er )?steps?|(?:n )?iter(?:ation)?s?|updates?|it|batch(?:es)?"
+    r"|batch idx|batch id)$"
+)
+EPOCH = re.compile(r"\b(?:epochs?|ep)(?: train(?:ing)?)?$")
+_NO_STEP = re.compile(
+    r"\b(?:rank|pid|process|port|micro\w*|accum\w*|substeps?|gpus?|devices?|nodes?|workers?|eta|lr|loss|seed|shards?"
+    r"|tokens?|samples|examples|images|seq|size|line|mem|memory|bytes|layers?|consumed|world|batch size|eval|valid|val"
+    r"|version|id|count|total|remaining|epochs?|ep|hosts?|scale|acc\w*|top|f1|map|auc|bleu|wer|ppl|perplexity|score"
+    r"|reward|mfu|tflops|throughput|grad|norm|warmup|max|num|camera|file)\b"
+)
+_OF_EVALUATION = re.compile(r"\b(?:val|valid|validat\w*|eval\w*|test\w*|predict\w*|inference)\b")
+OF_LIVES = re.compile(r"\b(?:attempts?|tr(?:y|ies)|retr(?:y|ies)|restarts?|runs?|launch(?:es)?|lives|life|pid)\b")
+OF_TRAINING = re.compile(
+    r"\b(?:train\w*|steps?|iter\w*|epochs?|batch\w*|loss\w*|lr|learning rate|grad\w*|optim\w*|tokens?|reward|episode"
+    r"|ckpt\w*|checkpoint\w*|eval\w*|val|acc\w*|ppl|perplexity|mfu|tput|throughput|updates?|rounds?)\b"
+)
+OF_A_PROCESS = re.compile(r"\b(?:pid|attempt|restart|session|boot|launch|start\w*|uuid|host\w*|node|version|commit)\b")
+BEGINS = re.compile(
+    r"\b(?:saving|writing|dumping|storing|start\w*|begin\w*|began|running|evaluating|validating|launch\w*)\b"
+)
+ENDS = re.compile(
+    r"\b(?:saved|written|wrote|dumped|stored|done|finish\w*|complet\w*|took|ends?|ended|loss|ppl|acc\w*)\b"
+)
+BACKGROUND = re.compile(r"\b(?:async\w*|background|in parallel|non blocking)\b")
+OF_A_STEP = re.compile(r"\b(?:took|dt|duration|latency|mean|avg|average|in)$")
+"""Before a time: that of one thing."""
+_KEPT = r"(?:checkpoints?|ckpts?|state|states|model|weights|snapshots?)"
+START = (
+    r"\b(?:start\w*|launch\w*|initiali[sz]\w*|begin\w*|running (?:training|train)|world size|distributed environment"
+    r"|spawn\w*|boot\w*)\b"
+)
+RESUME = (
+    r"\b(?:resum\w*|restor\w*|reload\w*|continu\w* (?:training|from)|"
+    r"load(?:ed|ing)? (?:\w+ ){0,4}?(?:checkpoint|ckpt|snapshot)|"
+    r"(?:checkpoint|ckpt|snapshot) (?:re)?(?:load|restor)(?:ed|ing))\b"
+)
+SAVE = (
+    rf"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|dump\w*|stor(?:ed|ing))\b(?:.*\b{_KEPT}\b)"
+    rf"|\b{_KEPT}\b(?:.*\b(?:sav(?:e|ed|ing)|written|writing|stored|dumped)\b)"
+    rf"|^(?:\w+ )?{_KEPT}(?: (?:begin|began|start|started|end|ended|done|finished|complete|completed))?$|^saved?$"
+    r"|^sav(?:ed|ing)(?: to\b|$)"
+)
+EVAL = r"\b(?:eval\w*|validat\w*|valid|val|test(?:ing)?)\b"
+INIT = r"\binitiali[sz]\w*\b"
+PREP = r"\b(?:load(?:ed|ing)?|built|build(?:ing)?|prepar\w*|tokeniz\w*|download\w*|creat(?:ed|ing))\b"
+FINISHED = (
+    r"\b(?:train(?:ing)?|run|job|fit|optimi[sz]ation|experiment)\b.*\b(?:finish(?:ed)?|complet(?:e|ed)|done|ended|end)\b"
+    r"|\b(?:finished|completed|done)\b.*\b(?:train(?:ing)?|run|job)\b|^(?:all )?(?:done|finished|completed)\b"
+    r"(?! (?:with )?(?:sav|writ|dump|stor|eval|validat|test|load|restor|prepar))"
+    r"|\bmax (?:steps|iters|iterations|epochs) reached\b"
+)
+STOPPED = r"\b(?:exiting|stopping|will be requeued|requeu\w*|time limit reached)\b"
+_CRASHED = (
+    r"\b(?:traceback|exception|(?:\w+)?error|fatal|crash\w*|killed|segmentation fault|core dumped|aborted"
+    r"|out of memory|oom)\b"
+)
+_STEP_OR_LIKE = r"(?:its?|iters?|iterations?|steps?|batch(?:es)?)"
+_SECONDS = r"(?P<unit>ms|msecs?|milliseconds|us|ns|s|secs?|seconds?|mins?|minutes|h|hours?)"
+_DURATION = re.compile(r"\b(?:dt|time|elapsed|took|duration|seconds|secs?|ms|step time|iter time|batch time|in)$")
+_DURATION_OF_KEY = re.compile(r"\b(?:time|duration|elapsed|took|latency|dt|dur|seconds|secs?|ms|s|wall|wallclock)\b")
+_NO_DURATION = re.compile(r"\b(?:eta|remaining|left|timestamp|lr|loss)\b")
+_STEPS_A_SECOND = re.compile(rf"\b{_STEP_OR_LIKE}(?:/|[ _]per[ _])s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$", re.I)
+_RATE = re.compile(r"(?:/|(?<![A-Za-z])per[ _])\s*s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$", re.I)
+_UNIT_BEHIND = re.compile(
+    rf"\s?\(?(?:(?P<rate>{_STEP_OR_LIKE}/s(?:ec(?:ond)?)?)\b"
+    rf"|{_SECONDS}\b(?:\s?(?:/|per )\s?(?P<per>it|iter|iteration|step|batch)\b)?)",
+    re.I,
+)
+_UNIT_BEFORE = re.compile(rf"(?<!/)(?<!per )(?<!per_)(?:\(|_|\b)(?<!/){_SECONDS}\)?\s?[:=]\s*$", re.I)
+_UNIT_PER = re.compile(rf"\b{_SECONDS}(?:/|[ _]per[ _])(?:it|iter|iteration|step|batch)\)?\s*+(?:[:=]\s*+)?$", re.I)
+_OF_ONE = re.compile(r"\b(?:step|iter\w*|batch|it)\b")
+_UNITS = (("milli", "ms"), ("ms", "ms"), ("us", "us"), ("ns", "ns"), ("min", "min"), ("s", "s"), ("h", "h"))
+
+
+def plain(text: str) -> str:
+    """Small letters, with blanks for all that parts words."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text)
+    return re.sub(r"[\s_./:=\\-]+", " ", apart).lower().strip()
+
+
+def unit_of(before: str, after: str) -> tuple[str, bool] | None:
+    """The unit of a number by the text around it, and whether it is the time of one step."""
+    if _STEPS_A_SECOND.search(before[-40:]):
+        return "per_s", True
+    if _NO_DURATION.search(plain(before)[-24:]) or _RATE.search(before[-24:]):
+        return None
+    behind = _UNIT_BEHIND.match(after)
+    if behind is not None:
+        return ("per_s", True) if behind["rate"] else (_unit(behind["unit"]), behind["per"] is not None)
+    per, ahead = _UNIT_PER.search(before), _UNIT_BEFORE.search(before)
+    if per is not None:
+        return _unit(per["unit"]), True
+    if ahead is not None:
+        return _unit(ahead["unit"]), _OF_ONE.search(plain(before)) is not None
+    return ("s", False) if _DURATION.search(plain(before)) else None
+
+
+def unit_of_key(key: str) -> tuple[str, bool] | None:
+    """The same by the name of a value in records."""
+    words = plain(key)
+    if _STEPS_A_SECOND.search(words):
+        return "per_s", True
+    if _NO_DURATION.search(words) or _RATE.search(key) or not _DURATION_OF_KEY.search(words):
+        return None
+    unit = re.search(rf"\b{_SECONDS}$", words)
+    return (_unit(unit["unit"]) if unit else "s"), _OF_ONE.search(words) is not None
+
+
+def _unit(text: str) -> str:
+    return next(unit for start, unit in _UNITS if text.lower().startswith(start))
+
+
+def likeness(name: str) -> float:
+    """How much the words before a number say that it counts steps."""
+    if _OF_EVALUATION.search(name):
+        return -4.0
+    if STEP.search(name):
+        return 1.0 if re.search(r"\b(?:warmup|max|total|num)\b", name) else 3.0
+    return -4.0 if _NO_STEP.search(name) else 0.0
+
+
+def is_other(about: str) -> bool:
+    """Whether words are about an evaluation, a save or a load, and not about training."""
+    found = re.search(f"{EVAL}|{PREP}|{SAVE}|{RESUME}|^test$", about[:60])
+    of_both = found is not None and re.search(r"\btrain\w*\b", about[:60]) and re.match(EVAL, found[0])
+    return found is not None and not of_both
+
+
+def tells_save(about: str) -> bool:
+    """Whether words say that something was saved."""
+    return re.search(SAVE, about[:200]) is not None
+
+
+def tells_end(about: str) -> bool:
+    """Whether words say that something ended, failed or was saved: no launch begins with it."""
+    return re.search(rf"{_CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\bwarn(?:ing)?\b", about[:200]) is not None

@@ -1,0 +1,127 @@
+"""Where formats and drafts meet: bars whose clock holds saves, stamps of rich, tables of drafted logs, long logs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import goodput_cli
+from goodput_cli.api import draft as drafting
+from goodput_cli.api.check import draft_mapping
+from goodput_cli.cli.main import run
+from goodput_cli.errors import NotEnoughData
+from tests.mappings.drafting import at, pytorch
+from tests.mappings.test_each_proof_of_a_draft import WEEKEND, lives
+from tests.mappings.test_each_proof_of_a_draft import log as log_of
+from tests.text.support import codes
+
+OWN_LOOP = Path("sample_logs/trainers/own-loop.log")
+TORCHTITAN = Path("sample_logs/trainers/torchtitan/train.log")
+CANCELLED = "slurmstepd: error: *** JOB 1234 ON node1 CANCELLED AT 2026-03-01T10:05:00 DUE TO TIME LIMIT ***\n"
+
+
+def bar_with_saves(took: int) -> str:
+    """200 steps of 1 s by a bar, a save behind each fortieth, which the bar's clock counts too."""
+    told, states, elapsed = pytorch(30, "Starting training"), [], 0
+    for step in range(0, 201, 2):
+        elapsed += 2 if step else 0
+        clock = f"{elapsed // 60:02d}:{elapsed % 60:02d}<10:00"
+        states.append(f"Training: {step // 2:3d}%|{'#' * 10}| {step}/200 [{clock},  1.00s/it, loss=0.{step:03d}]")
+        if took and step % 40 == 0 and step:
+            told += "\r".join(states) + "\n" + pytorch(30 + elapsed, "Saving checkpoint")
+            states, elapsed = [], elapsed + took
+            told += pytorch(30 + elapsed, f"Saved checkpoint ckpt/step_{step} ({took}.0 s)")
+    return told + "\r".join(states) + "\n" + pytorch(30 + elapsed, "Training finished")
+
+
+@pytest.mark.parametrize("took", [0, 15])
+def test_saves_within_a_bar_that_is_read_natively_stand_beside_its_share(tmp_path: Path, took: int) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(bar_with_saves(took), encoding="utf-8", newline="")
+    analysis = goodput_cli.analyze(log)
+    assert analysis.drafted is None
+    said = [one.message for one in analysis.diagnostics if one.code == "saves_in_bars"]
+    assert len(said) == bool(took)
+    if took:
+        assert '8 lines like "2026-03-01 10:01:10,000 INFO __main__: Saving checkpoint"' in said[0]
+
+
+def test_a_draft_of_a_bar_with_saves_tells_them_apart(tmp_path: Path) -> None:
+    """200 s of training in 275 s."""
+    log, own = tmp_path / "train.log", tmp_path / "my.toml"
+    log.write_text(bar_with_saves(15), encoding="utf-8", newline="")
+    own.write_text(draft_mapping(str(log)).text, encoding="utf-8")
+    analysis = goodput_cli.analyze(log, mapping=(str(own),))
+    assert analysis.goodput_percent == pytest.approx(100 * 200 / 275, abs=0.1)
+    assert "saves_in_bars" not in codes(analysis)
+
+
+@pytest.mark.parametrize("form", ["[%H:%M:%S]", "[%m/%d/%y %H:%M:%S]"])
+def test_a_format_is_read_behind_the_stamps_of_rich(tmp_path: Path, form: str) -> None:
+    """Rich's handler writes the level, the message and `FILE:LINE`, and each second once."""
+    plain = re.findall(r" 10:(\d\d):(\d\d),\d+ - root - INFO - (.*)", TORCHTITAN.read_text(encoding="utf-8"))
+    told, before = [], ""
+    for minute, second, text in plain:
+        stamp = at(60 * int(minute) + int(second), form)
+        told.append(f"{stamp if stamp != before else ' ' * len(stamp)} INFO     {text:60s} train.py:120\n")
+        before = stamp
+    log = tmp_path / "train.log"
+    log.write_text("".join(told), encoding="utf-8")
+    native, read = goodput_cli.analyze(TORCHTITAN), goodput_cli.analyze(log)
+    assert read.job.kept_steps == native.job.kept_steps
+    assert read.goodput_percent == pytest.approx(native.goodput_percent, abs=0.5)
+    if "%y" in form:
+        assert read.window.start_ns == native.window.start_ns
+
+
+@pytest.mark.parametrize("command", ["timeline", "steps", "disruptions", "rolling"])
+def test_the_csv_of_a_table_says_that_rules_were_drafted(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command, str(OWN_LOOP), "--format", "csv", "-q"]) == 0
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.startswith("# read by 6 rules drafted from this log; keep or correct them: goodput check --suggest")
+
+
+def test_a_list_of_jobs_names_the_mapping_that_a_job_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(OWN_LOOP.read_text(encoding="utf-8") + CANCELLED, encoding="utf-8")
+    run(["jobs", str(log), "--format", "json", "-q"])
+    (job,) = json.loads(capsys.readouterr().out)["jobs"]
+    assert f"steps of job 'train' are there, and no rule reads them ({log}:3)" in job["reason"]
+    assert f"`goodput check --suggest {log} > my.toml`" in job["reason"]
+
+
+def test_an_answer_that_cannot_be_refuses_a_side_of_a_comparison(tmp_path: Path) -> None:
+    """The rules of the first log read the other one too, whose two lives have a weekend between them."""
+    first, second = tmp_path / "a.log", tmp_path / "b.log"
+    first.write_text(log_of(lives(2, 60)), encoding="utf-8")
+    second.write_text(log_of(lives(2, WEEKEND)), encoding="utf-8")
+    with pytest.raises(NotEnoughData, match=r"do not hold here: the step rule .*: with it goodput is 0"):
+        goodput_cli.compare([str(first), str(second)])
+
+
+@pytest.mark.parametrize("limit", ["_MOST_LINES", "_MOST_BYTES"])
+def test_a_long_log_is_drafted_from_its_first_part_and_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:  # fmt: skip
+    """1,000 steps of 10 s: 400 lines, or the first 16 KiB, are guessed from and proven on."""
+    log = tmp_path / "train.log"
+    log.write_text("".join(pytorch(10 * n, f"step {n} loss 1.1") for n in range(1, 1001)), encoding="utf-8")
+    monkeypatch.setattr(drafting, limit, 400 if limit == "_MOST_LINES" else 1 << 14)
+    analysis = goodput_cli.analyze(log)
+    assert analysis.drafted is not None
+    assert (analysis.drafted.lines < 401, analysis.job.last_step) == (True, 999)
+    assert re.fullmatch(r"its rules were proven on the first [23]?\d\d+ lines alone", analysis.drafted.doubts[-1])
+
+
+def test_what_contradicts_a_draft_behind_that_part_refuses_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """60 lives of ten steps, of which the first 50 lines show five: the whole answer is tested on all."""
+    log = tmp_path / "train.log"
+    lives = (pytorch(200 * life + 10 * n, f"step {n} loss 1.1") for life in range(60) for n in range(1, 11))
+    log.write_text("".join(lives), encoding="utf-8")
+    monkeypatch.setattr(drafting, "_MOST_LINES", 50)
+    assert draft_mapping(str(log)).refused_by == "W1"
