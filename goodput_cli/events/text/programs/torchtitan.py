@@ -15,7 +15,7 @@ import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask, alike
 from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.inside import LONGEST_NAME, MOST_RANKS, NOT_LOGGED, PhaseName, RankSteps
+from goodput_cli.events.inside import LONGEST_NAME, MOST_RANKS, NOT_LOGGED, PhaseName, RankSteps, is_too_long
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.stamps import Stamp, Zone
@@ -123,6 +123,8 @@ class TracedProcess:
     """Steps at which a checkpoint was saved."""
     alive: list[tuple[int, int]] = field(default_factory=list)
     """us and line, one each 10 s."""
+    too_long: list[int] = field(default_factory=list)
+    """Lines of spans that are longer than their steps can be."""
     tasks: dict[str, int] = field(default_factory=dict)
     """Codes of asyncio's tasks, within which spans are nested."""
 
@@ -164,7 +166,7 @@ class TracedProcess:
         whole = np.isin(spans.step, over)
         self.waiting = [spans.take(~whole)] if of_step.any() else self.waiting
         if whole.any():
-            self.folded.append(_added_up(spans.take(whole)))
+            self.folded.append(_added_up(spans.take(whole), self.too_long))
 
 
 def _concatenated(parts: Sequence[_Spans]) -> _Spans:
@@ -174,15 +176,21 @@ def _concatenated(parts: Sequence[_Spans]) -> _Spans:
     return _Spans(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _added_up(spans: _Spans) -> _Folded:
-    """The time by span of each step; what lies within another span of its task is not counted again."""
+def _added_up(spans: _Spans, too_long: list[int]) -> _Folded:
+    """The time by span of each step; what lies within another span of its task is not counted again. too_long: takes
+    the lines of spans that are left out."""
     is_step = spans.code < len(_STEPS)
     steps, first = np.unique(spans.step[is_step], return_index=True)
     rows = np.flatnonzero(is_step)[first]
     inner = spans.take(~is_step)
     inner = inner.take(~_within_others(inner))
     at = np.searchsorted(steps, inner.step)
+    took = np.rint(spans.ms[rows] * 1e6).astype(np.int64)
     ns = np.rint(inner.ms * 1e6).astype(np.int64)
+    long = is_too_long(ns, took[at])
+    if long.any():
+        too_long += inner.line[long].tolist()
+        inner, ns, at = inner.take(~long), ns[~long], at[~long]
     found: dict[str, I64] = {}
     for code in np.unique(inner.code).tolist():
         if _NAMES[code] in _PHASES:
@@ -191,7 +199,6 @@ def _added_up(spans: _Spans) -> _Folded:
             column[at[own]] = 0
             np.add.at(column, at[own], ns[own])
             found[_NAMES[code]] = column
-    took = np.rint(spans.ms[rows] * 1e6).astype(np.int64)
     return _Folded(spans.time[rows] * 1000, steps, took, spans.relative[rows], found)
 
 
