@@ -95,6 +95,8 @@ def _whole_of(one: ParsedEvent, count: int) -> int:
     """The time of all steps of a record, as far as its line says it."""
     if one.running is not None and one.running.whole is not None:
         return one.running.whole
+    if one.running is not None and one.running.last is not None:
+        return one.running.last * count  # as its phases: of the last step alone
     return NOT_LOGGED if one.step_time is None else one.step_time * count
 
 
