@@ -9,10 +9,23 @@ from .lines import LOADING, VITAL, stamp
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any, Protocol, TypeVar
 
-    from .recorder import Recorder
-    from .step_times import OpenSpan
+    from .attempt import Attempt
+    from .step_times import OpenSpan, StepTimes
+
+    class Recorder(Protocol):
+        """What spans tell of their beginning and end: see the class of this name."""
+
+        times: StepTimes
+
+        def attempt(self, at: object = None, /) -> Attempt | None: ...
+
+        def begin_step(self, number: Any, at: object = None, /) -> None: ...
+
+        def begin_run(self, at: object, /) -> bool: ...
+
+        def end_run(self, kind: type[BaseException] | None, error: BaseException | None, at: object, /) -> None: ...
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -20,6 +20,7 @@ from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout
 from goodput_cli.analysis.insights.inside import waited_for_data
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, hangs_now
+from goodput_cli.analysis.steps.inside import growth_between
 from goodput_cli.analysis.steps.levels import changes_level
 from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, step_pace
 from goodput_cli.analysis.steps.times import TimedSteps, step_time_parts, timed_steps
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 5
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 _MOST_ABOUT = 100
-_HALF = 0.5
+_HALF, _EXPLAINED = 0.5, 0.8
 _TENTH = 0.1
 _TIMEOUT = "others waited until their timeout: see which rank was gone and why, and shorten the timeout"
 _NOW_AND_THEN = "see what these steps share: a host, their data, the network"
@@ -126,7 +127,7 @@ def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
     if pace.drifts:
         yield _of_drifts(steps, pace.drifts)
     if pace.regimes:
-        yield _of_regimes(timeline, steps, pace.regimes)
+        yield _of_regimes(analysis, steps, pace.regimes)
 
 
 def _of_drifts(steps: TimedSteps, drifts: Sequence[Drift]) -> Candidate:
@@ -146,8 +147,19 @@ def _ends_of(steps: TimedSteps, drift: Drift) -> tuple[int, int]:
     return int(np.searchsorted(steps.time, drift.start_ns)), int(np.searchsorted(steps.end, drift.end_ns))
 
 
-def _of_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> Candidate:
+def _explained(analysis: AnalysisData, regime: Regime) -> str:
+    """Which phase a slow regime was, where the log says what filled its steps and one makes up most of it; else ""."""
+    if not analysis.table.inside:
+        return ""
+    found = growth_between(analysis, regime.first_step, regime.last_step)
+    if found is None or found.share < _EXPLAINED:
+        return ""
+    return f"{found.phase} took {duration(found.ns)} more in each of these steps"
+
+
+def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Regime]) -> Candidate:
     """Slow regimes, by the one that lost most, or as stairs."""
+    timeline = analysis.timeline
     worst = max(regimes, key=lambda regime: regime.lost_seconds)
     usual = duration_of_seconds(worst.usual_seconds)
     text = f"steps {worst.first_step} to {worst.last_step} took {worst.factor:.2f} x the usual {usual}"
@@ -162,7 +174,10 @@ def _of_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]
     waits = loading > _HALF * lost
     text += WITHIN + (f"; data was loaded for {duration(loading)} more than usual" if waits else "")
     advice = BY_CODE["input_bound"].advice if waits else None
-    if not waits and worst.first_step == steps.number[0]:
+    if not waits and (grown := _explained(analysis, worst)):
+        text += f"; {grown}"
+        advice = "see what this phase does in these steps: goodput steps shows it by rank"
+    elif not waits and worst.first_step == steps.number[0]:
         advice = _SINCE_START
     return Candidate(
         "slow_steps", lost, text, regimes[0].start_ns, regimes[-1].end_ns,

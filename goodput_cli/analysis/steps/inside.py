@@ -74,11 +74,11 @@ class RankRow:
 
     rank: int = column("count", "its number", heading="rank")
     host: str | None = column("text", "its host, as its log names it", heading="host")
-    data_ns: int | None = column("duration", "time in data", heading="data")
+    data_ns: int | None = column("duration", "time in data", heading="in data")
     own_ns: int | None = column("duration", "time in phases without waiting for others", heading="own")
     wait_ns: int | None = column("duration", "time in phases that wait for others", heading="wait")
     cost_ns: int | None = column(
-        "duration", "what steps took longer than with the next slowest rank in its place", heading="cost"
+        "duration", "what steps took longer than with the next slowest rank in its place", heading="held up"
     )
     likely_ns: int = column(
         "duration", "above the others in one phase that may wait and below them in another: a suspicion",
@@ -94,11 +94,11 @@ class HostRow:
     """All ranks of a host."""
 
     host: str = column("text", "as its log names it", heading="host")
-    ranks: int = column("count", "how many ranks it has", heading="ranks")
-    data_ns: int | None = column("duration", "time in data of its slowest rank", heading="data")
+    ranks: int = column("count", "how many ranks it has", heading="ranks on it")
+    data_ns: int | None = column("duration", "time in data of its slowest rank", heading="in data")
     own_ns: int | None = column("duration", "time in phases without waiting, of its slowest rank", heading="own")
     cost_ns: int | None = column(
-        "duration", "what steps took longer than without all ranks of this host", heading="cost"
+        "duration", "what steps took longer than without all ranks of this host", heading="held up"
     )
 
 
@@ -188,6 +188,8 @@ class _Launch:
     hosts: tuple[str, ...]
     weight: F64
     """[S], how much of each record is kept and in the window."""
+    last: I64
+    """[S], the last step of each record."""
     count: I64
     """[S], steps a record."""
     first: Mask
@@ -289,8 +291,8 @@ def _aligned(pool: str, members: Sequence[tuple[RankSteps, F64]]) -> _Launch:
     mean_took = _mean_of_ranks(took) if len(ranks) else whole_took
     first |= _compiling(first, count, np.where(np.isnan(mean_took), whole_took, mean_took))
     return _Launch(
-        pool, tuple(rank for rank, _ in ranks), tuple(host for _, host in ranks), weight, count, first, took, phases,
-        dict(whole), whole_took, any(one.summed > 1 for one, _ in members),
+        pool, tuple(rank for rank, _ in ranks), tuple(host for _, host in ranks), weight, steps, count, first, took,
+        phases, dict(whole), whole_took, any(one.summed > 1 for one, _ in members),
     )  # fmt: skip
 
 
@@ -610,3 +612,56 @@ def _host_rows(sums: _Sums) -> Iterator[HostRow]:
         for host, ranks in by_host.items()
     ]  # fmt: skip
     yield from sorted(rows, key=lambda row: (-(row.cost_ns or 0), -(row.own_ns or 0), row.host))
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The phase that made steps longer."""
+
+    phase: str
+    ns: int
+    """By how much longer it was in each of them."""
+    share: float
+    """Of what the steps were longer."""
+
+
+def growth_between(analysis: AnalysisData, first_step: int, last_step: int) -> Growth | None:
+    """The phase that grew most in some steps against all others, by its slowest rank; None where no line says it, or
+    the steps were no longer."""
+    parts = [one for one in analysis.table.inside if one.job == analysis.job.name and len(one)]
+    within = (analysis.window.start_ns, analysis.window.end_ns)
+    inside: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    counts, whole = [0.0, 0.0], [0.0, 0.0]
+    for launch in _launches(analysis.timeline, parts, within):
+        chosen = (launch.last >= first_step) & (launch.last - launch.count + 1 <= last_step)
+        weights = [launch.weight_later * ~chosen, launch.weight_later * chosen]
+        took, phases = _by_step(launch)
+        for at, weight in enumerate(weights):
+            weight = np.where(np.isnan(took), 0, weight)
+            counts[at] += float((weight * launch.count).sum())
+            whole[at] += float((weight * np.nan_to_num(took)).sum())
+            for phase, values in phases.items():
+                inside[phase][at] += float((weight * values).sum())
+    if not all(counts) or not inside:
+        return None
+    longer = whole[1] / counts[1] - whole[0] / counts[0]
+    phase = max(inside, key=lambda name: inside[name][1] / counts[1] - inside[name][0] / counts[0])
+    more = inside[phase][1] / counts[1] - inside[phase][0] / counts[0]
+    return Growth(phase, round(more), more / longer) if longer > 0 and more > 0 else None
+
+
+def _by_step(launch: _Launch) -> tuple[F64, dict[str, F64]]:
+    """[S]: the net time of each record, and of each whole phase the time of its slowest rank."""
+    tables = {**{name: _most(values) for name, values in launch.phases.items()}}
+    for statistic in ("job", "max"):
+        tables |= launch.whole.get(statistic, {})
+    took = _mean_of_ranks(launch.took) if launch.ranks else launch.whole_took
+    took = np.where(np.isnan(took), launch.whole_took, took)
+    found: dict[str, F64] = {}
+    for name, values in tables.items():
+        known = np.nan_to_num(values)
+        if class_of(name.phase) is PhaseClass.LEDGER:
+            took = took - known
+        elif not name.parent:
+            found[name.phase] = found.get(name.phase, np.zeros(len(known))) + known
+    return took, found

@@ -69,7 +69,7 @@ from goodput_cli.vocabulary.when import load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.events.reading_options import ReadingOptions
-    from goodput_cli.events.text.programs.torchtitan import TracedProcess
+    from goodput_cli.events.text.traces import TracedProcess
     from goodput_cli.events.trackers.runs import Run
 
 

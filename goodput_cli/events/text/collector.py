@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.text.evidence_lines import EntryObserver
     from goodput_cli.events.text.log_lines import LogLine
     from goodput_cli.events.text.meaning import Interleaved, InTurns
-    from goodput_cli.events.text.programs.torchtitan import ProcessKey, TracedProcess
+    from goodput_cli.events.text.traces import ProcessKey, TracedProcess
 
 
 @dataclass
@@ -39,7 +39,7 @@ class TextPart:
     tracked: list[object] = field(default_factory=list)
     """What a file of an experiment tracker says (`events.trackers`)."""
     processes: dict[ProcessKey, TracedProcess] = field(default_factory=dict)
-    """What torchtitan's trace says of the steps of each process (`events.text.programs.torchtitan`)."""
+    """What torchtitan's trace says of the steps of each process (`events.text.traces`)."""
     seen: list[UntimedEvidence] = field(default_factory=list)
     """Observations: what lines say about deaths."""
     left_out: int = 0

@@ -8,223 +8,36 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from goodput_cli.arrays import F64, I64, Mask, alike
+from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.inside import LONGEST_NAME, MOST_RANKS, NOT_LOGGED, PhaseName, RankSteps, is_too_long
+from goodput_cli.events.inside import LONGEST_NAME, MOST_RANKS, PhaseName, RankSteps
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.text.traces import (
+    ALIVE_NS,
+    BEGAN,
+    CLOCKS_US,
+    DONE,
+    ENDED,
+    ERROR,
+    NOTHING,
+    SAVED_TAG,
+    SHORTEST_SAVE_MS,
+    SPAN_EVENTS,
+    SPAN_PHASES,
+    SPANS,
+    ProcessKey,
+    SpanColumns,
+    TracedProcess,
+)
 from goodput_cli.events.values import MAX_NS, number
-from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "torchtitan"
-
-_STEPS = ("step", "train_step")
-_PHASES: dict[str, str] = {
-    "gc_collect": "gc",
-    "fetching_batch": "data",
-    "fwd_bwd": "forward_backward",
-    "forward_backward": "forward_backward",
-    "optim": "optimizer",
-    "optim_step": "optimizer",
-    "collect_dist_metrics": "communication",
-    "wait_for_training_batch": "wait",
-    "generate": "generate",
-    "trainer_push_model_state_dict": "sync",
-    "generator_pull_model_state_dict": "sync",
-    "push_model_state_dict": "sync",
-    "pull_model_state_dict": "sync",
-    "checkpoint_save": "save",
-    "save_checkpoint": "save",
-    "trainer_save_checkpoint": "save",
-    "eval": "evaluation",
-    "validate": "evaluation",
-}
-"""Spans inside a step, and their phases; others are part of `other`."""
-_EVENTS: dict[str, EventType] = {
-    "torch_distributed_init": EventType.INIT,
-    "model_parallelism_init": EventType.PREP,
-    "build_model": EventType.PREP,
-    "vllm_init": EventType.PREP,
-    "checkpoint_load": EventType.RESTORE,
-    "checkpoint_save": EventType.SAVE,
-    "trainer_save_checkpoint": EventType.SAVE,
-    "eval": EventType.EVAL,
-    "validate": EventType.EVAL,
-}
-"""Spans that are events of the job, from the lowest rank."""
-_NAMES = tuple(dict.fromkeys((*_STEPS, *_PHASES, *_EVENTS)))
-_ENDS = {f"{name}_end": code for code, name in enumerate(_NAMES)}
-_STARTS = {f"{name}_start": -2 - code for code, name in enumerate(_STEPS)}
-_NOTHING, _ERROR, _DONE = -1, -10, -11
-_TAG = "checkpoint_save"
-"""The tag of a step at which a checkpoint is saved: the span is there at every step."""
-_SHORTEST_SAVE_MS = 10.0
-"""Where no step is tagged, a span of less saved nothing."""
-_ALIVE_NS = 10 * NS_PER_SECOND
-_CLOSE_US = 50
-"""Two clocks tell one instant so far apart."""
-_FOLDED = 1 << 13
-"""So many spans are kept before those of whole steps are added up."""
-
-ProcessKey = tuple[str, int, int]
-"""Pool, rank and process id."""
-
-
-class _Spans(NamedTuple):
-    """Columns: a row a record that ends a span or begins a step."""
-
-    code: I64
-    time: I64
-    """us."""
-    ms: F64
-    step: I64
-    relative: I64
-    """Steps since its process began; 0: not said."""
-    line: I64
-    task: I64
-
-    def take(self, rows: Any) -> _Spans:
-        return _Spans(*(column[rows] for column in self))
-
-
-class _Folded(NamedTuple):
-    """Steps that are over: columns, and ns by span."""
-
-    time: I64
-    step: I64
-    took: I64
-    relative: I64
-    spans: dict[str, I64]
-
-
-@dataclass
-class TracedProcess:
-    """What one process wrote: added to as its records come, in bounded memory."""
-
-    pool: str
-    rank: int
-    host: str
-    begin: int
-    """us of its first record."""
-    first_line: int
-    end: int
-    last_line: int = 0
-    waiting: list[_Spans] = field(default_factory=list)
-    folded: list[_Folded] = field(default_factory=list)
-    rare: list[_Spans] = field(default_factory=list)
-    """Spans that are events, the begins of steps, and errors."""
-    tagged: set[int] = field(default_factory=set)
-    """Steps at which a checkpoint was saved."""
-    alive: list[tuple[int, int]] = field(default_factory=list)
-    """us and line, one each 10 s."""
-    too_long: list[int] = field(default_factory=list)
-    """Lines of spans that are longer than their steps can be."""
-    tasks: dict[str, int] = field(default_factory=dict)
-    """Codes of asyncio's tasks, within which spans are nested."""
-
-    def add(self, spans: _Spans, alive: Sequence[tuple[int, int]]) -> None:
-        """Further records, of one shape and of a block of lines that begins behind all before, or is the same."""
-        new_block = len(spans.line) > 0 and int(spans.line.min()) > self.last_line
-        if new_block and sum(len(one.code) for one in self.waiting) > _FOLDED:
-            self._fold()
-        for us, line in alive:
-            self.begin, self.first_line = min((self.begin, self.first_line), (us, line))
-            self.end = max(self.end, us)
-            if not self.alive or us - self.alive[-1][0] >= _ALIVE_NS // 1000:
-                self.alive.append((us, line))
-        if len(spans.code):
-            self.last_line = max(self.last_line, int(spans.line.max()))
-            events = np.array([_NAMES[code] in _EVENTS if code >= 0 else True for code in range(-16, len(_NAMES))])
-            rare = events[spans.code + 16]
-            self.rare.append(spans.take(rare))
-            self.waiting.append(spans.take(spans.code >= 0))
-
-    def steps(self) -> _Folded | None:
-        """The steps that are over."""
-        self._fold()
-        return None if not self.folded else _joined(self.folded)
-
-    def events(self) -> _Spans:
-        """Spans that are events, begins of steps and errors, in order of lines."""
-        every = _concatenated(self.rare)
-        return every.take(np.argsort(every.line, kind="stable"))
-
-    def _fold(self) -> None:
-        """Add up the steps that are over; of others the spans are kept."""
-        if not self.waiting:
-            return
-        spans = _concatenated(self.waiting)
-        spans = spans.take(np.argsort(spans.line, kind="stable"))
-        of_step = spans.code < len(_STEPS)
-        over = np.unique(spans.step[of_step & (spans.step >= 0)])
-        whole = np.isin(spans.step, over)
-        self.waiting = [spans.take(~whole)] if of_step.any() else self.waiting
-        if whole.any():
-            self.folded.append(_added_up(spans.take(whole), self.too_long))
-
-
-def _concatenated(parts: Sequence[_Spans]) -> _Spans:
-    if not parts:
-        none = np.zeros(0, dtype=np.int64)
-        return _Spans(none, none, np.zeros(0), none, none, none, none)
-    return _Spans(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _added_up(spans: _Spans, too_long: list[int]) -> _Folded:
-    """The time by span of each step; what lies within another span of its task is not counted again. too_long: takes
-    the lines of spans that are left out."""
-    is_step = spans.code < len(_STEPS)
-    steps, first = np.unique(spans.step[is_step], return_index=True)
-    rows = np.flatnonzero(is_step)[first]
-    inner = spans.take(~is_step)
-    inner = inner.take(~_within_others(inner))
-    at = np.searchsorted(steps, inner.step)
-    took = np.rint(spans.ms[rows] * 1e6).astype(np.int64)
-    ns = np.rint(inner.ms * 1e6).astype(np.int64)
-    long = is_too_long(ns, took[at])
-    if long.any():
-        too_long += inner.line[long].tolist()
-        inner, ns, at = inner.take(~long), ns[~long], at[~long]
-    found: dict[str, I64] = {}
-    for code in np.unique(inner.code).tolist():
-        if _NAMES[code] in _PHASES:
-            own = inner.code == code
-            column = np.full(len(steps), NOT_LOGGED, dtype=np.int64)
-            column[at[own]] = 0
-            np.add.at(column, at[own], ns[own])
-            found[_NAMES[code]] = column
-    return _Folded(spans.time[rows] * 1000, steps, took, spans.relative[rows], found)
-
-
-def _within_others(spans: _Spans) -> Mask:
-    """Which spans lie within one that ends later, of the same task: the inner one ends first."""
-    nested = np.zeros(len(spans.code), dtype=np.bool_)
-    begin = spans.time - np.rint(spans.ms * 1000).astype(np.int64)
-    for rows in alike(spans.task).values():
-        own = begin[rows]
-        later = np.minimum.accumulate(own[::-1])[::-1]
-        nested[rows[:-1]] = later[1:] <= own[:-1] + _CLOSE_US
-    return nested & (spans.ms * 1000 > _CLOSE_US)
-
-
-def _joined(parts: Sequence[_Folded]) -> _Folded:
-    names = tuple(dict.fromkeys(name for part in parts for name in part.spans))
-    step = np.concatenate([part.step for part in parts])
-    order = np.argsort(step, kind="stable")
-
-    def column(name: str) -> I64:
-        return np.concatenate(
-            [part.spans.get(name, np.full(len(part.step), NOT_LOGGED, dtype=np.int64)) for part in parts]
-        )[order]
-
-    time, step, took, relative = (np.concatenate(one)[order] for one in zip(*(part[:4] for part in parts), strict=True))
-    return _Folded(time, step, took, relative, {name: column(name) for name in names})
 
 
 def collect(records: Records, output: Output) -> Mask:
@@ -251,12 +64,12 @@ def collect(records: Records, output: Output) -> Mask:
             host = str(records.records[int(chosen[0])].get("host_name", ""))
             process = TracedProcess(key[0], key[1], host[:LONGEST_NAME], int(time[chosen[0]]), int(line[0]), 0)
         tasks = _tasks(records, process, chosen)
-        spans = _Spans(code[chosen], time[chosen], ms[chosen], step[chosen], relative[chosen], line, tasks)
+        spans = SpanColumns(code[chosen], time[chosen], ms[chosen], step[chosen], relative[chosen], line, tasks)
         if tags is not None:
             process.tagged |= {
-                int(step[at]) for at in chosen.tolist() if isinstance(tags[at], list) and _TAG in tags[at]
+                int(step[at]) for at in chosen.tolist() if isinstance(tags[at], list) and SAVED_TAG in tags[at]
             }
-        said = spans.code != _NOTHING
+        said = spans.code != NOTHING
         process.add(spans.take(said & ~bad[chosen]), _alive(spans))
         part.processes[key] = process
     output.texts.add(source, part)
@@ -273,21 +86,21 @@ def _codes(records: Records) -> I64:
 
 def _code(name: Any) -> int:
     if not isinstance(name, str):
-        return _NOTHING
-    if name in _ENDS:
-        return _ENDS[name]
-    if name in _STARTS:
-        return _STARTS[name]
+        return NOTHING
+    if name in ENDED:
+        return ENDED[name]
+    if name in BEGAN:
+        return BEGAN[name]
     if name.endswith("_error"):
-        return _ERROR
-    return _DONE if name == "torch_distributed_teardown_start" else _NOTHING
+        return ERROR
+    return DONE if name == "torch_distributed_teardown_start" else NOTHING
 
 
-def _alive(spans: _Spans) -> list[tuple[int, int]]:
+def _alive(spans: SpanColumns) -> list[tuple[int, int]]:
     """us and line of the first and the last record, and of one each 10 s between."""
     order = np.argsort(spans.line, kind="stable")
     time, line = spans.time[order], spans.line[order]
-    _, first = np.unique(time // (_ALIVE_NS // 1000), return_index=True)
+    _, first = np.unique(time // (ALIVE_NS // 1000), return_index=True)
     rows = np.union1d(first, [len(time) - 1])
     return list(zip(time[rows].tolist(), line[rows].tolist(), strict=True))
 
@@ -361,9 +174,11 @@ def launches(processes: Iterable[tuple[int, TracedProcess]]) -> list[Traced]:
 
 
 def _resumed_from(process: TracedProcess) -> int:
-    events = process.events()
-    said = (events.step >= 0) & (events.relative > 0)
-    return max(int((events.step - events.relative)[said].min()), 0) if said.any() else 0
+    steps = process.steps()
+    said = steps is not None and bool((steps.relative > 0).any())
+    if steps is None or not said:
+        return max(process.begun[0] - process.begun_relative, 0) if process.begun_relative > 0 else 0
+    return max(int((steps.step - steps.relative)[steps.relative > 0].min()), 0)
 
 
 def log_lines_of(processes: Iterable[tuple[int, TracedProcess]]) -> dict[int, list[LogLine]]:
@@ -376,16 +191,26 @@ def log_lines_of(processes: Iterable[tuple[int, TracedProcess]]) -> dict[int, li
             key = one.resumed, one.turn
             if key not in lowest or one.process.rank < lowest[key].process.rank:
                 lowest[key] = one
-    leaders = {id(one) for one in lowest.values()}
     found: defaultdict[int, list[LogLine]] = defaultdict(list)
     for one in every:
-        lines = _lines_of_leader(one) if id(one) in leaders else _signs(one)
+        leader = lowest.get((one.resumed, one.turn))
+        lines = _lines_of_leader(one) if one is leader else _signs(one, _ahead(one, leader))
         found[one.source] += lines
     return dict(found)
 
 
+def _ahead(one: Traced, leader: Traced | None) -> int:
+    """By how much (us) a clock is ahead of that of its leader, where the same steps show more than a few seconds."""
+    own, others = one.process.steps(), None if leader is None else leader.process.steps()
+    if own is None or others is None:
+        return 0
+    _, here, there = np.intersect1d(own.step, others.step, return_indices=True)
+    ahead = int(np.median(own.time[here] - others.time[there])) // 1000 if len(here) else 0
+    return ahead if abs(ahead) > CLOCKS_US else 0
+
+
 def _has_steps(process: TracedProcess) -> bool:
-    return any(((part.code <= -2) & (part.code > -2 - len(_STEPS))).any() for part in process.rare)
+    return process.begun[0] >= 0 or process.steps() is not None
 
 
 def _line(one: Traced, us: int, line: int, what: EventType, **more: Any) -> LogLine:
@@ -394,10 +219,10 @@ def _line(one: Traced, us: int, line: int, what: EventType, **more: Any) -> LogL
     return LogLine(line, "", stamp, event)
 
 
-def _signs(one: Traced) -> list[LogLine]:
+def _signs(one: Traced, ahead: int = 0) -> list[LogLine]:
     process = one.process
     ends = [(process.begin, process.first_line), *process.alive, (process.end, max(process.last_line, 1))]
-    return [_line(one, us, line, EventType.ALIVE) for us, line in dict.fromkeys(ends)]
+    return [_line(one, us - ahead, line, EventType.ALIVE) for us, line in dict.fromkeys(ends)]
 
 
 def _lines_of_leader(one: Traced) -> list[LogLine]:
@@ -406,34 +231,40 @@ def _lines_of_leader(one: Traced) -> list[LogLine]:
     lines = [_line(one, process.begin, process.first_line, EventType.START)]
     if one.resumed:
         lines.append(_line(one, process.begin, process.first_line, EventType.RESUME, step=one.resumed))
-    last_step, ended = int(events.step.max(initial=-1)), False
+    steps, ended = process.steps(), False
+    last_step = max(process.begun[0], int(steps.step[-1]) if steps is not None else -1)
+    if steps is not None:
+        for ns, step, line in zip(
+            (steps.time - steps.took).tolist(), steps.step.tolist(), steps.line.tolist(), strict=True
+        ):
+            lines.append(_line(one, ns // 1000, line, EventType.STEP_START, step=step))
     for code, us, ms, step, line in zip(
         *(column.tolist() for column in (events.code, events.time, events.ms, events.step, events.line)), strict=True
     ):
-        if -2 - len(_STEPS) < code <= -2:
-            lines.append(_line(one, us, line, EventType.STEP_START, step=max(step, 0)))
-        elif code == _ERROR and step == last_step:
+        if code == ERROR and step == last_step:
             lines.append(_line(one, us, line, EventType.CRASHED))
             ended = True
             break
-        elif code == _DONE:
+        if code == DONE:
             lines.append(_line(one, us, line, EventType.FINISHED))
             ended = True
         elif code >= 0:
-            lines += _of_span(one, _NAMES[code], us, ms, step, line)
-    steps = process.steps()
-    if not ended and steps is not None and len(steps.step) and int(steps.step[-1]) == last_step:
-        us = int(steps.time[-1]) // 1000  # its loop goes on to the next step at once
-        lines.append(_line(one, us, process.last_line, EventType.STEP_START, step=last_step + 1))
+            lines += _of_span(one, SPANS[code], us, ms, step, line)
+    if steps is None or last_step > int(steps.step[-1]):
+        step, us, line = process.begun
+        lines.append(_line(one, us, line, EventType.STEP_START, step=step))
+    elif not ended:  # its loop goes on to the next step at once
+        us = int(steps.time[-1]) // 1000
+        lines.append(_line(one, us, int(steps.line[-1]), EventType.STEP_START, step=last_step + 1))
     lines += _signs(one)
     return lines
 
 
 def _of_span(one: Traced, name: str, us: int, ms: float, step: int, line: int) -> list[LogLine]:
-    what, took = _EVENTS.get(name), round(ms * 1e6)
+    what, took = SPAN_EVENTS.get(name), round(ms * 1e6)
     if what is None or (what is EventType.RESTORE and not one.resumed):
         return []
-    if what is EventType.SAVE and not (step in one.process.tagged if one.process.tagged else ms >= _SHORTEST_SAVE_MS):
+    if what is EventType.SAVE and not (step in one.process.tagged if one.process.tagged else ms >= SHORTEST_SAVE_MS):
         return []
     number_of = one.resumed if what is EventType.RESTORE else step if step >= 0 else None
     return [_line(one, us, line, what, step=number_of, took=took)]
@@ -456,7 +287,7 @@ def inside_of(job: str, processes: Iterable[tuple[int, TracedProcess]], names: S
                 count=np.ones(len(steps.step), dtype=np.int64),
                 first=np.asarray(steps.relative == 1),
                 took=steps.took,
-                names=tuple(PhaseName(name, _PHASES[name]) for name in spans),
+                names=tuple(PhaseName(name, SPAN_PHASES[name]) for name in spans),
                 ns=np.column_stack(table) if table else np.zeros((len(steps.step), 0), dtype=np.int64),
                 source=names[source],
             )

@@ -1,0 +1,243 @@
+"""What one process wrote of the spans of its steps, added up as its records come, in bounded memory: the steps that are
+over as columns, and what else is an event of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.arrays import F64, I64, Mask, alike
+from goodput_cli.events.inside import NOT_LOGGED, is_too_long
+from goodput_cli.events.text.log_lines import EventType
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+STEPS = ("step", "train_step")
+SPAN_PHASES: dict[str, str] = {
+    "gc_collect": "gc",
+    "fetching_batch": "data",
+    "fwd_bwd": "forward_backward",
+    "forward_backward": "forward_backward",
+    "optim": "optimizer",
+    "optim_step": "optimizer",
+    "collect_dist_metrics": "communication",
+    "wait_for_training_batch": "wait",
+    "generate": "generate",
+    "trainer_push_model_state_dict": "sync",
+    "generator_pull_model_state_dict": "sync",
+    "push_model_state_dict": "sync",
+    "pull_model_state_dict": "sync",
+    "checkpoint_save": "save",
+    "save_checkpoint": "save",
+    "trainer_save_checkpoint": "save",
+    "eval": "evaluation",
+    "validate": "evaluation",
+}
+"""Spans inside a step, and their phases; others are part of `other`."""
+SPAN_EVENTS: dict[str, EventType] = {
+    "torch_distributed_init": EventType.INIT,
+    "model_parallelism_init": EventType.PREP,
+    "build_model": EventType.PREP,
+    "vllm_init": EventType.PREP,
+    "checkpoint_load": EventType.RESTORE,
+    "checkpoint_save": EventType.SAVE,
+    "trainer_save_checkpoint": EventType.SAVE,
+    "eval": EventType.EVAL,
+    "validate": EventType.EVAL,
+}
+"""Spans that are events of the job, from the lowest rank."""
+SPANS = tuple(dict.fromkeys((*STEPS, *SPAN_PHASES, *SPAN_EVENTS)))
+ENDED = {f"{name}_end": code for code, name in enumerate(SPANS)}
+NOTHING, FIRST_START, ERROR, DONE = -1, -2, -10, -11
+BEGAN = {f"{name}_start": FIRST_START - code for code, name in enumerate(STEPS)}
+_EVENT_CODES = [ERROR, DONE, *(code for code, name in enumerate(SPANS) if name in SPAN_EVENTS)]
+SAVED_TAG = "checkpoint_save"
+"""The tag of a step at which a checkpoint is saved: the span is there at every step."""
+SHORTEST_SAVE_MS = 10.0
+"""Where no step is tagged, a span of less saved nothing."""
+ALIVE_NS = 10 * NS_PER_SECOND
+_CLOSE_US = 50
+"""Two clocks tell one instant so far apart."""
+CLOCKS_US = 5_000_000
+"""Clocks that differ by more are set by that of the lowest rank."""
+_FOLDED = 1 << 10
+"""So many spans are kept before those of whole steps are added up."""
+
+ProcessKey = tuple[str, int, int]
+"""Pool, rank and process id."""
+
+
+class SpanColumns(NamedTuple):
+    """Columns: a row a record that ends a span or begins a step."""
+
+    code: I64
+    time: I64
+    """us."""
+    ms: F64
+    step: I64
+    relative: I64
+    """Steps since its process began; 0: not said."""
+    line: I64
+    task: I64
+
+    def take(self, rows: Any) -> SpanColumns:
+        return SpanColumns(*(column[rows] for column in self))
+
+
+class StepColumns(NamedTuple):
+    """Steps that are over: columns, and ns by span."""
+
+    time: I64
+    """ns, of the end."""
+    took: I64
+    step: I64
+    relative: NDArray[np.int32]
+    line: NDArray[np.int32]
+    spans: dict[str, I64]
+
+
+@dataclass
+class TracedProcess:
+    """What one process wrote: added to as its records come, in bounded memory."""
+
+    pool: str
+    rank: int
+    host: str
+    begin: int
+    """us of its first record."""
+    first_line: int
+    end: int
+    last_line: int = 0
+    waiting: list[SpanColumns] = field(default_factory=list)
+    folded: list[StepColumns] = field(default_factory=list)
+    rare: list[SpanColumns] = field(default_factory=list)
+    """Spans that are events, and errors."""
+    begun: tuple[int, int, int] = (-1, 0, 0)
+    """The last step that began, with us and line."""
+    begun_relative: int = 0
+    """How many steps its process had begun by then."""
+    tagged: set[int] = field(default_factory=set)
+    """Steps at which a checkpoint was saved."""
+    alive: list[tuple[int, int]] = field(default_factory=list)
+    """us and line, one each 10 s."""
+    too_long: list[int] = field(default_factory=list)
+    """Lines of spans that are longer than their steps can be."""
+    tasks: dict[str, int] = field(default_factory=dict)
+    """Codes of asyncio's tasks, within which spans are nested."""
+
+    def add(self, spans: SpanColumns, alive: Sequence[tuple[int, int]]) -> None:
+        """Further records, of one shape and of a block of lines that begins behind all before, or is the same."""
+        new_block = len(spans.line) > 0 and int(spans.line.min()) > self.last_line
+        if new_block and sum(len(one.code) for one in self.waiting) > _FOLDED:
+            self._fold()
+        for us, line in alive:
+            self.begin, self.first_line = min((self.begin, self.first_line), (us, line))
+            self.end = max(self.end, us)
+            if not self.alive or us - self.alive[-1][0] >= ALIVE_NS // 1000:
+                self.alive.append((us, line))
+        if len(spans.code):
+            self.last_line = max(self.last_line, int(spans.line.max()))
+            self._keep(spans)
+
+    def _keep(self, spans: SpanColumns) -> None:
+        begins = np.flatnonzero((spans.code <= FIRST_START) & (spans.code > FIRST_START - len(STEPS)))
+        if len(begins):
+            last = int(begins[np.argmax(spans.line[begins])])
+            self.begun = max(self.begun, (int(spans.step[last]), int(spans.time[last]), int(spans.line[last])))
+            self.begun_relative = int(spans.relative[last]) if self.begun[2] == int(spans.line[last]) else 0
+        rare = np.isin(spans.code, _EVENT_CODES)
+        if rare.any():
+            self.rare.append(spans.take(rare))
+        if (spans.code >= 0).any():
+            self.waiting.append(spans.take(spans.code >= 0))
+
+    def steps(self) -> StepColumns | None:
+        """The steps that are over."""
+        self._fold()
+        if len(self.folded) > 1:
+            self.folded = [_joined(self.folded)]
+        return self.folded[0] if self.folded else None
+
+    def events(self) -> SpanColumns:
+        """Spans that are events, and errors, in order of lines."""
+        every = _concatenated(self.rare)
+        return every.take(np.argsort(every.line, kind="stable"))
+
+    def _fold(self) -> None:
+        """Add up the steps that are over; of others the spans are kept."""
+        if not self.waiting:
+            return
+        spans = _concatenated(self.waiting)
+        spans = spans.take(np.argsort(spans.line, kind="stable"))
+        of_step = spans.code < len(STEPS)
+        over = np.unique(spans.step[of_step & (spans.step >= 0)])
+        whole = np.isin(spans.step, over)
+        self.waiting = [spans.take(~whole)] if of_step.any() else self.waiting
+        if whole.any():
+            self.folded.append(_added_up(spans.take(whole), self.too_long))
+
+
+def _concatenated(parts: Sequence[SpanColumns]) -> SpanColumns:
+    if not parts:
+        none = np.zeros(0, dtype=np.int64)
+        return SpanColumns(none, none, np.zeros(0), none, none, none, none)
+    return SpanColumns(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _added_up(spans: SpanColumns, too_long: list[int]) -> StepColumns:
+    """The time by span of each step; what lies within another span of its task is not counted again. too_long: takes
+    the lines of spans that are left out."""
+    is_step = spans.code < len(STEPS)
+    steps, first = np.unique(spans.step[is_step], return_index=True)
+    rows = np.flatnonzero(is_step)[first]
+    inner = spans.take(~is_step)
+    inner = inner.take(~_within_others(inner))
+    at = np.searchsorted(steps, inner.step)
+    took = np.rint(spans.ms[rows] * 1e6).astype(np.int64)
+    ns = np.rint(inner.ms * 1e6).astype(np.int64)
+    long = is_too_long(ns, took[at])
+    if long.any():
+        too_long += inner.line[long].tolist()
+        inner, ns, at = inner.take(~long), ns[~long], at[~long]
+    found: dict[str, I64] = {}
+    for code in np.unique(inner.code).tolist():
+        if SPANS[code] in SPAN_PHASES:
+            own = inner.code == code
+            column = np.full(len(steps), NOT_LOGGED, dtype=np.int64)
+            column[at[own]] = 0
+            np.add.at(column, at[own], ns[own])
+            found[SPANS[code]] = column
+    relative, line = (column[rows].astype(np.int32) for column in (spans.relative, spans.line))
+    return StepColumns(spans.time[rows] * 1000, took, steps, relative, line, found)
+
+
+def _within_others(spans: SpanColumns) -> Mask:
+    """Which spans lie within one that ends later, of the same task: the inner one ends first."""
+    nested = np.zeros(len(spans.code), dtype=np.bool_)
+    begin = spans.time - np.rint(spans.ms * 1000).astype(np.int64)
+    for rows in alike(spans.task).values():
+        own = begin[rows]
+        later = np.minimum.accumulate(own[::-1])[::-1]
+        nested[rows[:-1]] = later[1:] <= own[:-1] + _CLOSE_US
+    return nested & (spans.ms * 1000 > _CLOSE_US)
+
+
+def _joined(parts: Sequence[StepColumns]) -> StepColumns:
+    names = tuple(dict.fromkeys(name for part in parts for name in part.spans))
+    step = np.concatenate([part.step for part in parts])
+    order = np.argsort(step, kind="stable")
+
+    def column(name: str) -> I64:
+        return np.concatenate(
+            [part.spans.get(name, np.full(len(part.step), NOT_LOGGED, dtype=np.int64)) for part in parts]
+        )[order]
+
+    whole = {
+        name: np.concatenate([getattr(part, name) for part in parts])[order]
+        for name in StepColumns._fields
+        if name != "spans"
+    }
+    return StepColumns(**whole, spans={name: column(name) for name in names})

@@ -1,0 +1,154 @@
+"""What filled steps, and which rank all others waited for: the barrier model on jobs whose culprit is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.insights.inside import find_inside, slow_one, waited_for_data
+from goodput_cli.analysis.steps.inside import HostRow, RankRow, growth_between
+from goodput_cli.analysis.steps.inside_sheet import inside_line
+from goodput_cli.arrays import F64
+from goodput_cli.events.inside import MOST, NOT_LOGGED, PhaseName, RankSteps
+from tests.support.accounts import account
+from tests.support.story import start, steps
+
+STEPS, SECOND = 480, 10**9
+DATA, PASSES = PhaseName("fetching_batch", "data"), PhaseName("fwd_bwd", "forward_backward")
+
+
+@cache
+def _job() -> Analysis:
+    """480 steps of a second."""
+    return account(start(0), steps(0, STEPS + 1, at=0, every=1)).analysis
+
+
+def with_ranks(own: F64, hosts: Sequence[str] | None = None, seconds: float = 1.0) -> Analysis:
+    """The job with these own times (s) of ranks: float64[ranks, steps]. All wait for the slowest."""
+    analysis = _job()
+    ranks, count = own.shape
+    begin = analysis.window.start_ns
+    parts = tuple(
+        RankSteps(
+            analysis.job.name, "training", rank, "" if hosts is None else hosts[rank], (0, 0),
+            time=begin + (np.arange(count, dtype=np.int64) + 1) * SECOND - 1,
+            step=np.arange(count, dtype=np.int64),
+            count=np.ones(count, dtype=np.int64),
+            first=np.arange(count) == 0,
+            took=np.full(count, round(seconds * SECOND), dtype=np.int64),
+            names=(DATA, PASSES),
+            ns=np.rint(np.column_stack([own[rank], own.max(axis=0) - own[rank] + 0.5]) * SECOND).astype(np.int64),
+        )
+        for rank in range(ranks)
+    )  # fmt: skip
+    return replace(analysis, table=replace(analysis.table, inside=parts))
+
+
+def noisy(rng: np.random.Generator, ranks: int, spread: float) -> F64:
+    return 0.05 * rng.lognormal(0, spread, (ranks, STEPS))
+
+
+@pytest.mark.parametrize("ranks", [8, 64, 512])
+def test_a_rank_that_costs_two_percent_is_named_with_its_cost(ranks: int) -> None:
+    named = close = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        own = noisy(rng, ranks, 0.1)
+        slow = int(rng.integers(ranks))
+        others = np.delete(own, slow, axis=0).max(axis=0)
+        own[slow] = others + 0.025 * rng.lognormal(0, 0.3, STEPS)
+        (inside,) = with_ranks(own).inside
+        found = slow_one(inside)
+        named += isinstance(found, RankRow) and found.rank == slow
+        true = float((own[slow] - others)[1:].sum())
+        close += abs((inside.ranks[0].cost_ns or 0) / SECOND - true) <= 0.1 * true
+    assert (named, close) == (20, 20)
+
+
+def test_a_host_is_named_where_two_of_its_ranks_are_slow() -> None:
+    hosts = [f"node-{rank // 8}" for rank in range(64)]
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        own = noisy(rng, 64, 0.1)
+        own[16:24] += 0.08
+        (inside,) = with_ranks(own, hosts).inside
+        found = slow_one(inside)
+        assert isinstance(found, HostRow)
+        assert found.host == "node-2"
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.02, 0.1, 0.5])
+def test_nobody_is_named_of_healthy_jobs(spread: float) -> None:
+    named = 0
+    for seed in range(100):
+        rng = np.random.default_rng(1000 + seed)
+        ranks = (2, 4, 8, 32)[seed % 4]
+        hosts = [f"node-{rank // 4}" for rank in range(ranks)]
+        named += slow_one(with_ranks(noisy(rng, ranks, spread), hosts).inside[0]) is not None
+    assert named <= 1
+
+
+def test_what_a_rank_alone_costs_is_told_once() -> None:
+    own = np.full((4, STEPS), 0.02)
+    own[1] = 0.3
+    analysis = with_ranks(own)
+    (inside,) = analysis.inside
+    assert [one.code for one in find_inside(analysis)] == ["slow_rank"]
+    assert next(find_inside(analysis)).ns == round((STEPS - 1) * 0.28 * SECOND)
+    assert waited_for_data(analysis) == (0, "")
+    assert inside_line(analysis) == (
+        f"30.00 % of step time waited for data (rank 1: up to {2} min 14 s), counted as goodput"
+    )
+    assert inside.ranks[0].cost_ns == round((STEPS - 1) * 0.28 * SECOND)
+
+
+def test_all_ranks_that_wait_for_data_are_input_bound_and_no_rank_is_blamed() -> None:
+    own = np.full((4, STEPS), 0.3)
+    analysis = with_ranks(own)
+    assert list(find_inside(analysis)) == []
+    ns, text = waited_for_data(analysis)
+    assert ns == round((STEPS - 1) * 0.3 * SECOND)
+    assert text.startswith("30.00 % of step time waited for data on its slowest rank")
+
+
+def test_the_most_of_all_ranks_names_none() -> None:
+    analysis = _job()
+    part = RankSteps(
+        analysis.job.name, "", MOST, "", None,
+        time=np.array([analysis.window.start_ns + 100 * SECOND]), step=np.array([100]), count=np.array([100]),
+        first=np.array([False]), took=np.array([NOT_LOGGED]), names=(DATA,), ns=np.array([[20 * SECOND]]),
+    )  # fmt: skip
+    (inside,) = replace(analysis, table=replace(analysis.table, inside=(part,))).inside
+    assert (inside.net_step_ns, inside.ranks, inside.ranks_logged) == (None, (), 0)
+    assert [(row.phase, row.slowest_ns, row.percent) for row in inside.phases] == [("data", 20 * SECOND, None)]
+
+
+def test_phases_that_overlap_are_shown_so_and_nothing_is_scaled() -> None:
+    own = np.full((2, STEPS), 0.7)
+    (inside,) = with_ranks(own).inside
+    assert inside.overlap_ns == round((STEPS - 1) * 0.2 * SECOND)
+    assert inside.phase("other") is None
+    assert inside.phase("data").slowest_ns == round((STEPS - 1) * 0.7 * SECOND)  # type: ignore[union-attr]
+
+
+def test_a_slow_regime_is_told_as_the_phase_that_made_it() -> None:
+    analysis = with_ranks(np.full((4, STEPS), 0.02))
+    (first, *others) = analysis.table.inside
+    grown = tuple(
+        replace(
+            one,
+            took=one.took + 200_000_000 * (one.step >= 300),
+            ns=one.ns + np.outer(one.step >= 300, [0, 200_000_000]),
+        )
+        for one in (first, *others)
+    )
+    slower = replace(analysis, table=replace(analysis.table, inside=grown))
+    found = growth_between(slower, 300, STEPS - 1)
+    assert found is not None
+    assert (found.phase, found.ns, round(found.share, 3)) == ("forward_backward", 200_000_000, 1.0)
+    assert growth_between(analysis, 300, STEPS - 1) is None
