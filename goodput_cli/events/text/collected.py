@@ -163,6 +163,7 @@ class Texts:
         for run in tracked:
             for code, log_lines in run.by_source().items():
                 add_rows(builder, code, jobs.code(run.job), log_lines, output, names[code])
+                self._measure_run(run.job, code, log_lines, names[code], output.notes)
             formats[run.job].add(run.tool)
         self._keep_printed(every)
         return builder, formats
@@ -291,6 +292,14 @@ class Texts:
             for line in process.too_long:
                 _note_phase(notes, code, line, "a span is longer than its step can be; left out")
         self.inside += within_memory([*found, *torchtitan.inside_of(job, traced, names)])
+
+    def _measure_run(
+        self, job: str, code: int, log_lines: Sequence[LogLine], name: str, notes: DiagnosticCollector
+    ) -> None:
+        """The same of a run of a tracker."""
+        if any(said(one).phases or said(one).metrics for one in log_lines):
+            self.metrics += metrics_of(job, log_lines)
+            self.inside += within_memory(inside_of(job, log_lines, name, partial(_note_phase, notes, code)))
 
     def _put_together(self, parts: Sequence[Part], names: Sequence[str], notes: DiagnosticCollector) -> None:
         """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""
