@@ -83,3 +83,14 @@ def test_no_row_is_a_traceback_or_a_negative_phase(values: dict[str, Any]) -> No
     logged = logged_of(values)
     assert all(one.ns >= 0 for one in phases_of(logged))
     assert all(0 < value < float("inf") for value in work_of(logged).values())
+
+
+def test_metrics_of_mlflow_say_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "mlruns" / "0" / ("ab" * 16)
+    (folder / "metrics" / "timing_s").mkdir(parents=True)
+    (folder / "meta.yaml").write_text(f"run_id: {'ab' * 16}\nstatus: 3\nstart_time: {BEGIN}000\n", encoding="utf-8")
+    for name in ("loss", "timing_s/gen", "timing_s/step"):
+        value = VERL.get(name, 0.5)
+        rows = "".join(f"{BEGIN + 60 * step}000 {value} {step}\n" for step in range(1, 9))
+        (folder / "metrics" / name).write_text(rows, encoding="utf-8")
+    assert seconds(goodput_cli.analyze(str(tmp_path / "mlruns"))) == {"generate": 240, "other": 240}
