@@ -36,7 +36,7 @@ from goodput_cli.errors import NeedsMapping, NotEnoughData, UsageError
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.rows import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat
-from goodput_cli.vocabulary.text import did_you_mean, duration, plural
+from goodput_cli.vocabulary.text import did_you_mean, duration, plural, safe
 from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, load_zone
 
 if TYPE_CHECKING:
@@ -239,11 +239,21 @@ def analyze_log(
     analysis = analyse_window(known, name, formats, start, end, of_reading)
     rows = _rolling(timeline, question, start, end) if question.window else None
     noticed = (*_runs_of_name(ordered, analysis, question), *_silence(ordered, timeline, question, name))
+    noticed = (*noticed, *_overlaps(analysis))
     over = analysis.goodput.ns > analysis.window.counted_ns
     if over or (rows is not None and (rows.productive_ns > rows.counted_ns).any()):
         noticed = beaten_reference(known, noticed)
     analysis = replace(analysis, diagnostics=merge(noticed), rolling=rows, price=price, asked=asked)
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
+
+
+def _overlaps(analysis: Analysis) -> Iterator[Diagnostic]:
+    """Programs whose phases are longer than their steps."""
+    for one in analysis.inside:
+        if one.overlaps:
+            of = f" of {safe(one.program)}" if one.program else ""
+            text = f"phases inside steps{of} are longer than their steps by {duration(one.overlap_ns)}"
+            yield Diagnostic.of("phases_overlap", text, 1)
 
 
 def _runs_of_name(ordered: Ordered, analysis: Analysis, question: Question) -> Iterator[Diagnostic]:

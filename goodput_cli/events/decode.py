@@ -163,7 +163,9 @@ class Decoder:
             writers=output.writers.values(),
         )
         metrics = (*metrics, *output.measured.metrics(self._jobs.values()))
-        table = replace(table, metrics=metrics, inside=inside, observed=observed) if metrics or output.texts else table
+        inside = (*inside, *output.recorded_steps.tables(self._jobs.values(), sources))
+        if metrics or inside or output.texts:
+            table = replace(table, metrics=metrics, inside=inside, observed=observed)
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if len(table) == 0 and not diagnostics and any(one.noise or one.log_lines for one in output.texts.every):

@@ -26,6 +26,10 @@ MOST_RANKS = 1 << 20
 MOST_PHASES = 64
 """So many names of phases a job are kept: nobody can fill memory with names."""
 LONGEST_NAME = 80
+LONGEST_NS = 10**18
+"""A phase or a step that is longer is no time that can be."""
+TIMES_ITS_STEP = 3
+"""A phase that is so many times as long as its steps is none: a wrong unit, or the time of something else."""
 MOST_CELLS = 16_000_000
 """Ranks x records x phases (8 bytes each) of a job; beyond it two blocks of steps become one."""
 
@@ -139,6 +143,11 @@ def in_blocks(one: RankSteps, size: int) -> RankSteps:
     if not len(one):
         return one
     block = np.where(one.first, -1 - np.arange(len(one)), (one.step - 1) // size)
+    return replace(_summed(one, block), summed=size)
+
+
+def _summed(one: RankSteps, block: I64) -> RankSteps:
+    """The same with neighbours of one block as one record."""
     heads = np.flatnonzero(np.append(True, block[1:] != block[:-1]))
     lasts = np.append(heads[1:], len(one)) - 1
     logged = one.ns != NOT_LOGGED
@@ -153,8 +162,23 @@ def in_blocks(one: RankSteps, size: int) -> RankSteps:
         first=one.first[heads],
         took=np.where(timed, np.add.reduceat(one.took, heads), NOT_LOGGED),
         ns=np.where(known, sums, NOT_LOGGED),
-        summed=size,
     )
+
+
+def with_common_ends(ranks: Sequence[RankSteps]) -> list[RankSteps]:
+    """Ranks of one launch, whose records may end at different steps: those of each are summed up to steps at which no
+    record of another one is under way."""
+    if any(len(one) and (np.diff(one.step) <= 0).any() for one in ranks):
+        return [*ranks]  # steps went back
+    ends = np.unique(np.concatenate([one.step for one in ranks]))
+    apart = np.zeros(len(ends), dtype=np.bool_)
+    for one in ranks:
+        at = np.minimum(np.searchsorted(one.step, ends), len(one) - 1)
+        begin = np.append(one.step[0] - one.count[0], one.step[:-1])
+        apart |= (begin[at] < ends) & (ends < one.step[at])
+    if not apart.any():
+        return [*ranks]
+    return [_summed(one, np.searchsorted(ends[~apart], one.step)) for one in ranks]
 
 
 def within_memory(parts: Sequence[RankSteps], most: int = MOST_CELLS) -> tuple[RankSteps, ...]:
@@ -164,6 +188,11 @@ def within_memory(parts: Sequence[RankSteps], most: int = MOST_CELLS) -> tuple[R
         size *= 2
         found = tuple(in_blocks(one, size) for one in found)
     return found
+
+
+def is_too_long(ns: I64, took: I64) -> Mask:
+    """Which phases are longer than their steps can be. took: ns of the steps, or NOT_LOGGED."""
+    return np.asarray((took != NOT_LOGGED) & (ns // TIMES_ITS_STEP > took))
 
 
 def safe_name(text: str) -> str:

@@ -7,6 +7,7 @@ import os
 from . import ends
 from .clock import Heartbeat, microseconds
 from .lines import BETWEEN_STEPS, LOADING, LOADING_BEGINS, PHASE, SPARE, STEP, VITAL, stamp
+from .names import host_name
 from .native import REASON_CHARACTERS
 from .sinks.google import WRITER
 
@@ -46,11 +47,10 @@ class Attempt:
         self._going: tuple[str, int] | None = None
         self._thread_failure: type[BaseException] | None = None
         us = self.time_us(at)
-        host = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME")
         who: dict[str, Any] = {
             "rank": rank,
             "world_size": world_size,
-            "host": host,
+            "host": host_name(),
             "pid": os.getpid(),
             "writer": WRITER,
         }

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_OF_A_RECORDER = frozenset(("attempt", "metrics", "dropped", "second_writer", "clock_step"))
+_OF_A_RECORDER = frozenset(("attempt", "metrics", "phases", "dropped", "second_writer", "clock_step"))
 TYPES = tuple(name for name in EVENTS if name not in _OF_A_RECORDER)
 """What can be recorded one by one."""
 

@@ -61,6 +61,17 @@ def process_file(job_name: str, run_id: str, rank: int) -> str:
     return f"{in_path(job_name)}.{run_id}.r{rank}.jsonl"
 
 
+def own_file(path: str, run_id: str, rank: int) -> str:
+    """The file of another rank beside that of rank 0: `run.jsonl` is `run.RUN_ID.r3.jsonl` of rank 3."""
+    stem, ending = os.path.splitext(path)
+    return f"{stem}.{run_id}.r{rank}{ending}"
+
+
+def host_name() -> str | None:
+    """What this machine is called."""
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME")
+
+
 def shown(text: str) -> str:
     """Text from outside, fit for a terminal."""
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -16,6 +16,17 @@ JOB_NAME, EVENT, TIME, RUN_ID, STEP, RANK, REASON = (
     "rank",
     "reason",
 )
+PHASES, STEPS, FIRST_STEP, STEP_SECONDS, PHASE_PREFIX = (
+    "phases",
+    "steps",
+    "first_step",
+    "step_seconds",
+    "phase_",
+)
+"""Of the event `phases`: how many steps it is of, up to `step`; the first step of its process; the time of the steps
+without what has a category of its own; and what the key of each phase begins with."""
+WORK = ("tokens", "samples", "flops")
+"""What the whole job worked on in these steps."""
 REASON_CHARACTERS = 200
 """A reason is a class name or the name of a signal, never a message: messages hold paths and secrets."""
 
@@ -46,6 +57,10 @@ EVENTS: dict[str, Event] = {
     "stopped": Event((REASON, RANK), "a planned stop", "user_terminated"),
     "finished": Event((RANK,), "a clean end", "job_finished"),
     "metrics": Event((RUN_ID, STEP), "numbers by name, of a step; they claim no time"),
+    PHASES: Event(
+        (RUN_ID, STEP, STEPS, FIRST_STEP, RANK, "host", STEP_SECONDS, *WORK),
+        "what filled the steps of a rank, `phase_NAME` (seconds) each; it claims nothing",
+    ),
     "dropped": Event((RUN_ID, "lines", "steps", "from", "to", "sink", REASON), "lines that this sink did not get"),
     "second_writer": Event((RUN_ID, "pid", "beside"), "another process, `beside`, writes this file too"),
     "clock_step": Event((RUN_ID, "seconds", RANK), "the machine's clock was set, forward by so many seconds"),

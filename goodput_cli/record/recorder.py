@@ -1,19 +1,18 @@
-"""The recorder for people who write a training loop; README of the wheel and docs/record.md show it at work.
-
-`Step`, `Phase`, `Checkpoint` and `Run` are what `with recorder.….:` gives: things with a beginning and an end.
-"""
+"""The recorder for people who write a training loop; README of the wheel and docs/record.md show it at work."""
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import suppress
-from functools import wraps
 
 from .attempt import Attempt
-from .lines import LOADING, PHASE, VITAL, stamp
+from .lines import LOADING, PHASE
 from .names import default_job_name, find_rank, one_of, variable
 from .sinks.files import FSYNC
-from .sinks.targets import check, split
+from .sinks.targets import beside, check, split
+from .spans import Checkpoint, Phase, Run, Step, restore_fields, save_fields
+from .step_times import StepPhase, StepTimes, steady_clock
 from .writer import Writer, print_to_stderr
 
 TYPE_CHECKING = False
@@ -23,177 +22,7 @@ if TYPE_CHECKING:
 
     from .sinks.targets import Targets
 
-    Function = TypeVar("Function", bound=Callable[..., Any])
     Number = TypeVar("Number")
-
-
-class Step:
-    """A step: a line when it begins, none when it ends (with asynchronous dispatch it ends long after). Made once a
-    recorder and used again for every step."""
-
-    __slots__ = ("_recorder", "at", "number")
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self.number: Any = 0
-        self.at: object = None
-
-    def __enter__(self) -> Step:
-        self._recorder.begin_step(self.number, self.at)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        attempt = self._recorder.attempt()
-        if attempt is None:
-            return
-        attempt.between_steps = True
-        if kind is not None:
-            attempt.failed_step = self.number
-
-
-class Phase:
-    """A phase: a line when it begins and one when it ends, also by an exception. As a decorator: a phase a call.
-
-    stem: what the keys of its two lines begin with. label: the key and the name of its type, where it has one.
-    """
-
-    __slots__ = ("_at", "_kind", "_label", "_recorder", "_stem", "_until")
-
-    def __init__(
-        self, recorder: Recorder, stem: str, label: tuple[str, str] | None, kind: int, at: object, until: object
-    ) -> None:
-        self._recorder = recorder
-        self._stem = stem
-        self._label = label
-        self._kind = kind
-        self._at = at
-        self._until = until
-
-    def __enter__(self) -> Phase:
-        self._say("start", self._at)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._say("end", self._until)
-
-    def _say(self, edge: str, at: object) -> None:
-        attempt = self._recorder.attempt(at)
-        if attempt is not None:
-            attempt.edge(f"{self._stem}_{edge}_time", self._label, self._kind, at)
-
-    def __call__(self, function: Function) -> Function:
-        @wraps(function)
-        def phased(*args: Any, **named: Any) -> Any:
-            with Phase(self._recorder, self._stem, self._label, self._kind, self._at, self._until):
-                return function(*args, **named)
-
-        return phased  # type: ignore[return-value]  # the same signature
-
-
-class Checkpoint:
-    """A save or a restore: when it ends, one full line as Orbax logs it, and `done` if no exception came.
-
-    step: may be filled in until it ends. fields: makes the line. done: the event that says it is complete; None if that
-    is said later.
-    """
-
-    __slots__ = ("_at", "_begin_us", "_directory", "_done", "_fields", "_recorder", "_synchronous", "_until", "step")
-
-    def __init__(
-        self,
-        recorder: Recorder,
-        fields: Callable[[int, str, int, int, bool], dict[str, object]],
-        step: Any,
-        directory: str,
-        synchronous: bool,
-        done: str | None,
-        at: object,
-        until: object,
-    ) -> None:
-        self._recorder = recorder
-        self._fields = fields
-        self.step = step
-        self._directory = directory
-        self._synchronous = synchronous
-        self._done = done
-        self._at = at
-        self._until = until
-        self._begin_us = 0
-
-    def __enter__(self) -> Checkpoint:
-        attempt = self._recorder.attempt(self._at)
-        if attempt is not None:
-            self._begin_us = attempt.time_us(self._at)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        attempt = self._recorder.attempt()
-        if attempt is None or attempt.side:
-            return
-        step = attempt.whole(self.step)
-        if step is None:
-            return
-        end_us = max(self._begin_us, attempt.time_us(self._until))
-        attempt.record(self._fields(step, self._directory, self._begin_us, end_us, self._synchronous), VITAL, end_us)
-        if kind is None and self._done is not None:
-            attempt.native(self._done, end_us, step=step)
-
-
-def save_fields(step: int, directory: str, begin_us: int, end_us: int, synchronous: bool) -> dict[str, object]:
-    """Orbax' line of a save that blocked from `begin_us` to `end_us`.
-
-    It has all keys: with fewer, ml-goodput-measurement raises KeyError and gives no goodput at all.
-    """
-    begin, end, took, none = stamp(begin_us), stamp(end_us), stamp(end_us - begin_us), b"0.0"
-    return {
-        "event_type": "save",
-        "step": step,
-        "directory": directory,
-        "synchronous": synchronous,
-        "wait_for_prev_start_time": begin,
-        "wait_for_prev_duration_secs": none,
-        "checkpointer_blocking_start_time": begin,
-        "checkpointer_blocking_duration_secs": took,
-        "get_old_steps_start_time": end,
-        "get_old_steps_duration_secs": none,
-        "checkpoint_manager_blocking_start_time": begin,
-        "checkpoint_manager_blocking_duration_secs": took,
-    }
-
-
-def restore_fields(step: int, directory: str, begin_us: int, end_us: int, _synchronous: bool) -> dict[str, object]:
-    """Orbax' line of a restore."""
-    begin, took = stamp(begin_us), stamp(end_us - begin_us)
-    return {
-        "event_type": "restore",
-        "step": step,
-        "directory": directory,
-        "checkpointer_start_time": begin,
-        "checkpointer_duration_secs": took,
-        "checkpoint_manager_start_time": begin,
-        "checkpoint_manager_duration_secs": took,
-    }
-
-
-class Run:
-    """The job, in this process: from its start to its end, told apart by how it is left. One within another is none."""
-
-    __slots__ = ("_at", "_outermost", "_recorder", "_until")
-
-    def __init__(self, recorder: Recorder, at: object, until: object) -> None:
-        self._recorder = recorder
-        self._at = at
-        self._until = until
-        self._outermost = False
-
-    def __enter__(self) -> Run:
-        self._outermost = self._recorder.begin_run(self._at)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if self._outermost:
-            self._outermost = False
-            self._recorder.end_run(kind, error, self._until)
 
 
 _STEMS = {
@@ -261,10 +90,12 @@ class Recorder:
         self._warn = _never_raising(warn)
         watched = (signals,) if isinstance(signals, str) else tuple(signals)
         self._watched = (watched, excepthook, at_exit, heartbeat)
-        self._make_writer: Callable[[int], Writer] = lambda found: Writer(
+        self._run_id = run_id
+        self._to = split(to)
+        self._make_writer: Callable[[int, Targets, str | None], Writer] = lambda found, targets, life: Writer(
             self.job_name,
-            to,
-            run_id=run_id,
+            targets,
+            run_id=life,
             rank=found,
             inline=inline,
             fsync=fsync,
@@ -277,8 +108,15 @@ class Recorder:
         self._lock = threading.RLock()
         self._step = Step(self)
         self._attempt: Attempt | None = None
+        self._side: int | None = None
+        """The rank of a process that writes no events, while it is open."""
         self._off = False
         self._running = False
+        self._new_times: Callable[[], StepTimes] = lambda: StepTimes(
+            self._phases_writer, clock or steady_clock(), self._warn
+        )
+        self.times = self._new_times()
+        """What fills steps: spans tell it when they begin and end."""
 
     # The job.
 
@@ -298,6 +136,17 @@ class Recorder:
         for number in numbers:
             self.begin_step(number)
             yield number
+        self.times.end()
+
+    def step_phase(self, name: str, *, at: object = None, until: object = None) -> StepPhase:
+        """A phase inside a step, such as `data`, `forward_backward`, `optimizer`: every rank says what its own take, in
+        a line each 100 steps. It claims no time; within another phase it is a part of it. Devices that work behind the
+        program's back show where it waits for them."""
+        return StepPhase(self.times, name, at, until)
+
+    def work(self, *, tokens: Any = None, samples: Any = None, flops: Any = None) -> None:
+        """What the whole job worked on in this step; rank 0's word counts. Several in one step add up."""
+        self.times.work({"tokens": tokens, "samples": samples, "flops": flops})
 
     def phase(self, name: str, *, at: object = None, until: object = None) -> Phase:
         """`accelerator_init` (or `tpu_init`), `training_prep`, `data_loading`; any other is a custom event."""
@@ -399,8 +248,12 @@ class Recorder:
         """Deliver what waits, within `grace`. What is recorded afterwards is not; `run` begins another attempt."""
         with self._lock:
             attempt, self._attempt, self._off = self._attempt, None, True
+            times, self.times, self._side = self.times, self._new_times(), None
+        times.close()
         if attempt is not None:
             attempt.close()
+        elif times.writer is not None:
+            times.writer.close()
 
     def disable(self) -> None:
         """Record nothing any more."""
@@ -428,6 +281,7 @@ class Recorder:
             return False
         if self._attempt is None:
             self._off = False
+            self.times = self._new_times() if self.times.off else self.times
         self.attempt(at)
         self._running = True
         return True
@@ -448,6 +302,7 @@ class Recorder:
         attempt = self._attempt or self.attempt(at)
         if attempt is not None:
             attempt.step(number, at)
+        self.times.begin(number, at)
 
     def _of_step(self, event: str, step: Any, at: object) -> None:
         attempt = self.attempt(at)
@@ -467,11 +322,25 @@ class Recorder:
     def _open(self, at: object) -> None:
         rank, size = find_rank(self._rank, self._world_size)
         if rank and not self._everyone:
-            self._off = True
+            self._off, self._side = True, rank
             return
-        attempt = Attempt(self._make_writer(rank), rank, size, sigterm=self._sigterm, at=at)
+        attempt = Attempt(
+            self._make_writer(rank, self._to or None, self._run_id), rank, size, sigterm=self._sigterm, at=at
+        )
         self._attempt = attempt
         attempt.watch(*self._watched)
+
+    def _phases_writer(self) -> Writer | None:
+        """Where lines of phases go: where the events do, or, of a rank that writes none, beside them."""
+        try:
+            attempt = self.attempt()
+            if attempt is not None or self._side is None:
+                return None if attempt is None else attempt.writer
+            life = self._run_id or os.urandom(6).hex()
+            return self._make_writer(self._side, beside(self._to, life, self._side) or None, life)
+        except Exception as error:
+            self._warn(f"no phases are recorded: {type(error).__name__}: {error}")
+            return None
 
 
 def _never_raising(warn: Callable[[str], None]) -> Callable[[str], None]:

@@ -103,6 +103,8 @@ class Writer:
             if isinstance(sink, FileSink) and inline is None:
                 sink.slow = self._go_behind_a_queue
         self.closed = False
+        self.before_close: Callable[[], None] | None = None
+        """Called once, when lines can still be written for the last time."""
         _live.add(self)
 
     @property
@@ -138,6 +140,9 @@ class Writer:
 
     def close(self, grace: float | None = None) -> None:
         """Deliver what can be delivered in time, and end. What is left is said in the first file."""
+        last, self.before_close = self.before_close, None
+        if last is not None:
+            last()
         sinks, self._sinks, self.closed = self._sinks, (), True
         deadline = time.monotonic() + (self.grace if grace is None else grace)
         files = [sink for sink in sinks if isinstance(sink, FileSink)]
@@ -158,7 +163,7 @@ class Writer:
 
     def silence(self) -> None:
         """Forget all sinks without touching them: they belong to the process that this one was forked from."""
-        self._sinks, self.closed = (), True
+        self._sinks, self.closed, self.before_close = (), True, None
 
     def warn_once(self, sentence: str) -> None:
         """Say a sentence the first time."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.insights.hosts import tails
 from goodput_cli.analysis.insights.kinds import Candidate
-from goodput_cli.analysis.steps.inside import OF_A_HOST, Habit, HostRow, Inside, RankRow, inside_of
+from goodput_cli.analysis.steps.inside import OF_A_HOST, Habit, HostRow, Inside, RankRow, data_in_ledger, inside_of
 from goodput_cli.vocabulary.text import duration, percent
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ def find_inside(analysis: AnalysisData) -> Iterator[Candidate]:
 
 def waited_for_data(analysis: AnalysisData) -> tuple[int, str]:
     """Time (ns) that steps waited for data on the slowest rank, but for what one rank alone costs, and what is said of
-    it; 0 where it is less than a tenth of the step time."""
+    it; 0 where it is less than a tenth of the step time. What the ledger has as loading is not told again."""
     for inside in inside_of(analysis):
         rows = [row for row in inside.phases if row.phase == "data" and row.percent]
         if not rows or not inside.net_step_ns:
             continue
         data, slow = max(rows, key=lambda row: row.slowest_ns), slow_one(inside)
         alone = slow.cost_ns or 0 if slow is not None and _mostly_data(slow) else 0
-        ns = max(data.slowest_ns - alone, 0)
+        ns = max(data.slowest_ns - alone - data_in_ledger(analysis), 0)
         share = 100 * ns / inside.net_step_ns
         if share >= _LEAST_PERCENT:
             of = " on its slowest rank" if inside.ranks else ""

@@ -8,6 +8,7 @@ ledger.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.inside import CLASSES, NOT_LOGGED, PhaseClass, PhaseName, RankSteps, class_of
+from goodput_cli.vocabulary.categories import Category
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
@@ -148,9 +150,19 @@ class Inside:
     rank_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
     host_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether phases are longer than their steps, beyond what rounding explains."""
+        return self.net_step_ns is not None and self.overlap_ns > OVERLAPS * self.net_step_ns
+
     def phase(self, name: str) -> PhaseRow | None:
         """The row of a whole phase."""
         return next((row for row in self.phases if row.phase == name and row.logged is None), None)
+
+
+def data_in_ledger(analysis: AnalysisData) -> int:
+    """Loading of data (ns) that is badput: what a recorder says of both is not counted as goodput."""
+    return sum(row.ns for row in analysis.badput if row.category == Category.DATA_LOADING_SYNC.id)
 
 
 def inside_of(analysis: AnalysisData) -> tuple[Inside, ...]:
@@ -196,6 +208,11 @@ class _Launch:
     def weight_later(self) -> F64:
         """The same without first steps."""
         return np.where(self.first, 0.0, self.weight)
+
+    @property
+    def records_a_block(self) -> int:
+        """How many records are about `BLOCK` steps."""
+        return max(1, math.ceil(BLOCK / float(np.median(self.count)))) if len(self.count) else BLOCK
 
 
 def _launches(timeline: Timeline, parts: Sequence[RankSteps], within: tuple[int, int]) -> Iterator[_Launch]:
@@ -366,7 +383,7 @@ def _add(sums: _Sums, launch: _Launch) -> None:
         _add_times(sums, launch, _mean_of_ranks(launch.took), _mean_of_ranks(net))
         total = sum((np.nan_to_num(launch.phases[name]) for name in inside), np.zeros_like(net))
         rest = net - total
-        sums.overlap += float((_mean_of_ranks(np.maximum(-rest, 0)) * weight)[weight > 0].sum())
+        sums.overlap += float((np.nan_to_num(_mean_of_ranks(np.maximum(-rest, 0))) * weight).sum())
         _add_phase(sums, launch, _OTHER, np.maximum(rest, 0), weight)
     for name, values in launch.phases.items():
         _add_phase(sums, launch, name, values, weight)
@@ -469,11 +486,11 @@ class _Wins:
         self.blocks, self.others = 0, 0
         self.slowest: defaultdict[str, int] = defaultdict(int)
 
-    def add(self, names: Sequence[str], own: F64, weight: F64) -> None:
-        """own: [R, S]."""
+    def add(self, names: Sequence[str], own: F64, weight: F64, size: int) -> None:
+        """own: [R, S]. size: records a block."""
         steps = np.flatnonzero(weight > 0)
-        for begin in range(0, len(steps) - BLOCK + 1, BLOCK):
-            totals = np.nansum(own[:, steps[begin : begin + BLOCK]], axis=1)
+        for begin in range(0, len(steps) - size + 1, size):
+            totals = np.nansum(own[:, steps[begin : begin + size]], axis=1)
             if totals.max() > 0 and np.count_nonzero(totals == totals.max()) == 1:
                 self.blocks += 1
                 self.slowest[names[int(totals.argmax())]] += 1
@@ -487,12 +504,12 @@ def _add_ranks(sums: _Sums, launch: _Launch, rank_wins: _Wins, host_wins: _Wins)
     """What each rank and host cost, and which rank is likely to be waited for."""
     weight = launch.weight_later
     sums.host_of |= dict(zip(launch.ranks, launch.hosts, strict=True))
-    own = _own_times(launch)
+    own, size = _own_times(launch), launch.records_a_block
     if own is not None and len(launch.ranks) > 1:
         sums.compared = True
         for at, ns in _costs(own, weight):
             sums.cost[launch.ranks[at]] += ns
-        rank_wins.add([str(rank) for rank in launch.ranks], own, weight)
+        rank_wins.add([str(rank) for rank in launch.ranks], own, weight, size)
         hosts = sorted(set(launch.hosts))
         if len(hosts) > 1 and all(hosts):
             of_host = np.array([hosts.index(host) for host in launch.hosts])
@@ -500,14 +517,18 @@ def _add_ranks(sums: _Sums, launch: _Launch, rank_wins: _Wins, host_wins: _Wins)
             sums.hosts_compared = True
             for at, ns in _costs(by_host, weight):
                 sums.host_cost[hosts[at]] += ns
-            host_wins.add(hosts, by_host, weight)
+            host_wins.add(hosts, by_host, weight, size)
     for at, ns in _likely(launch, weight):
         sums.likely[launch.ranks[at]] += ns
 
 
 def _own_times(launch: _Launch) -> F64 | None:
     """[R, S]: time of each rank without waiting for others; NaN where none of it is logged. None: of no rank."""
-    own = [values for name, values in launch.phases.items() if class_of(name.phase) is PhaseClass.OWN]
+    own = [
+        values
+        for name, values in launch.phases.items()
+        if class_of(name.phase) is PhaseClass.OWN and class_of(name.parent) is not PhaseClass.OWN
+    ]
     if not own:
         return None
     known = np.logical_or.reduce([~np.isnan(values) for values in own])
@@ -540,8 +561,9 @@ def _likely(launch: _Launch, weight: F64) -> Iterator[tuple[int, float]]:
     steps = np.flatnonzero(weight > 0)
     if len(mixed) < 2 or len(launch.ranks) < 3 or np.isnan(launch.took).all():
         return
-    for begin in range(0, len(steps) - BLOCK + 1, BLOCK):
-        block = steps[begin : begin + BLOCK]
+    size = launch.records_a_block
+    for begin in range(0, len(steps) - size + 1, size):
+        block = steps[begin : begin + size]
         totals = np.array([np.nansum(values[:, block], axis=1) for values in mixed])
         away = totals - np.median(totals, axis=1, keepdims=True)
         least = _LIKELY * float(np.nansum(_mean_of_ranks(launch.took[:, block])))

@@ -11,13 +11,13 @@ from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.analysis.steps.inside import (
     HOSTS,
     OF_A_HOST,
-    OVERLAPS,
     PHASES,
     RANKS,
     HostRow,
     Inside,
     PhaseRow,
     RankRow,
+    data_in_ledger,
 )
 from goodput_cli.analysis.table import table_rows
 from goodput_cli.vocabulary.text import duration, percent, plural
@@ -103,7 +103,7 @@ def _notes(one: Inside) -> Iterator[str]:
         named = ", ".join(map(str, one.missing_ranks[:_MOST_MISSING]))
         more = len(one.missing_ranks) - _MOST_MISSING
         yield f"no times of ranks {named}{f' and {more} more' if more > 0 else ''}: not recorded, not 0"
-    if one.overlap_ns and one.net_step_ns and one.overlap_ns > OVERLAPS * one.net_step_ns:
+    if one.overlaps:
         yield f"phases are longer than their steps by {duration(one.overlap_ns)}: they overlap; nothing is scaled"
 
 
@@ -122,19 +122,21 @@ def _of_steps(one: Inside, ns: int) -> str:
 
 def inside_line(analysis: Analysis) -> str | None:
     """The largest of what steps waited for, in a sentence; None where it is less than a tenth of the step time."""
-    found = [said for one in analysis.inside for said in _waits(one)]
+    in_ledger = data_in_ledger(analysis) if analysis.inside else 0
+    found = [said for one in analysis.inside for said in _waits(one, in_ledger)]
     found = [one for one in found if one[0] >= _LEAST_PERCENT]
     return f"{max(found)[1]}, counted as goodput" if found else None
 
 
-def _waits(one: Inside) -> Iterator[tuple[float, str]]:
-    """Share of the net step time, and what it was."""
+def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
+    """Share of the net step time, and what it was. in_ledger: loading of data (ns) that is badput."""
     if not one.net_step_ns:
         return
     worst = one.ranks[0] if one.ranks else None
     cost = worst.cost_ns or 0 if worst is not None else 0
-    data = max((row.percent or 0 for row in one.phases if row.phase == "data"), default=0)
-    if data:
+    loading = max((row.slowest_ns - in_ledger for row in one.phases if row.phase == "data"), default=0)
+    data = 100 * loading / one.net_step_ns
+    if data > 0:
         whose = ""
         if worst is not None and cost and 2 * (worst.data_ns or 0) > (worst.own_ns or 0):
             place = f", {worst.host}" if worst.host else ""

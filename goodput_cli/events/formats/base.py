@@ -21,6 +21,7 @@ from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
 from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.fast_json import Columns
+from goodput_cli.events.recorded_steps import RecordedSteps
 from goodput_cli.events.rows import Details, Interner, Measurements, Origin, RowBuilder, constant
 from goodput_cli.events.text.collector import Collector, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
@@ -111,6 +112,8 @@ class Output:
     """Codes for `Origin.writer`."""
     measured: Measurements = field(default_factory=Measurements)
     """Takes what programs measured of themselves."""
+    recorded_steps: RecordedSteps = field(default_factory=RecordedSteps)
+    """Takes what ranks recorded of the inside of their steps."""
     zones: EntryZones | None = None
     """Takes lines whose zone their entries may show; None where the zone was given."""
     texts: Collector = field(default_factory=Collector)

@@ -16,7 +16,7 @@ from goodput_cli.events.formats import resiliency as named_events
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
 from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, NO_STEP, NONE, PREEMPTED, SECOND_WRITER, Edge, Kind
 from goodput_cli.events.values import number, whole_number
-from goodput_cli.record.native import EVENT, EVENTS, RANK, REASON, RUN_ID, STEP, TIME
+from goodput_cli.record.native import EVENT, EVENTS, PHASES, RANK, REASON, RUN_ID, STEP, TIME
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.text import safe
 
@@ -46,13 +46,18 @@ class Native:
         return EVENT in record
 
     def any_key(self, records: Records) -> bool:
-        """Metrics have names of their own."""
-        return all(name == _METRICS for name in records.column(EVENT))
+        """Metrics and phases have names of their own."""
+        return all(name in (_METRICS, PHASES) for name in records.column(EVENT))
 
     def translate(self, records: Records, output: Output) -> Mask:
         """A row per record that says when something happened to the job."""
         kind = named_events.codes(records, EVENT, _KINDS)
         silent = named_events.codes(records, EVENT, _SILENT) != named_events.UNKNOWN
+        phases = named_events.codes(records, EVENT, {PHASES: 0}) == 0
+        if phases.all() and len(phases):
+            _read_phases(records, phases, output)
+            return records.every()
+        output.report("bad_phase", "phases without a number of steps; dropped", records, phases)
         for record in records.records if _HOST in records.keys else ():
             output.texts.nodes[records.origin.source, whole_number(record.get(RANK))] = str(record[_HOST] or "")
         said = {}
@@ -85,6 +90,17 @@ class Native:
         output.rows.add(origin, good, kind, Edge.POINT, time, step=step, rank=rank, detail=detail)
         _say_why(records, time, output)
         return records.every()
+
+
+def _read_phases(records: Records, phases: Mask, output: Output) -> None:
+    """Collect what ranks say of the inside of their steps. Their keys are those of no other event."""
+    from goodput_cli.events.formats.native_phases import read_phases  # few logs hold any
+
+    if TIME not in records.keys:
+        output.report("bad_value", f"no `{TIME}`; dropped", records, phases)
+        return
+    time, timed = output.times(records, TIME)
+    read_phases(records, np.flatnonzero(phases & timed), time, output)
 
 
 def _writers(records: Records, kind: NDArray[np.int8], output: Output) -> NDArray[np.int32] | None:

@@ -305,6 +305,8 @@ class Gives(_Table, frozen=True):
     device: str | None = None
     edge: Literal["point", "begin", "end"] | None = None
     job: str | None = None
+    phases: dict[str, float] | None = None
+    """By phase, or some of them."""
 
     @property
     def values(self) -> dict[str, Any]:

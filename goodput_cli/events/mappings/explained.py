@@ -282,6 +282,10 @@ def _gives(values: Mapping[str, object], between: str = "=") -> list[str]:
     given = {name: value for name, value in values.items() if value is not None and (name, value) != ("edge", "point")}
     if between == "=":
         given.pop("event", None)
+    phases, work = given.pop("phases", None), given.pop("work", None)
+    if isinstance(phases, dict):
+        given |= {f"phase {name}": seconds for name, seconds in phases.items()}
+    given |= work if isinstance(work, dict) else {}
     return [f"{name}{between}{value}" for name, value in given.items()]
 
 

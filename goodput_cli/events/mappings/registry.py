@@ -28,7 +28,7 @@ from goodput_cli.events.mappings.times import is_searched
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.entries import PRINTED_ENTRIES
 from goodput_cli.events.text.lines import LineRules
-from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
+from goodput_cli.events.text.programs import launcher, megatron, mllog, nemo_rl, progress_bars, runs
 
 PROFILE_ENDINGS = (".yaml", ".yml")
 """Of files of mappings that are profiles."""
@@ -176,14 +176,14 @@ def _quoted(text: str) -> str:
 
 SHIPPED = (
     "paddlenlp", "torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover", "modded-nanogpt", "nanotron", "verl",
-    "nanogpt", "mmengine-text", "detectron2-text", "tf-estimator",
+    "nanogpt", "mmengine-text", "detectron2-text", "tf-estimator", "timm", "openrlhf", "paddle-vision",
 )  # fmt: skip
 """Mappings of lines of text."""
 SHIPPED_OF_RECORDS = ("one-logger", "llama-factory", "ultralytics", "mmengine", "detectron2")
 """Mappings of JSON objects and rows of tables."""
 RESERVED = (
     "megatron", "megatron-progress", "launcher", "mllog", "mldiagnostics", "tensorboard", "sacct", "recorder",
-    "resiliency", "orbax", "native", "goodput", "progress-bars",
+    "resiliency", "orbax", "native", "goodput", "progress-bars", "nemo-rl",
 )  # fmt: skip
 """Names of formats that are no mappings."""
 _MOST_BYTES = 1 << 20
@@ -211,6 +211,7 @@ class Mappings:
             *megatron.RULES,
             *launcher.RULES,
             *mllog.RULES,
+            *nemo_rl.RULES,
             *runs.RULES,
             *PRINTED_ENTRIES,
             *(rule for one in self._ours(SHIPPED) for rule in one.lines),

@@ -17,7 +17,16 @@ import numpy as np
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.formats.collected import Collected
-from goodput_cli.events.inside import JOB, MOST_PHASES, MOST_RANKS, STEP_TIME, PhaseName, PhaseTime, safe_name
+from goodput_cli.events.inside import (
+    JOB,
+    LONGEST_NAME,
+    MOST_PHASES,
+    MOST_RANKS,
+    STEP_TIME,
+    PhaseName,
+    PhaseTime,
+    safe_name,
+)
 from goodput_cli.events.mappings.declared import (
     UNITS,
     Condition,
@@ -52,6 +61,7 @@ from goodput_cli.events.text.log_lines import (
 from goodput_cli.events.text.meaning import InTurns
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare
 from goodput_cli.events.values import number, round_to_us
+from goodput_cli.vocabulary.text import safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 Record = Mapping[str, Any]
@@ -66,6 +76,8 @@ _FASTEST = 1e300
 _LONGEST = 1 << 16
 _DIGITS = 8
 """Of a rank."""
+_SHOWN = 40
+"""So much of a text of a log is quoted."""
 _SURELY_A_STEP = 15
 """So many digits are no number above `MAX_STEP`."""
 _PART = re.compile(r"[^.\[\]]+")
@@ -349,7 +361,10 @@ def meaning(
     said.usual = rule.each is not None and rule.each.of == "usual"
     if "took" in fields:
         said.took = _amount("took", fields, rule)
-    said.phases = tuple(_phases(rule, fields, line))
+    if rule.phases or rule.phase_pattern is not None:
+        found = [*_phases(rule, fields, line)]
+        said.phases = tuple(one for one in found if not isinstance(one, str))
+        said.bad_phases = tuple(one for one in found if isinstance(one, str))
     said.metrics = {**_work(rule, fields), **_sizes(rule, fields)} if rule.work or rule.size else {}
     said.at = _time("time", time, fields.get(time.field), line)
     if said.at is not None and "end" in fields:
@@ -359,26 +374,41 @@ def meaning(
     return said
 
 
-def _phases(rule: DeclaredRule, fields: Mapping[str, str], line: str) -> Iterator[PhaseTime]:
-    """The time inside steps. What cannot be a time is left out: the line says what it says all the same."""
-    rank = fields.get("rank", "")
-    whose = int(rank) if rank.isascii() and rank.isdigit() and len(rank) < _DIGITS and int(rank) < MOST_RANKS else JOB
-    host = fields.get("host", "")
+def _phases(rule: DeclaredRule, fields: Mapping[str, str], line: str) -> Iterator[PhaseTime | str]:
+    """The time inside steps, or why something is none: the line says what it says all the same."""
+    whose, host = _whose(fields.get("rank", "")), fields.get("host", "")[:LONGEST_NAME]
+    if whose is None:
+        yield f"{fields['rank'][:_SHOWN]} is no rank; its phases are left out"
+        return
     for name, one in rule.phases.items():
         text = fields.get(one.field or name)
-        ns = None if text is None else _phase_ns(text, UNITS[one.unit])
-        if ns is not None:
-            yield PhaseTime(PhaseName(safe_name(name), name), ns, one.of, whose, host)
+        if text is not None:
+            ns = _phase_ns(text, UNITS[one.unit])
+            found = PhaseName(safe_name(name), name)
+            yield _no_time(name, text) if ns is None else PhaseTime(found, ns, one.of, whose, host)
     if rule.phase_pattern is None:
         return
     names = dict(rule.names)
     for text, others in rule.names_beside.items():
         names |= others if text in line else {}
-    for found in phase_pattern(rule.phase_pattern).each(line, MOST_PHASES):
-        name, ns = found["phase"] or "", _phase_ns(found["value"] or "", UNITS[rule.phase_unit])
+    for match in phase_pattern(rule.phase_pattern).each(line, MOST_PHASES):
+        name, text = match["phase"] or "", match["value"] or ""
         phase = names.get(name, "" if names else name)
-        if ns is not None and phase and phase != STEP_TIME:
-            yield PhaseTime(PhaseName(safe_name(name), safe_name(phase)), ns, "each", whose, host)
+        if phase and phase != STEP_TIME:
+            ns = _phase_ns(text, UNITS[rule.phase_unit])
+            found = PhaseName(safe_name(name), safe_name(phase))
+            yield _no_time(name, text) if ns is None else PhaseTime(found, ns, "each", whose, host)
+
+
+def _whose(rank: str) -> int | None:
+    """A rank, or the job where no line names one; None: it is none. A name of a node is no rank."""
+    if not rank.isascii() or not rank.lstrip("-").isdigit():
+        return JOB
+    return int(rank) if len(rank) < _DIGITS and 0 <= int(rank) < MOST_RANKS else None
+
+
+def _no_time(name: str, text: str) -> str:
+    return f"`{safe(name[:_SHOWN])}` is no time: {safe(text[:_SHOWN])}; left out"
 
 
 def _phase_ns(text: str, unit: float) -> int | None:

@@ -3,6 +3,7 @@ asked, because an earlier one reads all that they would."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -144,6 +145,9 @@ def shown(said: ParsedEvent, stamp: Stamp | None) -> dict[str, Any]:
         time = moment.replace(tzinfo=None).isoformat() + ("Z" if stamp.zone is Zone.EXACT else "")
         time = time[{Zone.YEARLESS: 5, Zone.DAYLESS: 11}.get(stamp.zone, 0) :]
     elapsed = None if said.running is None else said.running.elapsed
+    phases: defaultdict[str, float] = defaultdict(float)
+    for one in said.phases:
+        phases[one.name.phase] += one.ns / NS_PER_SECOND
     return {
         "event": said.type.value,
         "step": said.step,
@@ -155,6 +159,9 @@ def shown(said: ParsedEvent, stamp: Stamp | None) -> dict[str, Any]:
         "rank": said.rank or None,
         "edge": said.edge.name.lower(),
         "job": said.job or None,
+        "phases": {name: round(seconds, 9) for name, seconds in phases.items()} or None,
+        "work": said.metrics or None,
+        "no phase": "; ".join(said.bad_phases) or None,
     }
 
 
@@ -211,6 +218,8 @@ def _takes_all(earlier: DeclaredRule, later: DeclaredRule) -> bool:
 def _same(given: Any, wanted: Any) -> bool:
     if isinstance(wanted, float) and isinstance(given, int | float):
         return abs(given - wanted) <= 1e-6 * max(1.0, abs(wanted))
+    if isinstance(wanted, dict):
+        return isinstance(given, dict) and all(_same(given.get(name), one) for name, one in wanted.items())
     if isinstance(wanted, datetime | time_of_day):
         return str(given).rstrip("Z") == wanted.replace(tzinfo=None).isoformat()
     return bool(given == wanted)

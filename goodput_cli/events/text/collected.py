@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -83,6 +84,10 @@ _STARTED_LATE = ("nemo2",)
 """Formats whose programs say that they began half a minute after they did."""
 
 
+def _note_phase(notes: DiagnosticCollector, code: int, line: int, reason: str) -> None:
+    notes.add("bad_phase", notes.bounded("bad_phase", reason), code, [line])
+
+
 class _InTime(NamedTuple):
     """A source whose lines have their times."""
 
@@ -147,7 +152,7 @@ class Texts:
         for part, job in zip(parts, named, strict=True):
             by_job[job].append(part)
         for job, of_job in by_job.items():
-            self._measure(job, of_job, names)
+            self._measure(job, of_job, names, output.notes)
             self._put_together(of_job, names, output.notes)
         self._unread = _unread_steps(self._every, by_job, names)
         builder = RowBuilder()
@@ -161,6 +166,7 @@ class Texts:
         for run in tracked:
             for code, log_lines in run.by_source().items():
                 add_rows(builder, code, jobs.code(run.job), log_lines, output, names[code])
+                self._measure_run(run.job, code, log_lines, names[code], output.notes)
             formats[run.job].add(run.tool)
         self._keep_printed(every)
         return builder, formats
@@ -277,15 +283,27 @@ class Texts:
             for code, source in self._sources.items()
         }
 
-    def _measure(self, job: str, parts: Sequence[Part], names: Sequence[str]) -> None:
+    def _measure(self, job: str, parts: Sequence[Part], names: Sequence[str], notes: DiagnosticCollector) -> None:
         """What was measured of a job, and how long phases inside its steps took."""
         beside = {code: self._beside.get(code, []) for code, _ in parts}
         every = [log_line for _, part in parts for log_line in part]
         self.metrics += metrics_of(job, [*every, *(log_line for lines in beside.values() for log_line in lines)])
-        found = [one for code, part in parts for one in inside_of(job, part, names[code])]
-        found += [one for code, lines in beside.items() for one in inside_of(job, lines, names[code])]
+        found: list[RankSteps] = []
+        for code, lines in (*parts, *beside.items()):
+            found += inside_of(job, lines, names[code], partial(_note_phase, notes, code))
         traced = [(code, process) for code in beside for process in self._every[code].processes.values()]
+        for code, process in traced:
+            for line in process.too_long:
+                _note_phase(notes, code, line, "a span is longer than its step can be; left out")
         self.inside += within_memory([*found, *torchtitan.inside_of(job, traced, names)])
+
+    def _measure_run(
+        self, job: str, code: int, log_lines: Sequence[LogLine], name: str, notes: DiagnosticCollector
+    ) -> None:
+        """The same of a run of a tracker."""
+        if any(said(one).phases or said(one).metrics for one in log_lines):
+            self.metrics += metrics_of(job, log_lines)
+            self.inside += within_memory(inside_of(job, log_lines, name, partial(_note_phase, notes, code)))
 
     def _put_together(self, parts: Sequence[Part], names: Sequence[str], notes: DiagnosticCollector) -> None:
         """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -12,12 +12,14 @@ import numpy as np
 from goodput_cli.events.inside import (
     NOT_LOGGED,
     STEP_TIME,
+    TIMES_ITS_STEP,
     PhaseName,
     RankSteps,
     few_names,
 )
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import said
+from goodput_cli.vocabulary.text import safe
 
 _FAR = 2
 """A first record that is farther than so many usual distances from 0 stands for one usual distance."""
@@ -37,8 +39,15 @@ class _Records:
     phases: list[dict[PhaseName, int]] = field(default_factory=list)
 
 
-def inside_of(job: str, log_lines: Sequence[LogLine], source: str) -> list[RankSteps]:
+Report = Callable[[int, str], None]
+"""Takes the number of a line, and why something in it is no phase."""
+
+
+def inside_of(job: str, log_lines: Sequence[LogLine], source: str, report: Report) -> list[RankSteps]:
     """The time by phase in the log lines of one part of a job, in order of time."""
+    for log_line in log_lines:
+        for reason in said(log_line).bad_phases:
+            report(log_line.line, reason)
     records = [one for one in log_lines if said(one).type in _RECORDS and said(one).phases]
     if not records:
         return []
@@ -50,11 +59,13 @@ def inside_of(job: str, log_lines: Sequence[LogLine], source: str) -> list[RankS
     for log_line in records:
         step = said(log_line).step
         if step is not None:
-            _add(found, log_line, step, counts[id(log_line)])
+            _add(found, log_line, step, counts[id(log_line)], report)
     return [_columns(job, rank, host, one, source) for (rank, host), one in sorted(found.items())]
 
 
-def _add(found: defaultdict[tuple[int, str], _Records], log_line: LogLine, step: int, count: int) -> None:
+def _add(
+    found: defaultdict[tuple[int, str], _Records], log_line: LogLine, step: int, count: int, report: Report
+) -> None:
     """The amounts of one line. Equal lines count once."""
     one = said(log_line)
     by_rank: defaultdict[tuple[int, str], dict[PhaseName, int]] = defaultdict(dict)
@@ -72,13 +83,20 @@ def _add(found: defaultdict[tuple[int, str], _Records], log_line: LogLine, step:
         to.step.append(step)
         to.count.append(count)
         to.took.append(took)
-        to.phases.append({name: ns for name, ns in phases.items() if name.phase != STEP_TIME})
+        to.phases.append({})
+        for name, ns in phases.items():
+            if took != NOT_LOGGED and ns > TIMES_ITS_STEP * took:
+                report(log_line.line, f"`{safe(name.name)}` is longer than its steps can be; left out")
+            elif name.phase != STEP_TIME:
+                to.phases[-1][name] = ns
 
 
 def _whole_of(one: ParsedEvent, count: int) -> int:
     """The time of all steps of a record, as far as its line says it."""
     if one.running is not None and one.running.whole is not None:
         return one.running.whole
+    if one.running is not None and one.running.last is not None:
+        return one.running.last * count  # as its phases: of the last step alone
     return NOT_LOGGED if one.step_time is None else one.step_time * count
 
 

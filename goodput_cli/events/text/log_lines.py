@@ -109,6 +109,8 @@ class ParsedEvent:
     metrics: dict[str, float] = field(default_factory=dict)
     phases: tuple[PhaseTime, ...] = ()
     """Of a step: what its line says of the time inside it."""
+    bad_phases: tuple[str, ...] = ()
+    """Why further ones are none."""
 
 
 ENDS = frozenset(

@@ -23,7 +23,7 @@ from goodput_cli.events.rows import Origin, RowBuilder
 from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, TEXT_PROCESS, Edge, Kind
 from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, NO_STEP_YET, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import event_lines, said
-from goodput_cli.events.text.programs import launcher, megatron, mllog
+from goodput_cli.events.text.programs import launcher, megatron, mllog, nemo_rl
 from goodput_cli.events.text.programs import megatron as megatron_process
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS
@@ -169,6 +169,7 @@ TRANSLATORS: dict[str, Callable[[Sequence[LogLine]], list[LogLine]]] = {
     megatron.PROGRESS: megatron.translate_progress,
     launcher.NAME: launcher.translate,
     mllog.NAME: mllog.translate,
+    nemo_rl.NAME: nemo_rl.translate,
 }
 """By format: what its lines mean together, where a line alone does not say it."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import F64, I64, Mask, alike
-from goodput_cli.events.inside import NOT_LOGGED
+from goodput_cli.events.inside import NOT_LOGGED, is_too_long
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -123,6 +123,8 @@ class TracedProcess:
     """Steps at which a checkpoint was saved."""
     alive: list[tuple[int, int]] = field(default_factory=list)
     """us and line, one each 10 s."""
+    too_long: list[int] = field(default_factory=list)
+    """Lines of spans that are longer than their steps can be."""
     tasks: dict[str, int] = field(default_factory=dict)
     """Codes of asyncio's tasks, within which spans are nested."""
 
@@ -175,7 +177,7 @@ class TracedProcess:
         whole = np.isin(spans.step, over)
         self.waiting = [spans.take(~whole)] if of_step.any() else self.waiting
         if whole.any():
-            self.folded.append(_added_up(spans.take(whole)))
+            self.folded.append(_added_up(spans.take(whole), self.too_long))
 
 
 def _concatenated(parts: Sequence[SpanColumns]) -> SpanColumns:
@@ -185,15 +187,21 @@ def _concatenated(parts: Sequence[SpanColumns]) -> SpanColumns:
     return SpanColumns(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _added_up(spans: SpanColumns) -> StepColumns:
-    """The time by span of each step; what lies within another span of its task is not counted again."""
+def _added_up(spans: SpanColumns, too_long: list[int]) -> StepColumns:
+    """The time by span of each step; what lies within another span of its task is not counted again. too_long: takes
+    the lines of spans that are left out."""
     is_step = spans.code < len(STEPS)
     steps, first = np.unique(spans.step[is_step], return_index=True)
     rows = np.flatnonzero(is_step)[first]
     inner = spans.take(~is_step)
     inner = inner.take(~_within_others(inner))
     at = np.searchsorted(steps, inner.step)
+    took = np.rint(spans.ms[rows] * 1e6).astype(np.int64)
     ns = np.rint(inner.ms * 1e6).astype(np.int64)
+    long = is_too_long(ns, took[at])
+    if long.any():
+        too_long += inner.line[long].tolist()
+        inner, ns, at = inner.take(~long), ns[~long], at[~long]
     found: dict[str, I64] = {}
     for code in np.unique(inner.code).tolist():
         if SPANS[code] in SPAN_PHASES:
@@ -202,7 +210,6 @@ def _added_up(spans: SpanColumns) -> StepColumns:
             column[at[own]] = 0
             np.add.at(column, at[own], ns[own])
             found[SPANS[code]] = column
-    took = np.rint(spans.ms[rows] * 1e6).astype(np.int64)
     relative, line = (column[rows].astype(np.int32) for column in (spans.relative, spans.line))
     return StepColumns(spans.time[rows] * 1000, took, steps, relative, line, found)
 

@@ -17,14 +17,16 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType
+from goodput_cli.events.trackers.inside import is_inside, logged_of
 from goodput_cli.events.trackers.runs import LoggedInstant, ProcessOfRun, Row, Run
 from goodput_cli.events.trackers.wandb import EARLIEST, whole_of
 from goodput_cli.events.values import MAX_SECONDS
+from goodput_cli.events.values import number as number_of
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import RUN_KEY
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
-_LINE = re.compile(rb"(\d{10,16}) \S+ (\d{1,18})\r?")
+_LINE = re.compile(rb"(\d{10,16}) (\S+) (\d{1,18})\r?")
 _FIELD = re.compile(r"^(\w+): *+(.*)$", re.MULTILINE)
 _MACHINE = "system/"
 _ENDED: dict[str, EventType] = {
@@ -53,6 +55,8 @@ class Metric:
     name: str
     rows: list[tuple[int, int, int]] = field(default_factory=list)
     """(line, ns UTC, step) in the order in which they were logged."""
+    values: dict[int, float] = field(default_factory=dict)
+    """By step, where it is about the inside of steps."""
 
 
 class MetaReader:
@@ -92,7 +96,7 @@ class MetricReader:
 
     def feed(self, batch: RawBatch) -> Parsed:
         """The rows of the next lines."""
-        metric = Metric(self._run_id, self._name)
+        metric, inside = Metric(self._run_id, self._name), is_inside(self._name)
         bad: list[tuple[int, str]] = []
         *lines, rest = batch.data.split(b"\n")
         if rest:  # a number without its end may be another one
@@ -100,7 +104,10 @@ class MetricReader:
         for number, line in enumerate(lines, batch.first_line):
             found = _LINE.fullmatch(line)
             if found is not None and (time := _ns(found[1])) is not None:
-                metric.rows.append((number, time, int(found[2])))
+                metric.rows.append((number, time, int(found[3])))
+                value = number_of(found[2].decode(errors="replace")) if inside else None
+                if value is not None:
+                    metric.values[int(found[3])] = float(value)
             elif line.strip():
                 bad.append((number, "no time, value and step"))
         return without_records(TextPart(tracked=[metric], bad=bad))
@@ -146,6 +153,8 @@ class _Stored:
     about: tuple[int, About] | None = None
     metrics: defaultdict[str, list[tuple[LoggedInstant, int]]] = field(default_factory=lambda: defaultdict(list))
     """By name, the values: where, and the step."""
+    inside: defaultdict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+    """By step, what is said of its inside."""
 
     @property
     def steps(self) -> int:
@@ -175,6 +184,8 @@ def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector) ->
             elif isinstance(part, Metric):
                 values = ((LoggedInstant(time, code, line), step) for line, time, step in part.rows)
                 stored[part.run_id].metrics[part.name] += values
+                for step, value in part.values.items():
+                    stored[part.run_id].inside[step][part.name] = value
     here = {run_id: run for run_id, run in stored.items() if not _is_deleted(run)}
     several = {run_id: run for run_id, run in here.items() if run.steps > 1}
     offered = several or here
@@ -192,7 +203,8 @@ def _is_deleted(run: _Stored) -> bool:
 def _run(run_id: str, stored: _Stored) -> Run:
     life = ProcessOfRun(resumes=True)
     name = stored.step_metric()
-    life.rows = [Row(place, {name: step}) for place, step in sorted(stored.metrics[name], key=_order)] if name else []
+    ordered = sorted(stored.metrics[name], key=_order) if name else []
+    life.rows = [Row(place, {name: step}, logged=logged_of(stored.inside.get(step, {}))) for place, step in ordered]
     times = {row.at.time // NS_PER_SECOND for row in life.rows}
     for other in (place for one, values in stored.metrics.items() if one != name for place, _ in values):
         if other.time // NS_PER_SECOND not in times:  # a sign of life a second is enough

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
@@ -16,6 +17,7 @@ from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, Pars
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.text.to_rows import meaning_of
+from goodput_cli.events.trackers.inside import phases_of, work_of
 from goodput_cli.events.values import counts_from_0
 
 STEP_KEYS = ("train/global_step", "trainer/global_step", "global_step", "iteration", "iter", "step", "_step")
@@ -47,6 +49,8 @@ class Row(NamedTuple):
     """Whether it holds more than evaluations and what a machine says of itself."""
     step_time: int | None = None
     """ns of one step."""
+    logged: Mapping[str, float] = MappingProxyType({})
+    """What it says of the inside of its step, by name (`trackers.inside`)."""
 
 
 @dataclass
@@ -256,7 +260,11 @@ def _marks(run: Run, life: ProcessOfRun, one_more: bool) -> Iterable[tuple[int, 
             yield _mark(run, life, row.at, EventType.ALIVE)
             continue
         before = number
-        yield _mark(run, life, row.at, EventType.STEP, step=number + one_more, step_time=row.step_time)
+        code, log_line = _mark(run, life, row.at, EventType.STEP, step=number + one_more, step_time=row.step_time)
+        if row.logged:
+            spoken = said(log_line)
+            spoken.phases, spoken.metrics = phases_of(row.logged), work_of(row.logged)
+        yield code, log_line
     for place in life.alive:
         yield _mark(run, life, place, EventType.ALIVE)
     if life.end is not None and life.ended is not None:

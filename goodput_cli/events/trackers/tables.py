@@ -20,7 +20,7 @@ from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.jobs import stem_of_text
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.trackers.runs import LoggedInstant, ProcessOfRun, Row, Run
-from goodput_cli.events.trackers.wandb import EARLIEST, HistoryRow, ns_of, row_of, whole_of
+from goodput_cli.events.trackers.wandb import EARLIEST, HistoryRow, as_row, ns_of, row_of, whole_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SAME_BASE = 5 * NS_PER_SECOND
@@ -94,7 +94,7 @@ def _names(paths: Sequence[str]) -> list[str]:
 def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: DiagnosticCollector) -> Run:
     lives: list[ProcessOfRun] = []
     for group in _processes(rows):
-        life = ProcessOfRun(rows=[Row(LoggedInstant(row.time, code, row.line), row.steps, row.trains) for row in group])
+        life = ProcessOfRun(rows=[as_row(row, code) for row in group])
         bases = [row for row in group if row.base is not None]
         if bases:
             first = min(bases, key=lambda row: row.base or 0)

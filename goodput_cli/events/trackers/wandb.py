@@ -26,6 +26,7 @@ from goodput_cli.events.text.evidence_reader import Line
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import EventType, LogLine, timed
 from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none, stamp_or_none
+from goodput_cli.events.trackers.inside import logged_of
 from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedInstant, ProcessOfRun, Row, Run
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, parse
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
@@ -180,6 +181,8 @@ class HistoryRow(NamedTuple):
     """By name, the counters in it."""
     trains: bool
     """Whether it is of training."""
+    logged: Mapping[str, float]
+    """What it says of the inside of its step."""
 
 
 def row_of(line: int, values: Mapping[str, Any]) -> HistoryRow | None:
@@ -192,7 +195,12 @@ def row_of(line: int, values: Mapping[str, Any]) -> HistoryRow | None:
     steps = {key: number for key in STEP_KEYS if (number := whole_of(values.get(key))) is not None}
     others = [key for key in values if not key.startswith("_") and key not in STEP_KEYS]
     trains = not others or not all(_EVALUATES.search(key) or _OF_MACHINE.match(key) for key in others)
-    return HistoryRow(line, time, base, steps, trains)
+    return HistoryRow(line, time, base, steps, trains, logged_of(values))
+
+
+def as_row(row: HistoryRow, source: int) -> Row:
+    """The row of a history as one of a run. source: its code."""
+    return Row(LoggedInstant(row.time, source, row.line), row.steps, row.trains, logged=row.logged)
 
 
 def ns_of(value: Any) -> int | None:
@@ -325,7 +333,7 @@ def _life(
     places: list[LoggedInstant] = []
     if folder.file is not None:
         code, file = folder.file
-        life.rows = [Row(LoggedInstant(row.time, code, row.line), row.steps, row.trains) for row in file.rows]
+        life.rows = [as_row(row, code) for row in file.rows]
         life.alive = [LoggedInstant(time, code, line) for line, time in file.alive]
         life.host = file.about.get("host", "")
         life.printed = [(code, log_line) for log_line in file.printed]

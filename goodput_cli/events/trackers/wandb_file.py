@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from goodput_cli.events.event_files import Messages, message_class
+from goodput_cli.events.trackers.inside import is_inside
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 HEAD = b":W&B\xe1\xbe"
@@ -137,7 +138,7 @@ def _history(message: Any, keys: frozenset[str]) -> dict[str, Any]:
     values: dict[str, Any] = {"_step": message.step.num} if message.step.HasField("num") else {}
     for item in message.item:
         name = (item.key or b".".join(item.nested_key)).decode("utf-8", "replace")
-        values[name] = _number(item.value_json) if name in keys else None
+        values[name] = _number(item.value_json) if name in keys or is_inside(name) else None
     return values
 
 

@@ -14,7 +14,8 @@ except ImportError:
         raise ImportError("goodput's callback for Lightning needs it: pip install lightning") from None
 
 if TYPE_CHECKING:
-    from ..recorder import Phase, Recorder, Run
+    from ..recorder import Recorder
+    from ..spans import Phase, Run
 
 
 class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the framework's, typed only where it is there

@@ -14,7 +14,8 @@ except ImportError:
     raise ImportError("goodput's callback for Transformers needs it: pip install transformers") from None
 
 if TYPE_CHECKING:
-    from ..recorder import Checkpoint, Phase, Recorder, Run
+    from ..recorder import Recorder
+    from ..spans import Checkpoint, Phase, Run
 
 
 class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # the framework's, typed where it is there

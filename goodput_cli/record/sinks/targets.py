@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from ..names import default_folder, in_path, process_file, variable
+from ..names import default_folder, in_path, own_file, process_file, variable
 from ..queues import Unavailable, Worker
 from .files import FSYNC, FileSink, is_file, is_local
 
@@ -77,6 +77,22 @@ def split(to: Targets) -> list[Target]:
     if isinstance(to, list | tuple):
         return [*to]
     return [to]
+
+
+def beside(targets: Sequence[Target], run_id: str, rank: int) -> list[Target]:
+    """The targets of another rank, where only rank 0 writes to those that are named: a file has one beside it."""
+    return [own_file(os.fspath(one), run_id, rank) if _is_path(one) else one for one in targets]  # type: ignore[arg-type]
+
+
+def _is_path(target: Target) -> bool:
+    """Whether it is the path of a file, as far as its name tells: no folder, stream, bucket or object."""
+    if not isinstance(target, str | os.PathLike):
+        return False
+    text = os.fspath(target)
+    if text in _STANDARD or text.startswith((_CLOUD_LOGGING, _STORAGE)):
+        return False
+    path = text.removeprefix(_FILE)
+    return not path.endswith(os.sep) and not os.path.isdir(path)
 
 
 def open_targets(targets: Sequence[Target], context: Context) -> list[Sink]:

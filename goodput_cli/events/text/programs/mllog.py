@@ -42,6 +42,8 @@ _ENDED_EPOCH = "ended_epoch"
 _BEGINS = ("cache_clear", "init_start", "run_start", "block_start", "epoch_start")
 """Log lines of which the first is where a run begins; a file whose first one is none of the first three was cut."""
 _SETTINGS = ("global_batch_size", "train_samples", "max_sequence_length", "submission_benchmark", "submission_platform")
+_STATS, _THROUGHPUT = "tracked_stats", "throughput"
+"""What programs measure of themselves: samples a second."""
 _MOST_EPOCHS = 10_000
 """A counter of epochs is below it; what is not counts samples or tokens."""
 _SOON = 5 * NS_PER_SECOND
@@ -65,6 +67,8 @@ def _read(found: Any) -> ParsedEvent | None:
     detail: list[tuple[str, Any]] = [(name, _count(metadata[name])) for name in _COUNTS if name in metadata]
     detail.append(("status", str(metadata.get("status", ""))))
     value = entry.get("value")
+    if entry.get("key") == _STATS and isinstance(value, dict):
+        detail.append((_THROUGHPUT, _count(value.get(_THROUGHPUT))))
     detail.append(("value", value if isinstance(value, str | int | float) else None))
     return _said_at(int(milliseconds * scale * 1_000_000), str(entry.get("key", "")), detail)
 
@@ -219,20 +223,30 @@ def _records(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
     count, name = _counted(ordered)
     evaluating: LogLine | None = None
     found: list[LogLine] = []
-    highest = 0
+    highest, measured = 0, {} if name == SAMPLES else _sizes(ordered)
     for log_line in ordered:
         key = said(log_line).name
+        rate = _values(log_line).get(_THROUGHPUT)
+        measured |= {"samples_per_second": rate} if rate else {}
         evaluating = log_line if key == "eval_start" else evaluating
         done = None if key in _NO_PROGRESS else count(log_line)
         step = None if done is None else round(done)
         if step is not None and highest < step <= MAX_STEP:
             highest = step
             at = log_line if evaluating is None else evaluating  # no step is done in an evaluation
-            found.append(_made(at, EventType.STEP, job, step=step, name=name))
+            found.append(_made(at, EventType.STEP, job, step=step, name=name, metrics=measured))
+            measured = {}
         evaluating = None if key == "eval_stop" else evaluating
     if found:
         yield _begin(ordered, found[0], count, job)
     yield from found
+
+
+def _sizes(ordered: Sequence[LogLine]) -> dict[str, float]:
+    """What a run says of the work of a step, as metrics."""
+    said_of = {"samples_per_step": "global_batch_size", "sequence_length": "max_sequence_length"}
+    found = {name: _setting(ordered, key) for name, key in said_of.items()}
+    return {name: float(value) for name, value in found.items() if value}
 
 
 def _begin(ordered: Sequence[LogLine], first: LogLine, count: Count, job: str) -> LogLine:

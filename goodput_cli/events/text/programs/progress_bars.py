@@ -34,6 +34,12 @@ _STEPS = re.compile(r"steps|train|training", re.IGNORECASE)
 _OF_ALL_EPOCHS = ("", "steps")
 """Names of bars that count all of training: the Trainer's, and that of loops over steps. Others (`Training`) mostly
 begin anew with each epoch."""
+_TOTALS = {
+    "tokens_total": re.compile(r"'num_input_tokens_seen': '?(\d{1,18}(?:\.\d{1,9})?)['},]"),
+    "flops_total": re.compile(r"'total_flos': '?(\d{1,30}(?:\.\d{1,30})?(?:e\+?\d{1,3})?)['},]"),
+}
+"""Running counts of the Trainer."""
+_MOST_WORK = 1e300
 _GLOBAL_STEP = re.compile(r"global_step=(\d+)")
 
 
@@ -62,7 +68,13 @@ def _read_bar(found: Any) -> ParsedEvent:
 def _read_loss(found: Any) -> ParsedEvent:
     epoch = _EPOCH_OF_TRAINER.search(found[0])
     detail = () if epoch is None else (("epoch", round(1_000_000 * float(epoch[1]))),)
-    return ParsedEvent(NAME, EventType.ALIVE, name="trainer", detail=detail)
+    return ParsedEvent(NAME, EventType.ALIVE, name="trainer", detail=detail, metrics=_totals(found[0]))
+
+
+def _totals(text: str) -> dict[str, float]:
+    """What the Trainer has worked on since the beginning of the run, those before a resume too, as metrics."""
+    found = ((name, total.search(text)) for name, total in _TOTALS.items())
+    return {name: float(one[1]) for name, one in found if one is not None and 0 < float(one[1]) < _MOST_WORK}
 
 
 RULES = (
@@ -72,12 +84,12 @@ RULES = (
     LineRule(NAME, "Continuing training from global step",
              pattern(r"Continuing training from global step (?P<step>\d+)"),
              lambda found: ParsedEvent(NAME, EventType.RESUME, whole(found["step"]), name="trainer"), "continuing"),
-    LineRule(NAME, "{'train_runtime'", pattern(r"^\s*\{'train_runtime': "),
-             lambda _: ParsedEvent(NAME, EventType.FINISHED, name="trainer"), "runtime"),
+    LineRule(NAME, "{'train_runtime'", pattern(r"^\s*\{'train_runtime': .{0,1000}"),
+             lambda found: ParsedEvent(NAME, EventType.FINISHED, name="trainer", metrics=_totals(found[0])), "runtime"),
     LineRule(NAME, "'eval_runtime'", pattern(r"'eval_runtime': '?(?P<took>[\d.]+)"),
              lambda found: ParsedEvent(NAME, EventType.EVAL, took=duration(found["took"]), name="trainer"),
              "evaluation"),
-    LineRule(NAME, "{'loss': ", pattern(r"^\s*\{'loss': .{0,400}"), _read_loss, "loss"),
+    LineRule(NAME, "{'loss': ", pattern(r"^\s*\{'loss': .{0,1000}"), _read_loss, "loss"),
 )  # fmt: skip
 
 
