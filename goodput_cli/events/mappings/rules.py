@@ -30,7 +30,7 @@ from goodput_cli.events.mappings.declared import (
 from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled, phase_pattern
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
 from goodput_cli.events.mappings.toml import Mistake, TomlLocation
-from goodput_cli.events.schema import Edge
+from goodput_cli.events.schema import RATE_SECONDS, Edge
 from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import (
@@ -348,6 +348,8 @@ def meaning(
         said.took = _amount("took", fields, rule)
     said.phases = tuple(_phases(rule, fields, line))
     said.metrics = {**_work(rule, fields), **_sizes(rule, fields)} if rule.work or rule.size else {}
+    if said.metrics and said.took:  # of which time its rates are
+        said.metrics[RATE_SECONDS] = said.took / NS_PER_SECOND
     said.at = _time("time", time, fields.get(time.field), line)
     if said.at is not None and "end" in fields:
         end = _time("end", time, fields["end"], "")
