@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -35,7 +36,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NeedsMapping, NotEnoughData, UsageError
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.rows import is_constant
-from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat
+from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat, Metric
 from goodput_cli.vocabulary.text import did_you_mean, duration, plural, safe
 from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, load_zone
 
@@ -196,9 +197,13 @@ def by_job(log: EventLog) -> Iterator[EventLog]:
     bounds = np.searchsorted(sorted_.job, np.arange(len(table.jobs) + 1))
     present = np.flatnonzero(bounds[1:] > bounds[:-1])
     first = np.minimum.reduceat(sorted_.time, bounds[present])
+    metrics: defaultdict[str, list[Metric]] = defaultdict(list)
+    for one in table.metrics:
+        metrics[one.job].append(one)
     for code in present[np.argsort(first, kind="stable")].tolist():
         formats = log.formats[code] if code < len(log.formats) else ()
-        yield EventLog(_slice(sorted_, code, int(bounds[code]), int(bounds[code + 1])), (formats,))
+        own = _slice(sorted_, code, int(bounds[code]), int(bounds[code + 1]))
+        yield EventLog(replace(own, metrics=tuple(metrics[table.jobs[code]])), (formats,))
 
 
 def _slice(table: EventTable, job: int, start: int, stop: int) -> EventTable:
@@ -243,7 +248,9 @@ def analyze_log(
     over = analysis.goodput.ns > analysis.window.counted_ns
     if over or (rows is not None and (rows.productive_ns > rows.counted_ns).any()):
         noticed = beaten_reference(known, noticed)
-    analysis = replace(analysis, diagnostics=merge(noticed), rolling=rows, price=price, asked=asked)
+    analysis = replace(
+        analysis, diagnostics=merge(noticed), rolling=rows, price=price, known=question.work, asked=asked
+    )
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
 
 

@@ -216,6 +216,39 @@ _OF_JOB: tuple[Measure[Summary], ...] = (
 _OF_WORK = (
     Measure("work_time", "time", "Window over kept steps: what one of them took, all in.", work_seconds, better="less"),
 )
+OF_AMOUNTS: tuple[Measure[Summary], ...] = (  # few logs say any: a comparison is silent where no side does
+    Measure(
+        "kept_tokens",
+        "count",
+        "Tokens of the kept steps of the window.",
+        number("work.tokens"),
+        metric="goodput_kept_tokens",
+        better="more",
+    ),
+    Measure(
+        "tokens_per_second",
+        "count",
+        "Kept tokens for a second of the window.",
+        number("work.tokens_per_second"),
+        better="more",
+    ),
+    Measure(
+        "effective_mfu",
+        "ratio",
+        "Kept floating-point operations over what all accelerators had time for in the window.",
+        number("work.effective_mfu_percent"),
+        metric="goodput_effective_mfu_ratio",
+        better="more",
+    ),
+    Measure(
+        "cost_per_million_tokens",
+        "count",
+        "Price of all accelerators over the window, for a million kept tokens.",
+        number("work.cost_per_million_tokens"),
+        metric="goodput_cost_per_million_tokens",
+        better="less",
+    ),
+)
 _OF_DISRUPTIONS = (
     Measure(
         "disruptions",
@@ -362,7 +395,7 @@ _OF_SLICES = (
     ),
 )
 
-FACTS = (*_OF_JOB, *_OF_WORK, *_OF_DISRUPTIONS, *_OF_TRAINING, *_OF_SLICES)
+FACTS = (*_OF_JOB, *_OF_WORK, *OF_AMOUNTS, *_OF_DISRUPTIONS, *_OF_TRAINING, *_OF_SLICES)
 """What a comparison shows beside the categories, in this order."""
 MEASURES: Mapping[str, Measure[Summary]] = {measure.name: measure for measure in (*_SHARES, *FACTS)}
 """Every measure by name."""

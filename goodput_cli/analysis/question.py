@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from goodput_cli.accounting.options import HOW, WHEN, Method
+from goodput_cli.analysis.work_options import NOTHING_SAID, WorkOptions
 from goodput_cli.errors import UsageError
 from goodput_cli.events.reading_options import WHAT
 from goodput_cli.vocabulary.option import bounded, declared, option, read_length, read_ns
@@ -150,6 +151,8 @@ class Question:
         metavar="E",
         read=_read_ns,
     )
+    work: WorkOptions = NOTHING_SAID
+    """What is known of the work of the job."""
     now_ns: int = field(default_factory=time.time_ns)
     """The present, ns since 1970 UTC."""
 
@@ -166,7 +169,8 @@ def make_question(**options: Any) -> Question:
         known[name].name: known[name].value(value) for name, value in options.items() if value is not None
     }
     method = Method(**{one.name: values.pop(one.name) for one in declared(Method) if one.name in values})
-    question = Question(method=method, **values)
+    work = WorkOptions(**{one.name: values.pop(one.name) for one in declared(WorkOptions) if one.name in values})
+    question = Question(method=method, work=work, **values)
     if question.every is not None and not question.window:
         raise UsageError("--every says how often the windows of --window end; name a --window too")
     return question

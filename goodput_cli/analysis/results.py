@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from goodput_cli.accounting.options import Method as Method
 from goodput_cli.analysis.json_fields import Amount, Count, Instant, Json, written
+from goodput_cli.analysis.work_options import NOTHING_SAID, WorkOptions
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.text import plural
 
@@ -482,6 +483,8 @@ class AnalysisData:
     """How all this was measured."""
     price: Price | None = None
     """What the accelerators cost, if said."""
+    known: WorkOptions = NOTHING_SAID
+    """What a person knows of the work of the job."""
     drafted: Drafted | None = None
     """The rules that were drafted from the log; None where a format reads it."""
     asked: tuple[str, ...] = ()

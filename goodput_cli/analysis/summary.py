@@ -5,12 +5,12 @@ Every number is one that JSON holds exactly: ns as integers, seconds as the floa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from goodput_cli.analysis.json_fields import Amount, Count, written
+from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.sheet import Lazy
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         StepStatistics,
         Window,
     )
+    from goodput_cli.analysis.work import KeptWork
 
 
 @written("disruption_summary")
@@ -80,6 +81,8 @@ class Size:
     """of the job, as the last record of slices says"""
     samples_per_step: float | None = None
     """from a metric `global_batch_size` or `samples_per_step`"""
+    tokens_per_step: Annotated[float | None, Json(optional=True)] = None
+    """from --tokens-per-step, a metric `tokens_per_step`, or samples of a step x `sequence_length`"""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class Work:
 
 
 _POINTS = 64
+_MOST = 2.0**62
+"""Larger numbers are no sizes."""
 
 
 class Progress(Protocol):
@@ -265,6 +270,13 @@ class Summary:
     """None where a saved answer does not say how it was made."""
     diagnostics: tuple[Diagnostic, ...]
     """What looked wrong or had to be assumed."""
+    kept_work: Callable[[], KeptWork | None] = field(default=lambda: None, compare=False)
+    """How much work the kept steps were, made when it is asked for: most measures look at none of it."""
+
+    @property
+    def work(self) -> KeptWork | None:
+        """How much work the kept steps were; None where nobody says it."""
+        return self.kept_work()
 
     @property
     def crashed(self) -> bool:
@@ -297,7 +309,14 @@ def summary_of(analysis: AnalysisData) -> Summary:
         step_blocks=Blocks(analysis),
         progress=progress_of(analysis),
         size=size_of(analysis),
+        kept_work=cache(partial(_work_of, analysis)),
     )
+
+
+def _work_of(analysis: AnalysisData) -> KeptWork | None:
+    from goodput_cli.analysis.work import work_of  # NumPy's work, for few logs
+
+    return work_of(analysis)
 
 
 class Answer(Protocol):
@@ -340,6 +359,7 @@ def summary_from(
     step_blocks: Sequence[float],
     progress: Progress | None,
     size: Size,
+    kept_work: Callable[[], KeptWork | None],
 ) -> Summary:
     """The summary of an analysis, or of a saved one. The keywords are what the two hold in different forms."""
     job, reliability, risk, reference = answer.job, answer.reliability, answer.at_risk, answer.reference
@@ -378,6 +398,7 @@ def summary_from(
         origin=(reference.origin or "given") if known else None,
         method=answer.method,
         diagnostics=answer.diagnostics,
+        kept_work=kept_work,
     )
 
 
@@ -389,27 +410,32 @@ def progress_of(analysis: AnalysisData) -> LoggedProgress | None:
     return LoggedProgress(analysis, bounds)
 
 
-_ACCELERATORS = ("accelerators", "num_devices", "num_gpus", "world_size")
-_SAMPLES = ("global_batch_size", "samples_per_step")
-
-
 def size_of(analysis: AnalysisData) -> Size:
     """How large the job is, of what it recorded in the window."""
     from goodput_cli.analysis.disruptions.find import ranks_of  # NumPy's work is for comparisons and JSON alone
-    from goodput_cli.events.schema import Kind
+    from goodput_cli.events.schema import ACCELERATORS, SAMPLES, Kind
 
     timeline, table = analysis.timeline, analysis.timeline.table
     ranks = int(ranks_of(timeline)[-1]) if len(timeline.attempts) else 0
     counts = (table.details[code] for code in table.detail[table.kind == Kind.SLICES].tolist())
     totals = [one[1] for one in counts if len(one) > 1 and isinstance(one[1], int) and one[1] > 0]
+    samples = _recorded_number(analysis, SAMPLES)
     return Size(
-        _recorded_number(analysis, _ACCELERATORS), ranks or None, totals[-1] if totals else None,
-        _recorded_number(analysis, _SAMPLES),
+        _recorded_number(analysis, ACCELERATORS), ranks or None, totals[-1] if totals else None, samples,
+        _tokens_of_step(analysis, samples),
     )  # fmt: skip
 
 
+def _tokens_of_step(analysis: AnalysisData, samples: float | None) -> float | None:
+    """What is said of it, and nothing that rates of rounded numbers make: these differ from run to run."""
+    said = analysis.known.tokens_per_step or _recorded_number(analysis, ("tokens_per_step",))
+    length = _recorded_number(analysis, ("sequence_length",)) if said is None and samples is not None else None
+    found = said if samples is None or length is None else samples * length
+    return found if found is not None and found < _MOST else None
+
+
 def _recorded_number(analysis: AnalysisData, names: Sequence[str]) -> float | None:
-    """The median of the first metric of these names that the window has; None without, or where it is not above 0."""
+    """The median of the first metric of these names that the window has; None without, or where it is no size."""
     window = analysis.window
     for name in names:
         for metric in analysis.table.metrics:
@@ -417,6 +443,6 @@ def _recorded_number(analysis: AnalysisData, names: Sequence[str]) -> float | No
                 inside = sorted(
                     metric.value[(metric.time >= window.start_ns) & (metric.time <= window.end_ns)].tolist()
                 )
-                if inside and inside[len(inside) // 2] > 0:
+                if inside and 0 < inside[len(inside) // 2] < _MOST:
                     return float(inside[len(inside) // 2])
     return None

@@ -93,6 +93,14 @@ class SharedOptions(LogOptions, total=False):
     """End of the window; None for the job's."""
     as_of: Time | None
     """The answer as it was known then: nothing that was logged later counts. None for all."""
+    tokens_per_step: float | None
+    """Tokens of one step, of all accelerators together; None for what the log says."""
+    peak_tflops: float | None
+    """TFLOP/s of one accelerator at its best, for MFU; None for what the log says."""
+    accelerator_type: str | None
+    """The accelerator, whose best in dense BF16 counts for MFU; None for what the log says."""
+    total_steps: int | None
+    """Steps at which the job is done; None for what the log says."""
 
 
 class CompareOptions(SharedOptions, total=False):

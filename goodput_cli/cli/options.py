@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 import click
 
 from goodput_cli.analysis.question import Question, price_of
+from goodput_cli.analysis.work_options import WORK
 from goodput_cli.api.options import JOB, Reading, parsed_options
 from goodput_cli.cli.console import print_message
 from goodput_cli.cli.group import FILE, WRITTEN, LazyGroup, complete_format
@@ -287,18 +288,21 @@ def shared_options(
     leave_out: Iterable[str] = (),
     several: Mapping[str, str] | None = None,
     drafts: bool = False,
+    work: bool = False,
 ) -> Callable[[Callable[Concatenate[CommandLine, P], int]], Callable[P, int]]:
     """The options that every question has; the command gets them as a `CommandLine`.
 
     groups: headings of `--help` to which to keep; all if none is named. output: whether `Output` is among them.
-    drafts: whether the command reads logs of no format. leave_out: options that do not fit it. several: those that can
-    be repeated, with their help then; the command gets these by their names.
+    drafts: whether the command reads logs of no format. work: whether it says how much work was done. leave_out:
+    options that do not fit it. several: those that can be repeated, with their help then; the command gets these by
+    their names.
     """
     several = several or {}
     kinds = (Reading, Question, _Sources)
     shared = declare.in_order(one for kind in kinds for one in declare.declared(kind) if one.keyword not in _WINDOWS)
     leave_out = (*leave_out, *(() if drafts else ("draft",)))
     shared = [one for one in shared if one.name not in leave_out and (not groups or one.option.group in groups)]
+    shared = [one for one in shared if work or one.option.group != WORK]
     shared += declare.declared(Output) if output else ()
     names = {*(one.keyword for one in shared), *(one.keyword for one in JOB.all)} - several.keys()
     repeated = {"multiple": True, "default": None, "show_default": False}

@@ -40,6 +40,8 @@ BETWEEN_STEPS = (("between_steps", True),)
 TEXT_PROCESS = "text: "
 """What the process of a writer begins with that is known by format, host and rank alone: a restarted one is called the
 same."""
+EVAL_LABEL = "EVAL_STEP"
+"""The label of evaluations that programs print."""
 CLOCK_STEP = "clock_step"
 """The key in the detail of a heartbeat that says by how much (ns) the clock was set forward just before."""
 SECOND_WRITER = "second_writer"
@@ -108,10 +110,19 @@ def _constant_if_it_is(column: NDArray[Any]) -> NDArray[Any]:
 
 BATCH_SIZE = "global_batch_size"
 """The name of the metric that says how many samples a step takes."""
+SAMPLES = (BATCH_SIZE, "samples_per_step")
+"""Names of metrics that say so, the surest first."""
+ACCELERATORS = ("accelerators", "num_devices", "num_gpus", "world_size")
+"""The same of how many accelerators there are."""
+TOKENS_PER_STEP = "tokens_per_step"
+"""The name of the metric that says how many tokens a step takes."""
 
 
-SIZES = frozenset({"peak_flops", "total_steps", "sequence_length"})
-"""Names of metrics that say how large the job is, once: nothing that is measured of steps."""
+RATE_SECONDS = "rate_seconds"
+"""The name of the metric that says of how many seconds of one step the rates of a line are, where that is not the step
+time."""
+SIZES = frozenset({"peak_flops", "total_steps", "sequence_length", RATE_SECONDS})
+"""Names of metrics that say how large the job is or what others are of: nothing that is measured of steps."""
 
 
 @dataclass(frozen=True)

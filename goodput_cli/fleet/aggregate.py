@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from heapq import nsmallest
 from typing import Any
@@ -26,6 +26,7 @@ from goodput_cli.fleet.labels import (
     Capacity,
     JoinedAllocations,
     Labels,
+    RunLabels,
     holdings,
 )
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
@@ -89,7 +90,8 @@ class FleetRun:
         fallback = {name: text for one in self.allocations for name, text in one.texts.items()} | {
             "accelerators": grouping.accelerators, "price": grouping.price_per_hour, "currency": grouping.currency,
         }  # fmt: skip
-        self.labels = labels = fleet.labels.of(result.job, result.documents, result.start_ns, fallback)
+        named = fleet.labels.of(result.job, result.documents, result.start_ns, fallback)
+        self.labels = labels = _with_logged(named, result)
         held, known = (self.allocations, labels.accelerators) if by_chips else ((), 1)
         self._own = fleet.allocations.of_run(result.job, result.run, result.start_ns) if held else []
         self._pieces = holdings(start, end, held, known, fleet.calendar.edges(start, end))
@@ -103,6 +105,8 @@ class FleetRun:
         self._known = self.most is not None
         self._price = labels.price if self._known and by_chips else None
         self._ideal_is_known = self._known and labels.ideal_seconds(1) is not None
+        self.accelerators_logged = by_chips and not held and named.accelerators is None and self._known
+        self.program_logged = self._ideal_is_known and named.ideal_seconds(1) is None
 
     def values(self, dims: Values, week: int | None) -> Values:
         """The group of the run in these dimensions, in a week of the window."""
@@ -243,6 +247,17 @@ class FleetRun:
         return sums
 
 
+def _with_logged(named: RunLabels, result: RunResult) -> RunLabels:
+    """What labels and options say of a run, and what its log says where these do not."""
+    flops, peak = (None if one is None else Fraction(one) for one in (result.logged_flops, result.peak_flops))
+    return replace(
+        named,
+        accelerators=named.accelerators or result.logged_accelerators,
+        flops_per_step=named.flops_per_step or flops,
+        peak_flops=named.peak_flops or peak,
+    )
+
+
 def _inside(piece: AcceleratorSpan, start: I64, end: I64) -> int:
     """How much (ns) of some intervals lies in a piece."""
     return int(np.maximum(np.minimum(end, piece.end) - np.maximum(start, piece.start), 0).sum())
@@ -293,6 +308,10 @@ class Fleet:
     unlogged: int = 0
     """Allocations that no run fits."""
     unlogged_chip_ns: int = 0
+    accelerators_logged: int = 0
+    """Runs whose accelerators their logs say, and nothing else."""
+    program_logged: int = 0
+    """Runs whose ideal step time is of what their logs say."""
 
     def __post_init__(self) -> None:
         self.by_week = tuple(Sums() for _ in self.calendar.weeks)
@@ -317,6 +336,8 @@ class Fleet:
             self.noticed[code, severity].append((name, count))
         row, hosts = run.row(whole), run.hosts_up()
         self.runs.append(row)
+        self.accelerators_logged += run.accelerators_logged
+        self.program_logged += run.program_logged
         self.failures += run.failures(row, hosts)
         self.hosts_up.update(hosts)
         self.runs_with_hosts += bool(hosts)

@@ -81,6 +81,8 @@ def report_of(
             unlogged=fleet.unlogged,
             unlogged_chip_ns=fleet.unlogged_chip_ns,
             assumed_chip_ns=sums.assumed,
+            accelerators_logged=fleet.accelerators_logged or None,
+            program_logged=fleet.program_logged or None,
         ),
         grouping=fleet.grouping,
         sums=sums,

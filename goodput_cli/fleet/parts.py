@@ -88,7 +88,8 @@ def _listed(**columns: Any) -> Any:
 
 _INT, _TEXT, _KEY = pa.int64(), pa.string(), "key"
 _TYPES = {
-    "int": _INT, "int | None": _INT, "bool": pa.bool_(), "str": _TEXT, "str | None": _TEXT,
+    "int": _INT, "int | None": _INT, "float | None": pa.float64(), "bool": pa.bool_(),
+    "str": _TEXT, "str | None": _TEXT,
     "tuple[str, ...]": pa.list_(_TEXT),
     "I64": pa.list_(_INT),
     "tuple[I64, I64]": _listed(start=_INT, end=_INT),

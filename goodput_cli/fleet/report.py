@@ -111,6 +111,10 @@ class Coverage:
     """their accelerator hours"""
     assumed_chip_ns: ChipTime
     """of runs with allocations, chip time that no allocation covers"""
+    accelerators_logged: Annotated[int | None, Json(key="runs_with_logged_accelerators", optional=True)] = None
+    """runs whose accelerators only their logs say; left out where there are none"""
+    program_logged: Annotated[int | None, Json(key="runs_with_logged_flops", optional=True)] = None
+    """runs whose ideal step time is made of what their logs say; left out where there are none"""
 
     @property
     def analysed(self) -> Fraction:
@@ -253,11 +257,20 @@ def summary(report: FleetReport) -> Iterator[str]:
             f"accelerators known for {coverage.known_runs} of {plural(coverage.runs, 'run')}, "
             f"{_percent(share)} of the job time; --labels, --allocations or --accelerators name the rest"
         )
+    yield from said_by_logs(coverage)
     yield from headline(report)
     yield from hosts_that_repeat(report.hosts, report.host_test)
     yield from doubts_of_runs(report)
     if not report.complete:
         yield "incomplete: what could not be analysed is listed below, and is in no total"
+
+
+def said_by_logs(coverage: Coverage) -> Iterator[str]:
+    """Of how many runs the logs say what labels and options do not."""
+    found = (("accelerators", coverage.accelerators_logged), ("ideal step times", coverage.program_logged))
+    parts = [f"{what} of {plural(count, 'run')}" for what, count in found if count]
+    if parts:
+        yield f"{' and '.join(parts)} are as their logs say; --labels and --accelerators win"
 
 
 def headline(report: FleetReport) -> Iterator[str]:

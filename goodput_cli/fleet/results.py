@@ -34,6 +34,8 @@ from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.goodput.phrases import DOUBTS
 from goodput_cli.analysis.insights.hosts import listed_name
 from goodput_cli.analysis.question import ALL, Question
+from goodput_cli.analysis.work import logged_sizes
+from goodput_cli.analysis.work_records import WorkRecords
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.formats.registry import ENTRY_POINT_GROUP as FORMATS
@@ -122,6 +124,12 @@ class RunResult(Struct, frozen=True):
     partial: tuple[I64, I64] = (_NOTHING, _NOTHING)
     """When fewer slices were active than there are: start and end."""
     disruptions: tuple[RunDisruption, ...] = ()
+    logged_accelerators: int | None = None
+    """Those that its log says it holds; None where it does not."""
+    logged_flops: float | None = None
+    """Floating-point operations of one step of all accelerators, as its log says it."""
+    peak_flops: float | None = None
+    """What one accelerator does in a second at its best: as options or its log say it."""
 
     @property
     def size(self) -> int:
@@ -201,8 +209,12 @@ def _result(bare: RunResult, timeline: Timeline, ordered: Ordered, question: Que
     risk = at_risk(timeline)
     noticed = findings(timeline)
     hosts, listed = _hosts(timeline)
+    sizes = logged_sizes(WorkRecords(timeline, bare.job, bare.formats, timeline.start, timeline.end, question.work))
     return structs.replace(
         bare,
+        logged_accelerators=sizes.accelerators,
+        logged_flops=sizes.flops_per_step,
+        peak_flops=sizes.peak_flops or question.work.peak_flops,
         runs=bare.runs if bare.run else len(timeline.runs),
         start_ns=timeline.start,
         end_ns=timeline.end,
@@ -330,7 +342,7 @@ class AccountRuns:
         now = any(when.kind == "now" for span in question.exclude for when in (span.start, span.end))
         return [
             self.reader, self.runs, question.timezone, str(question.reference_step_time), asdict(question.method),
-            [span.text for span in question.exclude], question.now_ns if now else None,
+            [span.text for span in question.exclude], asdict(question.work), question.now_ns if now else None,
         ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.document import AnalysisDocument
 from goodput_cli.analysis.steps.inside_sheet import inside_line
+from goodput_cli.analysis.steps.work_sheet import work_line
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.terminal import NARROWEST, WIDEST_TEXT, collected, collecting_console, put, strip_lines
@@ -78,6 +79,8 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     yield from (Text(line) for line in wrapped(_deaths(analysis), room))
     if analysis.inside and (inside := inside_line(analysis)):
         yield from (Text(line) for line in wrapped(safe(inside), room))
+    if (work := work_line(analysis, room)) is not None:
+        yield Text(work)
     for doubt in phrases.doubts(analysis):
         yield from (Text(line, style="yellow") for line in wrapped(f"but: {safe(doubt)}", room))
     if (why := phrases.last_cause(analysis)) is not None:

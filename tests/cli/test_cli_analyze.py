@@ -38,7 +38,7 @@ def test_every_option_reaches_the_library(library: Library) -> None:
         "--exclude-stopped --planned no --from -2h --to attempt:3 --as-of now --window 1h --window auto --every 10m "
         "--no-hindsight --log-name l --lookback 7.5 --no-cache --mapping my.toml --year 2026 --start 2026-01-31T14:05 "
         "--tensorboard-tag loss --exact-run-name --join --hosts-of-job Node-0* --no-quotes --no-heartbeats "
-        "--longest-line 1"
+        "--longest-line 1 --tokens-per-step 4096 --accelerator-type h100 --total-steps 100"
     )
     assert run(arguments.split()) == 0
     assert library.asked == [
@@ -60,6 +60,10 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "window": (3600 * NS_PER_SECOND, 0),
             "every": 600 * NS_PER_SECOND,
             "no_hindsight": True,
+            "tokens_per_step": 4096.0,
+            "peak_tflops": None,
+            "accelerator_type": "h100",
+            "total_steps": 100,
             "log_name": "l",
             "lookback_days": 7.5,
             "use_cache": False,

@@ -255,6 +255,17 @@ class KeptTraining(Struct, frozen=True):
         """How many of the kept steps count: in proportion to the time outside exclusions."""
         return self.kept_steps * self.outside
 
+    def counted_between(self, start: int, end: int) -> F64:
+        """How many of the kept steps of each row count in [start, end) (ns); of one that the window cuts, in proportion
+        to its time."""
+        steps = self.counted_steps
+        cut = np.flatnonzero((self.start < start) | (self.end > end) | (self.start >= end))
+        if len(cut):
+            begin, stop = self.start[cut], self.end[cut]
+            inside = np.clip(np.minimum(stop, end) - np.maximum(begin, start), 0, None)
+            steps[cut] *= inside / np.maximum(stop - begin, 1)
+        return steps
+
     def net(self, chosen: slice | Rows | Mask) -> I64:
         """Net time (ns) of some rows: looked up each time, for few are needed in the end."""
         return self.claimed_time.net_between(self.start[chosen], self.end[chosen])

@@ -26,7 +26,7 @@ from goodput_cli.analysis.compare.results import (
 from goodput_cli.analysis.compare.sheet import compare_sheet
 from goodput_cli.analysis.compare.work import WorkTime, work_time
 from goodput_cli.analysis.json_fields import Bounds, FromOne, Json, written
-from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
+from goodput_cli.analysis.measures import FACTS, OF_AMOUNTS, Measure, amount_ns, percent_of
 from goodput_cli.analysis.results import Drafted, Method
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.summary import Summary
@@ -116,12 +116,20 @@ def _pair(
         points=side.percent - baseline.percent,
         contributions=tuple(contributions),
         one_sided=sum((row.taken for row in contributions if row.points is None), Fraction(0)),
-        changes=tuple(_change(fact, before, after, work) for fact in FACTS),
+        changes=tuple(_changes(before, after, work)),
         thresholds=tuple(
             beside_noise(judge(expression, before, after, work), expression, work) for expression in expressions
         ),
         work=work,
     )
+
+
+def _changes(before: Summary, after: Summary, work: WorkTime | None) -> Iterator[Change]:
+    """Every fact; amounts of work only where a side has them."""
+    for fact in FACTS:
+        change = _change(fact, before, after, work)
+        if fact not in OF_AMOUNTS or change.baseline is not None or change.value is not None:
+            yield change
 
 
 def _change(fact: Measure[Summary], before: Summary, after: Summary, work: WorkTime | None) -> Change:

@@ -105,16 +105,17 @@ def work_lines(pair: Pair) -> Iterator[str]:
 def _sizes(work: WorkTime) -> str:
     """`8 and 16 accelerators`: the baseline's first."""
     of_both = zip(work.differs, ((getattr(size, name) for size in work.sizes) for name in work.differs), strict=True)
-    return ", ".join(f"{' and '.join(f'{one:g}' for one in both)} {name.replace('_', ' ')}" for name, both in of_both)
+    return ", ".join(f"{' and '.join(map(number, both))} {name.replace('_', ' ')}" for name, both in of_both)
 
 
 def _of_unit(pair: Pair, work: WorkTime) -> Iterator[str]:
-    """Of jobs that differ in size what a sample took; against several baselines what these differ by."""
+    """Of jobs that differ in size what tokens or a sample took; against several baselines what these differ by."""
     was, now = (duration_of_seconds(seconds) for seconds in work.costs)
     what, by = "a kept step took", ""
     if work.unit != "step":
-        what, by = "a sample took", f"; {_sizes(work)}"
-        if work.unit not in (None, "sample"):
+        amount = "a million tokens" if work.amount == "tokens_per_step" else "a sample"
+        what, by = f"{amount} took", f"; {_sizes(work)}"
+        if work.unit not in (None, "token", "sample"):
             now = f"{now} of {'an' if work.unit.startswith('a') else 'a'} {work.unit.removesuffix('s')}"
     if work.usual is None:
         before = f"and {was} before"

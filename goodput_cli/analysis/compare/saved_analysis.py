@@ -109,6 +109,7 @@ def _summary(saved: Any) -> Summary:
         step_blocks=tuple(answer.step_blocks),
         progress=_progress(answer.progress, answer.window),
         size=_size(answer.size),
+        kept_work=lambda: None if answer.inside is None else answer.inside.work,
     )
 
 

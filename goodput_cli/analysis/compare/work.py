@@ -42,7 +42,13 @@ class Usual:
 
 _HARDWARE: tuple[Literal["accelerators", "ranks", "slices"], ...] = ("accelerators", "ranks", "slices")
 """In the order in which a unit of hardware is taken."""
-SIZES = (*_HARDWARE, "samples_per_step")
+_WORK: tuple[Literal["tokens_per_step", "samples_per_step"], ...] = ("tokens_per_step", "samples_per_step")
+"""In the order in which a unit of work is taken."""
+_ALIKE = 0.01
+"""Numbers of tokens that differ by no more are the same: programs count those that are not padding."""
+_MANY = 1e6
+"""So many tokens are the unit: one takes no time that people can read."""
+SIZES = (*_HARDWARE, "samples_per_step", "tokens_per_step")
 """What a log may say of the size of a job."""
 
 
@@ -87,26 +93,38 @@ class WorkTime:
     @property
     def percent(self) -> Annotated[float, Json(key="change_percent")]:
         # how much longer a kept step took than on the baseline, or than on the mean of several; of jobs that differ in
-        # size, a sample
+        # size, a token, or a sample where nobody counts tokens
         was, now = self.costs
         return 100 * (now / (was if self.usual is None else self.usual.mean) - 1)
 
     @property
-    def unit(self) -> Literal["step", "sample", "accelerators", "ranks", "slices"] | None:
-        """what change_percent is of: a kept step; of jobs that differ in size a sample, or a sample of one of these;
-        null: not the same work, and nothing says how to compare it"""
+    def unit(self) -> Literal["step", "token", "sample", "accelerators", "ranks", "slices"] | None:
+        """what change_percent is of: a kept step; of jobs that differ in size a token or else a sample, or one of these
+        of one of the others; null: not the same work, and nothing says how to compare it"""
         if not self.differs:
             return "step"
-        if None in self._both("samples_per_step"):
+        amount = self.amount
+        if amount is None:
             return None
-        if self.differs == ("samples_per_step",):
-            return "sample"
+        if not {*self.differs} & {*_HARDWARE}:
+            return "token" if amount == "tokens_per_step" else "sample"
         return next((name for name in _HARDWARE if None not in self._both(name)), None)
+
+    @property
+    def amount(self) -> Literal["tokens_per_step", "samples_per_step"] | None:
+        """What the work of a step is counted in on both sides."""
+        return next((name for name in _WORK if None not in self._both(name)), None)
 
     @property
     def differs(self) -> Sequence[str]:
         """what both say of their size, and say otherwise"""
-        return tuple(name for name in SIZES if None not in (pair := self._both(name)) and pair[0] != pair[1])
+        return tuple(name for name in SIZES if self._differ(name))
+
+    def _differ(self, name: str) -> bool:
+        was, now = self._both(name)
+        if was is None or now is None:
+            return False
+        return was != now if name != "tokens_per_step" else abs(now - was) > _ALIKE * was
 
     @property
     def baselines(self) -> int:
@@ -155,15 +173,16 @@ class WorkTime:
 
     @property
     def costs(self) -> tuple[float, float]:
-        """What one `unit` took on both sides, in seconds, or in seconds of one accelerator."""
+        """What one `unit` took on both sides, in seconds, or in seconds of one accelerator; of tokens a million."""
         seconds = (self.baseline_seconds, self.seconds)
         if self.unit in (None, "step"):
             return seconds
-        samples = self._both("samples_per_step")
-        hardware = (1.0, 1.0) if self.unit == "sample" else self._both(str(self.unit))
+        work = self._both(self.amount or "samples_per_step")
+        many = _MANY if self.amount == "tokens_per_step" else 1.0
+        hardware = (1.0, 1.0) if self.unit in ("token", "sample") else self._both(str(self.unit))
         was, now = (
-            one * float(many or 1) / float(some or 1)
-            for one, many, some in zip(seconds, hardware, samples, strict=True)
+            one * float(held or 1) * many / float(some or 1)
+            for one, held, some in zip(seconds, hardware, work, strict=True)
         )
         return was, now
 

@@ -29,9 +29,9 @@ from goodput_cli.analysis.disruptions.costs import complete_saves
 from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions, reliability
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.findings import findings, not_recorded, union_length
-from goodput_cli.analysis.goodput.thresholds import CAUSE, INSIGHT, OOM
+from goodput_cli.analysis.goodput.thresholds import CAUSE, INSIGHT, OOM, PHASE
 from goodput_cli.analysis.insights.kinds import BY_CODE
-from goodput_cli.analysis.measures import PREFIXES, percent_of, value_of
+from goodput_cli.analysis.measures import PREFIXES, decimal, percent_of, value_of
 from goodput_cli.analysis.results import AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.analysis.steps.sheet import step_statistics
@@ -197,15 +197,7 @@ def _job(timeline: Timeline, name: str, formats: Sequence[LogFormat], start: int
 
 def kept_steps(timeline: Timeline, start: int, end: int) -> float:
     """Kept steps inside [start, end) (ns); a span that the window cuts counts in proportion to its time."""
-    kept_training = timeline.kept_training
-    steps = kept_training.counted_steps
-    cut = np.flatnonzero((kept_training.start < start) | (kept_training.end > end) | (kept_training.start >= end))
-    if len(cut) == 0:
-        return float(np.sum(steps))
-    begin, stop = kept_training.start[cut], kept_training.end[cut]
-    inside = np.clip(np.minimum(stop, end) - np.maximum(begin, start), 0, None)
-    steps[cut] *= inside / np.maximum(stop - begin, 1)
-    return float(np.sum(steps))
+    return float(np.sum(timeline.kept_training.counted_between(start, end)))
 
 
 def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | None:
@@ -315,6 +307,9 @@ def evaluate(expressions: Sequence[Expression], analysis: Analysis) -> tuple[Thr
 def _hint(expression: Expression, analysis: Analysis) -> str | None:
     """What may have been meant by a label that no custom event of the log has."""
     labels = analysis.table.labels
+    if expression.name == PHASE:
+        phases = dict.fromkeys(row.phase for one in analysis.inside for row in one.phases)
+        return f"the log has {', '.join(phases)}" if phases else None
     if expression.name not in PREFIXES.values() or expression.label is None or expression.label in labels:
         return None
     known = ", ".join(f"custom:{label}" for label in labels[:_MOST_LABELS])
@@ -327,12 +322,20 @@ def _value(expression: Expression, summary: Summary, analysis: Analysis) -> Frac
         return _insight_value(expression, analysis)
     if expression.name == CAUSE:
         return _cause_value(expression, analysis)
+    if expression.name == PHASE:
+        return _phase_value(expression.label or "", analysis)
     value = value_of(summary, expression.name, expression.label, expression.unit)
     if value is None and expression.label is not None and expression.name not in analysis.not_recorded:
         table = analysis.table  # none in the window is zero and not unknown, if the job has such an event anywhere
         codes = [code for code, label in enumerate(table.labels) if label == expression.label]
         return Fraction(0) if ((table.kind == Kind.CUSTOM) & np.isin(table.label, codes)).any() else None
     return value
+
+
+def _phase_value(phase: str, analysis: Analysis) -> Fraction | None:
+    """The share of net step time (%) that a phase had on its slowest rank; of several programs the most."""
+    rows = (row for one in analysis.inside for row in one.phases if row.phase == phase)
+    return decimal(max((row.percent for row in rows if row.percent is not None), default=None))
 
 
 def _insight_value(expression: Expression, analysis: Analysis) -> Fraction | None:

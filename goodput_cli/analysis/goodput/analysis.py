@@ -25,8 +25,10 @@ from goodput_cli.vocabulary.text import duration, percent, safe, shorten
 if TYPE_CHECKING:
     import pandas as pd
 
+    from goodput_cli.analysis.eta import Eta
     from goodput_cli.analysis.insights.kinds import Insight
     from goodput_cli.analysis.steps.inside import Inside
+    from goodput_cli.analysis.work import KeptWork
 
 Frame = Literal["categories", "insights", "disruptions", "attempts", "segments", "events"]
 
@@ -97,6 +99,21 @@ class Analysis(AnalysisData):
         from goodput_cli.analysis.steps.inside import inside_of  # few logs hold phases
 
         return inside_of(self) if self.table.inside else ()
+
+    @cached_property
+    def work(self) -> KeptWork | None:
+        """How much work the kept steps of the window were; None where nobody says it (docs/inside-steps.md). Made when
+        it is read."""
+        from goodput_cli.analysis.work import work_of  # few logs hold any
+
+        return work_of(self)
+
+    @cached_property
+    def eta(self) -> Eta | None:
+        """When the job will be done; None where nobody says at which step that is. Made when it is read."""
+        from goodput_cli.analysis.eta import eta_of  # few logs say it
+
+        return eta_of(self)
 
     @cached_property
     def segments(self) -> pd.DataFrame:

@@ -121,7 +121,7 @@ class AnalysisAnswer:
     """how the accounting was made, as far as the user chooses it; the reference step time is in reference"""
     steps: StepStatistics
     inside: Annotated[InsideAnswer | None, Json(optional=True)] = None
-    """what filled steps, by phase and rank; left out where no phase was logged"""
+    """what filled steps, by phase and rank, and how much work they were; left out where neither was logged"""
     step_blocks: Sequence[float] = ()
     """levels of the step time (s) of up to 64 stretches in time order, which comparisons take noise from"""
     progress: Sequence[tuple[int, float]] = ()
@@ -163,7 +163,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         reference=analysis.reference,
         method=analysis.method,
         steps=analysis.steps,
-        inside=inside_answer(analysis) if analysis.table.inside else None,
+        inside=inside_answer(analysis),
         step_blocks=Blocks(analysis).values,
         progress=() if progress is None else progress.points,
         size=size_of(analysis),

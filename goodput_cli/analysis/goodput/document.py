@@ -29,7 +29,9 @@ from goodput_cli.analysis.measures import MEASURES, published_value
 from goodput_cli.analysis.results import CategoryTime
 from goodput_cli.analysis.rolling import rolling_lines
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, Published, Sheet
+from goodput_cli.analysis.steps.inside import Inside
 from goodput_cli.analysis.steps.inside_sheet import inside_line
+from goodput_cli.analysis.steps.work_sheet import work_lines
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
@@ -84,6 +86,34 @@ def families(analysis: Analysis) -> Iterator[Family]:
         yield phrases.drafted_rules(analysis.drafted, analysis.asked)
     yield _one("goodput_reference_step_time_seconds", "What a step should take.", reference)
     yield step_times
+    yield from _inside(analysis)
+
+
+def _inside(analysis: Analysis) -> Iterator[Family]:
+    """What filled steps, of the program with the most step time, and when the job will be done."""
+    inside = next(iter(analysis.inside), None)
+    phases = [] if inside is None else [*_phases(inside)]
+    yield Family("goodput_step_phase_seconds", "Time inside kept steps by phase.", phases)
+    slow = [] if inside is None else [row for row in inside.ranks[:1] if row.cost_ns]
+    ranks: list[tuple[Labels, str]] = [
+        ({"rank": str(row.rank), "host": safe(row.host or "")}, seconds_text(row.cost_ns or 0)) for row in slow
+    ]
+    yield Family("goodput_slow_rank_seconds", "For how long the slowest rank held up all others.", ranks)
+    done = None if analysis.eta is None else seconds_text(analysis.eta.done_ns)
+    yield _one("goodput_eta_timestamp_seconds", "When the job is done at this goodput, since 1970 UTC.", done)
+
+
+def _phases(inside: Inside) -> Iterator[tuple[Labels, str]]:
+    """Each phase once: what lies within another phase where it is nothing else."""
+    whole = {row.phase for row in inside.phases if row.logged is None}
+    sums: dict[tuple[str, str], int] = {}
+    for row in inside.phases:
+        if row.logged is None or row.phase not in whole:
+            for statistic, ns in (("slowest", row.slowest_ns), ("mean", row.mean_ns), ("median", row.median_ns)):
+                if ns is not None:
+                    key = safe(row.phase), statistic
+                    sums[key] = sums.get(key, 0) + ns
+    yield from (({"phase": phase, "statistic": one}, seconds_text(ns)) for (phase, one), ns in sums.items())
 
 
 def _measured(analysis: Analysis) -> dict[str, Family]:
@@ -232,11 +262,12 @@ class AnalysisDocument(Struct, frozen=True):
 
 
 def _of_steps(analysis: Analysis) -> Iterator[str]:
-    """Step times, and what most of them waited for."""
+    """Step times, what most of them waited for, and how much work they were."""
     if steps := phrases.step_text(analysis):
         yield f"step times, {steps}"
     if inside := inside_line(analysis):
         yield inside
+    yield from work_lines(analysis)
 
 
 def why_it_ended(analysis: Analysis) -> str | None:

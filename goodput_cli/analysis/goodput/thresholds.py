@@ -26,6 +26,8 @@ INSIGHT = "insight"
 """What stands before the code of a kind of insights."""
 CAUSE = "cause"
 """What stands before a cause, or a group of causes."""
+PHASE = "phase"
+"""What stands before a phase inside steps."""
 OOM = "oom"
 """What stands for every cause by which memory ran out."""
 
@@ -51,6 +53,8 @@ def measure_named(name: str, text: str, *, insights: bool = False) -> Named:
 
 def _find(name: str, text: str) -> Named:
     prefix, _, code = (part.strip().lower() for part in name.partition(":"))
+    if prefix == PHASE and code:
+        return Named(PHASE, "ratio", code)
     if ":" not in name or prefix not in (CAUSE, INSIGHT):
         return measure_named(name, text, insights=True)
     if prefix == CAUSE:
@@ -70,7 +74,7 @@ UNITS: Mapping[Dimension, tuple[str, ...]] = {
 JOB = Subject(
     "a threshold",
     "NAME OP VALUE[UNIT], as in 'goodput<90', 'custom:EVAL>=5%', 'queued>30m', 'steps.p99>2s', 'insight:hang>10m', "
-    "'disruptions>3' or 'cause:hardware>0'",
+    "'disruptions>3', 'phase:data>20' or 'cause:hardware>0'",
     _find,
     UNITS,
 )

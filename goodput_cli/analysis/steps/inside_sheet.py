@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from goodput_cli.analysis.eta import Eta
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.analysis.steps.inside import (
@@ -20,6 +21,7 @@ from goodput_cli.analysis.steps.inside import (
     data_in_ledger,
 )
 from goodput_cli.analysis.table import table_rows
+from goodput_cli.analysis.work import KeptWork
 from goodput_cli.vocabulary.text import duration, percent, plural
 
 if TYPE_CHECKING:
@@ -152,11 +154,13 @@ def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
 
 @written(
     "inside",
-    "what filled the kept steps of the window, counted as goodput; it feeds no figure of the ledger",
+    "what filled the kept steps of the window, counted as goodput, and how much work they were; it feeds no figure of "
+    "the ledger",
 )
 @dataclass(frozen=True, kw_only=True)
 class InsideAnswer:
-    """What filled steps: of the program of the job with the most step time, and of others."""
+    """What filled steps: of the program of the job with the most step time, and of others; and how much work that
+    was."""
 
     program: str
     """trainer, generator and the like, as the log names it; empty where there is one"""
@@ -174,14 +178,23 @@ class InsideAnswer:
     """by cost"""
     programs: Sequence[Inside]
     """every program of the job, with the same and more of each; their times are never added up"""
+    work: Annotated[KeptWork | None, Json(optional=True)] = None
+    """how much work the kept steps were; left out where nobody says it"""
+    eta: Annotated[Eta | None, Json(optional=True)] = None
+    """when the job will be done; left out where nobody says at which step that is"""
 
 
 def inside_answer(analysis: Analysis) -> InsideAnswer | None:
-    """The part of an answer; None where no phase was logged."""
-    if not analysis.inside:
-        return None
-    one = analysis.inside[0]
+    """The part of an answer; None where neither phases nor work were logged."""
+    one, work, eta = next(iter(analysis.inside), None), analysis.work, analysis.eta
+    if one is None:
+        if work is None and eta is None:
+            return None
+        return InsideAnswer(
+            program="", steps=0.0, net_step_ns=None, ranks_logged=0, phases=(), ranks=(), hosts=(), programs=(),
+            work=work, eta=eta,
+        )  # fmt: skip
     return InsideAnswer(
         program=one.program, steps=one.steps, net_step_ns=one.net_step_ns, ranks_logged=one.ranks_logged,
-        phases=one.phases, ranks=one.ranks, hosts=one.hosts, programs=analysis.inside,
+        phases=one.phases, ranks=one.ranks, hosts=one.hosts, programs=analysis.inside, work=work, eta=eta,
     )  # fmt: skip

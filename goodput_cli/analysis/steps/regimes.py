@@ -20,9 +20,10 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.json_fields import Count, FromOne, Instant, written
 from goodput_cli.analysis.steps.levels import LEAST_CHANGE, level_changes
 from goodput_cli.analysis.steps.noise import ONE_LEVEL, PaceModel, Wander, best_model
-from goodput_cli.analysis.steps.times import TimedSteps, sizes_of_work, winsorised_mean
+from goodput_cli.analysis.steps.times import TimedSteps, metric_of, sizes_of_work, winsorised_mean
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
+from goodput_cli.events.schema import TOKENS_PER_STEP
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, number
 
 _USUAL_SHARE = 0.1
@@ -79,12 +80,14 @@ class Drift:
 
 
 class StepPace(Struct, frozen=True):
-    """What became of the pace of a job; steps that take other numbers of samples have levels of their own."""
+    """What became of the pace of a job; steps of another size have levels of their own."""
 
     regimes: tuple[Regime, ...]
     """Slow ones, in time order."""
     drifts: tuple[Drift, ...]
     """In time order. A step is of a drift or of slow regimes, never of both."""
+    more_work: tuple[tuple[Regime, float], ...]
+    """What would be slow, and is no slower for the work of its steps: with how many times the usual tokens they had."""
     wander: Wander | None
     """The largest, where changes that seemed to be ones of level cannot be told from it; else None."""
 
@@ -97,12 +100,37 @@ def step_pace(timeline: Timeline, steps: TimedSteps) -> StepPace:
     )
     models = [(part, pace_model(part.seconds)) for part in parts]
     regimes = [regime for part, model in models for regime in _slow_regimes(timeline, part, model)]
+    more_work = [*_with_more_tokens(timeline, regimes)]
+    slow = [one for one in regimes if all(one is not other for other, _ in more_work)]
     drifts = [_drift(timeline, part, model.line) for part, model in models if model.line is not None]
     wanders = [_in_steps(model.wander, part) for part, model in models if model.wander is not None]
     return StepPace(
-        tuple(sorted(regimes, key=lambda regime: regime.start_ns)),
+        tuple(sorted(slow, key=lambda regime: regime.start_ns)),
         tuple(sorted(drifts, key=lambda drift: drift.start_ns)),
+        tuple(sorted(more_work, key=lambda one: one[0].start_ns)),
         max(wanders, key=lambda wander: wander.percent, default=None),
+    )
+
+
+def _with_more_tokens(timeline: Timeline, regimes: Sequence[Regime]) -> Iterator[tuple[Regime, float]]:
+    """Regimes whose step time over their tokens moved by less than 5 %, with how many times the usual they had."""
+    tokens = metric_of(timeline, TOKENS_PER_STEP) if regimes else None
+    if tokens is None:
+        return
+    within = [(tokens.time >= one.start_ns) & (tokens.time < one.end_ns) for one in regimes]
+    outside = tokens.value[~np.logical_or.reduce(within)]
+    for regime, chosen in zip(regimes, within, strict=True):
+        if len(outside) and chosen.any():
+            more = float(tokens.value[chosen].mean() / outside.mean())
+            if regime.factor < (1 + LEAST_CHANGE) * more:
+                yield regime, more
+
+
+def more_work_text(regime: Regime, more: float) -> str:
+    """`more work a step: steps 100 to 199 took 1.20 x the usual time, for 1.21 x the tokens`."""
+    return (
+        f"more work a step: steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual time, "
+        f"for {more:.2f} x the tokens"
     )
 
 

@@ -18,8 +18,17 @@ from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.steps.inside_sheet import By, InsideAnswer, inside_answer, inside_sheets
 from goodput_cli.analysis.steps.noise import Wander
-from goodput_cli.analysis.steps.regimes import SLOW_REGIMES, Drift, Regime, drift_text, step_pace, wander_text
+from goodput_cli.analysis.steps.regimes import (
+    SLOW_REGIMES,
+    Drift,
+    Regime,
+    drift_text,
+    more_work_text,
+    step_pace,
+    wander_text,
+)
 from goodput_cli.analysis.steps.times import TimedSteps, changes_of_size, step_times, timed_steps
+from goodput_cli.analysis.steps.work_sheet import work_sheet
 from goodput_cli.analysis.table import Table, attribute, column, columns_of, each, table_rows
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
@@ -166,6 +175,8 @@ class StepReport:
     """In time order."""
     drifts: tuple[Drift, ...]
     """In time order; more than one only where steps take other numbers of samples."""
+    more_work: tuple[tuple[Regime, float], ...]
+    """What would be slow, and is no slower for the tokens of its steps."""
     wander: Wander | None
     """Where changes that seemed to be ones of level cannot be told from it."""
     histogram: tuple[Bin, ...]
@@ -203,6 +214,7 @@ def step_report(analysis: Analysis, slowest: int = 10) -> StepReport:
         slowest=_slowest(timeline, steps, slowest),
         regimes=pace.regimes,
         drifts=pace.drifts,
+        more_work=pace.more_work,
         wander=pace.wander,
         histogram=histogram(steps.seconds),
     )
@@ -300,6 +312,7 @@ def steps_sheet(analysis: Analysis, report: StepReport, by: By = "phase", *, wit
         notes=tuple(_notes(analysis, report, one_source)),
         sections=(
             *inside_sheets(analysis, by),
+            *([work] if (work := work_sheet(analysis)) is not None else []),
             *([_regime_sheet(report, one_source)] if report.regimes else []),
             _histogram_sheet(report),
             *([metric_sheet(metrics, falls_of_mfu(analysis, report.regimes))] if metrics else []),
@@ -344,6 +357,7 @@ def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
 
 def _notes(analysis: Analysis, report: StepReport, one_source: bool) -> Iterator[str]:
     yield from changes_of_size(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)[:_MOST_CHANGES]
+    yield from (more_work_text(*one) for one in report.more_work[:_MOST_CHANGES])
     if any(slow.count > 1 for slow in report.slowest):
         yield "not every step is logged: times are means over the steps between two records"
     if report.slowest and one_source:
@@ -431,7 +445,7 @@ class StepsAnswer:
     drifts: Annotated[Sequence[Drift], Json(optional=True)] = ()
     """where step times became longer throughout, in time order; a step is of a drift or of slow regimes, never both"""
     inside: Annotated[InsideAnswer | None, Json(optional=True)] = None
-    """what filled steps, by phase and rank; left out where no phase was logged"""
+    """what filled steps, by phase and rank, and how much work they were; left out where neither was logged"""
     wander: Annotated[Wander | None, Json(optional=True)] = None
     """how the pace wanders, where no change of level can be told from it; null: none, or none that hides a change"""
 

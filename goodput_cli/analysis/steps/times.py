@@ -16,8 +16,16 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.training.kept import excluded_within
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.arrays import F64, I64, Rows, blocks
-from goodput_cli.events.schema import BATCH_SIZE, Metric
+from goodput_cli.events.schema import ACCELERATORS, BATCH_SIZE, TOKENS_PER_STEP, Metric
 
+_EVERY = 1 << 30
+_SIZES_OF_WORK: tuple[tuple[str, tuple[str, ...], int], ...] = (
+    ("global batch", (BATCH_SIZE,), _EVERY),
+    ("accelerators", ACCELERATORS, _EVERY),
+    ("tokens a step", (TOKENS_PER_STEP,), 8),
+)
+"""What says how large a step is: in words, the metrics, of which the first counts, and how many values it has at most.
+Tokens that vary from step to step make no steps of another size."""
 PACE_STEPS, PACE_BLOCKS = 50, 64
 _LEAST_PACE_TIMES = 5
 _TRIMMED = 4
@@ -119,36 +127,53 @@ def _most_times(timeline: Timeline) -> int:
 
 
 def sizes_of_work(timeline: Timeline, steps: TimedSteps) -> F64 | None:
-    """How many samples each step takes: the last size that was stated until it ended; None where none is, or all are
-    the same."""
-    stated = _stated_sizes(timeline)
-    if stated is None:
-        return None
-    order = np.argsort(stated.time, kind="stable")
-    latest = np.searchsorted(stated.time[order], steps.end, side="right") - 1
-    return np.asarray(stated.value[order][np.maximum(latest, 0)])
+    """A number for each step, the same of steps of one size: of as many samples and tokens, on as many accelerators, as
+    was stated last until it ended. None where all are alike, or nothing says it."""
+    stated = [_at(metric, steps) for _, metric in _stated_sizes(timeline)]
+    if len(stated) < 2:
+        return stated[0] if stated else None
+    _, of_which = np.unique(np.column_stack(stated), axis=0, return_inverse=True)
+    return np.asarray(of_which, dtype=np.float64).reshape(len(steps))
 
 
-def _stated_sizes(timeline: Timeline) -> Metric | None:
+def _at(metric: Metric, steps: TimedSteps) -> F64:
+    """The last value until each step ended."""
+    order = np.argsort(metric.time, kind="stable")
+    latest = np.searchsorted(metric.time[order], steps.end, side="right") - 1
+    return np.asarray(metric.value[order][np.maximum(latest, 0)])
+
+
+def _stated_sizes(timeline: Timeline) -> list[tuple[str, Metric]]:
+    """The sizes of the job that change, with what they are called."""
+    found = []
+    for words, names, most in _SIZES_OF_WORK:
+        metric = next((one for name in names if (one := metric_of(timeline, name)) is not None), None)
+        if metric is not None and 1 < len(np.unique(metric.value)) <= most:
+            found.append((words, metric))
+    return found
+
+
+def metric_of(timeline: Timeline, name: str) -> Metric | None:
+    """A metric of the job; None where it recorded none of that name."""
     table = timeline.table
-    name = table.jobs[int(table.job[0])] if len(table) else ""
-    stated = next((one for one in table.metrics if (one.job, one.name) == (name, BATCH_SIZE) and len(one.value)), None)
-    return None if stated is None or (stated.value == stated.value[0]).all() else stated
+    job = table.jobs[int(table.job[0])] if len(table) else ""
+    return next((one for one in table.metrics if (one.job, one.name) == (job, name) and len(one.value)), None)
 
 
 def changes_of_size(timeline: Timeline, start: int, end: int) -> list[str]:
     """A sentence for each change of what a step takes in [start, end] (ns): no slowness, it is so by design."""
-    if _stated_sizes(timeline) is None:
+    stated = _stated_sizes(timeline)
+    if not stated:
         return []
     steps = timed_steps(timeline, start, end)
-    sizes = sizes_of_work(timeline, steps)
-    if sizes is None:
-        return []
-    number, places = steps.number, np.flatnonzero(sizes[1:] != sizes[:-1]) + 1
-    return [
-        f"by design: global batch {sizes[at - 1]:g} -> {sizes[at]:g} from step {int(number[at])} on"
-        for at in places.tolist()
-    ]
+    number, found = steps.number, []
+    for words, metric in stated:
+        sizes = _at(metric, steps)
+        found += [
+            (at, f"by design: {words} {sizes[at - 1]:g} -> {sizes[at]:g} from step {int(number[at])} on")
+            for at in (np.flatnonzero(sizes[1:] != sizes[:-1]) + 1).tolist()
+        ]
+    return [sentence for _, sentence in sorted(found, key=lambda one: one[0])]
 
 
 def winsorised_mean(values: F64) -> float:

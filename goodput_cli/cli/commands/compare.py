@@ -61,6 +61,7 @@ _SORT_KEYS = ("start", "name", "goodput", "events", "length")
         "run": "One run of a job name: once, or once a side.",
     },
     drafts=True,
+    work=True,
 )
 @options_of(Sides, "sides")
 @threshold_options(parse_change, holds="Exit with 3 if EXPR holds for a side.")

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     a run. docs/fleet.md defines every number.""",
 )
 @shared_options(
-    leave_out=("run",),
+    leave_out=("run", "tokens_per_step", "total_steps"),
+    work=True,
     several={"job_name": "Only jobs whose names match the glob; may be repeated."},
 )
 @options_of(Grouping, "grouping")

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     Every option can come from the environment: GOODPUT_ANALYZE_JOB_NAME=llm-7b
     (several values of one option with ; between them).""",
 )
-@shared_options(drafts=True)
+@shared_options(drafts=True, work=True)
 @window_options
 @cost_options
 @threshold_options(read_threshold, parse_fail_under)
@@ -305,7 +305,7 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["attemp
     the time are a drift. p99 is of all steps, also of those that hold a start-up, a
     save or an evaluation; the slowest say so.""",
 )
-@shared_options(drafts=True)
+@shared_options(drafts=True, work=True)
 @option(
     "Which",
     "--slowest",

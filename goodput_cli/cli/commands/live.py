@@ -71,7 +71,7 @@ class _NobodyReads(Exception):
     Ends with Ctrl-C. Without a terminal, each update is written below the one before,
     whenever lines arrived; --format json writes one line an update.""",
 )
-@shared_options(output=False)
+@shared_options(output=False, work=True)
 @options_of(Following, "following")
 @option("Out", "--updates", metavar="N", type=click.IntRange(min=1), help="End after N updates.")
 @option("Out", "--format", "format_", metavar="FORMAT", type=FORMAT, default="table", help="table, json, markdown …")
@@ -191,6 +191,7 @@ def _target(text: str) -> Address:
 )
 @shared_options(
     output=False,
+    work=True,
     leave_out=("as_of",),
     several={"job_name": "Only jobs whose names match the glob; may be repeated."},
 )

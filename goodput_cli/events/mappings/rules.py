@@ -39,7 +39,7 @@ from goodput_cli.events.mappings.declared import (
 from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled, phase_pattern
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
 from goodput_cli.events.mappings.toml import Mistake, TomlLocation
-from goodput_cli.events.schema import Edge
+from goodput_cli.events.schema import RATE_SECONDS, Edge
 from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import (
@@ -366,6 +366,8 @@ def meaning(
         said.phases = tuple(one for one in found if not isinstance(one, str))
         said.bad_phases = tuple(one for one in found if isinstance(one, str))
     said.metrics = {**_work(rule, fields), **_sizes(rule, fields)} if rule.work or rule.size else {}
+    if said.metrics and said.took:  # of which time its rates are
+        said.metrics[RATE_SECONDS] = said.took / NS_PER_SECOND
     said.at = _time("time", time, fields.get(time.field), line)
     if said.at is not None and "end" in fields:
         end = _time("end", time, fields["end"], "")

@@ -275,7 +275,7 @@ def metrics_of(job: str, log_lines: Sequence[LogLine]) -> list[Metric]:
         if abs(log_line.time) >= _BEYOND_ALL:
             continue
         step = NO_STEP if one.step is None or abs(one.step) >= _BEYOND_ALL else one.step
-        sizes = {} if one.total is None else {"total_steps": float(one.total)}
+        sizes = {} if not one.total else {"total_steps": float(one.total)}
         for name, value in {**sizes, **one.metrics}.items():
             found[name][log_line.time, step, value] = None
             units[name][str(dict(one.detail).get("unit", _UNITS.get(name, "")))] += 1

@@ -20,7 +20,7 @@ from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.rows import Origin, RowBuilder
-from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, TEXT_PROCESS, Edge, Kind
+from goodput_cli.events.schema import EVAL_LABEL, NO_STEP, NONE, PREEMPTED, TEXT_PROCESS, Edge, Kind
 from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, NO_STEP_YET, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import event_lines, said
 from goodput_cli.events.text.programs import launcher, megatron, mllog, nemo_rl
@@ -67,7 +67,7 @@ _PHASES = frozenset(
 _LATEST_NS = MAX_SECONDS * NS_PER_SECOND
 _DIGITS = 10
 """Of a rank, which is a number of 32 bits."""
-_LABELS = {EventType.EVAL: megatron.EVAL_LABEL}
+_LABELS = {EventType.EVAL: EVAL_LABEL}
 
 
 def add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[LogLine], output: Output, name: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.inside import FEWEST, MOST, MOST_RANKS, PhaseName, PhaseTime
-from goodput_cli.events.schema import ASYNCHRONOUS, BATCH_SIZE, Edge
+from goodput_cli.events.schema import ASYNCHRONOUS, BATCH_SIZE, EVAL_LABEL, Edge
 from goodput_cli.events.text.log_lines import (
     ENDS,
     BadValueError,
@@ -32,7 +32,6 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 NAME = "megatron"
 PROGRESS = "megatron-progress"
 _TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"
-EVAL_LABEL = "EVAL_STEP"
 _LATE_NS = 300 * NS_PER_SECOND
 _UNITS = {"ms": 0.001, "s": 1.0}
 _SIZES = {

@@ -1,0 +1,93 @@
+"""When a job will be done: at the goodput of the window, and at the least (docs/inside-steps.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goodput_cli.analysis.json_fields import Amount, FromOne, Instant, written
+from goodput_cli.analysis.steps.regimes import pace_model
+from goodput_cli.analysis.steps.times import TimedSteps, sizes_of_work, timed_steps, winsorised_mean
+from goodput_cli.analysis.work_records import WorkRecords
+from goodput_cli.vocabulary.categories import Category
+
+if TYPE_CHECKING:
+    from goodput_cli.accounting.build import Timeline
+    from goodput_cli.analysis.results import AnalysisData
+
+LEAST_STEPS = 24
+"""Of fewer kept steps nobody knows the pace."""
+_MOST_SECONDS = 1e9
+"""Nobody plans farther ahead than 30 years."""
+_TRAINED = frozenset({Category.PRODUCTIVE.id, Category.SLOWDOWN.id})
+"""Kept training, without what stalled in it."""
+
+
+@written("eta", "when the job is done, if it goes on as in the window; it feeds no figure of the ledger")
+@dataclass(frozen=True, kw_only=True)
+class Eta:
+    """When a job is done, if it goes on as in the window."""
+
+    total_steps: FromOne
+    """steps at which it is done"""
+    total_from: str
+    """who says so: logged, or --total-steps"""
+    steps_left: FromOne
+    """from the end of the window on"""
+    step_seconds: Amount
+    """time of a step: the mean of its last level"""
+    seconds: Amount
+    """from the end of the window until it is done, at this goodput"""
+    least_seconds: Amount
+    """the same where nothing but training happens"""
+    done_ns: Instant
+    """when it is done, at this goodput"""
+
+
+def eta_of(analysis: AnalysisData) -> Eta | None:
+    """When the job is done. None where nobody says at which step that is, or where that is reached; behind the end of a
+    job; of checkpoint logs and before 24 steps."""
+    total, how = _total(analysis)
+    kept = analysis.job.kept_range
+    if total is None or kept is None or analysis.job.ending != "not_logged" or analysis.timeline.records is None:
+        return None
+    left, share = total - kept[1], _trained(analysis) / analysis.window.counted_ns
+    if left < 1 or (analysis.job.kept_steps or 0) < LEAST_STEPS or share <= 0:
+        return None
+    window = analysis.window
+    each = _last_level(analysis.timeline, timed_steps(analysis.timeline, window.start_ns, window.end_ns))
+    if each is None or left * each / share > _MOST_SECONDS:
+        return None
+    seconds = left * each / share
+    return Eta(
+        total_steps=total, total_from=how, steps_left=left, step_seconds=each, seconds=seconds,
+        least_seconds=left * each, done_ns=window.end_ns + round(seconds * 1e9),
+    )  # fmt: skip
+
+
+def _total(analysis: AnalysisData) -> tuple[int | None, str]:
+    """At which step the job is done, and who says so."""
+    if analysis.known.total_steps is not None:
+        return analysis.known.total_steps, "--total-steps"
+    stated = WorkRecords.of(analysis).stated(("total_steps",))
+    return None if stated is None else int(stated.value[-1]), "logged"
+
+
+def _trained(analysis: AnalysisData) -> int:
+    """ns of the window that were kept training, slow steps among them."""
+    return sum(row.ns for row in (analysis.goodput, *analysis.badput) if row.category in _TRAINED)
+
+
+def _last_level(timeline: Timeline, steps: TimedSteps) -> float | None:
+    """Seconds of a step at the end: the mean of the last level, of the steps that are of the last size."""
+    if not len(steps) or int(steps.count.sum()) < LEAST_STEPS - 1:
+        return None
+    sizes = sizes_of_work(timeline, steps)
+    seconds = steps.seconds if sizes is None else steps.seconds[np.asarray(sizes == sizes[-1])]
+    model = pace_model(seconds)
+    if model.line is not None:
+        return model.line[1]
+    last = int(model.cuts[-1]) if len(model.cuts) else 0
+    return winsorised_mean(seconds[last:])

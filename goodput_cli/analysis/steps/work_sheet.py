@@ -1,0 +1,143 @@
+"""How much work was done and when all of it will be, as a table and in sentences for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from goodput_cli.analysis.sheet import Cell, Column, Sheet
+from goodput_cli.vocabulary.text import clock, duration, exact, percent
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.eta import Eta
+    from goodput_cli.analysis.goodput.analysis import Analysis
+    from goodput_cli.analysis.work import KeptWork
+
+TITLE = "Work"
+_COLUMNS = (Column("work", "text"), Column("amount", "text"), Column("known by", "text"))
+_WHOLE_FROM = 100
+
+
+def work_sheet(analysis: Analysis) -> Sheet | None:
+    """The table of the work of kept steps; None where nothing is known of it."""
+    work, eta = analysis.work, analysis.eta
+    if work is None and eta is None:
+        return None
+    rows: list[tuple[Cell, ...]] = [] if work is None else [*_rows(work)]
+    notes = () if work is None else work.notes
+    return Sheet(
+        title=TITLE,
+        summary=() if eta is None else (f"{eta_text(eta, analysis.window.end_ns)}: {_left(eta)}",),
+        columns=_COLUMNS,
+        rows=rows,
+        notes=tuple(notes),
+    )
+
+
+def _rows(work: KeptWork) -> Iterator[tuple[Cell, ...]]:
+    found: tuple[tuple[str, str | None, str | None], ...] = (
+        ("tokens kept", _count(work.tokens), work.tokens_from),
+        ("tokens a second of the window", _count(work.tokens_per_second), None),
+        ("samples kept", _count(work.samples), work.samples_from),
+        ("TFLOP kept", _count(work.tflop), work.tflop_from),
+        ("accelerators", _count(work.accelerators), work.accelerators_from),
+        ("best TFLOP/s of one", _count(work.peak_tflops), work.peak_from),
+        ("MFU of kept steps", _percent(work.mfu_percent), None),
+        ("effective MFU", _percent(work.effective_mfu_percent), None),
+        ("cost of a million tokens", money(work.cost_per_million_tokens), "--price-per-hour"),
+    )
+    yield from ((name, value, how) for name, value, how in found if value is not None)
+
+
+def work_lines(analysis: Analysis) -> Iterator[str]:
+    """What was done, and when all of it will be, in sentences."""
+    if (work := analysis.work) is not None:
+        if parts := [*_parts(work)]:
+            yield f"work: {', '.join(parts)}"
+        yield from work.notes
+    if (eta := analysis.eta) is not None:
+        yield f"{eta_text(eta, analysis.window.end_ns)}: {_left(eta)}"
+
+
+def work_line(analysis: Analysis, room: int) -> str | None:
+    """The same in one line of at most `room` characters, what says most first; None where nothing is known or fits."""
+    work, eta = analysis.work, analysis.eta
+    parts = [] if work is None else [*_brief(work)]
+    if eta is not None:
+        parts.insert(1, f"done in {duration(_ns(eta.seconds))} ({_when(eta, analysis.window.end_ns)})")
+    line = ""
+    for part in parts:
+        longer = f"{line}, {part}" if line else part
+        line = longer if len(longer) <= room else line
+    return line or None
+
+
+def work_facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    """What a page says beside its headline: name and words."""
+    work, eta = analysis.work, analysis.eta
+    if work is not None and work.tokens is not None:
+        yield "tokens kept", f"{_count(work.tokens)} ({_count(work.tokens_per_second)} a second)"
+    if work is not None and work.effective_mfu_percent is not None:
+        yield "effective MFU", percent(work.effective_mfu_percent)
+    if work is not None and work.cost_per_million_tokens is not None:
+        yield "cost of a million tokens", str(money(work.cost_per_million_tokens))
+    if eta is not None:
+        yield "done in", f"{duration(_ns(eta.seconds))} ({_when(eta, analysis.window.end_ns)})"
+
+
+def _brief(work: KeptWork) -> Iterator[str]:
+    if work.effective_mfu_percent is not None:
+        yield f"effective MFU {percent(work.effective_mfu_percent)}"
+    if work.tokens_per_second is not None:
+        yield f"{_count(work.tokens_per_second)} tokens/s"
+    if work.cost_per_million_tokens is not None:
+        yield f"a million tokens cost {money(work.cost_per_million_tokens)}"
+
+
+def _parts(work: KeptWork) -> Iterator[str]:
+    if work.tokens is not None:
+        rate = "" if work.tokens_per_second is None else f", {_count(work.tokens_per_second)} a second of the window"
+        yield f"{_count(work.tokens)} tokens kept ({work.tokens_from}){rate}"
+    elif work.samples is not None:
+        yield f"{_count(work.samples)} samples kept ({work.samples_from})"
+    if work.effective_mfu_percent is not None:
+        steps = "" if work.mfu_percent is None else f" ({percent(work.mfu_percent)} in kept steps)"
+        yield f"effective MFU {percent(work.effective_mfu_percent)}{steps}"
+    if work.cost_per_million_tokens is not None:
+        yield f"a million tokens cost {money(work.cost_per_million_tokens)}"
+
+
+def eta_text(eta: Eta, now_ns: int) -> str:
+    """`at this goodput done in 30 min 00 s (14:10 UTC), in 24 min 00 s at the least`. now_ns: the end of the window."""
+    seconds, least = duration(_ns(eta.seconds)), duration(_ns(eta.least_seconds))
+    return f"at this goodput done in {seconds} ({_when(eta, now_ns)}), in {least} at the least"
+
+
+def _left(eta: Eta) -> str:
+    return f"{eta.steps_left:,} of {eta.total_steps:,} steps are left ({eta.total_from})"
+
+
+def _when(eta: Eta, now_ns: int) -> str:
+    """The time of day, with the date where it is another day."""
+    (day, time), (today, _) = clock(eta.done_ns), clock(now_ns)
+    return f"{time[:5]} UTC" if day == today else f"{day} {time[:5]} UTC"
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)
+
+
+def _percent(value: float | None) -> str | None:
+    return None if value is None else percent(value)
+
+
+def money(value: float | None) -> str | None:
+    """An amount of money, of three digits: in the currency of the price that was given."""
+    return None if value is None else exact(float(f"{value:.3g}"))
+
+
+def _count(value: float | None) -> str | None:
+    """A number as people read it: whole from 100 on."""
+    if value is None:
+        return None
+    return f"{value:,.0f}" if value >= _WHOLE_FROM or value == int(value) else f"{value:,.4g}"

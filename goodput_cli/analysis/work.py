@@ -1,0 +1,293 @@
+"""How much work the kept steps of a window were: tokens, samples and floating-point operations, and what share of what
+the accelerators could have done that is (docs/inside-steps.md).
+
+What a log says in one of many ways becomes an amount of one step; the kept steps of the window take theirs. Nothing
+here moves the ledger. Unknown is None, never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import numpy as np
+
+from goodput_cli.analysis.held import (
+    COUNTED,
+    LOGGED,
+    PER_ACCELERATOR,
+    RATED,
+    Found,
+    Held,
+    accelerators_of,
+    note,
+    worked_out,
+)
+from goodput_cli.analysis.json_fields import Amount, Json, written
+from goodput_cli.analysis.work_options import PEAK_TFLOPS, TERA
+from goodput_cli.analysis.work_records import KeptSteps, WorkRecords
+from goodput_cli.arrays import F64
+from goodput_cli.events.schema import SAMPLES
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import AnalysisData
+
+_OF_SAMPLES = "samples x sequence length"
+_PEAK_OF_FORMATS = {"nanogpt": PEAK_TFLOPS["a100"] * TERA}
+"""What MFU is of in programs that know one accelerator alone, FLOP/s."""
+_MOST_MFU = 100.0
+_MOST = 2.0**62
+Number = Annotated[float | None, Json("whole")]
+
+
+@written("kept_work", "how much work the kept steps of the window were; it feeds no figure of the ledger")
+@dataclass(frozen=True, kw_only=True)
+class KeptWork:
+    """How much work the kept steps of a window were."""
+
+    steps: Amount
+    """kept steps that are counted, those among them that the first line of a log stands for"""
+    tokens: Number = None
+    """of these steps; null: not recorded"""
+    tokens_from: str | None = None
+    """how they arose: logged, rate x time, samples x sequence length, or an option"""
+    tokens_per_second: float | None = None
+    """tokens of the window over its time without exclusions"""
+    samples: Number = None
+    """of these steps; null: not recorded"""
+    samples_from: str | None = None
+    """how they arose"""
+    tflop: float | None = None
+    """10^12 floating-point operations: those of these steps on all accelerators; null: not recorded"""
+    tflop_from: str | None = None
+    """how they arose"""
+    accelerators: Number = None
+    """mean over the window; null: not recorded"""
+    accelerators_from: str | None = None
+    """how they are known"""
+    peak_tflops: float | None = None
+    """10^12 floating-point operations that one accelerator does in a second at its best; null: nobody says it"""
+    peak_from: str | None = None
+    """who says it"""
+    mfu_percent: float | None = None
+    """model FLOPs utilisation of kept steps alone, as rates in the log have it"""
+    effective_mfu_percent: float | None = None
+    """kept floating-point operations over what all accelerators could have done in the window without exclusions"""
+    cost_per_million_tokens: float | None = None
+    """price of all accelerators over the window, for a million kept tokens; null without a price"""
+    notes: tuple[str, ...] = ()
+    """where an option won over what the log says"""
+
+    @property
+    def known(self) -> bool:
+        """Whether any amount is."""
+        return not self.tokens is self.samples is self.tflop is self.effective_mfu_percent is None
+
+
+class _Flops(NamedTuple):
+    """Floating-point operations of one step."""
+
+    each: F64
+    how: str
+    of_all: bool
+    """Of all accelerators, and not of one."""
+    seconds: F64 | None
+    """The time of one step that its rate is of; None where it is none of a rate."""
+    relative: bool = False
+    """Whether they are shares of the best, because nobody says what that is."""
+
+
+def work_of(analysis: AnalysisData) -> KeptWork | None:
+    """The work of the window; None where neither the log nor a person says anything of it."""
+    records, notes = WorkRecords.of(analysis), list[str]()
+    if not records.says_anything and analysis.known.tokens_per_step is None:
+        return None
+    if not len(records.kept.inside):
+        return None
+    samples = _samples(records)
+    held = accelerators_of(records, notes)
+    tokens = _tokens(records, samples, held, notes)
+    held = worked_out(records, tokens, held, notes)
+    peak, peak_from = _peak(records, notes)
+    flops = _flops(records, peak)
+    found = _answer(analysis, records, samples, tokens, flops, held, peak, peak_from, notes)
+    return found if found.known else None
+
+
+def _answer(
+    analysis: AnalysisData, records: WorkRecords, samples: Found | None, tokens: Found | None, flops: _Flops | None,
+    held: Held | None, peak: float | None, peak_from: str | None, notes: list[str],
+) -> KeptWork:  # fmt: skip
+    kept, seconds, price = records.kept, analysis.window.counted_ns / 1e9, analysis.price
+    inside = 0.0 if tokens is None else _sum(kept.inside, tokens.each)
+    money = None if price is None else price.money(analysis.window.counted_ns)
+    all_flops = None if flops is None or flops.relative else _of_all(flops, held)
+    of_tokens = None if tokens is None else _told(_sum(kept.counted, tokens.each))
+    of_samples = None if samples is None else _told(_sum(kept.counted, samples.each))
+    tflop = None if all_flops is None else _told(_sum(kept.counted, all_flops) / TERA)
+    return KeptWork(
+        steps=float(kept.counted.sum()),
+        tokens=of_tokens,
+        tokens_from=None if tokens is None or of_tokens is None else tokens.how,
+        tokens_per_second=None if of_tokens is None else _told(inside / seconds),
+        samples=of_samples,
+        samples_from=None if samples is None or of_samples is None else samples.how,
+        tflop=tflop,
+        tflop_from=None if flops is None or tflop is None else flops.how,
+        accelerators=None if held is None else held.mean,
+        accelerators_from=None if held is None else held.how,
+        peak_tflops=None if peak is None else _told(peak / TERA),
+        peak_from=peak_from,
+        mfu_percent=_mfu(kept, flops, held, peak, analysis.goodput.ns / 1e9),
+        effective_mfu_percent=_effective_mfu(kept, flops, held, peak, seconds),
+        cost_per_million_tokens=_told(money / inside * 1e6) if money is not None and inside else None,
+        notes=tuple(notes),
+    )
+
+
+def _told(value: float) -> float | None:
+    """An amount that a saved answer may hold; None for what no job does."""
+    return value if 0 <= value < _MOST else None
+
+
+def _sum(steps: F64, each: F64) -> float:
+    return float((steps * each).sum())
+
+
+def _samples(records: WorkRecords) -> Found | None:
+    for name in SAMPLES:
+        if (each := records.each(name)) is not None:
+            return Found(each, LOGGED)
+    if (each := records.differences("samples_total")) is not None:
+        return Found(each, COUNTED)
+    rate = records.rate("samples_per_second")
+    return None if rate is None else Found(rate.value * rate.seconds, RATED)
+
+
+def _tokens(records: WorkRecords, samples: Found | None, held: Held | None, notes: list[str]) -> Found | None:
+    logged, said = _logged_tokens(records, samples, held), records.known.tokens_per_step
+    if said is None:
+        return logged
+    each = np.full(len(records.kept.inside), said)
+    if logged is not None:
+        mean = _sum(records.kept.counted, logged.each) / max(float(records.kept.counted.sum()), 1e-9)
+        note(notes, "--tokens-per-step", said, mean, "a step")
+    return Found(each, "--tokens-per-step")
+
+
+def _logged_tokens(records: WorkRecords, samples: Found | None, held: Held | None) -> Found | None:
+    """What the log says, the most direct way first."""
+    if (each := records.each("tokens_per_step")) is not None:
+        return Found(each, LOGGED)
+    if (each := records.differences("tokens_total")) is not None:
+        return Found(each, COUNTED)
+    length = records.stated(("sequence_length",))
+    if samples is not None and length is not None:
+        return Found(samples.each * records.at(length), _OF_SAMPLES)
+    if (rate := records.rate("tokens_per_second")) is not None:
+        return Found(rate.value * rate.seconds, RATED)
+    rate = None if held is None else records.rate(PER_ACCELERATOR)
+    return None if rate is None or held is None else Found(rate.value * rate.seconds * held.each, RATED)
+
+
+def _peak(records: WorkRecords, notes: list[str]) -> tuple[float | None, str | None]:
+    """FLOP/s of one accelerator at its best, and who says it."""
+    known = records.known
+    (logged, how), said = _logged_peak(records), known.peak_flops
+    if said is None:
+        return logged, how
+    if logged is not None:
+        note(notes, known.peak_option, said / TERA, logged / TERA, "TFLOP/s")
+    return said, known.peak_option
+
+
+def _logged_peak(records: WorkRecords) -> tuple[float | None, str | None]:
+    """The same by the log alone."""
+    values = records.values("peak_flops")
+    if len(values):
+        return float(np.median(values)), LOGGED
+    name = next((one for one in records.formats if one in _PEAK_OF_FORMATS), None)
+    return (None, None) if name is None else (_PEAK_OF_FORMATS[name], f"{name} counts by an A100")
+
+
+def _flops(records: WorkRecords, peak: float | None) -> _Flops | None:
+    """Floating-point operations of one step, the most direct way first."""
+    if (each := records.each("flops_per_step")) is not None:
+        return _Flops(each, LOGGED, True, None)
+    if (each := records.differences("flops_total")) is not None:
+        return _Flops(each, COUNTED, True, None)
+    if (rate := records.rate("tflops")) is not None:
+        return _Flops(rate.value * TERA * rate.seconds, RATED, False, rate.seconds)
+    rate = records.rate("mfu")
+    if rate is None:
+        return None
+    in_percent = records.unit("mfu") == "%" or float(rate.value.max()) > 1
+    share = rate.value / (100 if in_percent else 1)
+    if float(share.max()) * 100 > _MOST_MFU:
+        return None  # whatever it is of
+    best = _logged_peak(records)[0] or peak  # MFU is of what the program took for the best
+    each = share * rate.seconds * (best or 1.0)
+    return _Flops(each, "MFU x peak x time", False, rate.seconds, relative=best is None)
+
+
+def _of_all(flops: _Flops, held: Held | None) -> F64 | None:
+    """Of all accelerators; None where nobody says how many there are."""
+    if flops.of_all:
+        return flops.each
+    return None if held is None else flops.each * held.each
+
+
+def _mfu(
+    kept: KeptSteps, flops: _Flops | None, held: Held | None, peak: float | None, productive: float
+) -> float | None:
+    """Of kept steps alone, in the time that the rate is of, else in their productive seconds."""
+    best = 1.0 if flops is not None and flops.relative else peak
+    if flops is None or best is None:
+        return None
+    if flops.seconds is not None:
+        return _share(_sum(kept.inside, flops.each), _sum(kept.inside, flops.seconds) * best)
+    return None if held is None else _share(_sum(kept.inside, flops.each), productive * held.mean * best)
+
+
+def _effective_mfu(
+    kept: KeptSteps, flops: _Flops | None, held: Held | None, peak: float | None, seconds: float
+) -> float | None:
+    """Kept work over what was possible in the seconds of the window."""
+    best = 1.0 if flops is not None and flops.relative else peak
+    if flops is None or best is None:
+        return None
+    all_flops = _of_all(flops, held)
+    if held is not None and all_flops is not None:
+        return _share(_sum(kept.inside, all_flops), seconds * held.mean * best)
+    return None if flops.of_all else _share(_sum(kept.inside, flops.each), seconds * best)
+
+
+def _share(part: float, whole: float) -> float | None:
+    return _told(100 * part / whole) if whole > 0 else None
+
+
+class LoggedSizes(NamedTuple):
+    """What logs of a run say that program goodput of a fleet needs; None where they do not."""
+
+    accelerators: int | None = None
+    flops_per_step: float | None = None
+    """Mean of kept steps, of all accelerators."""
+    peak_flops: float | None = None
+    """Of one."""
+
+
+def logged_sizes(records: WorkRecords) -> LoggedSizes:
+    """Of the whole run."""
+    if not records.says_anything or not len(records.kept.inside):
+        return LoggedSizes()
+    notes: list[str] = []
+    held = accelerators_of(records, notes)
+    held = worked_out(records, _tokens(records, _samples(records), held, notes), held, notes)
+    peak, _ = _peak(records, notes)
+    flops = _flops(records, peak)
+    all_flops = None if flops is None or flops.relative else _of_all(flops, held)
+    steps = float(records.kept.counted.sum())
+    each = None if all_flops is None or steps <= 0 else _sum(records.kept.counted, all_flops) / steps
+    many = None if held is None or not 1 <= held.mean < _MOST else round(held.mean)
+    return LoggedSizes(many, each if each is not None and math.isfinite(each) else None, peak)

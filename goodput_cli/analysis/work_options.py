@@ -1,0 +1,79 @@
+"""What a person knows of the work of a job that its log does not say. No NumPy here, as `--help` reads this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.option import bounded, option
+
+WORK = "Work"
+"""The heading in `--help`."""
+TERA = 1e12
+PEAK_TFLOPS: Mapping[str, float] = {
+    "a100": 312, "h100": 989, "h200": 989, "h100-pcie": 756, "b200": 2250, "gb200": 2500,
+    "v4": 275, "v5e": 197, "v5p": 459, "v6e": 918,
+}  # fmt: skip
+"""TFLOP/s of one accelerator at its best: dense BF16, without sparsity."""
+_MOST = 1e18
+"""Nobody's steps hold more."""
+_read_tokens = bounded(float, "is not a number of tokens; write one above 0", above=0, most=_MOST)
+_read_peak = bounded(float, "is not a number of TFLOP/s; write one above 0, such as 989", above=0, most=1e6)
+_read_total = bounded(int, "is not a number of steps; write one from 1", least=1, most=_MOST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkOptions:
+    """What a person says of the work of a job: it wins over what the log says."""
+
+    tokens_per_step: float | None = option(
+        None,
+        WORK,
+        "Tokens of one step, of all accelerators.  [default: the log's]",
+        about="Tokens of one step, of all accelerators together; None for what the log says.",
+        metavar="N",
+        read=_read_tokens,
+    )
+    peak_tflops: float | None = option(
+        None,
+        WORK,
+        "TFLOP/s of one accelerator at its best, for MFU.  [default: the log's]",
+        about="TFLOP/s of one accelerator at its best, for MFU; None for what the log says.",
+        metavar="N",
+        read=_read_peak,
+    )
+    accelerator_type: str | None = option(
+        None,
+        WORK,
+        "The same by its name: dense BF16.",
+        about="The accelerator, whose best in dense BF16 counts for MFU; None for what the log says.",
+        choices=tuple(PEAK_TFLOPS),
+    )
+    total_steps: int | None = option(
+        None,
+        WORK,
+        "Steps at which the job is done, for when that will be.  [default: the log's]",
+        about="Steps at which the job is done; None for what the log says.",
+        metavar="N",
+        read=_read_total,
+    )
+
+    def __post_init__(self) -> None:
+        if self.peak_tflops is not None and self.accelerator_type is not None:
+            raise UsageError("--peak-tflops and --accelerator-type both say what an accelerator can do; give one")
+
+    @property
+    def peak_flops(self) -> float | None:
+        """FLOP/s of one accelerator at its best; None where nobody says it."""
+        if self.accelerator_type is not None:
+            return PEAK_TFLOPS[self.accelerator_type] * TERA
+        return None if self.peak_tflops is None else self.peak_tflops * TERA
+
+    @property
+    def peak_option(self) -> str:
+        """The option that says so, as it is typed."""
+        return "--peak-tflops" if self.accelerator_type is None else f"--accelerator-type {self.accelerator_type}"
+
+
+NOTHING_SAID = WorkOptions()

@@ -1,0 +1,312 @@
+"""Amounts of work in the records of a log, step by step: how much one kept step was, and of which time its rate is.
+
+A record stands for the steps since the one before, never across attempts. Steps behind the last record of an attempt,
+and those whose time no record says, are as those of the record beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.work_options import NOTHING_SAID, WorkOptions
+from goodput_cli.arrays import F64, I64, Mask
+from goodput_cli.events.schema import EVAL_LABEL, NO_STEP, RATE_SECONDS, Edge, Kind, Metric
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.question import Price
+    from goodput_cli.analysis.results import AnalysisData
+
+_MOST = 1e30
+"""Larger numbers are none that a program counted."""
+_FAR = 2
+"""A first record that is farther than so many usual distances from 0 stands for one usual distance."""
+_RATES_SINCE_EVALUATIONS = frozenset({"torchtitan"})
+"""Formats whose rates are of the time since the last line of a step or of an evaluation, whichever was later."""
+
+
+class KeptSteps(NamedTuple):
+    """The kept steps of a window: columns of one row a training span that has some."""
+
+    attempt: I64
+    """From 0."""
+    number: I64
+    """The last step, as the log counts it."""
+    end: I64
+    """ns."""
+    inside: F64
+    """How many kept steps of it lie in the window."""
+    counted: F64
+    """The same, and those that the first line of the log stands for: their time is not in the log."""
+
+    @property
+    def without_time(self) -> float:
+        """Steps whose time is not in the log."""
+        return float((self.counted - self.inside).sum())
+
+
+def kept_steps_of(timeline: Timeline, start: int, end: int) -> KeptSteps:
+    """Those of [start, end) (ns)."""
+    kept, ends = timeline.kept_training, timeline.attempts.step_ends
+    steps = kept.counted_between(start, end)
+    rows = np.flatnonzero(steps > 0)
+    spans = kept.spans
+    number = spans.stop[rows].astype(np.int64) - (0 if ends else 1)
+    attempt, until, inside = spans.attempt[rows].astype(np.int64), kept.end[rows], steps[rows]
+    first = _first_line(timeline, start)
+    if first is None:
+        return KeptSteps(attempt, number, until, inside, inside)
+    last, many = first
+    return KeptSteps(
+        np.append(0, attempt), np.append(last, number), np.append(timeline.start, until), np.append(0.0, inside),
+        np.append(many, inside),
+    )  # fmt: skip
+
+
+def _first_line(timeline: Timeline, start: int) -> tuple[int, float] | None:
+    """Of a log that begins with the end of a step: which one, and for how many it stands; None for other logs."""
+    records, attempts = timeline.records, timeline.attempts
+    if start > timeline.start or records is None or not attempts.step_ends or not len(records.rows):
+        return None
+    if attempts.started[0] or int(records.owner[0]) != 0 or int(records.time[0]) != timeline.start:
+        return None
+    step, usual = int(records.number[0]), max(records.stride(0), 1)
+    many = step if 0 < step < _FAR * usual else usual
+    limit = int(timeline.lineage.limit[0])
+    return (step, float(many)) if 0 < step <= limit + 1 else None
+
+
+class Rows(NamedTuple):
+    """Values of one metric, by attempt and step; one a step."""
+
+    attempt: I64
+    step: I64
+    time: I64
+    """ns."""
+    value: F64
+
+    def take(self, chosen: Mask | I64) -> Rows:
+        """Some of them."""
+        return Rows(self.attempt[chosen], self.step[chosen], self.time[chosen], self.value[chosen])
+
+
+class Each(NamedTuple):
+    """What one step of each kept row was, and of how many seconds of it that is a rate."""
+
+    value: F64
+    seconds: F64
+
+
+@dataclass(frozen=True, eq=False)
+class WorkRecords:
+    """What the log of one job says of work, in a window of it, and what a person says."""
+
+    timeline: Timeline
+    name: str
+    """Of the job."""
+    formats: tuple[str, ...]
+    """Names of those of the log."""
+    start_ns: int
+    end_ns: int
+    known: WorkOptions = NOTHING_SAID
+    price: Price | None = None
+
+    @staticmethod
+    def of(analysis: AnalysisData) -> WorkRecords:
+        """Those of an analysis."""
+        formats = tuple(one.name for one in analysis.job.log_formats)
+        window = analysis.window
+        return WorkRecords(
+            analysis.timeline, analysis.job.name, formats, window.start_ns, window.end_ns, analysis.known,
+            analysis.price,
+        )  # fmt: skip
+
+    @cached_property
+    def kept(self) -> KeptSteps:
+        """The kept steps of the window."""
+        return kept_steps_of(self.timeline, self.start_ns, self.end_ns)
+
+    @cached_property
+    def _metrics(self) -> dict[str, list[Metric]]:
+        """Those of the job, by name."""
+        found: dict[str, list[Metric]] = {}
+        for one in self.timeline.table.metrics:
+            if one.job == self.name:
+                found.setdefault(one.name, []).append(one)
+        return found
+
+    @property
+    def says_anything(self) -> bool:
+        """Whether there is any metric."""
+        return bool(self._metrics)
+
+    def has(self, *names: str) -> bool:
+        """Whether one of these is there."""
+        return any(len(self._rows(name).value) for name in names)
+
+    def _rows(self, name: str) -> Rows:
+        """The values of a metric that can be amounts: numbers above 0."""
+        metrics = self._metrics.get(name, [])
+        none = np.zeros(0, dtype=np.int64)
+        time = np.concatenate([none, *(one.time for one in metrics)])
+        step = np.concatenate([none, *(one.step for one in metrics)])
+        value = np.concatenate([np.zeros(0), *(one.value for one in metrics)])
+        good = np.isfinite(value) & (value > 0) & (value < _MOST)
+        rows = Rows(self._attempt_at(time), step, time, value).take(good)
+        return rows.take(np.lexsort((rows.value, rows.time, rows.step, rows.attempt)))
+
+    def _attempt_at(self, time: I64) -> I64:
+        found = np.searchsorted(self.timeline.attempts.begin, time, side="right") - 1
+        return np.maximum(found, 0).astype(np.int64)
+
+    def unit(self, name: str) -> str:
+        """Of a metric, as it was written."""
+        return next((one.unit for one in self._metrics.get(name, ())), "")
+
+    def values(self, name: str) -> F64:
+        """All of a metric."""
+        return self._rows(name).value
+
+    def stated(self, names: Iterable[str]) -> Rows | None:
+        """The first of these that is there, in order of time: each holds until the next."""
+        for name in names:
+            rows = self._rows(name)
+            if len(rows.value):
+                return rows.take(np.lexsort((rows.value, rows.time)))
+        return None
+
+    def at(self, stated: Rows) -> F64:
+        """What had been stated when each kept row ended; before the first, the first."""
+        latest = np.searchsorted(stated.time, self.kept.end, side="right") - 1
+        return np.asarray(stated.value[np.maximum(latest, 0)])
+
+    def each(self, name: str) -> F64 | None:
+        """An amount of one step; None where no record says it."""
+        rows = self._rows(name)
+        if not len(rows.value):
+            return None
+        of_steps = rows.take(rows.step != NO_STEP)
+        return self._of_steps(of_steps, of_steps.value) if len(of_steps.value) else self.at(rows)
+
+    def differences(self, name: str) -> F64 | None:
+        """What a running count grew by in one step."""
+        rows = _last_of_step(self._rows(name))
+        if not len(rows.value):
+            return None
+        steps, grown = _since_before(rows, rows.step), np.diff(rows.value, prepend=np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.where(steps > 0, grown / steps, np.nan)
+            whole = np.where(rows.step > 0, rows.value / rows.step, np.nan)
+        first = np.arange(len(found)) == 0  # the log may begin in the middle: its count is from the first step on
+        found = np.where(first | ~(found > 0).any(), whole, found)
+        good = found > 0
+        return self._of_steps(rows.take(good), found[good]) if good.any() else None
+
+    def rate(self, name: str) -> Each | None:
+        """A rate of each kept row, and the seconds of one step that it is of; None where no time is known of any."""
+        rows = _last_of_step(self._rows(name))
+        seconds = self._seconds(rows)
+        good = (seconds > 0) & np.isfinite(seconds)
+        if not good.any():
+            return None
+        rows, seconds = rows.take(good), seconds[good]
+        return Each(self._of_steps(rows, rows.value), self._of_steps(rows, seconds))
+
+    def _seconds(self, rows: Rows) -> F64:
+        """The time of one step that the rates of some rows are of: what the line says, else the time of a step in it,
+        else wall time since the row before. NaN where it is not known."""
+        own = self._at_same_step(rows, self._rows(RATE_SECONDS))
+        timed = self._at_same_step(rows, self._step_times)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wall = self._wall_before(rows) / _since_before(rows, rows.step)
+        wall = np.where((rows.step == NO_STEP) | (wall <= 0), np.nan, wall)
+        return np.where(np.isfinite(own), own, np.where(np.isfinite(timed), timed, wall))
+
+    def _wall_before(self, rows: Rows) -> F64:
+        """Seconds since the row before of the same attempt."""
+        took = _since_before(rows, rows.time)
+        ends = self._evaluation_ends if _RATES_SINCE_EVALUATIONS & {*self.formats} else took[:0]
+        if len(ends):
+            latest = np.searchsorted(ends, rows.time, side="right") - 1
+            since = np.where(latest >= 0, rows.time - ends[np.maximum(latest, 0)], np.inf)
+            took = np.minimum(took, since)  # NaN stays
+        return took / 1e9
+
+    @property
+    def _evaluation_ends(self) -> I64:
+        """When (ns) evaluations were over, in order."""
+        table = self.timeline.table
+        codes = [code for code, label in enumerate(table.labels) if label == EVAL_LABEL]
+        over = (table.kind == Kind.CUSTOM) & (table.edge != Edge.BEGIN) & np.isin(table.label, codes)
+        return np.sort(np.asarray(table.end)[over])
+
+    @cached_property
+    def _step_times(self) -> Rows:
+        """Times of one step that step ends say, in seconds."""
+        table = self.timeline.table
+        said = np.flatnonzero((table.kind == Kind.STEP) & (table.edge == Edge.END) & (table.step_time > 0))
+        time = table.time[said]
+        rows = Rows(self._attempt_at(time), table.step[said], time, table.step_time[said] / 1e9)
+        return rows.take(np.lexsort((rows.value, rows.time, rows.step, rows.attempt)))
+
+    @staticmethod
+    def _at_same_step(rows: Rows, of: Rows) -> F64:
+        """The value of the same attempt and step; NaN without one."""
+        found = np.full(len(rows.step), np.nan)
+        if len(of.value):
+            keys, others = _keys(of, rows)
+            at = np.minimum(np.searchsorted(keys, others, side="left"), len(keys) - 1)
+            same = (keys[at] == others) & (of.step[at] == rows.step)
+            found[same] = of.value[at][same]
+        return found
+
+    def _of_steps(self, rows: Rows, value: F64) -> F64:
+        """By kept row the value of the first row of its attempt at its step or behind it; without one, of the last
+        before."""
+        kept = self.kept
+        keys, others = _keys(rows, Rows(kept.attempt, kept.number, kept.end, kept.inside))
+        at = np.searchsorted(keys, others, side="left")
+        there = at < len(keys)
+        there[there] = rows.attempt[at[there]] == kept.attempt[there]
+        return np.asarray(value[np.where(there, at, np.maximum(at - 1, 0))])
+
+
+def _keys(rows: Rows, others: Rows) -> tuple[I64, I64]:
+    """By attempt and step: the places of rows, and of others among them."""
+    steps = np.unique(rows.step)
+    width = len(steps) + 1
+    mine = rows.attempt * width + np.searchsorted(steps, rows.step)
+    return mine, others.attempt * width + np.searchsorted(steps, others.step, side="left")
+
+
+def _last_of_step(rows: Rows) -> Rows:
+    """One row a step of an attempt: the last."""
+    if len(rows.step) < 2:
+        return rows
+    more = (rows.step[1:] != rows.step[:-1]) | (rows.attempt[1:] != rows.attempt[:-1])
+    return rows.take(np.append(more, True))
+
+
+def _since_before(rows: Rows, column: I64) -> F64:
+    """How much a column grew since the row before of the same attempt; NaN without one."""
+    grown = np.full(len(column), np.nan)
+    same = rows.attempt[1:] == rows.attempt[:-1]
+    grown[1:][same] = (column[1:] - column[:-1])[same]
+    return grown
+
+
+def mean_over(stated: Rows, pieces: Iterable[tuple[int, int]]) -> float | None:
+    """The mean of what was stated, over time; before the first value it is the first. pieces: [start, end) in ns."""
+    total, weighted = 0, 0.0
+    for start, end in pieces:
+        inner = stated.time[(stated.time > start) & (stated.time < end)]
+        edges = np.concatenate(([start], inner, [end]))
+        latest = np.maximum(np.searchsorted(stated.time, edges[:-1], side="right") - 1, 0)
+        weighted += float((stated.value[latest] * np.diff(edges)).sum())
+        total += end - start
+    return weighted / total if total else None
