@@ -361,6 +361,17 @@ def meaning(
     said.usual = rule.each is not None and rule.each.of == "usual"
     if "took" in fields:
         said.took = _amount("took", fields, rule)
+    _look_inside(said, rule, fields, line)
+    said.at = _time("time", time, fields.get(time.field), line)
+    if said.at is not None and "end" in fields:
+        end = _time("end", time, fields["end"], "")
+        assert end is not None
+        said.took, said.begins = max(end.ns - said.at.ns, 0), True
+    return said
+
+
+def _look_inside(said: ParsedEvent, rule: DeclaredRule, fields: Mapping[str, str], line: str) -> None:
+    """Fill in what fields and the line say of the time inside steps, of work and of sizes."""
     if rule.phases or rule.phase_pattern is not None:
         found = [*_phases(rule, fields, line)]
         said.phases = tuple(one for one in found if not isinstance(one, str))
@@ -368,12 +379,6 @@ def meaning(
     said.metrics = {**_work(rule, fields), **_sizes(rule, fields)} if rule.work or rule.size else {}
     if said.metrics and said.took:  # of which time its rates are
         said.metrics[RATE_SECONDS] = said.took / NS_PER_SECOND
-    said.at = _time("time", time, fields.get(time.field), line)
-    if said.at is not None and "end" in fields:
-        end = _time("end", time, fields["end"], "")
-        assert end is not None
-        said.took, said.begins = max(end.ns - said.at.ns, 0), True
-    return said
 
 
 def _phases(rule: DeclaredRule, fields: Mapping[str, str], line: str) -> Iterator[PhaseTime | str]:
