@@ -16,7 +16,7 @@ SEEDS = range(1, 6)
 
 
 OPEN = {
-    "starts_that_die", "planned_requeues", "older_checkpoint", "one_slow_save", "saves_that_grow",
+    "older_checkpoint", "one_slow_save", "saves_that_grow",
     "slow_stretch", "stairs", "every_twentieth_step",
 }  # fmt: skip
 """Stories of which too little is said right, so far."""

@@ -97,6 +97,12 @@ class AttemptCosts:
         starting, _, behind = self._parts(categories).T
         return np.asarray(behind[:-1] + np.where(self._early[1:], starting[1:], 0))
 
+    def until_left(self, *categories: Category) -> I64:
+        """Time of some categories from when each attempt was up until its last training; `until_up` has what follows.
+        Where it trained before all its ranks were up, only from then on."""
+        starting, training, _ = self._parts(categories).T
+        return np.asarray(training + np.where(self._early, 0, starting))
+
     def until_trained(self, *categories: Category) -> I64:
         """The same until the next attempt trained; until it was up if it never did."""
         starting, _, behind = self._parts(categories).T
