@@ -155,7 +155,8 @@ _TIED = 1 + 1e-9
 def usual_pace(rate: F64) -> float:
     """What a step usually takes where the job runs as fast as it does (accounting §6): from the 10th percentile on, the
     median of the values that are above it by at most a tenth, or by three times the noise of neighbours, until it
-    stays; never more than the mean. rate: in time order; the unit is that of the answer."""
+    stays; then the mean of these, so that nothing is slow where all of them are alike. rate: in time order; the unit is
+    that of the answer."""
     pace = float(np.percentile(rate, 10))
     if pace <= 0:
         return 0.0
@@ -165,7 +166,7 @@ def usual_pace(rate: F64) -> float:
     before = 0.0
     while pace > before:  # it only grows, and there are so many values
         before, pace = pace, float(np.median(ordered[: np.searchsorted(ordered, pace * most, side="right")]))
-    return min(max(before, pace), float(rate.mean()))
+    return float(ordered[: np.searchsorted(ordered, max(before, pace) * most, side="right")].mean())
 
 
 _FEW = 2
