@@ -15,18 +15,7 @@ from tests.truth.world import USUAL, World
 SEEDS = range(1, 6)
 
 
-OPEN = {
-    "older_checkpoint", "one_slow_save", "saves_that_grow",
-    "slow_stretch", "stairs", "every_twentieth_step",
-}  # fmt: skip
-"""Stories of which too little is said right, so far."""
-
-
-@pytest.mark.parametrize(
-    "story",
-    [pytest.param(one, marks=[pytest.mark.xfail(strict=True)] if one.name in OPEN else []) for one in STORIES],
-    ids=lambda story: story.name,
-)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_what_is_said_of_a_story_is_right(story: Story) -> None:
     found = {case: wrongs(case) for case in cases(SEEDS) if case.story == story}
     right = sum(not wrong for wrong in found.values())

@@ -37,7 +37,8 @@ _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
 def event_lines(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = ()) -> list[LogLine]:
     """The log lines of one source, in order of time, as those that become events. seen: what it says of deaths."""
     ordered = sorted((log_line for log_line in log_lines if log_line.event is not None), key=_order)
-    ordered = list(_drawn_once(_once(ordered, sorted((one for one in seen if one.raised), key=attrgetter("line")))))
+    errors = [one for one in seen if one.raised or (one.role == "root" and one.ends)]
+    ordered = list(_drawn_once(_once(ordered, sorted(errors, key=attrgetter("line")))))
     ordered = list(_paired(ordered))
     ordered = list(_recorded_once(ordered))
     _take_usual_time(ordered)
@@ -54,20 +55,19 @@ def _order(log_line: LogLine) -> tuple[int, int]:
     return log_line.end if said(log_line).type is EventType.STEP else log_line.time, log_line.line
 
 
-def _once(log_lines: Iterable[LogLine], raised: Sequence[UntimedEvidence]) -> Iterator[LogLine]:
+def _once(log_lines: Iterable[LogLine], errors: Sequence[UntimedEvidence]) -> Iterator[LogLine]:
     """Of starts of one format that follow each other with nothing done in between, the first; but behind an end that a
-    launcher writes, or an exception that ended the process, the next one is another start. raised: exceptions, in
-    order of lines."""
+    launcher writes, or an error that ended the process, the next one is another start. errors: in order of lines."""
     begun: dict[tuple[str, str], int] = {}
-    lines = [exception.line for exception in raised]
+    lines = [error.line for error in errors]
     for log_line in log_lines:
         one = said(log_line)
         key = (one.format, log_line.stream)
         if one.type is EventType.START and one.once:
             before, begun[key] = begun.get(key), log_line.line
             if before is not None:
-                since = raised[bisect_left(lines, before) : bisect_left(lines, log_line.line)]
-                if not any(_ended_before(log_line, exception) for exception in since):
+                since = errors[bisect_left(lines, before) : bisect_left(lines, log_line.line)]
+                if not any(_ended_before(log_line, error) for error in since):
                     log_line = replace(log_line, event=replace(one, type=EventType.ALIVE))
         elif one.type in _ENDS:
             begun.pop(key, None)
@@ -77,7 +77,7 @@ def _once(log_lines: Iterable[LogLine], raised: Sequence[UntimedEvidence]) -> It
 
 
 def _ended_before(start: LogLine, one: UntimedEvidence) -> bool:
-    """Whether an exception ended its process before another start: nobody caught it, and nothing ordinary follows."""
+    """Whether an error ended its process before another start: nothing ordinary follows it."""
     return (
         one.stream in ("", start.stream)
         and not one.beside
