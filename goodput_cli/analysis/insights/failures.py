@@ -95,11 +95,17 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
     yield from _repeating_hosts(failures, rest)
     yield from _same_step(failures, rest)
     trained = rest & finished_a_step(failures.analysis.timeline)[:-1]
-    policy = save_policy(failures.analysis, int(np.count_nonzero(trained & _inside(failures.analysis, len(rest)))))
+    inside = _inside(failures.analysis, len(rest))
+    policy = save_policy(failures.analysis, int(np.count_nonzero(trained & inside)))
     wasted = np.where(rest, failures.wasted, 0)
     if policy is not None and policy.too_rare:
         undone = np.flatnonzero(np.where(trained, wasted, 0))
-        yield rare_saves(failures.analysis, policy, int(wasted[undone].sum()), len(undone), _about(failures, undone))
+        counted = inside & failures.unplanned
+        had = int(np.count_nonzero(counted & finished_a_step(failures.analysis.timeline)[:-1]))
+        yield rare_saves(
+            failures.analysis, policy, int(wasted[undone].sum()), len(undone), _about(failures, undone),
+            (had, int(np.count_nonzero(counted))),
+        )  # fmt: skip
         wasted[undone] = 0
     elif policy is not None and policy.too_frequent:
         yield frequent_saves(failures.analysis, policy, slow_saves)

@@ -281,10 +281,14 @@ def _seconds_apart(analysis: AnalysisData) -> float | None:
     return None if steps is None or len(known) == 0 else steps * float(known[-1]) / 1e9
 
 
-def rare_saves(analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: About) -> Candidate:
-    """wasted: training (ns) that so many failures took back."""
+def rare_saves(
+    analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: About, trained: tuple[int, int]
+) -> Candidate:
+    """wasted: training (ns) that so many failures took back. trained: how many of all had finished a step."""
     window = analysis.window
     text = f"{plural(failures, 'failure')} undid training: saves are {duration_of_seconds(policy.interval)} apart"
+    if trained[0] < trained[1]:
+        text += f" ({number(trained[0])} of {number(trained[1])} had trained a step)"
     return Candidate("rare_saves", wasted, text, window.start_ns, window.end_ns, failures, about=about)
 
 
