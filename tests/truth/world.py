@@ -49,6 +49,8 @@ class Trained:
     """Without what is slow (s)."""
     odd: float = 0.0
     """Of its time: compiling, or hanging (s)."""
+    stalled: float = 0.0
+    """The same of a step that takes so long by chance: only a log of each step shows it."""
 
 
 @dataclass
@@ -133,12 +135,10 @@ class World:
         if self._first:
             self._first = False
             odd += float(self.random.uniform(*self.compiles))
-        if took > _LONG * self.usual:
-            odd += took - self.usual
-            took = self.usual
+        stalled = took - self.usual if took > _LONG * self.usual else 0.0
         begin, self.done = self.now, self.done + 1
         self.happens("step", took + odd)
-        self.trained.append(Trained(self.done, begin, self.now, undisturbed, odd))
+        self.trained.append(Trained(self.done, begin, self.now, undisturbed, odd, stalled))
         return took - undisturbed + hang
 
     def steps(self, count: int, factor: float = 1.0, *, saves: int = 0, save: float = 6.0, evals: int = 0,
@@ -214,8 +214,11 @@ class World:
         """Training that is no part of the final progress (s)."""
         return sum(one.end - one.begin for one in self.trained) - sum(one.end - one.begin for one in self.kept())
 
-    def goodput(self, *, of_undisturbed: bool = False) -> float:
-        """Percent of the job's time. of_undisturbed: where slow steps are no goodput, beyond a reference step time."""
+    def goodput(self, *, of_undisturbed: bool, of_each: bool) -> float:
+        """Percent of the job's time. of_undisturbed: where slow steps are no goodput, beyond a reference step time.
+        of_each: where each step is logged, so that one that takes far too long by chance is a stall."""
         kept = self.kept()
-        spent = sum(one.undisturbed if of_undisturbed else one.end - one.begin - one.odd for one in kept)
+        spent = sum(
+            one.undisturbed if of_undisturbed else one.end - one.begin - one.odd - of_each * one.stalled for one in kept
+        )
         return 100 * spent / (self.now - self.counted_from)

@@ -37,6 +37,8 @@ _MOST_ROWS = 5
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 _MOST_ABOUT = 100
 _HALF = 0.5
+_LEAST_BEYOND_OWN = 1.03
+"""So many times the reference of the log itself, or more: it is no surer."""
 _TENTH = 0.1
 _TIMEOUT = "others waited until their timeout: see which rank was gone and why, and shorten the timeout"
 _NOW_AND_THEN = "see what these steps share: a host, their data, the network"
@@ -113,7 +115,7 @@ def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
     """Slow regimes and drift; with a reference what training took beyond it."""
     timeline, window = analysis.timeline, analysis.window
     if timeline.reference_ns is not None:
-        yield _beyond_reference(analysis, timeline.reference_ns)
+        yield from _beyond_reference(analysis, timeline.reference_ns)
         return
     if analysis.steps.count < LEAST_STEP_TIMES or not changes_level(
         step_time_parts(timeline, window.start_ns, window.end_ns), analysis.steps.count
@@ -176,14 +178,16 @@ def _are_stairs(regimes: Sequence[Regime]) -> bool:
     )
 
 
-def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Candidate:
+def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Iterator[Candidate]:
     window = analysis.window
     slow = _lost_to(analysis, Category.SLOWDOWN)
     took = 1 + slow / analysis.goodput.ns if analysis.goodput.ns else 0.0
+    if analysis.reference.origin == "auto" and took < _LEAST_BEYOND_OWN:
+        return  # a reference that the log itself gives is no surer
     text = f"steps took {took:.2f} x the reference step time of {duration(round(float(reference_ns)))}"
     command = "rolling" if analysis.timeline.records is None else None  # checkpoint logs show no single steps
     about = About(categories=(Category.SLOWDOWN.id,))
-    return Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command, about=about)
+    yield Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command, about=about)
 
 
 def _more_loading(timeline: Timeline, regimes: Sequence[Regime]) -> int:
