@@ -15,7 +15,7 @@ SOURCES := goodput_cli loggen tests benchmarks .ci
 
 .DEFAULT_GOAL := help
 INSTALLED_DOCS := $(VENV)/.installed-docs
-.PHONY: help install demo test test-browser test-databases test-fleet test-prometheus test-frameworks test-trackers screenshots docs dist lint format fuzz bench bench-full clean
+.PHONY: help install demo test test-browser test-databases test-fleet test-prometheus test-frameworks test-trackers test-truth truth-tables screenshots docs dist lint format fuzz bench bench-full clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -45,6 +45,14 @@ test-frameworks: $(FRAMEWORKS)/.installed ## Run the recorder's callbacks in Lig
 
 test-trackers: $(TRACKERS)/.installed ## Run Weights & Biases and MLflow, with kills, and read what they left (in a venv of its own)
 	$(TRACKERS)/bin/python -m pytest tests/trackers
+
+test-truth: $(INSTALLED_DEV) ## How often what is said is right, over stories of known truth: make test-truth FIRST=31 LAST=60
+	$(BIN)/python -m tests.truth $(or $(FIRST),6) $(or $(LAST),30)
+
+truth-tables: $(INSTALLED_DEV) ## Print anew how sure slow levels, ranges, accused hosts and advice are: when a constant changes
+	$(BIN)/python -m benchmarks.noise
+	$(BIN)/python -m benchmarks.hosts
+	$(BIN)/python -m benchmarks.advice
 
 screenshots: $(INSTALLED_BROWSER) ## Make the pictures of the documents anew, with the same browser
 	$(BIN)/python -m tests.browser.screenshots

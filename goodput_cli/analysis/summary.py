@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
+from goodput_cli.accounting.options import RULES
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.sheet import Lazy
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -268,6 +269,8 @@ class Summary:
     """Where that is from."""
     method: Method | None
     """None where a saved answer does not say how it was made."""
+    rules: int
+    """Which version of the rules made it."""
     diagnostics: tuple[Diagnostic, ...]
     """What looked wrong or had to be assumed."""
     kept_work: Callable[[], KeptWork | None] = field(default=lambda: None, compare=False)
@@ -397,6 +400,7 @@ def summary_from(
         reference_seconds=reference.step_time_seconds,
         origin=(reference.origin or "given") if known else None,
         method=answer.method,
+        rules=RULES,
         diagnostics=answer.diagnostics,
         kept_work=kept_work,
     )

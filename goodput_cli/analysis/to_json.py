@@ -26,6 +26,12 @@ from goodput_cli.analysis.table import FilledTable, Table
 from goodput_cli.vocabulary.option import declared as options_of
 from goodput_cli.vocabulary.text import finite, iso
 
+_RULES_SCHEMA = {
+    "type": "integer",
+    "minimum": 1,
+    "description": "which version of the accounting rules made the answer; missing: 1",
+}
+
 Schema = dict[str, Any]
 Value = Callable[[Any], Any]
 INSTANT: Schema = {
@@ -252,11 +258,13 @@ def _object(kind: type) -> JsonType:
         words = _field_strings(kind)
         properties: Schema = {}
         if about.kind is not None:
-            properties = {"schema_version": {"const": SCHEMA_VERSION}, "kind": {"const": about.kind}}
+            properties = {
+                "schema_version": {"const": SCHEMA_VERSION}, "kind": {"const": about.kind}, "rules": _RULES_SCHEMA,
+            }  # fmt: skip
         for one in keys:
             said = words.get(one.name, "") if one.words is None else one.words
             properties[one.key] = {**one.of.schema(), **({"description": said} if said else {})}
-        left_out = {one.key for one in keys if one.optional}
+        left_out = {"rules", *(one.key for one in keys if one.optional)}
         return {"$ref": {
             "title": about.name,
             **({"description": about.words} if about.words else {}),

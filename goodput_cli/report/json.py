@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 from msgspec import to_builtins
 
+from goodput_cli.accounting.options import RULES
 from goodput_cli.analysis.document import Document
 from goodput_cli.analysis.json_fields import SchemaEntry
 from goodput_cli.analysis.sheet import SCHEMA_VERSION, Lazy
@@ -71,7 +72,8 @@ def json_text(answer: Any) -> str:
     about: SchemaEntry | None = getattr(type(answer), "__written__", None)
     if about is None:
         return "".join(_parts(to_builtins(answer, enc_hook=list), indented=False))
-    written = {"schema_version": SCHEMA_VERSION, "kind": about.kind, **json_type(type(answer)).write(answer)}
+    of_all = {"schema_version": SCHEMA_VERSION, "kind": about.kind, "rules": RULES}
+    written = {**of_all, **json_type(type(answer)).write(answer)}
     return "".join(_parts(written, indented=about.indented))
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goodput_cli.analysis.compare.results import OTHER_RULES, moved_between
 from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.api.compare import compare
@@ -82,6 +83,19 @@ def test_lines_that_have_such_a_key_too_are_a_log(folder: Path) -> None:
 
 def test_it_says_what_the_analysis_says() -> None:
     assert summary_of_saved(saved(), "x") == summary_of(ANALYSIS)
+
+
+def test_an_answer_of_other_rules_is_compared_and_what_they_moved_is_not_judged(folder: Path) -> None:
+    older = saved()
+    del older["rules"]
+    (folder / "older.json").write_text(json.dumps(older))
+    comparison = compare(["older.json", "run.jsonl"], changes=["mtbf:-1h", "kept_steps:-100", "steps.median:+10%"])
+    moved, *others = comparison.thresholds
+    assert (moved.met, moved.hint) == (None, OTHER_RULES)
+    assert [one.met for one in others] == [False, False]
+    (told,) = (one for one in comparison.diagnostics if one.code == "rules_differ")
+    assert "by the rules of version 1 and" in told.message
+    assert moved_between(summary_of(ANALYSIS), summary_of(ANALYSIS)) == frozenset()
 
 
 def test_an_answer_that_names_no_method_and_no_saves_is_read_all_the_same() -> None:

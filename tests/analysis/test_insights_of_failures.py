@@ -13,7 +13,7 @@ from goodput_cli.report.base import Page
 from tests.support.accounts import account, insights
 from tests.support.markdown_docs import ROOT
 from tests.support.rendered import as_table as table
-from tests.support.story import crashed, end, heartbeat, restore, save, saved, start, step, steps, told
+from tests.support.story import crashed, end, heartbeat, init, restore, save, saved, start, step, steps, told
 
 PAGE = Page()
 WEEK = 7 * 86_400
@@ -278,6 +278,17 @@ def test_every_start_that_dies_before_a_step_finishes_counts_and_is_no_life_of_a
     assert told.reliability is not None
     assert (told.reliability.failures, found["failing_starts"].count) == (13, 12)
     assert found["failing_starts"].text.startswith("12 of 14 starts died within 5 min 00 s")
+    assert found["failing_starts"].seconds == 12 * 330
     assert not any("cache compiled programs" in (one.advice or "") for one in told.insights)
     advice = advise_job(told.timeline, "j", Options())
     assert (advice.record.failures, advice.record.lives, advice.interval.failures) == (1, 2, 1)
+
+
+def test_the_initialisation_of_starts_that_die_is_theirs() -> None:
+    """Five starts that initialise for 40 s and die; 60 s later the next one begins."""
+    lines = [start(0), *steps(0, 100, at=0, every=10), crashed(1000)]
+    for at in range(1060, 1560, 100):
+        lines += [start(at), *init(at, at + 40), crashed(at + 40)]
+    seen = insights(lines, start(1560), init(1560, 1600), steps(100, 300, at=1600, every=10), end(4600))
+    assert seen["failing_starts"].seconds == 5 * 100
+    assert "startups" not in seen

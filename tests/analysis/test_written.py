@@ -130,6 +130,7 @@ def test_a_result_is_written_as_its_fields_say() -> None:
     assert list(got) == [
         "schema_version",
         "kind",
+        "rules",
         "count",
         "lost_seconds",
         "fraction",

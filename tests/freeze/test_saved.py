@@ -40,13 +40,15 @@ def answer(*line: str) -> dict[str, Any]:
 
 
 def within(before: Any, now: Any) -> bool:
-    """Whether everything that was said is still said, and the same. A list of what has names may be longer today."""
+    """Whether everything that was said is still said, and the same. A list of what has names or codes may be longer
+    today."""
     if isinstance(before, dict):
         return isinstance(now, dict) and all(key in now and within(value, now[key]) for key, value in before.items())
     if isinstance(before, list):
-        named = {one["name"]: one for one in now if isinstance(one, dict) and "name" in one} if now else {}
-        if len(named) == len(now) > len(before) and all("name" in one for one in before):
-            now = [named.get(one["name"]) for one in before]
+        for name in ("name", "code"):
+            named = {one[name]: one for one in now if isinstance(one, dict) and name in one} if now else {}
+            if len(named) == len(now) > len(before) and all(name in one for one in before):
+                now = [named.get(one[name]) for one in before]
         return isinstance(now, list) and len(before) == len(now) and all(map(within, before, now))
     if isinstance(before, float) and isinstance(now, float):
         return math.isclose(before, now, rel_tol=1e-8)  # `output_of` rounds

@@ -114,9 +114,10 @@ class Books:
             return None  # chosen: a step time of 0 is none
         alike = alike_to(in_time)
         while True:
-            higher = median([one for one in found if one <= pace * alike])
+            like_it = [one for one in found if one <= pace * alike]
+            higher = median(like_it)
             if higher is None or higher <= pace:
-                return min(pace, sum(found) / Fraction(len(found)))
+                return sum(like_it) / Fraction(len(like_it)) or None  # chosen: as above
             pace = higher
 
     def startup(self, span: TrainingSpan) -> int:

@@ -89,6 +89,12 @@ def test_ranges_of_equal_pairs_hold_no_difference(name: str, undecided: float) -
     assert different <= 0.1
 
 
+def test_a_short_run_beside_a_long_one_is_not_taken_for_calm() -> None:
+    """Of 600 steps that are alike for 50, the blocks often vary less than those of 6000 do."""
+    right, _, _ = cover(HEALTHY["AR .95 8 %"], (600, 6000), 150)
+    assert right >= 0.92
+
+
 def test_a_pace_that_wanders_for_long_has_no_range() -> None:
     change = equal_pair(HEALTHY["AR .99 5 %"], (1200, 1200), 1)
     assert change.span is None

@@ -28,7 +28,7 @@ def move(record: Record, seconds: int) -> Record:
 def _moved(key: str, value: Any, seconds: int) -> Any:
     if key == "timestamp":
         return (datetime.fromisoformat(value) + timedelta(seconds=seconds)).isoformat()
-    if key.endswith("_time") or key == "elastic_slice_counts_timestamp":
+    if key.endswith("_time") or key in ("elastic_slice_counts_timestamp", "from", "to"):
         return value + seconds
     return value
 

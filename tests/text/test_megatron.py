@@ -443,3 +443,29 @@ def test_the_world_size_of_a_start_is_the_size_of_the_job(tmp_path: Path) -> Non
     path = tmp_path / "run.out"
     path.write_text(text)
     assert size_of(goodput_cli.analyze(path)).accelerators == 128
+
+
+LEFT = """\
+[2026-03-01 10:02:20.000000] saving checkpoint at iteration      20 to /ckpt/llm in torch_dist format
+  [2026-03-01 10:02:25.000000] successfully saved checkpoint from iteration      20 to /ckpt/llm [ t 1/8, p 1/4 ]
+[exiting program {why}] datetime: 2026-03-01 10:02:26.000000
+"""
+HALF = FIRST[: FIRST.index("[2026-03-01 10:02:20.000000] saving")]
+
+
+@pytest.mark.parametrize("why", ["after 235.0166 minutes", "at iteration 20"])
+def test_a_program_that_leaves_by_the_clock_with_a_save_was_meant_to(tmp_path: Path, why: str) -> None:
+    folder = written(tmp_path / "llm", a_out=HALF + LEFT.format(why=why), b_out=SECOND)
+    analysis = analysed(folder)
+    assert analysis.job.disruptions == 0
+    assert seconds(analysis)["stopped"] == pytest.approx(154)
+    assert analysis.reliability is not None
+    assert analysis.reliability.failures == 0
+
+
+def test_without_a_save_or_by_sigterm_it_was_terminated(tmp_path: Path) -> None:
+    without = HALF + LEFT.format(why="after 235.0166 minutes").splitlines(keepends=True)[-1]
+    told = HALF + LEFT.format(why="after receiving SIGTERM.")
+    for name, text in (("without", without), ("told", told)):
+        analysis = analysed(written(tmp_path / name, a_out=text, b_out=SECOND))
+        assert [one.ended for one in analysis.disruptions] == ["terminated"]

@@ -299,3 +299,30 @@ def test_a_log_that_grows_is_read_as_a_whole_one(tmp_path: Path) -> None:
     assert grown.analysis is not None
     assert seconds(grown.analysis) == seconds(whole)
     assert grown.analysis.job.attempts == whole.job.attempts
+
+
+TITAN = "[titan] 2026-03-01 10:{minute:02}:00,000 - root - INFO - {words}\n"
+FELL = 'Traceback (most recent call last):\n  File "train.py", line 8, in main\nOSError: [Errno 28] No space left\n'
+FAILED = (
+    "E0301 10:{minute:02}:30.000000 7 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) "
+    "local_rank: 0 (pid: 9) of binary: python\n"
+)
+
+
+def titan_starts(between: str) -> str:
+    """Three starts a minute apart, with something behind each of the first two, and ten steps of the third."""
+    starts = [TITAN.format(minute=minute, words="Starting job: plum") for minute in range(3)]
+    steps = "".join(TITAN.format(minute=3 + at, words=f"step: {at:2}  loss: 8.1  tps: 5,815") for at in range(1, 11))
+    return starts[0] + between.format(minute=0) + starts[1] + between.format(minute=1) + starts[2] + steps
+
+
+@pytest.mark.parametrize(("between", "attempts"), [("", 1), (FAILED, 3), (FELL, 3)])
+def test_each_start_behind_an_end_is_another_one(tmp_path: Path, between: str, attempts: int) -> None:
+    """Lines of starts alone may be of several ranks; behind a death they are of another process."""
+    analysis = analysed(written(tmp_path / "run", a_log=titan_starts(between)), timezone="UTC")
+    assert (analysis.job.attempts, analysis.job.disruptions) == (attempts, attempts - 1)
+
+
+def test_an_exception_that_its_process_outlives_ends_no_start(tmp_path: Path) -> None:
+    text = titan_starts(FELL + TITAN.format(minute=0, words="falling back to the other disk"))
+    assert analysed(written(tmp_path / "run", a_log=text), timezone="UTC").job.attempts == 1

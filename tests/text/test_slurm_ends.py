@@ -306,3 +306,22 @@ def test_a_next_job_begins_at_its_first_time_though_it_writes_no_year(tmp_path: 
 def test_a_process_that_sigterm_ended_was_terminated(tmp_path: Path, line: str, ended: str) -> None:
     (tmp_path / "train.log").write_text(life(0) + line + "\n" + life(300, 31))
     assert [one.ended for one in analysed(tmp_path).disruptions] == [ended]
+
+
+@pytest.mark.parametrize(
+    ("line", "ending"),
+    [
+        ("Received SIGTERM, saving a checkpoint", "terminated"),
+        ("WARNING:root:Got signal 15 (SIGTERM); leaving the loop", "terminated"),
+        ("a handler for SIGTERM is registered", "not_logged"),
+        ("Sending process 811 closing signal SIGTERM", "not_logged"),
+    ],
+)
+def test_a_program_that_says_that_it_received_sigterm_was_terminated(tmp_path: Path, line: str, ending: str) -> None:
+    assert analysed(written(tmp_path / "run", a_out=TRAINED + line + "\n")).job.ending == ending
+
+
+def test_a_program_that_goes_on_behind_sigterm_lives(tmp_path: Path) -> None:
+    later = " [2026-03-01 10:02:20] iteration       30/     100 | elapsed time per iteration (ms): 4000.0 |\n"
+    analysis = analysed(written(tmp_path / "run", a_out=TRAINED + "Received SIGTERM\n" + later))
+    assert (analysis.job.ending, analysis.job.attempts) == ("not_logged", 1)

@@ -44,7 +44,7 @@ from goodput_cli.accounting.training.spans import (
     step_spans,
     usual_step_times_of,
 )
-from goodput_cli.arrays import F64, I64, Mask, Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NONE, EventTable
 from goodput_cli.vocabulary.categories import Category
@@ -141,8 +141,7 @@ def auto_reference(training: TrainingOutcome, claimed_time: ClaimedTime) -> Frac
     for chosen in (training.sample & ~spans.opening, training.sample & spans.opening):
         if chosen.any():
             net = claimed_time.net_between(spans.start[chosen], spans.end[chosen])
-            rate = net / spans.steps[chosen]
-            return Fraction(usual_pace(rate)) or None
+            return usual_pace(net, spans.steps[chosen]) or None
     return None
 
 
@@ -152,22 +151,37 @@ _NORMAL = 0.6744897501960817 * 2**0.5
 _TIED = 1 + 1e-9
 
 
-def usual_pace(rate: F64) -> float:
-    """What a step usually takes where the job runs as fast as it does (accounting §6): from the 10th percentile on, the
-    median of the values that are above it by at most a tenth, or by three times the noise of neighbours, until it
-    stays; never more than the mean. rate: in time order; the unit is that of the answer."""
+def usual_pace(net: I64, steps: I64) -> Fraction:
+    """What a step usually takes (ns) where the job runs as fast as it does (accounting §6): from the 10th percentile
+    on, the median of the values that are above it by at most a tenth, or by three times the noise of neighbours, until
+    it stays; then the mean of these, so that nothing is slow where all of them are alike. net: ns of spans, in time
+    order; steps: how many each has."""
+    rate = net / steps
     pace = float(np.percentile(rate, 10))
     if pace <= 0:
-        return 0.0
+        return Fraction(0)
     logs = np.log(rate[rate > 0])
     noise = float(np.median(np.abs(np.diff(logs)))) / _NORMAL if len(logs) > _FEW else 0.0
     ordered, most = np.sort(rate), (1 + max(_ALIKE, _OF_NOISE * noise)) * _TIED
     before = 0.0
     while pace > before:  # it only grows, and there are so many values
         before, pace = pace, float(np.median(ordered[: np.searchsorted(ordered, pace * most, side="right")]))
-    return min(max(before, pace), float(rate.mean()))
+    return _exact_mean(net, steps, rate <= max(before, pace) * most)
 
 
+def _exact_mean(net: I64, steps: I64, chosen: Mask) -> Fraction:
+    """The mean of net / steps (ns): exact, so that a job in which all are alike has no slowdown of a ns; to the
+    precision of floating point where spans have very many different numbers of steps."""
+    sizes, which = np.unique(steps[chosen], return_inverse=True)
+    if len(sizes) > _MANY_SIZES:
+        return Fraction(float((net[chosen] / steps[chosen]).mean()))
+    sums = np.zeros(len(sizes), dtype=np.int64)
+    np.add.at(sums, which, net[chosen])
+    total = sum((Fraction(ns, size) for ns, size in zip(sums.tolist(), sizes.tolist(), strict=True)), Fraction(0))
+    return total / int(np.count_nonzero(chosen))
+
+
+_MANY_SIZES = 64
 _FEW = 2
 
 

@@ -19,8 +19,10 @@ from goodput_cli.analysis.compare.results import (
     Pair,
     Side,
     beside_noise,
+    beside_rules,
     compared_values,
     judge,
+    moved_between,
     worth_ns,
 )
 from goodput_cli.analysis.compare.sheet import compare_sheet
@@ -30,7 +32,7 @@ from goodput_cli.analysis.measures import FACTS, OF_AMOUNTS, Measure, amount_ns,
 from goodput_cli.analysis.results import Drafted, Method
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.summary import Summary
-from goodput_cli.analysis.threshold import Expression
+from goodput_cli.analysis.threshold import Expression, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 from goodput_cli.vocabulary.option import declared
@@ -96,7 +98,11 @@ def compare_sides(
     what a run of this kind usually takes."""
     pairs = tuple(_pair(number, baseline, side, expressions, baselines) for number, side in enumerate(others, 1))
     of_sides = [diagnostic for side in (baseline, *baselines, *others) for diagnostic in side.summary.diagnostics]
-    mixed = [diagnostic for side in (*baselines, *others) for diagnostic in _methods_differ(baseline, side)]
+    mixed = [
+        diagnostic
+        for side in (*baselines, *others)
+        for diagnostic in (*_rules_differ(baseline, side), *_methods_differ(baseline, side))
+    ]
     return Comparison(baseline, pairs, tuple(dict.fromkeys([*mixed, *of_sides])), tuple(baselines))
 
 
@@ -118,7 +124,7 @@ def _pair(
         one_sided=sum((row.taken for row in contributions if row.points is None), Fraction(0)),
         changes=tuple(_changes(before, after, work)),
         thresholds=tuple(
-            beside_noise(judge(expression, before, after, work), expression, work) for expression in expressions
+            beside_noise(_judged(expression, before, after, work), expression, work) for expression in expressions
         ),
         work=work,
     )
@@ -130,6 +136,10 @@ def _changes(before: Summary, after: Summary, work: WorkTime | None) -> Iterator
         change = _change(fact, before, after, work)
         if fact not in OF_AMOUNTS or change.baseline is not None or change.value is not None:
             yield change
+
+
+def _judged(expression: Expression, before: Summary, after: Summary, work: WorkTime | None) -> Threshold:
+    return beside_rules(judge(expression, before, after, work), expression, before, after)
 
 
 def _change(fact: Measure[Summary], before: Summary, after: Summary, work: WorkTime | None) -> Change:
@@ -151,6 +161,19 @@ def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:
         elif baseline_ns or ns:
             seconds = worth_ns(was - now, after) / 10**9
             yield Contribution(category, label, baseline_ns, ns, was, now, was - now, seconds)
+
+
+def _rules_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:
+    """Sides of which other versions of the rules made the numbers."""
+    was, now = baseline.summary.rules, side.summary.rules
+    if was != now:
+        older = side if now < was else baseline
+        names = ", ".join(sorted(moved_between(baseline.summary, side.summary)))
+        message = (
+            f"{baseline.name} was made by the rules of version {was} and {side.name} by version {now}: {names} may "
+            f"differ for that alone, and gates on them are not judged; save {older.name} anew"
+        )
+        yield Diagnostic.of("rules_differ", message, 1, (baseline.source, side.source))
 
 
 def _methods_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:

@@ -12,6 +12,8 @@ levels are k numbers a side. Neighbours that are alike tell less than k independ
   autoregression: Sokal, "Monte Carlo methods in statistical mechanics", 1989).
 - The range is Student's t, 95 %, with s^2/(1 - 1/n_eff)/n_eff a side and degrees of freedom by Welch: of equal sides
   the sum of n_eff less 2.
+- A side with less than half as many independent numbers as the other is taken to vary as much at least: its few
+  numbers, that are alike, often vary less than its noise does.
 - Of less than 6 on a side there is no range: neither how the pace wanders nor for how long can be known. A difference
   is still one where two independent numbers a side would show it: t with 2 degrees of freedom.
 
@@ -32,6 +34,7 @@ _LEAST_BLOCKS = 6
 _LEAST_STRETCHES = 6.0
 _STRETCHES_TO_TELL = 12
 """So many on each side have a range that is worth something."""
+_FEWER = 2
 _Z = 1.959964
 _ONE_SIDED = 1.645
 _T_OF_TWO = 4.303
@@ -133,7 +136,9 @@ def _of_means(length: float) -> float:
 
 def _half_range(variances: Sequence[float], n_eff: Sequence[float]) -> float:
     """Half of the range of the difference of two means (logarithms)."""
-    errors = [one / (1 - 1 / many) / many for one, many in zip(variances, n_eff, strict=True)]
+    least = [max(variances) if _FEWER * many < max(n_eff) else 0.0 for many in n_eff]
+    assumed = [max(one, other) for one, other in zip(variances, least, strict=True)]
+    errors = [one / (1 - 1 / many) / many for one, many in zip(assumed, n_eff, strict=True)]
     spread = sum(one**2 / (many - 1) for one, many in zip(errors, n_eff, strict=True))
     freedom = sum(errors) ** 2 / spread if spread > 0 else 1e9
     # the 97.5 % quantile of Student's t, by the first terms of its expansion: right to 1 % from 5 on

@@ -333,6 +333,36 @@ WANDERS = "the pace wanders: one run cannot tell"
 _OF_PACE = ("goodput", "productive", "training_slowdown", "steps.median", "steps.mean", "steps.ideal")
 
 
+_MOVED = {
+    2: (
+        "attempts", "disruptions", "disruptions.crashed", "disruptions.silent", "disruptions.terminated", "failures",
+        "mtbf", "mean_downtime", "mean_time_to_regain", "mean_steps_lost", "mean_wasted", "saves.count",
+        "saves.interval", "stopped", "wasted_progress_from_disruption", "infrastructure_recovery_from_disruption",
+        "custom_badput_events",
+    ),
+}  # fmt: skip
+"""By version of the rules, the measures that it moved (CHANGELOG.md)."""
+_MOVED_WITH_AUTO = {2: ("goodput", "productive", "training_slowdown")}
+"""The same where the reference step time was taken from the log."""
+OTHER_RULES = "other rules made it: save the baseline anew"
+
+
+def moved_between(before: Summary, after: Summary) -> frozenset[str]:
+    """The measures that may differ for the rules alone."""
+    older, newer = sorted((before.rules, after.rules))
+    tables = (_MOVED, _MOVED_WITH_AUTO) if "auto" in (before.origin, after.origin) else (_MOVED,)
+    return frozenset(
+        name for table in tables for version, names in table.items() if older < version <= newer for name in names
+    )
+
+
+def beside_rules(threshold: Threshold, expression: Expression, before: Summary, after: Summary) -> Threshold:
+    """The same, not judged where the rules of the two sides differ in what it names."""
+    if before.rules == after.rules or expression.name not in moved_between(before, after):
+        return threshold
+    return replace(threshold, met=None, value=None, hint=OTHER_RULES)
+
+
 def beside_noise(threshold: Threshold, expression: Expression, work: WorkTime | None) -> Threshold:
     """The same, with a remark where the difference is no more than noise. Only `work_time` passes then: gates on other
     measures say what they always said."""

@@ -7,7 +7,7 @@ amounts must add up as they do in every analysis. Percentages are never read; th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ _KIND = "analysis"
 _OF_AN_ANALYSIS = ("job", "window", "goodput", "badput", "reference", "steps", "not_recorded")
 _BADPUT = {category.id: category.row for category in Category if category not in NOT_BADPUT}
 _MOST_NS = 1 << 62
+_MOST_RULES = 10**6
 _BEYOND_ALL = 2**64
 Declared = TypeVar("Declared")
 
@@ -41,9 +42,18 @@ def summary_of_saved(document: Mapping[str, Any], source: str) -> Summary:
     """
     _check_kind(document, source)
     try:
-        return _summary(_read(document, json_type(AnalysisAnswer).saved))
+        summary = _summary(_read(document, json_type(AnalysisAnswer).saved))
+        return replace(summary, rules=_rules(document))
     except _Wrong as wrong:
         raise SourceError(f"{source}: is no answer of `goodput analyze`: {wrong}; {_ANEW}") from wrong
+
+
+def _rules(document: Mapping[str, Any]) -> int:
+    """Which version of the rules made it."""
+    rules = document.get("rules", 1)
+    if type(rules) is not int or not 1 <= rules <= _MOST_RULES:
+        raise _Wrong("rules: expected an integer from 1 on")
+    return rules
 
 
 def _check_kind(document: Mapping[str, Any], source: str) -> None:

@@ -21,6 +21,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, clipped, rows_of, search
 from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
+from goodput_cli.analysis.saves import steps_of_saves
 from goodput_cli.analysis.table import FilledTable, Table, column, columns_of
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
@@ -96,6 +97,12 @@ class AttemptCosts:
         attempt that another one follows. No second is behind two attempts."""
         starting, _, behind = self._parts(categories).T
         return np.asarray(behind[:-1] + np.where(self._early[1:], starting[1:], 0))
+
+    def until_left(self, *categories: Category) -> I64:
+        """Time of some categories from when each attempt was up until its last training; `until_up` has what follows.
+        Where it trained before all its ranks were up, only from then on."""
+        starting, training, _ = self._parts(categories).T
+        return np.asarray(training + np.where(self._early, 0, starting))
 
     def until_trained(self, *categories: Category) -> I64:
         """The same until the next attempt trained; until it was up if it never did."""
@@ -264,21 +271,21 @@ def find_saves(timeline: Timeline) -> SavesOfAttempts:
     (`checkpoint_saved` beside Orbax lines), the line of its blocking part only says that it began."""
     table, attempts = timeline.table, timeline.attempts
     rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
-    rows = rows[(attempts.of_row[rows] >= 0) & (table.step[rows] != NO_STEP)]
+    step_of = np.full(len(table), NO_STEP, dtype=np.int64)
+    step_of[rows] = steps_of_saves(timeline, rows)
+    rows = rows[(attempts.of_row[rows] >= 0) & (step_of[rows] != NO_STEP)]
     said = rows[table.kind[rows] == Kind.SAVED]
     begun = rows[(table.kind[rows] == Kind.SAVE) & (table.edge[rows] == Edge.INTERVAL)]
     unfinished = np.zeros(0, dtype=np.intp)
-    complete = among(table.step[begun], np.sort(table.step[said]))
+    complete = among(step_of[begun], np.sort(step_of[said]))
     if complete.any():
         unfinished = begun[~complete]
         rows = said
     rows = rows[among(rows, complete_saves(timeline))]
     rows = rows[table.end[rows] <= np.append(attempts.begin[1:], _TOP)[attempts.of_row[rows]]]
     owner = attempts.of_row[rows]
-    order = np.lexsort((table.step[rows], owner))
-    return SavesOfAttempts(
-        owner[order], table.step[rows][order], attempts.of_row[unfinished], table.step[unfinished].astype(np.int64)
-    )
+    order = np.lexsort((step_of[rows], owner))
+    return SavesOfAttempts(owner[order], step_of[rows][order], attempts.of_row[unfinished], step_of[unfinished])
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ class Failures(Struct, frozen=True):
     """Training that a newer checkpoint would have kept."""
     wasted: I64
     """Other training that was taken back."""
+    starting: I64
+    """What the attempt took to start, with what led nowhere."""
     unfinished: I64
     """Training that saves which never completed would have kept."""
     olders: tuple[Older, ...]
@@ -93,11 +95,17 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
     yield from _repeating_hosts(failures, rest)
     yield from _same_step(failures, rest)
     trained = rest & finished_a_step(failures.analysis.timeline)[:-1]
-    policy = save_policy(failures.analysis, int(np.count_nonzero(trained & _inside(failures.analysis, len(rest)))))
+    inside = _inside(failures.analysis, len(rest))
+    policy = save_policy(failures.analysis, int(np.count_nonzero(trained & inside)))
     wasted = np.where(rest, failures.wasted, 0)
     if policy is not None and policy.too_rare:
         undone = np.flatnonzero(np.where(trained, wasted, 0))
-        yield rare_saves(failures.analysis, policy, int(wasted[undone].sum()), len(undone), _about(failures, undone))
+        counted = inside & failures.unplanned
+        had = int(np.count_nonzero(counted & finished_a_step(failures.analysis.timeline)[:-1]))
+        yield rare_saves(
+            failures.analysis, policy, int(wasted[undone].sum()), len(undone), _about(failures, undone),
+            (had, int(np.count_nonzero(counted))),
+        )  # fmt: skip
         wasted[undone] = 0
     elif policy is not None and policy.too_frequent:
         yield frequent_saves(failures.analysis, policy, slow_saves)
@@ -185,19 +193,26 @@ def _about(failures: Failures, ended: Rows) -> About:
     return About(tuple((np.searchsorted(disruptions, ended[:_MOST_ABOUT]) + 1).tolist()))
 
 
+def failing_starts(failures: Failures) -> Rows:
+    """Attempts, three at least, that died before a step finished, or within a minute: what they did is lost."""
+    lost = failures.unplanned & (failures.lost + failures.starting > 0)
+    which = np.flatnonzero(lost & dying_starts(failures.analysis.timeline)[:-1] & ~_between_runs(failures))
+    return which if len(which) >= _AGAIN else which[:0]
+
+
 def _failing_starts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
-    """Disruptions, three at least, that ended an attempt which never finished a step, or lived for less than a minute;
-    they are taken out of the rest."""
+    """Disruptions that ended starts which die again and again; they are taken out of the rest."""
     timeline = failures.analysis.timeline
     attempts, lived = timeline.attempts, timeline.sign_of_life - timeline.attempts.begin
-    which = np.flatnonzero(failures.unplanned & dying_starts(timeline)[:-1] & (failures.lost > 0))
-    if len(which) < _AGAIN:
+    which = failing_starts(failures)
+    if len(which) == 0:
         return
     rest[which] = False
     begin, end = int(attempts.begin[which[0]]), int(attempts.begin[which[-1] + 1])
     words = f"{len(which)} of {len(attempts)} starts died within {duration(int(lived[which].max()))}"
+    lost = int((failures.lost + failures.starting)[which].sum())
     yield Candidate(
-        "failing_starts", int(failures.lost[which].sum()), f"{words}, {_between(begin, end)}", begin, end, len(which),
+        "failing_starts", lost, f"{words}, {_between(begin, end)}", begin, end, len(which),
         _ending_rows(failures, which[:_MOST_ROWS]), _about(failures, which), command="timeline",
         options=("--around", f"disruption:{_number(failures.analysis, int(which[0]))}", "--events"),
     )  # fmt: skip

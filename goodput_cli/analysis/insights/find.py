@@ -9,7 +9,7 @@ import numpy as np
 
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.disruptions.costs import costs_of
-from goodput_cli.analysis.insights.failures import Failures, find_failures
+from goodput_cli.analysis.insights.failures import Failures, failing_starts, find_failures
 from goodput_cli.analysis.insights.hangs import ended_by_timeout, find_hangs, lost_in_hangs, that_matter
 from goodput_cli.analysis.insights.inside import find_inside
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
@@ -36,6 +36,8 @@ _OF_SHORT_JOBS = frozenset({
     "unexplained", "restores",
 })  # fmt: skip
 """What is stated of a job of fewer than ten kept steps too: nothing that needs a usual step, or shares of many."""
+
+_OF_STARTS = (Category.TPU_INITIALIZATION, Category.TRAINING_PREP, Category.RESTORE, Category.OTHER)
 
 
 def find_insights(analysis: AnalysisData) -> tuple[Insight, ...]:
@@ -73,13 +75,13 @@ def _all(analysis: AnalysisData) -> Iterator[Candidate]:
     wasted = np.maximum(lost - in_hangs - newer, 0)
     taken_back = int(np.where(unplanned, newer + wasted, 0).sum()) + int(hangs.lost.sum())
     slow_saves = find_slow_saves(analysis)
-    yield from find_failures(
-        Failures(
-            analysis, unplanned, costs.until_up(Category.RECOVERY), older, wasted, newer - older, costs.olders,
-            costs.failed, distinct(hangs.attempt[ended_by_timeout(hangs, timeline)]),
-        ),
-        0 if slow_saves is None else slow_saves.ns,
+    starting = (costs.of(*_OF_STARTS) + costs.until_left(Category.RECOVERY))[:-1]
+    hung = distinct(hangs.attempt[ended_by_timeout(hangs, timeline)])
+    failures = Failures(
+        analysis, unplanned, costs.until_up(Category.RECOVERY), older, wasted, starting, newer - older, costs.olders,
+        costs.failed, hung,
     )  # fmt: skip
+    yield from find_failures(failures, 0 if slow_saves is None else slow_saves.ns)
     yield from find_hang(hangs, timeline)
     hung_now = list(find_hung_now(analysis))
     yield from hung_now
@@ -93,8 +95,10 @@ def _all(analysis: AnalysisData) -> Iterator[Candidate]:
     if analysis.table.inside:
         yield from find_inside(analysis)
     yield from find_given_up(analysis, taken_back)
-    yield from find_shares(analysis)
-    yield from find_unexplained(analysis, sum(one.ns for one in hung_now))
+    failing = failing_starts(failures)
+    yield from find_shares(analysis, failing)
+    dead = np.column_stack((costs.begin, costs.end))[failing]
+    yield from find_unexplained(analysis, sum(one.ns for one in hung_now), dead)
 
 
 def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:

@@ -35,7 +35,9 @@ _LEAST_PERIOD = 5
 """Long steps nearer than this are a population of their own, and no pattern."""
 _IN_PHASE = 0.8
 _LONGER = 0.25
-"""A step is long that takes so much more than the usual one."""
+"""A step is long that takes so much more than the usual one,"""
+_SIGMAS, _MAD_TO_SIGMA = 4, 1.4826
+"""and so many standard deviations, as the middle half of the steps shows them: others are noise."""
 _SAVES = 8
 _GREW = 1.5
 _OUTLIER = 5.0
@@ -77,14 +79,15 @@ def find_periodic(analysis: AnalysisData) -> Periodic | None:
     usual = float(np.median(steps.seconds))
     if usual <= 0 or np.any(steps.count > 1):
         return None
-    long = np.flatnonzero(steps.seconds > (1 + _LONGER) * usual)
+    least = max(_LONGER * usual, _SIGMAS * _MAD_TO_SIGMA * float(np.median(np.abs(steps.seconds - usual))))
+    long = np.flatnonzero(steps.seconds > usual + least)
     if not _PERIODS <= len(long) <= len(steps) / _LEAST_PERIOD:
         return None
     slow = steps.take(long)
     amounts = timeline.ledger.between(slow.time, slow.end, _TRAINED)
     nothing = np.zeros(len(long), dtype=np.int64)
     beyond = sum(amounts.values(), nothing) - round(usual * 1e9)
-    some = beyond > _LONGER * usual * 1e9  # others held a save or an evaluation, which have their own lines
+    some = beyond > least * 1e9  # others held a save or an evaluation, which have their own lines
     slow, beyond = slow.take(np.flatnonzero(some)), beyond[some]
     every = _distance(slow.number)
     if every is None:
@@ -143,16 +146,8 @@ def _inside(starts: I64, ends: I64, begin: I64, stop: I64) -> int:
 def find_slow_saves(analysis: AnalysisData) -> Candidate | None:
     """Saves that grow, or single ones that take far longer than the others: eight saves at least. What they took beyond
     the usual one."""
-    timeline, window = analysis.timeline, analysis.window
-    table = timeline.table
-    rows = np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL))
-    rows = rows[(table.end[rows] > window.start_ns) & (table.time[rows] < window.end_ns)]
-    if len(rows) < _SAVES:
-        return None
-    taken = timeline.ledger.between(table.time[rows], table.end[rows], (Category.SAVE,)).get((Category.SAVE, -1))
-    if taken is None:
-        return None
-    rows, taken = rows[taken > 0], taken[taken > 0]
+    table = analysis.timeline.table
+    rows, taken = _blocking_saves(analysis)
     if len(rows) < _SAVES:
         return None
     third = len(rows) // 3
@@ -174,6 +169,25 @@ def find_slow_saves(analysis: AnalysisData) -> Candidate | None:
     if np.count_nonzero(odd) > 1:
         text += f", and {plural(int(np.count_nonzero(odd)) - 1, 'more')} took long"
     return _slow_saves(analysis, rows[odd], beyond[odd], text, "see what the storage did then")
+
+
+def _blocking_saves(analysis: AnalysisData) -> tuple[Rows, I64]:
+    """The line of each save in the window that training waited for, and how long it waited (ns). In checkpoint logs it
+    is the line that the save ends with."""
+    timeline, window = analysis.timeline, analysis.window
+    table, segments = timeline.table, timeline.segments
+    if timeline.records is None:
+        saves = np.flatnonzero(segments.category == Category.SAVE)
+        saves = saves[(segments.end[saves] > window.start_ns) & (segments.start[saves] < window.end_ns)]
+        rows, taken = segments.evidence(saves)[1], segments.end[saves] - segments.start[saves]
+    else:
+        rows = np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL))
+        rows = rows[(table.end[rows] > window.start_ns) & (table.time[rows] < window.end_ns)]
+        nothing = np.zeros(len(rows), dtype=np.int64)
+        found = timeline.ledger.between(table.time[rows], table.end[rows], (Category.SAVE,))
+        taken = found.get((Category.SAVE, -1), nothing)
+    some = (taken > 0) & (rows >= 0)
+    return np.asarray(rows[some], dtype=np.intp), np.asarray(taken[some])
 
 
 def _slow_saves(analysis: AnalysisData, rows: Rows, beyond: I64, text: str, advice: str) -> Candidate:
@@ -267,10 +281,14 @@ def _seconds_apart(analysis: AnalysisData) -> float | None:
     return None if steps is None or len(known) == 0 else steps * float(known[-1]) / 1e9
 
 
-def rare_saves(analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: About) -> Candidate:
-    """wasted: training (ns) that so many failures took back."""
+def rare_saves(
+    analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: About, trained: tuple[int, int]
+) -> Candidate:
+    """wasted: training (ns) that so many failures took back. trained: how many of all had finished a step."""
     window = analysis.window
     text = f"{plural(failures, 'failure')} undid training: saves are {duration_of_seconds(policy.interval)} apart"
+    if trained[0] < trained[1]:
+        text += f" ({number(trained[0])} of {number(trained[1])} had trained a step)"
     return Candidate("rare_saves", wasted, text, window.start_ns, window.end_ns, failures, about=about)
 
 

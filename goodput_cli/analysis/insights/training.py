@@ -15,7 +15,6 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, distinct, of_kind
-from goodput_cli.analysis.disruptions.losses import dying_starts
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.inside import waited_for_data
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
@@ -40,6 +39,8 @@ _MOST_ROWS = 5
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 _MOST_ABOUT = 100
 _HALF, _EXPLAINED = 0.5, 0.8
+_LEAST_BEYOND_OWN = 1.03
+"""So many times the reference of the log itself, or more: it is no surer."""
 _TENTH = 0.1
 _TIMEOUT = "others waited until their timeout: see which rank was gone and why, and shorten the timeout"
 _NOW_AND_THEN = "see what these steps share: a host, their data, the network"
@@ -116,7 +117,7 @@ def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
     """Slow regimes and drift; with a reference what training took beyond it."""
     timeline, window = analysis.timeline, analysis.window
     if timeline.reference_ns is not None:
-        yield _beyond_reference(analysis, timeline.reference_ns)
+        yield from _beyond_reference(analysis, timeline.reference_ns)
         return
     if analysis.steps.count < LEAST_STEP_TIMES or not changes_level(
         step_time_parts(timeline, window.start_ns, window.end_ns), analysis.steps.count
@@ -193,14 +194,16 @@ def _are_stairs(regimes: Sequence[Regime]) -> bool:
     )
 
 
-def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Candidate:
+def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Iterator[Candidate]:
     window = analysis.window
     slow = _lost_to(analysis, Category.SLOWDOWN)
     took = 1 + slow / analysis.goodput.ns if analysis.goodput.ns else 0.0
+    if analysis.reference.origin == "auto" and took < _LEAST_BEYOND_OWN:
+        return  # a reference that the log itself gives is no surer
     text = f"steps took {took:.2f} x the reference step time of {duration(round(float(reference_ns)))}"
     command = "rolling" if analysis.timeline.records is None else None  # checkpoint logs show no single steps
     about = About(categories=(Category.SLOWDOWN.id,))
-    return Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command, about=about)
+    yield Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command, about=about)
 
 
 def _more_loading(timeline: Timeline, regimes: Sequence[Regime]) -> int:
@@ -282,12 +285,12 @@ _OPTIONS: dict[str, tuple[str, ...]] = {"undetermined": (), "planned_stops": ("-
 _ONCE_AN_ATTEMPT = ("startups", "elastic")
 
 
-def find_shares(analysis: AnalysisData) -> Iterator[Candidate]:
-    """All kinds that are the time of some categories."""
+def find_shares(analysis: AnalysisData, failing: Rows) -> Iterator[Candidate]:
+    """All kinds that are the time of some categories. failing: attempts whose start-up another insight has."""
     for code, categories in _SHARES.items():
         rows = [row for row in analysis.badput if BY_NAME[row.category] in categories]
         if rows:
-            yield _share(analysis, code, rows)
+            yield _share(analysis, code, rows, failing if code in ("startups", "restores") else _NO_ROWS)
     segments, labels = _segments(analysis, [Category.CUSTOM]), analysis.table.labels
     by_code = alike(analysis.timeline.segments.label(segments))
     by_label = {labels[code]: segments[rows] for code, rows in by_code.items()}
@@ -296,30 +299,22 @@ def find_shares(analysis: AnalysisData) -> Iterator[Candidate]:
             yield _custom(analysis, row, by_label.get(row.label, _NO_ROWS))
 
 
-def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime]) -> Candidate:
+def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime], failing: Rows) -> Candidate:
     segments = _segments(analysis, [BY_NAME[row.category] for row in rows])
+    theirs = np.isin(analysis.timeline.segments.attempt(segments), failing)
+    ns = sum(row.ns for row in rows) - int(_lengths(analysis, segments[theirs]).sum())
+    segments = segments[~theirs]
     inferred = code == "restores" and analysis.timeline.records is None
     count = _how_many(analysis, segments, by_attempt=code in _ONCE_AN_ATTEMPT)
-    ns = sum(row.ns for row in rows)
     text = f"{number(count)} {_WORDS[code].format(s='s' * (count > 1), each=_each(ns, count))}"
     options = _OPTIONS[code] if code in _OPTIONS else ("--category", max(rows, key=lambda row: row.ns).category)
     found = _found(analysis, code, ns, text + inferred * ", start-up included", segments, rows, options, count)
-    if code == "startups" and _of_dying_starts(analysis, segments):
-        return replace(found, advice=BY_CODE["failing_starts"].advice)
     if code != "undetermined":
         return found
     advice = CODES["undetermined_time"].advice_for(
         analysis.job.formats
     )  # what to log, so that it is known when one ends
     return replace(found, advice=f"{advice[0].lower()}{advice[1:].rstrip('.')}")
-
-
-def _of_dying_starts(analysis: AnalysisData, segments: Rows) -> bool:
-    """Whether most of the time in some segments was in starts that died before a step finished."""
-    timeline = analysis.timeline
-    own = np.searchsorted(timeline.attempts.begin, timeline.segments.start[segments], "right") - 1
-    lengths = timeline.segments.end[segments] - timeline.segments.start[segments]
-    return 2 * int(lengths[dying_starts(timeline)[np.maximum(own, 0)]].sum()) > int(lengths.sum())
 
 
 def _custom(analysis: AnalysisData, row: CategoryTime, segments: Rows) -> Candidate:
@@ -332,11 +327,15 @@ def _custom(analysis: AnalysisData, row: CategoryTime, segments: Rows) -> Candid
     return _found(analysis, code, row.ns, text, segments, [row], options, count)
 
 
-def find_unexplained(analysis: AnalysisData, explained: int) -> Iterator[Candidate]:
+def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> Iterator[Candidate]:
     """The end of a job that nobody heard of again, and other time in `other`; what the log does not record could be
-    there. explained: time in `other` (ns) of which another insight tells."""
+    there. explained: time in `other` (ns) of which another insight tells. failing: from when to when (ns, a row each)
+    starts were dying, of which another one tells too."""
     timeline, window = analysis.timeline, analysis.window
-    other = _lost_to(analysis, Category.OTHER) - explained
+    begun = _segments(analysis, [Category.OTHER])
+    start = timeline.segments.start[begun]
+    theirs = begun[np.searchsorted(failing[:, 0], start, "right") > np.searchsorted(failing[:, 1], start, "right")]
+    other = _lost_to(analysis, Category.OTHER) - explained - int(_lengths(analysis, theirs).sum())
     silence = _silence(analysis)
     dead = int(_lengths(analysis, silence).sum())
     if dead:
@@ -348,8 +347,7 @@ def find_unexplained(analysis: AnalysisData, explained: int) -> Iterator[Candida
         last = int(np.argmax(timeline.table.end))
         yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,),
                     About(categories=(Category.OTHER.id,)), ("--from", "-10m"))  # fmt: skip
-    segments = _segments(analysis, [Category.OTHER])
-    segments = segments[~among(segments, silence)]
+    segments = begun[~among(begun, silence) & ~among(begun, theirs)]
     if len(segments) == 0:
         return
     missing = [name for name in analysis.not_recorded if BY_NAME.get(name) in _MAY_BE_THERE]

@@ -2,13 +2,15 @@
 wanders, or a line that rises.
 
 1. The step times are cut into blocks of 8, or of as many more as make 500 blocks at most; a block counts by the
-   logarithm of its median.
+   logarithm of its median; by the mean of its logarithms where those scatter far less, as they do where steps are of
+   two shapes.
 2. Noise is what wanders and what does not: an autoregression of order 1 with correlation rho from block to block, and
    independent noise whose variance is `q` times the wander's. The likelihood is maximal over a grid of both; what the
    blocks have in common (a level, a line, levels) follows by least squares, for each rho and q.
 3. Three models are scored by log L - 1.5 m ln n, of n blocks and m changes: one level (m = 0), a line that rises
    (m = 1), and levels, of which one change after another is dropped while that helps. Levels and a line are believed
-   where they score better than the one level by 2 at least, which is odds of seven to one.
+   where they score better than the one level by 2 (a line) or 2.5 at least, which is odds of seven and twelve to one,
+   and by 36/n more: few blocks do not show how the noise remembers.
 
 Changes of the mean of an autoregression by penalised likelihood: Chakar, Lebarbier, Levy-Leduc and Robin, "A robust
 approach for estimating change-points in the mean of an AR(1) process", Bernoulli 2017; Shi, Gallagher, Lund and
@@ -37,10 +39,13 @@ _RHO = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.93, 0.95, 0.97, 0.98, 
 _NOISE = (0, 0.1, 0.3, 1, 3, 10, 30)
 """Variance of the independent noise of a block, of the wander's."""
 _PENALTY = 1.5
-_LEAST_GAIN = 2.0
+_GAIN_OF_LINE, _GAIN_OF_LEVELS, _FEW_BLOCKS = 2.0, 2.5, 36
+"""So much better a line and levels score than one level; and more where few blocks show what noise there is."""
+_FAR_LESS = 0.6
+"""Means of normal noise scatter 0.85 times as much as medians, those of two shapes in turns by chance 0.4 times."""
 _LEAST_VARIANCE = 1e-8
 """Of the logarithm of a block: step times that are equal to a ten thousandth are equal."""
-_LEAST_LINE_STEPS = 200
+_LEAST_LINE_STEPS = 150
 _LEAST_RISE = math.log(1.05)
 _LEAST_WANDER_STEPS = 24
 """What is alike for less is noise of single steps."""
@@ -80,7 +85,7 @@ def best_model(seconds: F64, candidates: NDArray[np.intp]) -> PaceModel:
     count = len(seconds) // size
     if count < 2:
         return ONE_LEVEL
-    logs = _log_medians(seconds, size)
+    logs = _log_blocks(seconds, size, candidates)
     places, kept = _places(candidates, size, count)
     fits = _Fits(logs, places)
     penalty = _PENALTY * math.log(count)
@@ -88,22 +93,31 @@ def best_model(seconds: F64, candidates: NDArray[np.intp]) -> PaceModel:
     line, ends = fits.line() if len(seconds) >= _LEAST_LINE_STEPS else (-math.inf, (0.0, 0.0))
     of_line = line - penalty if ends[1] - ends[0] >= _LEAST_RISE else -math.inf
     of_levels, chosen = fits.levels(penalty)
-    if max(of_line, of_levels) < alone + _LEAST_GAIN:
+    least = alone + _FEW_BLOCKS / count
+    if of_line < least + _GAIN_OF_LINE and of_levels < least + _GAIN_OF_LEVELS:
         return PaceModel("level", ONE_LEVEL.cuts, wander=_wander(noise, size, count) if len(candidates) else None)
     if of_line >= of_levels:
         return PaceModel("line", ONE_LEVEL.cuts, line=(math.exp(ends[0]), math.exp(ends[1])))
     return PaceModel("levels", candidates[kept[chosen]])
 
 
-def _log_medians(seconds: F64, size: int) -> F64:
+def _log_blocks(seconds: F64, size: int, candidates: NDArray[np.intp]) -> F64:
+    """Each whole block as a logarithm: its median, or the mean of its steps where that varies far less from block to
+    block. A block in which the level may change is the median of its longer part."""
     whole = len(seconds) // size
-    medians = np.median(seconds[: whole * size].reshape(whole, size), axis=1)
-    return np.asarray(np.log(np.maximum(medians, 1e-9)))
+    blocks = np.log(np.maximum(seconds[: whole * size], 1e-9)).reshape(whole, size)
+    medians, means = np.median(blocks, axis=1), blocks.mean(axis=1)
+    scatter, other = (float(np.abs(np.diff(logs)).sum()) for logs in (medians, means))
+    logs = means if other < _FAR_LESS * scatter else medians
+    for block, inside in zip(*(part.tolist() for part in np.divmod(candidates, size)), strict=True):
+        if inside and block < whole:
+            logs[block] = np.median(blocks[block, :inside] if 2 * inside >= size else blocks[block, inside:])
+    return logs
 
 
 def _places(candidates: NDArray[np.intp], size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The blocks before which a level may change, each once, and the candidate that each is."""
-    # a median is of the level that has more of its block
+    # a block is of the level that has more of it
     nearest = np.clip((candidates + size // 2) // size, 1, count - 1).astype(np.intp)
     places, kept = np.unique(nearest, return_index=True)
     return places, kept

@@ -230,7 +230,9 @@ class Texts:
                 output.notes.add("no_time_in_log", _NO_TIME, code, [read[0].line], (), len(read))
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, hints, output, zone, near.get(code, ()))
-            meaning = meaning_of(source.log_lines) + (first_begin(source.log_lines) if placed.no_clock else [])
+            meaning = meaning_of(source.log_lines, source.seen) + (
+                first_begin(source.log_lines) if placed.no_clock else []
+            )
             meaning += last_steps(code, meaning, self._every, names)
             found[code] = _InTime(source, placed, meaning, zone)
         return found

@@ -11,15 +11,18 @@ Whether several runs print into one source: the same steps come with other losse
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 
+from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.schema import NO_STEP, Edge, Metric
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -31,10 +34,11 @@ _GAP_KINDS = (EventType.SAVE, EventType.EVAL)
 _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
 
 
-def event_lines(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The log lines of one source, in order of time, as those that become events."""
+def event_lines(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = ()) -> list[LogLine]:
+    """The log lines of one source, in order of time, as those that become events. seen: what it says of deaths."""
     ordered = sorted((log_line for log_line in log_lines if log_line.event is not None), key=_order)
-    ordered = list(_drawn_once(_once(ordered)))
+    errors = [one for one in seen if one.raised or (one.role == "root" and one.ends)]
+    ordered = list(_drawn_once(_once(ordered, sorted(errors, key=attrgetter("line")))))
     ordered = list(_paired(ordered))
     ordered = list(_recorded_once(ordered))
     _take_usual_time(ordered)
@@ -51,20 +55,36 @@ def _order(log_line: LogLine) -> tuple[int, int]:
     return log_line.end if said(log_line).type is EventType.STEP else log_line.time, log_line.line
 
 
-def _once(log_lines: Iterable[LogLine]) -> Iterator[LogLine]:
-    """Of starts of one format that follow each other with nothing done in between, the first."""
-    begun: set[tuple[str, str]] = set()
+def _once(log_lines: Iterable[LogLine], errors: Sequence[UntimedEvidence]) -> Iterator[LogLine]:
+    """Of starts of one format that follow each other with nothing done in between, the first; but behind an end that a
+    launcher writes, or an error that ended the process, the next one is another start. errors: in order of lines."""
+    begun: dict[tuple[str, str], int] = {}
+    lines = [error.line for error in errors]
     for log_line in log_lines:
         one = said(log_line)
         key = (one.format, log_line.stream)
         if one.type is EventType.START and one.once:
-            if key in begun:
-                yield replace(log_line, event=replace(one, type=EventType.ALIVE))
-                continue
-            begun.add(key)
+            before, begun[key] = begun.get(key), log_line.line
+            if before is not None:
+                since = errors[bisect_left(lines, before) : bisect_left(lines, log_line.line)]
+                if not any(_ended_before(log_line, error) for error in since):
+                    log_line = replace(log_line, event=replace(one, type=EventType.ALIVE))
         elif one.type in _ENDS:
-            begun.discard(key)
+            begun.pop(key, None)
+            if one.type in ENDS and one.format not in {name for name, _ in begun}:
+                begun.clear()  # of a launcher, whose processes these are
         yield log_line
+
+
+def _ended_before(start: LogLine, one: UntimedEvidence) -> bool:
+    """Whether an error ended its process before another start: nothing ordinary follows it."""
+    return (
+        one.stream in ("", start.stream)
+        and not one.beside
+        and one.speaker == "process"
+        and one.late is None
+        and (one.ordinary is None or one.ordinary >= start.line)
+    )
 
 
 def _drawn_once(log_lines: Iterable[LogLine]) -> Iterator[LogLine]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.rows import Origin, RowBuilder
 from goodput_cli.events.schema import EVAL_LABEL, NO_STEP, NONE, PREEMPTED, TEXT_PROCESS, Edge, Kind
@@ -185,8 +186,9 @@ _ON_THE_WAY = (
 _DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
 
 
-def meaning_of(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """What the log lines of one source mean, in order of lines within a format, then of time."""
+def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = ()) -> list[LogLine]:
+    """What the log lines of one source mean, in order of lines within a format, then of time. seen: what it says of
+    deaths."""
     by_format: defaultdict[str, list[LogLine]] = defaultdict(list)
     alive: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:
@@ -199,7 +201,7 @@ def meaning_of(log_lines: Sequence[LogLine]) -> list[LogLine]:
         translator = TRANSLATORS.get(name)
         translated += translator(own) if translator is not None else own
     end_with_time(sorted(translated, key=lambda log_line: log_line.line))
-    events = [log_line for log_line in event_lines(translated) if said(log_line).type is not EventType.IGNORE]
+    events = [log_line for log_line in event_lines(translated, seen) if said(log_line).type is not EventType.IGNORE]
     events = [log_line for log_line in events if not log_line.borrowed]
     _done_before(events)
     _begun_before(events, log_lines)

@@ -33,6 +33,9 @@ NAME = "megatron"
 PROGRESS = "megatron-progress"
 _TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"
 _LATE_NS = 300 * NS_PER_SECOND
+_MEANT = pattern(r"exiting program (?:after [\d.]+ minutes|at iteration \d+)")
+_LEFT = ("exit", "told to exit")
+"""Names of lines that say that it left before it was done."""
 _UNITS = {"ms": 0.001, "s": 1.0}
 _SIZES = {
     BATCH_SIZE: pattern(r"global batch size:\s*(?P<value>\d{1,12})(?!\d)"),
@@ -66,7 +69,8 @@ def _iteration(found: Any) -> ParsedEvent:
 def _moment(found: Any) -> ParsedEvent:
     what = found["what"]
     if what.startswith("exiting program"):
-        return ParsedEvent(NAME, EventType.TERMINATED, name="exit", at=read_dated(found["time"]))
+        name = "exit" if _MEANT.match(what) else "told to exit"
+        return ParsedEvent(NAME, EventType.TERMINATED, name=name, at=read_dated(found["time"]))
     name = _PHASES.get(what, "initialized" if what.startswith("after in-process setup") else "other")
     return ParsedEvent(NAME, EventType.ALIVE, name=name, at=read_dated(found["time"]), earlier=name == "launched")
 
@@ -458,11 +462,21 @@ class _Process:
             iteration = said(self._iteration)
             iteration.phases += tuple(one._replace(name=self._timer) for one in said(log_line).phases)
 
+    def _on_exit(self, log_line: LogLine) -> None:
+        """It leaves by the clock or at an iteration, as it was told to: an end that was meant, if it has saved."""
+        since = -1 if self._iteration is None else self._iteration.line
+        saved = any(
+            said(one).type is EventType.SAVE and one.line > since and said(one).edge is not Edge.BEGIN
+            for one in self._out
+        )
+        what = EventType.STOPPED if saved else EventType.TERMINATED
+        self._add(log_line, what, log_line.time, name="exit", at=said(log_line).at)
+
     def _on_done(self, log_line: LogLine) -> None:
         last = None if self._iteration is None else said(self._iteration)
-        exited = any(said(one).name == "exit" for one in self._out[-4:])
+        exited = next((said(one).type for one in self._out[-4:] if said(one).name in _LEFT), None)
         short = last is not None and last.step is not None and last.total is not None and last.step < last.total
-        self._add(log_line, EventType.TERMINATED if exited and short else EventType.FINISHED, log_line.time)
+        self._add(log_line, exited if exited is not None and short else EventType.FINISHED, log_line.time)
 
 
 def _without_first_counted_twice(records: Sequence[LogLine], interval: int | None) -> None:

@@ -1,0 +1,71 @@
+"""A quantity has one value, whichever command is asked and in whichever format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.truth.judge import Case
+from tests.truth.programs import PROGRAMS
+from tests.truth.stories import STORIES
+
+_METRICS = {
+    "goodput_ratio": "ettr",
+    "goodput_attempts": "attempts",
+    "goodput_disruptions": "disruptions",
+    "goodput_kept_steps": "kept_steps",
+    "goodput_mtbf_seconds": "mtbf",
+    "goodput_mean_downtime_seconds": "mean_downtime",
+}
+
+
+@pytest.fixture(params=["recorder", "megatron", "nemo2"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Six failures and saves nearly an hour apart, as one program prints them."""
+    (story,) = (one for one in STORIES if one.name == "saves_too_rare")
+    (program,) = (one for one in PROGRAMS if one.name == request.param)
+    world = Case(story, program, 1).world()
+    story.live(world)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "run.log").write_text(program.log(world))
+    return str(tmp_path / "logs" / "run.log")
+
+
+def test_a_quantity_has_one_value(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def asked(*line: str, form: str = "json") -> str:
+        assert run([*line, "-q", "--timezone", "UTC", "--format", form]) == 0
+        return capsys.readouterr().out
+
+    def answer(*line: str) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(asked(*line))
+        return value
+
+    analysis = answer("analyze", log)
+    reliability, job = analysis["reliability"], analysis["job"]
+    values: dict[str, float] = {
+        "goodput": analysis["goodput"]["percent"], "ettr": reliability["ettr"], "attempts": job["attempts"],
+        "disruptions": job["disruptions"], "failures": reliability["failures"], "kept_steps": job["kept_steps"],
+        "mtbf": reliability["mtbf_seconds"], "mean_downtime": reliability["mean_downtime_seconds"],
+        "saves.interval": analysis["saves"]["interval_seconds"], "steps.median": analysis["steps"]["median_seconds"],
+    }  # fmt: skip
+    said: list[tuple[str, str, float]] = []
+    compared = {one["name"]: one["value"] for one in answer("compare", log, log)["comparisons"][0]["facts"]}
+    said += [("compare", name, compared[name]) for name in values if name in compared]
+    (row,) = answer("jobs", log)["jobs"]
+    said += [("jobs", "goodput", row["goodput_percent"]), ("jobs", "disruptions", row["disruptions"])]
+    totals = answer("fleet", str(Path(log).parent))["totals"]
+    said += [("fleet", "goodput", totals["time_goodput_percent"]), ("fleet", "failures", totals["failures"])]
+    of_disruptions = answer("disruptions", log)["reliability"]
+    said += [("disruptions", "mtbf", of_disruptions["mtbf_seconds"]), ("disruptions", "ettr", of_disruptions["ettr"])]
+    said.append(("steps", "steps.median", answer("steps", log)["steps"]["median_seconds"]))
+    said.append(("advise", "failures", answer("advise", log)["record"]["failures"]))
+    for line in asked("analyze", log, form="openmetrics").splitlines():
+        name, _, value = line.partition("{")
+        if name in _METRICS:
+            said.append(("openmetrics", _METRICS[name], float(value.rpartition(" ")[2])))
+    assert len(said) >= 20
+    assert [one for one in said if one[2] != pytest.approx(values[one[1]], rel=1e-9)] == []

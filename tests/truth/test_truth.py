@@ -1,0 +1,46 @@
+"""Stories of known truth, as seven programs print them: what is said is right. `make test-truth` asks for more
+seeds, by program too, and over all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.truth.__main__ import LEAST_OF_A_KIND
+from tests.truth.judge import NOISES, cases, wrongs
+from tests.truth.programs import PROGRAMS
+from tests.truth.stories import STORIES, Story
+from tests.truth.world import USUAL, World
+
+SEEDS = range(1, 6)
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_what_is_said_of_a_story_is_right(story: Story) -> None:
+    found = {case: wrongs(case) for case in cases(SEEDS) if case.story == story}
+    right = sum(not wrong for wrong in found.values())
+    assert 100 * right >= LEAST_OF_A_KIND * len(found), {str(case): wrong for case, wrong in found.items() if wrong}
+
+
+def test_each_story_is_told_by_a_program_and_each_program_tells_many() -> None:
+    all_cases = list(cases(range(1)))
+    assert {case.story for case in all_cases} == set(STORIES)
+    assert all(sum(case.program == program for case in all_cases) >= 18 for program in PROGRAMS)
+
+
+def test_a_world_knows_which_steps_it_kept() -> None:
+    """Ten steps, back to the sixth, two more: eight kept, four wasted."""
+    world = World(1, NOISES["calm"]["white 5 %"])
+    world.start()
+    world.steps(10)
+    world.restore(6)
+    world.steps(2)
+    assert [one.number for one in world.kept()] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert world.wasted() == pytest.approx(4 * USUAL, rel=0.2)
+    assert world.happenings[-1].end == world.now
+
+
+def test_the_mean_of_a_step_without_a_fault_is_the_usual_one() -> None:
+    world = World(2, NOISES["heavy"]["lognormal 40 %"])
+    world.steps(2000)
+    assert np.mean([one.undisturbed for one in world.trained]) == pytest.approx(USUAL, rel=0.05)
