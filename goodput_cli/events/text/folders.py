@@ -24,7 +24,7 @@ _COUNTER = re.compile(
 _LAUNCH = re.compile(r"(?:attempt|restart|retry|try|launch|requeue)[-_.]?\d+", re.IGNORECASE)
 """Names of folders that launchers count a job's processes with."""
 _OF_SWEEP = re.compile(
-    r"multirun|(?:exp(?:eriment)?|run|trial|version|seed|fold|config|sweep|variant)[-_.]?\d+", re.IGNORECASE
+    r"multirun|(?:exp(?:eriment)?|run|job|model|trial|version|seed|fold|config|sweep|variant)[-_.]?\d+", re.IGNORECASE
 )
 """Names of folders that people and tools count jobs with, which may run beside one another."""
 _SLURM = re.compile(r"slurm-(?P<id>\d+(?:_\d+)?)(?!\d)")
