@@ -110,6 +110,7 @@ class Habit:
     """How often a rank, or host, was the slowest of blocks of 24 steps."""
 
     blocks: int
+    """How many there are."""
     slowest: dict[str, int]
     """By rank ("3") or host."""
     others: int
@@ -148,7 +149,9 @@ class Inside:
     about: bool = False
     """Whether steps were summed, so that what ranks cost is rounded down."""
     rank_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
+    """Which rank was how often the slowest."""
     host_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
+    """The same of hosts."""
 
     @property
     def overlaps(self) -> bool:
