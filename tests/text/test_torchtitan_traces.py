@@ -263,3 +263,40 @@ def test_ranks_that_a_collector_merged_into_one_file_give_the_same_sums(tmp_path
     merged.mkdir(parents=True)
     (merged / "all.jsonl").write_text("\n".join(every) + "\n")
     assert analysed(tmp_path / "b").inside[0].ranks == analysed(tmp_path / "a").inside[0].ranks
+
+
+def test_programs_of_reinforcement_learning_have_a_table_each(tmp_path: Path) -> None:
+    """The controller's spans are the steps; what goes on behind them is none of theirs."""
+    controller, trainer = TracedRank(0, pool="controller"), TracedRank(0, pool="trainer")
+    for _ in range(40):
+        for one in (controller, trainer):
+            one.steps += 1
+        begin = controller.now
+        controller.record("train_step_start")
+        controller.span("wait_for_training_batch", 400.0)
+        trainer.now = controller.now
+        trainer.span("forward_backward", 250.0)
+        controller.span("forward_backward", 300.0)
+        controller.span("blocking_trainer_push_model_state_dict", 50.0)
+        trainer.now = controller.now
+        trainer.span("optim_step", 100.0)
+        controller.span("optim_step", 120.0)
+        controller.now = begin + 1_000_000
+        controller.record("train_step_end", 1000.0)
+        controller.span("trainer_save_checkpoint", 2000.0 if controller.steps == 20 else 20.0)
+        controller.span("generator_pull_model_state_dict", 30.0)
+    for one in (controller, trainer):
+        one.write(tmp_path)
+    analysis = analysed(tmp_path)
+    assert analysis.job.kept_range == (1, 40)
+    saves = {row.category: row.ns for row in analysis.badput}["unproductive_checkpoint_save_time"]
+    assert saves == 2 * SECOND  # the calls that save nothing are none
+    own, other = analysis.inside
+    assert (own.program, other.program, other.net_step_ns) == ("controller", "trainer", None)
+    assert {row.phase: row.slowest_ns for row in own.phases} == {
+        "wait": 39 * 400_000_000, "forward_backward": 39 * 300_000_000, "optimizer": 39 * 120_000_000,
+        "sync": 39 * 50_000_000, "other": 39 * 130_000_000,
+    }  # fmt: skip
+    assert {row.phase: row.slowest_ns for row in other.phases} == {
+        "forward_backward": 39 * 250_000_000, "optimizer": 39 * 100_000_000,
+    }  # fmt: skip

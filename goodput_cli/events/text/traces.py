@@ -26,6 +26,8 @@ SPAN_PHASES: dict[str, str] = {
     "collect_dist_metrics": "communication",
     "wait_for_training_batch": "wait",
     "generate": "generate",
+    "blocking_trainer_push_model_state_dict": "sync",
+    "blocking_generator_pull_model_state_dict": "sync",
     "trainer_push_model_state_dict": "sync",
     "generator_pull_model_state_dict": "sync",
     "push_model_state_dict": "sync",
@@ -63,6 +65,8 @@ _CLOSE_US = 50
 """Two clocks tell one instant so far apart."""
 CLOCKS_US = 5_000_000
 """Clocks that differ by more are set by that of the lowest rank."""
+_BESIDE_US = 1000
+"""A span that ends so much later than its step, or begins so much earlier, is none of it."""
 _FOLDED = 1 << 10
 """So many spans are kept before those of whole steps are added up."""
 
@@ -123,6 +127,8 @@ class TracedProcess:
     """Steps at which a checkpoint was saved."""
     alive: list[tuple[int, int]] = field(default_factory=list)
     """us and line, one each 10 s."""
+    has_steps: bool = False
+    """Whether it has spans of whole steps."""
     too_long: list[int] = field(default_factory=list)
     """Lines of spans that are longer than their steps can be."""
     tasks: dict[str, int] = field(default_factory=dict)
@@ -143,6 +149,8 @@ class TracedProcess:
             self._keep(spans)
 
     def _keep(self, spans: SpanColumns) -> None:
+        of_steps = (spans.code > FIRST_START - len(STEPS)) & (spans.code < len(STEPS)) & (spans.code != NOTHING)
+        self.has_steps |= bool(of_steps.any())
         begins = np.flatnonzero((spans.code <= FIRST_START) & (spans.code > FIRST_START - len(STEPS)))
         if len(begins):
             last = int(begins[np.argmax(spans.line[begins])])
@@ -159,6 +167,9 @@ class TracedProcess:
         self._fold()
         if len(self.folded) > 1:
             self.folded = [_joined(self.folded)]
+        if not self.has_steps and self.waiting:  # the last of them may not be over
+            rest = _added_up(_in_order(self.waiting), [])
+            return _joined([*self.folded, rest]) if len(rest.step) else None
         return self.folded[0] if self.folded else None
 
     def events(self) -> SpanColumns:
@@ -170,14 +181,19 @@ class TracedProcess:
         """Add up the steps that are over; of others the spans are kept."""
         if not self.waiting:
             return
-        spans = _concatenated(self.waiting)
-        spans = spans.take(np.argsort(spans.line, kind="stable"))
-        of_step = spans.code < len(STEPS)
-        over = np.unique(spans.step[of_step & (spans.step >= 0)])
-        whole = np.isin(spans.step, over)
-        self.waiting = [spans.take(~whole)] if of_step.any() else self.waiting
+        spans = _in_order(self.waiting)
+        if self.has_steps:
+            whole = np.isin(spans.step, spans.step[(spans.code < len(STEPS)) & (spans.step >= 0)])
+        else:
+            whole = (spans.step >= 0) & (spans.step < int(spans.step.max(initial=0)))
         if whole.any():
+            self.waiting = [spans.take(~whole)]
             self.folded.append(_added_up(spans.take(whole), self.too_long))
+
+
+def _in_order(parts: Sequence[SpanColumns]) -> SpanColumns:
+    spans = _concatenated(parts)
+    return spans.take(np.argsort(spans.line, kind="stable"))
 
 
 def _concatenated(parts: Sequence[SpanColumns]) -> SpanColumns:
@@ -188,30 +204,64 @@ def _concatenated(parts: Sequence[SpanColumns]) -> SpanColumns:
 
 
 def _added_up(spans: SpanColumns, too_long: list[int]) -> StepColumns:
-    """The time by span of each step; what lies within another span of its task is not counted again. too_long: takes
+    """The time by span of each step; what lies within another span of its task is not counted again, nor what lies
+    outside of its step: it went on in the background. Without spans of steps, of all spans of a step. too_long: takes
     the lines of spans that are left out."""
     is_step = spans.code < len(STEPS)
+    if not is_step.any():
+        return _without_steps(spans)
     steps, first = np.unique(spans.step[is_step], return_index=True)
     rows = np.flatnonzero(is_step)[first]
     inner = spans.take(~is_step)
     inner = inner.take(~_within_others(inner))
     at = np.searchsorted(steps, inner.step)
+    within = _within(inner, spans.take(rows), at)
+    inner, at = inner.take(within), at[within]
     took = np.rint(spans.ms[rows] * 1e6).astype(np.int64)
     ns = np.rint(inner.ms * 1e6).astype(np.int64)
     long = is_too_long(ns, took[at])
     if long.any():
         too_long += inner.line[long].tolist()
         inner, ns, at = inner.take(~long), ns[~long], at[~long]
+    relative, line = (column[rows].astype(np.int32) for column in (spans.relative, spans.line))
+    return StepColumns(
+        spans.time[rows] * 1000, took, steps, relative, line, _by_name(inner.code, ns, at, len(steps))
+    )  # fmt: skip
+
+
+def _by_name(codes: I64, ns: I64, at: I64, steps: int) -> dict[str, I64]:
+    """The time of each span that is a phase, by step. at: the step of each span."""
     found: dict[str, I64] = {}
-    for code in np.unique(inner.code).tolist():
+    for code in np.unique(codes).tolist():
         if SPANS[code] in SPAN_PHASES:
-            own = inner.code == code
-            column = np.full(len(steps), NOT_LOGGED, dtype=np.int64)
+            own = codes == code
+            column = np.full(steps, NOT_LOGGED, dtype=np.int64)
             column[at[own]] = 0
             np.add.at(column, at[own], ns[own])
             found[SPANS[code]] = column
-    relative, line = (column[rows].astype(np.int32) for column in (spans.relative, spans.line))
-    return StepColumns(spans.time[rows] * 1000, took, steps, relative, line, found)
+    return found
+
+
+def _within(inner: SpanColumns, whole: SpanColumns, at: I64) -> Mask:
+    """Which spans lie within that of their step, as far as clocks of a ms tell."""
+    begin, first = (one.time - np.rint(one.ms * 1000).astype(np.int64) for one in (inner, whole))
+    if not len(at):
+        return np.zeros(0, dtype=np.bool_)
+    return np.asarray((begin >= first[at] - _BESIDE_US) & (inner.time <= whole.time[at] + _BESIDE_US))
+
+
+def _without_steps(spans: SpanColumns) -> StepColumns:
+    """The same of a process that says of which step its spans are, and not how long one was."""
+    spans = spans.take(spans.step >= 0)
+    spans = spans.take(~_within_others(spans))
+    steps, at = np.unique(spans.step, return_inverse=True)
+    ends, lines, relative = (np.zeros(len(steps), dtype=np.int64) for _ in range(3))
+    for column, values in ((ends, spans.time), (lines, spans.line), (relative, spans.relative)):
+        np.maximum.at(column, at, values)
+    ns = np.rint(spans.ms * 1e6).astype(np.int64)
+    took = np.full(len(steps), NOT_LOGGED, dtype=np.int64)
+    found = _by_name(spans.code, ns, at, len(steps))
+    return StepColumns(ends * 1000, took, steps, relative.astype(np.int32), lines.astype(np.int32), found)
 
 
 def _within_others(spans: SpanColumns) -> Mask:

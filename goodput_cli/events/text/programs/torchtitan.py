@@ -149,6 +149,10 @@ def _or_nan(value: Any) -> float:
     return np.nan if found is None else float(found)
 
 
+_TIMES_A_CALL = 5.0
+"""A save takes so many times what a call does that saves nothing."""
+
+
 class Traced(NamedTuple):
     """A process with the launch that it is of."""
 
@@ -210,7 +214,7 @@ def _ahead(one: Traced, leader: Traced | None) -> int:
 
 
 def _has_steps(process: TracedProcess) -> bool:
-    return process.begun[0] >= 0 or process.steps() is not None
+    return process.has_steps and (process.begun[0] >= 0 or process.steps() is not None)
 
 
 def _line(one: Traced, us: int, line: int, what: EventType, **more: Any) -> LogLine:
@@ -238,6 +242,7 @@ def _lines_of_leader(one: Traced) -> list[LogLine]:
             (steps.time - steps.took).tolist(), steps.step.tolist(), steps.line.tolist(), strict=True
         ):
             lines.append(_line(one, ns // 1000, line, EventType.STEP_START, step=step))
+    shortest = _shortest_save(process, 0 if steps is None else len(steps.step))
     for code, us, ms, step, line in zip(
         *(column.tolist() for column in (events.code, events.time, events.ms, events.step, events.line)), strict=True
     ):
@@ -249,7 +254,7 @@ def _lines_of_leader(one: Traced) -> list[LogLine]:
             lines.append(_line(one, us, line, EventType.FINISHED))
             ended = True
         elif code >= 0:
-            lines += _of_span(one, SPANS[code], us, ms, step, line)
+            lines += _of_span(one, SPANS[code], us, ms, step, line, shortest)
     if steps is None or last_step > int(steps.step[-1]):
         step, us, line = process.begun
         lines.append(_line(one, us, line, EventType.STEP_START, step=step))
@@ -260,11 +265,21 @@ def _lines_of_leader(one: Traced) -> list[LogLine]:
     return lines
 
 
-def _of_span(one: Traced, name: str, us: int, ms: float, step: int, line: int) -> list[LogLine]:
+def _shortest_save(process: TracedProcess, steps: int) -> float:
+    """What a span of saving lasts at least (ms) that saved something, where no step is tagged. Where it is there at
+    every step, most are calls that find that it is not time yet."""
+    events = process.events()
+    own = events.ms[[code >= 0 and SPAN_EVENTS.get(SPANS[code]) is EventType.SAVE for code in events.code.tolist()]]
+    if 2 * len(own) < steps or not len(own):
+        return SHORTEST_SAVE_MS
+    return max(SHORTEST_SAVE_MS, _TIMES_A_CALL * float(np.median(own)))
+
+
+def _of_span(one: Traced, name: str, us: int, ms: float, step: int, line: int, shortest: float) -> list[LogLine]:
     what, took = SPAN_EVENTS.get(name), round(ms * 1e6)
     if what is None or (what is EventType.RESTORE and not one.resumed):
         return []
-    if what is EventType.SAVE and not (step in one.process.tagged if one.process.tagged else ms >= SHORTEST_SAVE_MS):
+    if what is EventType.SAVE and not (step in one.process.tagged if one.process.tagged else ms >= shortest):
         return []
     number_of = one.resumed if what is EventType.RESTORE else step if step >= 0 else None
     return [_line(one, us, line, what, step=number_of, took=took)]
