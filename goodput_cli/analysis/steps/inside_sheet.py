@@ -149,7 +149,9 @@ def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
         yield share, f"rank {worst.rank}{_on(worst.host)} held up all others for {percent(share)} of step time"
     wait = one.phase("wait")
     if wait is not None and wait.percent:
-        yield wait.percent, f"{percent(wait.percent)} of step time was waiting, as the log says"
+        samples = any(row.kind == "rl" for row in one.phases)
+        what = "waited for samples" if samples else "was waiting, as the log says"
+        yield wait.percent, f"{percent(wait.percent)} of step time {what}"
 
 
 @written(
