@@ -102,22 +102,40 @@ class AttemptCosts:
         starting, _, behind = self._parts(categories).T
         return np.asarray(behind[:-1] + np.where(self._early[1:], 0, starting[1:]))
 
+    @property
+    def left(self) -> I64:
+        """When (ns) each attempt last trained; of one that never did, when it was up."""
+        return self._edges[:, 2]
+
+    @property
+    def behind(self) -> tuple[I64, I64, I64]:
+        """Behind each attempt that another one follows (ns): where its training was left, until when `until_up` counts,
+        and until when `until_trained` does."""
+        left, begin, trained = self._edges[:-1, 2], self._edges[1:, 0], self._edges[1:, 1]
+        early = self._early[1:]
+        return left, np.where(early, trained, begin), np.where(early, begin, trained)
+
     def _parts(self, categories: Sequence[Category]) -> I64:
         found = [amount for (category, _), amount in self.ledger.items() if category in categories]
         return sum(found, np.zeros((len(self), 3), dtype=np.int64))
 
     @cached_property
     def first_startup(self) -> I64:
-        """`program_startup` of each attempt's first span of training, whatever the window: what follows a
-        re-initialisation later in its life is no restart."""
-        timeline = self._timeline
-        segments, spans = timeline.segments, timeline.training.spans
+        """`program_startup` of each attempt's first span of training, whatever the window."""
+        attempt, start, end = self.startups
+        startup = np.zeros(len(self._timeline.attempts), dtype=np.int64)
+        np.add.at(startup, attempt, end - start)
+        return startup
+
+    @cached_property
+    def startups(self) -> tuple[Rows, I64, I64]:
+        """The same piece by piece: the attempt, and from when to when (ns). What follows a re-initialisation later in
+        its life is no restart."""
+        segments, spans = self._timeline.segments, self._timeline.training.spans
         rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
         if len(spans.restarted):
             rows = rows[~np.isin(segments.start[rows], spans.start[spans.restarted])]
-        startup = np.zeros(len(timeline.attempts), dtype=np.int64)
-        np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
-        return startup
+        return segments.attempt(rows), segments.start[rows], segments.end[rows]
 
     @property
     def downtime(self) -> I64:
