@@ -4,9 +4,13 @@ beside the events. A sign is no event: it moves no end, no start and no second o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TypeVar
+
+from goodput_cli.events.text.stamps import Stamp
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
 class Point(IntEnum):
@@ -50,3 +54,59 @@ class Sign:
     """What else the line says: `by` (launcher, agent, scheduler, hand), `left` and `of` (restarts left and
     allowed), `timeout_ns` (of a watchdog), `exact` (1 where a moment was worked out from the line's own words),
     `allocation` (a scheduler's number), `left_nodes`, `came_nodes`, `standby`. Untrusted text."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidSign:
+    """What the words of a line say of a moment: all of a sign but when and where it was written."""
+
+    point: Point
+    facts: Mapping[str, str | int] = field(default_factory=dict)
+    host: str = ""
+    rank: int | None = None
+
+
+@dataclass(slots=True)
+class UntimedSign:
+    """A sign before its time and job are known."""
+
+    said: SaidSign
+    line: int
+    """From 1; 0 for what has none."""
+    stamp: Stamp
+    entry: int = -1
+    """The code of the Cloud Logging entry that says it; -1: none does."""
+    allocation: str = ""
+    """The number of a scheduler whose row says it."""
+
+
+MOST_SIGNS = 10_000
+"""So many signs a job are kept: nobody can fill memory with lines."""
+_MINUTE = 60 * NS_PER_SECOND
+_OneSign = TypeVar("_OneSign")
+
+
+def fewer(signs: Sequence[_OneSign], when: Callable[[_OneSign], tuple[Point, int]]) -> list[_OneSign]:
+    """At most `MOST_SIGNS` of some signs, in their order: the first and the last of each point in each minute, or in
+    each of as many minutes as it takes. when: of a sign, which point and ns."""
+    kept, length = list(signs), _MINUTE
+    while len(kept) > MOST_SIGNS:
+        bounds: dict[tuple[Point, int], tuple[_OneSign, _OneSign]] = {}
+        for one in kept:
+            point, ns = when(one)
+            first, last = bounds.get((point, ns // length), (one, one))
+            bounds[point, ns // length] = (
+                one if ns < when(first)[1] else first,
+                one if ns >= when(last)[1] else last,
+            )
+        wanted = {id(one) for pair in bounds.values() for one in pair}
+        kept, length = [one for one in kept if id(one) in wanted], 2 * length
+    return kept
+
+
+_LONGEST_NAME = 80
+
+
+def plain(text: str) -> str:
+    """A name in a log as it is kept: 80 printable characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:_LONGEST_NAME])

@@ -15,7 +15,9 @@ from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.inside import RankSteps, within_memory
 from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
+from goodput_cli.events.signs import Sign
 from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
+from goodput_cli.events.text.allocation_signs import signs_of_allocations
 from goodput_cli.events.text.collector import CollectedSource, Collector
 from goodput_cli.events.text.evidence_times import observations_of, says_events
 from goodput_cli.events.text.folders import launch_of, stem_of
@@ -53,6 +55,7 @@ from goodput_cli.events.text.programs.runs import (
     of_their_runs,
     run_events,
 )
+from goodput_cli.events.text.sign_lines import by_source, few_signs
 from goodput_cli.events.text.stamps import Zone, with_days, without_invented_fraction
 from goodput_cli.events.text.to_rows import (
     ONE_STORY,
@@ -114,6 +117,10 @@ class Texts:
         """What jobs were called before 0.2; made by `rows`."""
         self._unread: dict[str, str] = {}
         self._views: dict[int, str | None] = {}
+        self._signs: list[Sign] = []
+        """Of allocations, whose rows are of jobs of their own."""
+        self._jobs: dict[int, str] = {}
+        """The job of each source that says some event, and of what lies beside it in its folder."""
 
     def rows(
         self,
@@ -147,9 +154,11 @@ class Texts:
         for part, job in zip(parts, named, strict=True):
             by_job[job].append(part)
         for job, of_job in by_job.items():
+            self._signs += signs_of_allocations(job, of_job, names, output.notes)
             self._measure(job, of_job, names)
             self._put_together(of_job, names, output.notes)
         self._unread = _unread_steps(self._every, by_job, names)
+        self._jobs = _jobs_of_sources(self._every, by_job, names, {*by_job, *jobs.values()} - {RUNS})
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
         for (code, log_lines), job in zip(parts, named, strict=True):
@@ -201,7 +210,10 @@ class Texts:
         def local(code: int) -> Callable[[int], int]:
             return _local(self._every[code].log_lines, hints, output, zones.get(folder_of(names[code])))[0]
 
-        found = observations_of(self._every, names, local, near, hints.year, hints.now_ns)
+        found = observations_of(
+            self._every, names, local, near, hints.year, hints.now_ns, lambda code: self._jobs.get(code, "")
+        )
+        found = replace(found, signs=few_signs((*found.signs, *self._signs), by_source(names), output.notes))
         return replace(found, hosts_of_job=hints.hosts_of_job, quotes=hints.quotes, unread_steps=self._unread)
 
     def _in_time(
@@ -619,3 +631,23 @@ def _formats(log_lines: Sequence[LogLine]) -> frozenset[str]:
 
 def _is_run(log_line: LogLine) -> bool:
     return log_line.event is not None and log_line.event.format == RUNS
+
+
+def _jobs_of_sources(
+    sources: Mapping[int, CollectedSource], by_job: Mapping[str, Sequence[Part]], names: Sequence[str], jobs: set[str]
+) -> dict[int, str]:
+    """The job of each source: that of its events, of the only job whose files lie in its folder, or the only one of the
+    log. jobs: all of the log. What several jobs may have written is left out."""
+    homes: defaultdict[str, set[str]] = defaultdict(set)
+    own: defaultdict[int, set[str]] = defaultdict(set)
+    for job, parts in by_job.items():
+        for code, log_lines in parts:
+            homes[beside(names[code])].add(job)
+            if any(said(log_line).format != SACCT for log_line in log_lines):
+                own[code].add(job)
+    found: dict[int, str] = {}
+    for code in sources:
+        named = next((some for some in (own[code], homes[beside(names[code])], jobs) if some), set())
+        if len(named) == 1:
+            found[code] = next(iter(named))
+    return found
