@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -17,14 +16,13 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import DOWN, STARTING, AttemptCosts
 from goodput_cli.analysis.disruptions.losses import spans_taken_back
 from goodput_cli.analysis.disruptions.points import Moment, Passage, is_planned_stop, passages_of
+from goodput_cli.analysis.recoveries import Recovery
 from goodput_cli.arrays import I64
 from goodput_cli.events.signs import Point, Sign
 from goodput_cli.vocabulary.categories import Category
 
 REDONE = "redone work"
 """What stands before the first link: training of earlier steps that the disruption took back."""
-Recovery = Literal["automatic", "by the scheduler", "by hand", "not said"]
-RECOVERIES: tuple[Recovery, ...] = get_args(Recovery)
 _BY_ITSELF = ("launcher", "agent")
 _OF_SCHEDULER = frozenset({Point.REQUEUED, Point.ALLOCATED})
 """Points that do not occur where a launcher or an agent starts processes again in the same allocation."""
@@ -120,7 +118,7 @@ class Chain:
 
     @property
     def detect_ns(self) -> int | None:
-        """Time to detect: from the failure, else from the last progress; None where no line says when anybody saw it."""
+        """Time to detect: from the failure, else from the last progress; None where no line says that it was seen."""
         return self._since_failure(Point.DETECTED)
 
     @property

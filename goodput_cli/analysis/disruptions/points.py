@@ -147,12 +147,9 @@ class _Finder:
         spans, row = timeline.training.spans, int(self._evidence.first_step[attempt - 1])
         at, stop = search(spans.attempt, np.array([attempt, attempt + 1])).tolist()
         if at == stop:
-            logged = row >= 0 and int(timeline.attempts.of_row[row]) == attempt
-            return (
-                Moment(Point.TRAINING_AGAIN, int(timeline.table.time[row]), timeline.table.where(row))
-                if logged
-                else None
-            )
+            if row < 0 or int(timeline.attempts.of_row[row]) != attempt:
+                return None
+            return Moment(Point.TRAINING_AGAIN, int(timeline.table.time[row]), timeline.table.where(row))
         ends = self._startups.get(attempt)
         begin = self._first_step_began(at, attempt) if ends is None else ends
         shown = row if row >= 0 else int(spans.row[at])

@@ -28,7 +28,7 @@ from goodput_cli.vocabulary.text import clock, duration, iso, plural, seconds_te
 _MOST_LINKS = 5
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 _SECTIONS = {"steps": "step-time", "saves": "where", "elastic": "where", "rolling": "over-time"}
-_OF_DISRUPTIONS = ("disruptions", "mtbf", "mean_", "longest_", "attempts")
+_OF_DISRUPTIONS = ("disruptions", "mtbf", "mttr", "time_to_detect", "mean_", "longest_", "attempts")
 
 
 Link = tuple[str, str, str]
