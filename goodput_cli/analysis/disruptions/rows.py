@@ -390,7 +390,8 @@ class Disruptions(Sequence[Disruption]):
         chosen = ~np.isin(self._columns["ended"], [ENDED.index(how) for how in UNCOUNTED])
         columns = {name: column[chosen] for name, column in self._columns.items()}
         rows = {name: rows[chosen] for name, rows in self._rows.items()}
-        why, chains = (tuple(compress(some, chosen.tolist())) for some in (self.why, self.chains))
+        which = chosen.tolist()
+        why, chains = tuple(compress(self.why, which)), tuple(compress(self.chains, which))
         return Disruptions(self._table, columns, rows, why, chains)
 
     def as_table(self) -> FilledTable:
