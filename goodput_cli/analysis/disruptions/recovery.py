@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -24,7 +24,22 @@ Chains = Sequence[Chain | None]
 """Of some disruptions; None of a scale-up and of a rollback, which have none."""
 
 
-def recoveries_of(chains: Sequence[Chain]) -> Recoveries:
+class Recovered(Protocol):
+    """An outage: a chain, or what a fleet keeps of one."""
+
+    @property
+    def trained(self) -> bool: ...
+    @property
+    def detect_ns(self) -> int | None: ...
+    @property
+    def recover_ns(self) -> int | None: ...
+    @property
+    def failed_is_known(self) -> bool: ...
+    @property
+    def recovery(self) -> str: ...
+
+
+def recoveries_of(chains: Sequence[Recovered]) -> Recoveries:
     """Of the unplanned disruptions of a window."""
     recovered = [one for one in chains if one.trained and one.recover_ns is not None]
     detected = [one for one in chains if one.detect_ns is not None]
