@@ -161,10 +161,10 @@ def chain_sheets(analysis: Analysis) -> Iterator[Sheet]:
         if not inside or shown == MOST_CHAINS:
             continue
         shown += 1
-        yield chain_sheet(analysis, chain, _redone_steps(rows.get(chain.number or 0), timeline.attempts.step_ends))
+        yield chain_sheet(analysis, chain, redone_steps(rows.get(chain.number or 0), timeline.attempts.step_ends))
 
 
-def _redone_steps(row: Disruption | None, step_ends: bool) -> str:
+def redone_steps(row: Disruption | None, step_ends: bool) -> str:
     """`steps 21 to 30 once more`; nothing where nobody knows which."""
     if row is None or row.resumed_step is None or row.last_step is None or row.resumed_step >= row.last_step + 1:
         return ""
