@@ -252,22 +252,23 @@ class _Amounts:
     def links(self) -> Iterator[list[Link]]:
         """By passage, its links."""
         left, up, trained = (np.append(one, 0)[self._owner] for one in self._costs.behind)
-        queued, down = self._within(left, up, (Category.QUEUED,)), self._within(left, up, DOWN)
-        unsure = self._within(left, up, (Category.UNDETERMINED,))
-        restart = self._within(left, trained, STARTING) + self._startup()
-        wasted = self._wasted()
-        elsewhere = self._within(self._start, self._end, (Category.WASTED,)) - wasted
+        queued, down, unsure = self._within(left, up, (Category.QUEUED,), DOWN, (Category.UNDETERMINED,))
+        (restart,) = self._within(left, trained, STARTING)
+        restart, wasted = restart + self._startup(), self._wasted()
+        (lost,) = self._within(self._start, self._end, (Category.WASTED,))
+        elsewhere = lost - wasted
         columns = (self._start, wasted, down, restart, queued, elsewhere, unsure)
         rows = iter(zip(self._moment, *(one.tolist() for one in columns), strict=True))
         for passage in self._passages:
             yield [_link(*next(rows)) for _ in passage.moments[1:]]
 
-    def _within(self, begin: I64, end: I64, categories: Sequence[Category]) -> I64:
-        """Time of some categories in each link, as far as it lies in [begin, end)."""
+    def _within(self, begin: I64, end: I64, *sets: Sequence[Category]) -> list[I64]:
+        """Time of each of some sets of categories in each link, as far as it lies in [begin, end)."""
         begin, end = np.maximum(self._start, begin), np.minimum(self._end, end)
-        amounts = self._ledger.between(begin, np.maximum(begin, end), categories)
-        found = sum((ns for (category, _), ns in amounts.items() if category in categories), np.zeros_like(begin))
-        return np.asarray(np.where(self._counts, found, 0))
+        amounts = self._ledger.between(begin, np.maximum(begin, end), {one for some in sets for one in some})
+        nothing = np.zeros_like(begin)
+        found = (sum((ns for (one, _), ns in amounts.items() if one in some), nothing) for some in sets)
+        return [np.asarray(np.where(self._counts, one, 0)) for one in found]
 
     def _startup(self) -> I64:
         """The start-up of the next attempt's first span in each link."""

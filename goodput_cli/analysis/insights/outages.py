@@ -36,7 +36,7 @@ def told(analysis: AnalysisData, candidates: Sequence[Candidate]) -> Iterator[Ca
     if not any(one.about.disruptions or one.code == "queued" for one in candidates):
         yield from candidates
         return
-    by_number = {one.number: one for one in chains_of(timeline) if one.number is not None}
+    by_number = _chains(analysis, {number for one in candidates for number in one.about.disruptions})
     if not by_number:
         yield from candidates
         return
@@ -60,6 +60,14 @@ def told(analysis: AnalysisData, candidates: Sequence[Candidate]) -> Iterator[Ca
             words.append(_budget(by_number, mine))
         added = "; ".join(filter(None, words))
         yield replace(one, text=f"{one.text}; {added}") if added else one
+
+
+def _chains(analysis: AnalysisData, wanted: set[int]) -> dict[int, Chain]:
+    """By number, the chains of the window's disruptions; of all of the job, where insights are about others."""
+    found = {one.number: one for one in analysis.disruptions.chains if one is not None and one.number is not None}
+    if wanted <= found.keys():
+        return found
+    return {one.number: one for one in chains_of(analysis.timeline) if one.number is not None}
 
 
 def _noticed_late(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
