@@ -39,6 +39,7 @@ from goodput_cli.events.json_documents import as_entries, collected_at, json_in,
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.rows import Details, Interner, Origin, RowBuilder, build_table, constant, joined
 from goodput_cli.events.schema import NONE, EventLog, Kind, LogFormat, Metric
+from goodput_cli.events.signs import in_order
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.when import AUTO, load_zone
@@ -152,6 +153,8 @@ class Decoder:
             columns = joined(columns, of_text)
         if output.texts.objects:
             columns, observed = self._beside_cluster(columns, observed, notes)
+        if output.texts.cycles:
+            observed = self._with_cycles(columns, observed, notes)
         _note_counters(columns, notes)
         table = build_table(
             columns,
@@ -163,7 +166,7 @@ class Decoder:
             writers=output.writers.values(),
         )
         metrics = (*metrics, *output.measured.metrics(self._jobs.values()))
-        table = replace(table, metrics=metrics, inside=inside, observed=observed) if metrics or output.texts else table
+        table = replace(table, metrics=metrics, inside=inside, observed=observed) if metrics or observed else table
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if len(table) == 0 and not diagnostics and any(one.noise or one.log_lines for one in output.texts.every):
@@ -214,6 +217,16 @@ class Decoder:
         )
         columns = {**columns, "kind": kind, "time": time, "end": end}
         return joined(columns, rows.columns()), replace(observed, rows=seen)
+
+    def _with_cycles(
+        self, columns: Mapping[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
+    ) -> EvidenceOfLog:
+        """What was seen, with what files of NVRx say of its cycles."""
+        from goodput_cli.events.formats.nvrx import cycles_of, signs_of_cycles  # few logs hold any
+
+        cycles = cycles_of(self._output.texts.cycles, columns, self._jobs.values(), self.sources.values(), notes)
+        more = signs_of_cycles(cycles, observed.signs)
+        return replace(observed, cycles=cycles, signs=in_order((*observed.signs, *more)))
 
     def _decode_bare(self, group: Records) -> bool:
         """Decode a group unless it is one of envelopes."""

@@ -4,8 +4,8 @@ beside the events. A sign is no event: it moves no end, no start and no second o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TypeVar
 
@@ -56,6 +56,48 @@ class Sign:
     `allocation` (a scheduler's number), `left_nodes`, `came_nodes`, `standby`. Untrusted text."""
 
 
+@dataclass(frozen=True)
+class Cycle:
+    """The time between two rendezvous of a job, as NVRx' launcher writes it into a file: who trained, who stood by."""
+
+    job: str
+    allocation: str
+    """The scheduler's number of the job. Untrusted text."""
+    attempt: int
+    """How often the scheduler had started it again."""
+    number: int
+    """From 0 in each attempt; a failure raises it."""
+    begin: int
+    """ns since 1970 UTC: right behind the rendezvous."""
+    end: int | None
+    """When the launcher closed it, which is no moment of a recovery; None: nobody says."""
+    active: tuple[str, ...]
+    """The nodes that trained. Untrusted text."""
+    standby: tuple[str, ...]
+    """The nodes that waited to stand in."""
+    where: str = ""
+    """`file:line`."""
+
+    @property
+    def standby_ns(self) -> int | None:
+        """ns of all nodes that stood by, added up; None where nobody says when it ended."""
+        return None if self.end is None else len(self.standby) * (self.end - self.begin)
+
+    def left_since(self, before: Cycle) -> tuple[str, ...]:
+        """The nodes that trained in the cycle before, and do not in this one."""
+        here = set(self.active)
+        return tuple(one for one in before.active if one not in here)
+
+    def came_since(self, before: Cycle) -> tuple[str, ...]:
+        """The nodes that train in this cycle, and did not in the one before."""
+        there = set(before.active)
+        return tuple(one for one in self.active if one not in there)
+
+    def of_job(self, job: str, where: str) -> Cycle:
+        """The same, of a job that is known by now."""
+        return replace(self, job=job, where=where)
+
+
 @dataclass(frozen=True, slots=True)
 class SaidSign:
     """What the words of a line say of a moment: all of a sign but when and where it was written."""
@@ -102,6 +144,11 @@ def fewer(signs: Sequence[_OneSign], when: Callable[[_OneSign], tuple[Point, int
         wanted = {id(one) for pair in bounds.values() for one in pair}
         kept, length = [one for one in kept if id(one) in wanted], 2 * length
     return kept
+
+
+def in_order(signs: Iterable[Sign]) -> tuple[Sign, ...]:
+    """The signs in order of time, whatever the order of their files."""
+    return tuple(sorted(signs, key=lambda sign: (sign.time, sign.job, sign.point, sign.where, sign.host)))
 
 
 _LONGEST_NAME = 80

@@ -9,6 +9,8 @@ from itertools import chain, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.evidence import EvidenceOfLog
 from goodput_cli.events.formats.base import RUNS, Output
@@ -158,7 +160,8 @@ class Texts:
             self._measure(job, of_job, names)
             self._put_together(of_job, names, output.notes)
         self._unread = _unread_steps(self._every, by_job, names)
-        self._jobs = _jobs_of_sources(self._every, by_job, names, {*by_job, *jobs.values()} - {RUNS})
+        others = {jobs.values()[code] for code in np.unique(recorded["job"]).tolist()}
+        self._jobs = _jobs_of_sources(self._every, by_job, names, {*by_job, *others})
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
         for (code, log_lines), job in zip(parts, named, strict=True):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.cluster_attempts import ApiObject
     from goodput_cli.events.event_files import Event
     from goodput_cli.events.evidence import UntimedEvidence
+    from goodput_cli.events.formats.nvrx import CycleFile
     from goodput_cli.events.signs import UntimedSign
     from goodput_cli.events.text.evidence_lines import EntryObserver
     from goodput_cli.events.text.log_lines import LogLine
@@ -75,6 +76,8 @@ class Collector:
         """The host of each rank of a source, as its recorder says."""
         self.objects: list[tuple[int, ApiObject]] = []
         """(source, what an object of Kubernetes says about time)."""
+        self.cycles: list[CycleFile] = []
+        """What files of NVRx say of cycles."""
         self.observers: dict[int, EntryObserver] = {}
         """Of sources whose lines come one by one."""
         self.turns: dict[tuple[int, str], InTurns] = {}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.evidence import FailureEvidence
-from goodput_cli.events.signs import MOST_SIGNS, Point, SaidSign, Sign, UntimedSign, fewer, plain
+from goodput_cli.events.signs import MOST_SIGNS, Point, SaidSign, Sign, UntimedSign, fewer, in_order, plain
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.log_lines import LogLine, ParsedEvent
 from goodput_cli.events.text.stamps import Stamp
@@ -94,7 +94,7 @@ def few_signs(signs: Iterable[Sign], sources: Mapping[str, int], notes: Diagnost
         if len(kept) < len(own):
             _note_left_out(len(own) - len(kept), own[0], sources, notes)
         found += kept
-    return tuple(sorted(found, key=lambda sign: (sign.time, sign.job, sign.point, sign.where, sign.host)))
+    return in_order(found)
 
 
 def _note_left_out(many: int, first: Sign, sources: Mapping[str, int], notes: DiagnosticCollector) -> None:

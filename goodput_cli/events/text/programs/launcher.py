@@ -243,6 +243,8 @@ RULES = (
 )  # fmt: skip
 
 SIGN_RULES = (
+    LineRule(NAME, "Rendezvous complete for workers", pattern(r"\[[^\s\[\]]+\] Rendezvous complete for workers"),
+             _plain(EventType.SIGN, "", sign(Point.RENDEZVOUS_DONE)), "rendezvous complete"),
     LineRule(NAME, "Joining cluster restart", pattern(r"\[[^\s\[\]]+\] Joining cluster restart"),
              _plain(EventType.SIGN, "", sign(Point.DECIDED, by=_BY)), "joining restart"),
     LineRule(NAME, "heartbeat. Waited ",
