@@ -15,6 +15,7 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import DOWN, STARTING, AttemptCosts
 from goodput_cli.analysis.disruptions.losses import spans_taken_back
+from goodput_cli.analysis.disruptions.nodes import Nodes, cycles_of_job, nodes_of
 from goodput_cli.analysis.disruptions.points import Moment, Passage, is_planned_stop, passages_of
 from goodput_cli.analysis.recoveries import Recovery
 from goodput_cli.arrays import I64
@@ -101,6 +102,8 @@ class Chain:
     """Whether progress was regained behind the next disruption only."""
     at_most: bool = False
     """Whether nobody knows when progress ended, as in checkpoint logs."""
+    nodes: Nodes | None = None
+    """Who left, who came and who stood by; None where no line says it."""
     _when: Mapping[Point, int] = field(default_factory=dict, repr=False)
 
     def when(self, point: Point) -> int | None:
@@ -192,7 +195,7 @@ def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | N
         return []
     number = {attempt: place + 1 for place, attempt in enumerate(timeline.disruptions.tolist())}
     taken_back = costs.taken_back.tolist()
-    amounts = _Amounts(timeline, costs, passages)
+    amounts, cycles = _Amounts(timeline, costs, passages), cycles_of_job(timeline)
     chains = []
     for passage, links in zip(passages, amounts.links(), strict=True):
         at, planned = passage.ended, is_planned_stop(timeline, passage.ended)
@@ -202,6 +205,7 @@ def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | N
                 at, None if planned or not passage.followed else number.get(at), passage.moments[0],
                 _named(passage, links, timeline.progress is not None), redone, passage.followed, passage.trained,
                 passage.signs, passage.caught_up_later, timeline.progress is not None,
+                nodes_of(cycles, passage.moments[0].time, passage.moments[-1].time),
                 {one.point: one.time for one in passage.moments},
             )
         )  # fmt: skip

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from goodput_cli.analysis.table import FilledTable, Table, column, columns_of
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category, in_group
-
-if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
 
 _TOP = np.iinfo(np.int64).max
 DOWN, STARTING = in_group("down"), in_group("starting")
@@ -191,7 +188,23 @@ class AttemptCosts:
         return lost_time(self._timeline, self.within, below)
 
 
-def costs_of(analysis: AnalysisData) -> AttemptCosts:
+class _Stretch(Protocol):
+    @property
+    def start_ns(self) -> int: ...
+    @property
+    def end_ns(self) -> int: ...
+
+
+class _Windowed(Protocol):
+    """An analysis, as far as it is asked here."""
+
+    @property
+    def timeline(self) -> Timeline: ...
+    @property
+    def window(self) -> _Stretch: ...
+
+
+def costs_of(analysis: _Windowed) -> AttemptCosts:
     """The ledger of the window of an analysis by attempt."""
     return AttemptCosts(analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns))
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from goodput_cli.analysis.disruptions.chain import REDONE, Chain, Link, chains_of
 from goodput_cli.analysis.disruptions.find import last_failure
-from goodput_cli.analysis.disruptions.recovery import Chains, mean_and_quantiles, restarts_words, unplanned_chains
+from goodput_cli.analysis.disruptions.nodes import clocks_apart, standby_ns
+from goodput_cli.analysis.disruptions.recovery import mean_and_quantiles, restarts_words
 from goodput_cli.analysis.disruptions.rows import Disruption
-from goodput_cli.analysis.disruptions.watchdog import longest_link_words, standby_words, waited_words
+from goodput_cli.analysis.disruptions.watchdog import longest_link_words, waited_words
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import place_text
 from goodput_cli.analysis.recoveries import MARK
@@ -184,13 +185,14 @@ def _title(analysis: Analysis, chain: Chain) -> str:
         return f"End of attempt {number}: nothing followed"
     if chain.number is None:
         return f"Planned stop behind attempt {number}: in no total"
-    return f"No. {chain.number}, where the outage went: {duration(chain.lost_ns)} lost"
+    day, _ = clock(chain.start.time)
+    return f"No. {chain.number}, {day}, where the outage went: {duration(chain.lost_ns)} lost"
 
 
 def _rows(chain: Chain, steps: str, one_source: bool) -> Iterator[ChainRow]:
     if chain.redone_ns:
         yield ChainRow(REDONE, duration(chain.redone_ns), f"wasted{': ' * bool(steps)}{steps}", "")
-    began = " ".join(clock(chain.start.time))
+    _, began = clock(chain.start.time)
     yield ChainRow(Point.LAST_PROGRESS.words, began, "", _place(chain.start.where, one_source))
     for link in chain.links:
         mark = " (at most)" if link.at_most else ""
@@ -237,7 +239,7 @@ def chain_notes(analysis: Analysis, chain: Chain) -> Iterator[str]:
     """Who started it again and what was left, and what would have shortened it."""
     if chain.followed:
         parts = [chain.recovery + (f" ({chain.by})" if chain.recovery == "automatic" else ""), restarts_words(chain)]
-        parts.append(_nodes(chain))
+        parts.append(None if chain.nodes is None else chain.nodes.words)
         yield (
             "; ".join(one for one in parts if one)
             if chain.recovery != "not said" or any(parts[1:])
@@ -248,36 +250,32 @@ def chain_notes(analysis: Analysis, chain: Chain) -> Iterator[str]:
     elif chain.caught_up_later:
         yield "not caught up before the next disruption"
     if chain.number is not None:
-        yield from filter(None, (longest_link_words(analysis.timeline, [chain]), waited_words([chain])))
+        yield from filter(
+            None, (longest_link_words(analysis.timeline, [chain]), waited_words([chain], standby_ns(analysis.timeline)))
+        )
 
 
-def _nodes(chain: Chain) -> str:
-    """`node-03 left, node-05 came, 1 stands by`"""
-    parts = [
-        f"{chain.fact(name)} {words}"
-        for name, words in (("left_nodes", "left"), ("came_nodes", "came"))
-        if chain.fact(name)
-    ]
-    standby = chain.fact("standby")
-    return ", ".join([*parts, *([standby_words(standby)] if standby is not None else [])])
-
-
-def order_note(chains: Sequence[Chain]) -> str | None:
-    """Where lines stand before what comes first: clocks of hosts differ by so much, or a program writes late."""
+def order_notes(chains: Sequence[Chain]) -> Iterator[str]:
+    """Whose clock is wrong, and where lines stand before what comes first: clocks differ, or a program writes late."""
+    for host, ns in sorted(clocks_apart([one.signs for one in chains]).items()):
+        way = "ahead of" if ns > 0 else "behind"
+        yield f"the clock of {host} is {duration(abs(ns))} {way} those of other hosts: links are right to that"
     moved = [link for chain in chains for link in chain.links if link.moved_ns]
     if not moved:
-        return None
+        return
     most = max(one.moved_ns for one in moved)
     lines = f"{plural(len(moved), 'line')} of outages out of order, by up to {duration(most)}"
-    return f"{lines}: put at the point before; the clocks of hosts may differ"
+    yield f"{lines}: put at the point before; the clocks of hosts may differ"
 
 
-def recovery_notes(chains: Chains) -> Iterator[str]:
-    """What stands below a list of disruptions: what *recover* is, and lines that are out of order."""
+def recovery_notes(analysis: Analysis) -> Iterator[str]:
+    """What stands below a list of disruptions: what *recover* is, who stood by, and lines that are out of order."""
+    chains = analysis.disruptions.chains
     if any(one is not None and one.recover_ns is not None for one in chains):
         yield f"recover: from the failure to training again; {MARK}: no line says when it failed, so from last progress"
-    if (order := order_note(list(unplanned_chains(chains)))) is not None:
-        yield order
+    if held := standby_ns(analysis.timeline):
+        yield f"nodes that stood by: {duration(held)} of node time in the whole job"
+    yield from order_notes([one for one in chains if one is not None])
 
 
 def by_link_sheet(analysis: Analysis, chains: Sequence[Chain], answer: Callable[[], object]) -> Sheet:
@@ -287,7 +285,7 @@ def by_link_sheet(analysis: Analysis, chains: Sequence[Chain], answer: Callable[
     lost = next(one.lost_ns for one in rows if one.link == TOTAL)
     notes = (
         "a link runs from one known point to the next, and is called after the one that it ends in",
-        several_note(rows), order_note(chains),
+        several_note(rows), *order_notes(chains),
     )  # fmt: skip
     count = plural(len(chains), "disruption")
     return Sheet(

@@ -167,6 +167,18 @@ CHAIN_COLUMNS = (
         "restarts_allowed", "count", Audience.PROGRAMS, _number(lambda one: one.budget[1] if one.budget else None),
         words="of how many; null where no line says it", nullable=True, least=0, later=True,
     ),
+    *(
+        Column(
+            f"nodes_{name}", "text", Audience.PROGRAMS,
+            _text(lambda one, name=name: " ".join(getattr(one.nodes, name)) if one.nodes is not None else None),
+            words=words, nullable=True, later=True,
+        )
+        for name, words in (
+            ("left", "nodes that no longer trained behind it, with blanks between; null where no line says it"),
+            ("came", "nodes that trained behind it and not before"),
+            ("standby", "nodes that stand by behind it"),
+        )
+    ),
     Column(
         "redone", "duration", Audience.PROGRAMS, _number(lambda one: one.redone_ns),
         words="the part of wasted that lies before the last progress", nullable=True, least=0, later=True,

@@ -12,6 +12,7 @@ from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.disruptions.costs import ATTEMPTS, costs_of, costs_of_attempts
 from goodput_cli.analysis.disruptions.links import BY_LINK, by_link_sheet, chain_sheets, link_totals, recovery_notes
+from goodput_cli.analysis.disruptions.nodes import standby_ns
 from goodput_cli.analysis.disruptions.recovery import unplanned_chains
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.goodput.analysis import Analysis
@@ -257,7 +258,7 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
         if (rows.column("steps_lost_is") == AT_LEAST).any():
             yield ">=: at least so many, because the last lines of a silent death may be missing"
         yield "regained: from the last sign of life until training was as far as before"
-    yield from recovery_notes(rows.chains)
+    yield from recovery_notes(analysis)
     if rows.column("undetermined_ns").any():
         yield (
             "downtime holds time that may have been training: these attempts died at an unlogged moment between their "
@@ -430,6 +431,8 @@ class DisruptionsAnswer:
     cost: DisruptionCost | None
     by_link: Annotated[FilledTable | None, BY_LINK, Json(optional=True)] = None
     """where the outages that count went, link by link; the row `total` is what they lost"""
+    standby_ns: Annotated[int | None, Json("seconds", key="standby_node_seconds", optional=True)] = None
+    """time of nodes that stood by in the whole job, of each node; left out where no line says it"""
 
 
 def disruptions_answer(analysis: Analysis, price: Price | None) -> DisruptionsAnswer:
@@ -443,6 +446,7 @@ def disruptions_answer(analysis: Analysis, price: Price | None) -> DisruptionsAn
         attempts=costs_of_attempts(costs_of(analysis)),
         reliability=analysis.reliability,
         cost=None if price is None else _cost(rows, price),
+        standby_ns=standby_ns(analysis.timeline),
         by_link=BY_LINK.of_rows(link_totals(chains)) if (chains := list(unplanned_chains(rows.chains))) else None,
     )
 

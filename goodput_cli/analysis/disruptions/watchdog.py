@@ -87,23 +87,15 @@ def _noticed(timeline: Timeline, chains: Sequence[Chain], ns: int, lost: int) ->
     return f"{words}{named}: a watchdog of {duration(timeout)} would have saved {duration(saved)}"
 
 
-def waited_words(chains: Sequence[Chain]) -> str | None:
-    """`6 min 00 s of 45 min 20 s waited for a node`, with who stood by where lines say it; None where less than a
-    minute was waited."""
-    waited = 0
-    for chain in chains:
-        waited += sum(one.lost_ns + one.queued_ns for one in chain.links if one.point in _WAITING)
+def waited_words(chains: Sequence[Chain], standby_ns: int | None = None) -> str | None:
+    """`6 min 00 s of 45 min 20 s waited for a node; 2 stood by, 1 was used`; None where less than a minute was waited.
+    standby_ns: what nodes held that stood by, where lines say it."""
+    waited = sum(one.lost_ns + one.queued_ns for chain in chains for one in chain.links if one.point in _WAITING)
     if waited < _LEAST_NS:
         return None
     whole = sum(one.lost_ns + one.queued_ns for one in chains)
-    standby = [one.fact("standby") for one in chains if one.fact("standby") is not None]
-    stood = f"; {standby_words(standby[-1])}" if standby else ""
-    return f"{duration(waited)} of {duration(whole)} waited for a node{stood}"
-
-
-def standby_words(standby: str | int | None) -> str:
-    """`1 stands by`, of a count or of names."""
-    count = standby if isinstance(standby, int) else len([one for one in str(standby or "").split(",") if one.strip()])
-    if not count:
-        return "none stands by"
-    return f"{count} {'stands' if count == 1 else 'stand'} by"
+    words = f"{duration(waited)} of {duration(whole)} waited for a node"
+    known = [one.nodes for one in chains if one.nodes is not None]
+    if known:
+        words += f"; {known[-1].stood_by_words}"
+    return f"{words}, for which nodes stood by for {duration(standby_ns)}" if known and standby_ns else words

@@ -12,6 +12,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.chain import Chain, chains_of
 from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
+from goodput_cli.analysis.disruptions.nodes import standby_ns
 from goodput_cli.analysis.disruptions.recovery import budget_used
 from goodput_cli.analysis.disruptions.watchdog import longest_link_words, waited_words
 from goodput_cli.analysis.insights.kinds import LEAST_NS, Candidate
@@ -51,12 +52,12 @@ def told(analysis: AnalysisData, candidates: Sequence[Candidate]) -> Iterator[Ca
         if one.code == "hang":
             words.append(_noticed_late(timeline, mine))
         elif one.code == "queued":
-            words.append(_in_queue(list(by_number.values())))
+            words.append(_in_queue(timeline, list(by_number.values())))
         elif one.code in _OF_OUTAGES and mine:
             rest = [chain for chain in mine if chain.number not in hung]
             words.append(storm.words if storm is not None and one.code == stormy else None)
             words.append(longest_link_words(timeline, rest) if rest else None)
-            words.append(None if in_queue else waited_words(rest))
+            words.append(None if in_queue else waited_words(rest, standby_ns(timeline)))
             words.append(_budget(by_number, mine))
         added = "; ".join(filter(None, words))
         yield replace(one, text=f"{one.text}; {added}") if added else one
@@ -77,8 +78,8 @@ def _noticed_late(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
     return words if words is not None and "anybody noticed" in words else None
 
 
-def _in_queue(chains: Sequence[Chain]) -> str | None:
-    return waited_words([one for one in chains if one.queued_ns])
+def _in_queue(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
+    return waited_words([one for one in chains if one.queued_ns], standby_ns(timeline))
 
 
 def _budget(by_number: dict[int, Chain], mine: Sequence[Chain]) -> str | None:
