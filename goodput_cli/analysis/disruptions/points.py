@@ -123,7 +123,8 @@ class _Finder:
         row = int(self._evidence.regained[attempt])
         later = row >= 0 and self._life(row) != int(timeline.attempts.number[following])
         if row >= 0 and not later:
-            caught_up = Moment(Point.CAUGHT_UP, int(timeline.table.time[row]), timeline.table.where(row))
+            reached = max(int(timeline.table.time[row]), end)  # of a step that is past the old one from its begin on
+            caught_up = Moment(Point.CAUGHT_UP, reached, timeline.table.where(row))
             moments = _in_order([*moments, caught_up])
         return Passage(attempt, moments, tuple(signs), followed=True, trained=True, caught_up_later=later)
 

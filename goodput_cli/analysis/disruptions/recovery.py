@@ -116,6 +116,11 @@ def _text(value: Callable[[Chain], str | None]) -> Callable[[Any], list[str | No
     return lambda part: [None if one is None else value(one) for one in part.chains]
 
 
+def _nodes(name: str) -> Callable[[Any], list[str | None]]:
+    """Nodes, with blanks between them."""
+    return _text(lambda one: None if one.nodes is None else " ".join(getattr(one.nodes, name)))
+
+
 def _people(value: Callable[[Chain], int | None]) -> Callable[[Any], list[Cell]]:
     return lambda part: [
         None if one is None else shown_time(value(one), known=one.failed_is_known) for one in part.chains
@@ -134,7 +139,7 @@ def _recover(one: Chain) -> int | None:
     return one.recover_ns
 
 
-def _times(name: str, heading: str, words: str, value: Callable[[Chain], int | None]) -> tuple[Column, Column]:
+def _times(name: str, value: Callable[[Chain], int | None], *, heading: str, words: str) -> tuple[Column, Column]:
     """A time, and whether it is at most so long."""
     return (
         Column(
@@ -149,10 +154,12 @@ def _times(name: str, heading: str, words: str, value: Callable[[Chain], int | N
 
 
 CHAIN_COLUMNS = (
-    *_times("time_to_detect", "detect", "from the failure to the line that says that it was noticed", _detect),
     *_times(
-        "time_to_recover", "recover", "from the failure to training again, the queue included; null where it did not "
-        "before the next disruption", _recover,
+        "time_to_detect", _detect, heading="detect", words="from the failure to the line that says that it was noticed",
+    ),
+    *_times(
+        "time_to_recover", _recover, heading="recover", words="from the failure to training again, the queue included; "
+        "null where it did not before the next disruption",
     ),
     Column(
         "recovery", "text", Audience.PROGRAMS, _text(lambda one: one.recovery), words="who started it again, as far as "
@@ -170,7 +177,7 @@ CHAIN_COLUMNS = (
     *(
         Column(
             f"nodes_{name}", "text", Audience.PROGRAMS,
-            _text(lambda one, name=name: " ".join(getattr(one.nodes, name)) if one.nodes is not None else None),
+            _nodes(name),
             words=words, nullable=True, later=True,
         )
         for name, words in (
