@@ -122,6 +122,18 @@ class UntimedSign:
     """The number of a scheduler whose row says it."""
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedSign:
+    """A sign of a record, whose time and job are known."""
+
+    said: SaidSign
+    ns: int
+    job: int
+    """Its code, as that of the source."""
+    source: int
+    line: int
+
+
 MOST_SIGNS = 10_000
 """So many signs a job are kept: nobody can fill memory with lines."""
 _MINUTE = 60 * NS_PER_SECOND

@@ -16,6 +16,8 @@ JOB_NAME, EVENT, TIME, RUN_ID, STEP, RANK, REASON = (
     "rank",
     "reason",
 )
+RESTARTED_BY = "restarted_by"
+"""Who started the job again, where somebody did: `hand`."""
 REASON_CHARACTERS = 200
 """A reason is a class name or the name of a signal, never a message: messages hold paths and secrets."""
 
@@ -36,7 +38,7 @@ EVENTS: dict[str, Event] = {
     "attempt": Event((RUN_ID, RANK, "world_size", "host", "pid", "writer"), "who writes; it starts nothing"),
     "heartbeat": Event((RUN_ID, STEP, RANK), "a sign of life, and no progress"),
     "scheduled": Event((RANK,), "the job waits for machines", "user_scheduled"),
-    "started": Event((RANK,), "a process of the job has started", "job_started"),
+    "started": Event((RANK, RESTARTED_BY), "a process of the job has started", "job_started"),
     "step_finished": Event((STEP, RANK), "a step has ended", "step_finished"),
     "checkpoint_saved": Event((STEP, RANK), "a checkpoint is complete", "checkpoint_saved"),
     "checkpoint_loaded": Event((STEP, RANK), "a restore has ended", "checkpoint_loaded"),

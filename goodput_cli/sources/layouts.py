@@ -43,7 +43,7 @@ _OUTPUT = "files/output.log"
 """What a process of Weights & Biases printed."""
 
 
-_CYCLE = re.compile(r"(?:.*/)?cycle_info\.[^/]+\.\d{1,9}\.\d{1,9}(?:\.gz|\.zst)?", re.DOTALL)
+_CYCLE = re.compile(r"(?:.*/)?cycle_info\.[^/]*\.\d{1,9}\.\d{1,9}(?:\.gz|\.zst)?", re.DOTALL)
 """What NVRx' launcher writes of a cycle: `cycle_info.JOB.ATTEMPT.CYCLE`; `.current` is a link to the last one, and
 `.tmp` is one that is being written."""
 _CYCLES = "nvrx"

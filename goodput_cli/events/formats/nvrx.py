@@ -1,5 +1,5 @@
-"""`cycle_info.JOB.ATTEMPT.CYCLE`: what NVRx' launcher writes of each cycle, the time between two rendezvous: which nodes
-trained and which stood by (docs/formats.md, Signs of a recovery). One JSON object a file, beside the log of its job.
+"""`cycle_info.JOB.ATTEMPT.CYCLE`: what NVRx' launcher writes of each cycle, the time between two rendezvous: which
+nodes trained and which stood by (docs/formats.md, Signs of a recovery). One JSON object a file, beside a job's log.
 """
 
 from __future__ import annotations

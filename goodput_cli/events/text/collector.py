@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from goodput_cli.events.signs import MOST_SIGNS, fewer
+from goodput_cli.events.signs import MOST_SIGNS, RecordedSign, fewer
 
 if TYPE_CHECKING:
     from goodput_cli.events.cluster_attempts import ApiObject
@@ -78,6 +78,8 @@ class Collector:
         """(source, what an object of Kubernetes says about time)."""
         self.cycles: list[CycleFile] = []
         """What files of NVRx say of cycles."""
+        self.recorded: list[RecordedSign] = []
+        """Moments of recoveries that recorders name."""
         self.observers: dict[int, EntryObserver] = {}
         """Of sources whose lines come one by one."""
         self.turns: dict[tuple[int, str], InTurns] = {}

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.envelope import Identity
 from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.events.signs import MOST_SIGNS, Point, SaidSign, Sign, UntimedSign, fewer, in_order, plain
 from goodput_cli.events.text.collector import CollectedSource
@@ -37,17 +38,22 @@ def _signs_of(log_line: LogLine, event: ParsedEvent, stamp: Stamp | None) -> Ite
             yield UntimedSign(said, log_line.line, stamp, log_line.entry)
 
 
-def timed_signs(source: CollectedSource, job: str, ns: Callable[[Stamp, int], int], name: str) -> list[Sign]:
-    """The signs of one source. job: whose it is. ns: the instant of a stamp of a line. name: of the source."""
+def timed_signs(
+    source: CollectedSource, job: str, ns: Callable[[Stamp, int], int], name: str, entries: Sequence[Identity]
+) -> list[Sign]:
+    """The signs of one source. job: whose it is. ns: the instant of a stamp of a line. name: of the source. entries:
+    identities of entries of Cloud Logging, by their codes."""
     return [
-        Sign(job, one.said.point, at, _where(one, name), one.said.host, one.said.rank, one.said.facts)
+        Sign(job, one.said.point, at, _where(one, name, entries), one.said.host, one.said.rank, one.said.facts)
         for one in source.signs
         if is_possible(at := ns(one.stamp, one.line))
     ]
 
 
-def _where(one: UntimedSign, name: str) -> str:
-    return f"{name}:{one.line}" if one.line > 0 else name
+def _where(one: UntimedSign, name: str, entries: Sequence[Identity]) -> str:
+    if one.line <= 0 and 0 <= one.entry < len(entries):
+        return str(entries[one.entry][2])
+    return f"{name}:{one.line}"
 
 
 def is_possible(ns: int) -> bool:
@@ -83,8 +89,8 @@ _WITNESSES = ("process", "kernel", "pod")
 """Who says that something failed when it did; launchers and schedulers say it when they have seen it."""
 
 
-def few_signs(signs: Iterable[Sign], sources: Mapping[str, int], notes: DiagnosticCollector) -> tuple[Sign, ...]:
-    """The signs in order of time, those of each job in bounded number. sources: the code of each by its name."""
+def few_signs(signs: Iterable[Sign], sources: Sequence[str], notes: DiagnosticCollector) -> tuple[Sign, ...]:
+    """The signs in order of time, those of each job in bounded number. sources: the names of all, by their codes."""
     by_job: defaultdict[str, list[Sign]] = defaultdict(list)
     for one in signs:
         by_job[one.job].append(one)
@@ -92,7 +98,7 @@ def few_signs(signs: Iterable[Sign], sources: Mapping[str, int], notes: Diagnost
     for own in by_job.values():
         kept = fewer(own, lambda sign: (sign.point, sign.time))
         if len(kept) < len(own):
-            _note_left_out(len(own) - len(kept), own[0], sources, notes)
+            _note_left_out(len(own) - len(kept), own[0], by_source(sources), notes)
         found += kept
     return in_order(found)
 
