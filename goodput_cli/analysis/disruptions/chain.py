@@ -36,6 +36,7 @@ class Link:
     point: Point
     """The one in which it ends, after which it is called."""
     start_ns: int
+    """ns since 1970 UTC."""
     end_ns: int
     """ns since 1970 UTC."""
     where: str
@@ -43,7 +44,9 @@ class Link:
     wasted_ns: int = 0
     """Training that this disruption took back: the step in flight."""
     downtime_ns: int = 0
+    """Until the next attempt was up."""
     restart_ns: int = 0
+    """Starting again, until it trained."""
     queued_ns: int = 0
     """In the queue: not lost."""
     elsewhere_ns: int = 0
@@ -90,6 +93,7 @@ class Chain:
     start: Moment
     """The last progress."""
     links: tuple[Link, ...]
+    """In order; the end of one is the start of the next."""
     redone_ns: int
     """Training that this disruption took back, beyond what its links have of it."""
     followed: bool
@@ -104,11 +108,12 @@ class Chain:
     """Whether nobody knows when progress ended, as in checkpoint logs."""
     nodes: Nodes | None = None
     """Who left, who came and who stood by; None where no line says it."""
-    _when: Mapping[Point, int] = field(default_factory=dict, repr=False)
+    times: Mapping[Point, int] = field(default_factory=dict, repr=False)
+    """When (ns) each point was that a line names."""
 
     def when(self, point: Point) -> int | None:
         """When (ns) a point was; None where no line names it."""
-        return self._when.get(point)
+        return self.times.get(point)
 
     def link(self, point: Point) -> Link | None:
         """The link that ends in a point; None where no line names that."""
@@ -117,7 +122,7 @@ class Chain:
     @property
     def failed_is_known(self) -> bool:
         """Whether a line says when it failed: without one, times from then on are at most so long."""
-        return Point.FAILED in self._when
+        return Point.FAILED in self.times
 
     @property
     def detect_ns(self) -> int | None:
@@ -131,7 +136,7 @@ class Chain:
 
     def _since_failure(self, point: Point) -> int | None:
         end = self.when(point)
-        return None if end is None else end - self._when.get(Point.FAILED, self.start.time)
+        return None if end is None else end - self.times.get(Point.FAILED, self.start.time)
 
     @property
     def lost_ns(self) -> int:

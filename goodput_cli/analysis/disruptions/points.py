@@ -35,6 +35,7 @@ class Moment:
     """A point that a line names."""
 
     point: Point
+    """Which one."""
     time: int
     """ns since 1970 UTC; where its line stands before one that comes earlier in the order, the time of that."""
     where: str

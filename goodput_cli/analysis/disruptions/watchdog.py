@@ -64,7 +64,7 @@ def longest_link_words(timeline: Timeline, chains: Sequence[Chain]) -> str | Non
         return None
     point = max(amounts, key=lambda one: (amounts[one], -one))
     ns = amounts[point]
-    if ns <= _LEAST_NS or 2 * ns < lost:
+    if ns <= _LEAST_NS or 2 * ns < lost or point is Point.FAILED:  # until it failed it trained
         return None
     if point is Point.DETECTED:
         return _noticed(timeline, chains, ns, lost)

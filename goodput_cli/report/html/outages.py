@@ -36,7 +36,6 @@ class Piece:
     width: float
     colour: str
     hatched: bool
-    words: str
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ def _pieces(chain: Chain, links: list[Link], whole: int) -> Iterator[Piece]:
             ns = getattr(link, f"{name}_ns")
             if ns <= 0:
                 continue
-            words = f"{link.point.words}, {duration(ns)} {'of another disruption' if name == 'elsewhere' else name}"
-            yield Piece(_scaled(begin, whole), _scaled(ns, whole), category.look.colour, name == _QUEUED, words)
+            yield Piece(_scaled(begin, whole), _scaled(ns, whole), category.look.colour, name == _QUEUED)
             begin += ns
 
 
