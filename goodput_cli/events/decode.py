@@ -236,7 +236,7 @@ class Decoder:
         self, columns: Mapping[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
     ) -> EvidenceOfLog:
         """What was seen, with what files of NVRx say of its cycles."""
-        from goodput_cli.events.formats.nvrx import cycles_of, signs_of_cycles  # few logs hold any
+        from goodput_cli.events.text.cycle_files import cycles_of, signs_of_cycles  # few logs hold any
 
         cycles = cycles_of(self._output.texts.cycles, columns, self._jobs.values(), self.sources.values(), notes)
         more = signs_of_cycles(cycles, observed.signs)

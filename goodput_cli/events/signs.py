@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from goodput_cli.events.text.stamps import Stamp
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -96,6 +96,18 @@ class Cycle:
     def of_job(self, job: str, where: str) -> Cycle:
         """The same, of a job that is known by now."""
         return replace(self, job=job, where=where)
+
+
+class CycleFile(NamedTuple):
+    """What a file says, before its job is known."""
+
+    source: int
+    line: int
+    generation: int
+    """How often it was written anew."""
+    cycle: Cycle
+    log: str
+    """The log that it names. Untrusted text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""Signs of a recovery: the moments that lines of launchers, agents and schedulers name, each at its time and of its job;
-and that no line which is a sign moves a second of the ledger.
+"""Signs of a recovery: the moments that lines of launchers, agents and schedulers name, each at its time and of its
+job; and that no line which is a sign moves a second of the ledger.
 
 The lines have the shapes of NVRx' profiler and launcher, torch.distributed.elastic, PyTorch's watchdog, slurmctld,
 `sacct`, DLRover's training events and the API of Kubernetes. The answers were worked out by hand.
@@ -25,8 +25,8 @@ from goodput_cli.events.text import entries, scan
 from goodput_cli.events.text.lines import LineRules
 
 STEP = (
-    " [2026-05-01 {at}.000000] iteration {step:8d}/     400 | consumed samples: {step:12d} | elapsed time per iteration "
-    "(ms): 10000.0 | learning rate: 1.0E-04 | global batch size:    64 | lm loss: 2.0E+00 |\n"
+    " [2026-05-01 {at}.000000] iteration {step:8d}/     400 | consumed samples: {step:12d} | elapsed time per "
+    "iteration (ms): 10000.0 | learning rate: 1.0E-04 | global batch size:    64 | lm loss: 2.0E+00 |\n"
 )
 
 
@@ -152,7 +152,7 @@ def test_files_in_any_order_and_of_several_nodes_give_one_chain(tmp_path: Path) 
     one.write_text(NVRX)
     other.write_text(
         cycle(1, "failure_detected", "10:09:03", "node-08", "1") + cycle(1, "worker_terminated", "10:09:13", "node-08")
-    )  # noqa: E501
+    )
     found = [signs(read(*some)) for some in ((one, other), (other, one))]
     assert found[0] == found[1]
     assert {sign.host for sign in found[0]} == {"", "node-07", "node-08"}
@@ -162,7 +162,8 @@ def test_files_in_any_order_and_of_several_nodes_give_one_chain(tmp_path: Path) 
 TORCHRUN = (
     "I0501 10:00:00.272000 8566 torch/distributed/elastic/agent/server/api.py:912] [default] starting workers for "
     "entrypoint: python3\n"
-    "I0501 10:00:00.272000 8566 torch/distributed/elastic/agent/server/api.py:707] [default] Rendezvous'ing worker group\n"
+    "I0501 10:00:00.272000 8566 torch/distributed/elastic/agent/server/api.py:707] [default] Rendezvous'ing worker "
+    "group\n"
     "I0501 10:00:02.100000 8566 torch/distributed/elastic/agent/server/api.py:553] [default] Rendezvous complete for "
     "workers. Result:\n"
     "I0501 10:00:03.100000 8566 torch/distributed/elastic/agent/server/api.py:715] [default] Starting worker group\n"
@@ -171,7 +172,8 @@ TORCHRUN = (
     "local_rank: 1 (pid: 8605) of binary: /usr/bin/python3\n"
     "I0501 10:03:11.481000 8566 torch/distributed/elastic/agent/server/api.py:942] [default] Worker group FAILED. 2/3 "
     "attempts left; will restart worker group\n"
-    "I0501 10:03:12.481000 8566 torch/distributed/elastic/agent/server/api.py:707] [default] Rendezvous'ing worker group\n"
+    "I0501 10:03:12.481000 8566 torch/distributed/elastic/agent/server/api.py:707] [default] Rendezvous'ing worker "
+    "group\n"
     "I0501 10:03:20.481000 8566 torch/distributed/elastic/agent/server/api.py:553] [default] Rendezvous complete for "
     "workers. Result:\n"
     "I0501 10:03:21.481000 8566 torch/distributed/elastic/agent/server/api.py:715] [default] Starting worker group\n"
@@ -348,7 +350,7 @@ def test_impossible_times_and_hostile_names_do_no_harm(tmp_path: Path) -> None:
 
 def test_so_many_signs_are_kept(tmp_path: Path) -> None:
     lines = [
-        f"[2026-05-01T10:{at // 60 % 60:02d}:{at % 60:02d}.{at % 997:03d}000] [4] [a] [dlrover-master] [#fault_detect] [INSTANT] {{}}\n"
+        event(f"10:{at // 60 % 60:02d}:{at % 60:02d}", "#fault_detect", "INSTANT", reason=f"{at}")
         for at in range(MOST_SIGNS + 5000)
     ]
     (tmp_path / "events_0.log").write_text(DLROVER + "".join(lines))
@@ -406,3 +408,116 @@ def test_signs_are_no_events(tmp_path: Path, name: str, monkeypatch: pytest.Monk
     assert ledger(with_them) == ledger(without)
     assert {one for one in signs(without) if one.point is not Point.FAILED} == set() or name not in TEXTS
     assert not (name in TEXTS and name != "joining alone") or len(signs(with_them)) > len(signs(without))
+
+
+def test_a_crash_that_a_recorder_writes_was_seen_then(tmp_path: Path) -> None:
+    told = [
+        {"goodput_event": "started", "goodput_time": 1777629600.0},
+        {"goodput_event": "step_finished", "goodput_time": 1777629700.0, "step": 1},
+        {"goodput_event": "crashed", "goodput_time": 1777629710.5, "reason": "SIGSEGV", "step": 1, "rank": 3},
+        {"goodput_event": "started", "goodput_time": 1777629800.0, "restarted_by": "hand"},
+        {"goodput_event": "started", "goodput_time": 1777629900.0, "restarted_by": "magic"},
+        {"goodput_event": "step_finished", "goodput_time": 1777629990.0, "step": 2},
+    ]
+    (tmp_path / "run.jsonl").write_text("".join(json.dumps({"job_name": "x", **one}) + "\n" for one in told))
+    log = read(tmp_path / "run.jsonl")
+    detected, begun = signs(log)
+    assert (detected.point, detected.job, detected.rank, detected.time) == (
+        Point.DETECTED,
+        "x",
+        3,
+        1777629710_500_000_000,
+    )
+    assert detected.where.endswith("run.jsonl:3")
+    assert (begun.point, dict(begun.facts), begun.where[-2:]) == (Point.WORKERS_STARTED, {"by": "hand"}, ":4")
+    assert not noticed(log)
+
+
+def pod(created: str, scheduled: str, attempt: int, *states: dict[str, Any], **more: Any) -> dict[str, Any]:
+    name = f"llm-w-0-{attempt}"
+    labels = {
+        "jobset.sigs.k8s.io/jobset-name": "llm",
+        "jobset.sigs.k8s.io/restart-attempt": str(attempt),
+    }
+    container = {"name": "trainer", "restartCount": 0, "state": states[0], "lastState": {}}
+    conditions = [
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": f"2026-05-01T{scheduled}Z"},
+        *more.values(),
+    ]
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "uid": name, "creationTimestamp": f"2026-05-01T{created}Z", "labels": labels},
+        "spec": {"nodeName": f"gke-{attempt}", "containers": [{"name": "trainer"}]},
+        "status": {"conditions": conditions, "containerStatuses": [container]},
+    }  # fmt: skip
+
+
+def over(begin: str, end: str, code: int) -> dict[str, Any]:
+    told = {"exitCode": code, "startedAt": f"2026-05-01T{begin}Z", "finishedAt": f"2026-05-01T{end}Z"}
+    return {"terminated": told}
+
+
+def jobset(restarts: object, most: object) -> dict[str, Any]:
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+        "metadata": {"name": "llm", "uid": "j", "creationTimestamp": "2026-05-01T09:58:00Z"},
+        "spec": {"failurePolicy": {"maxRestarts": most}}, "status": {"restarts": restarts},
+    }  # fmt: skip
+
+
+def cluster(folder: Path, *objects: dict[str, Any]) -> EventLog:
+    (folder / "llm.log").write_text(steps(10, 1, 1, 12) + steps(10, 12, 9, 20))
+    (folder / "objects.json").write_text(json.dumps({"kind": "List", "items": [*objects]}))
+    return read(folder)
+
+
+TAKEN = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-05-01T10:03:30Z", "reason": "x"}
+
+
+def test_pods_and_a_jobset_tell_of_a_recovery(tmp_path: Path) -> None:
+    first = pod("09:58:30", "09:59:00", 0, over("10:00:00", "10:03:40", 1), target=TAKEN)
+    second = pod("10:05:00", "10:08:00", 1, {"running": {"startedAt": "2026-05-01T10:11:00Z"}})
+    log = cluster(tmp_path, first, second, jobset(1, 3))
+    assert shown(log)[3:] == [
+        ("detected", "10:03:30"),
+        ("failed", "10:03:40"),
+        ("terminated", "10:03:40"),
+        ("requeued", "10:05:00"),
+        ("allocated", "10:08:00"),
+        ("workers started", "10:11:00"),
+    ]
+    requeued = next(one for one in signs(log)[3:] if one.point is Point.REQUEUED)
+    assert dict(requeued.facts) == {"by": "launcher", "used": 1, "left": 2, "of": 3}
+    assert (requeued.host, requeued.job) == ("gke-1", log.table.jobs[0])
+
+
+@pytest.mark.parametrize(("restarts", "most"), [(None, 3), (1, None), (5, 3), ("1", 3), (-1, 3), (True, 3)])
+def test_a_budget_that_cannot_be_is_none(tmp_path: Path, restarts: object, most: object) -> None:
+    first = pod("09:58:30", "09:59:00", 0, over("10:00:00", "10:03:40", 1))
+    second = pod("10:05:00", "10:08:00", 1, {"running": {"startedAt": "2026-05-01T10:11:00Z"}})
+    log = cluster(tmp_path, first, second, jobset(restarts, most))
+    assert not any("left" in one.facts for one in signs(log))
+
+
+def test_a_workload_that_waits_once_more(tmp_path: Path) -> None:
+    def became(kind: str, at: str) -> dict[str, str]:
+        return {"type": kind, "status": "True", "lastTransitionTime": f"2026-05-01T{at}Z", "reason": ""}
+
+    told = [became("Evicted", "10:03:20"), became("Requeued", "10:04:00"), became("Admitted", "10:09:00")]
+    workload = {
+        "kind": "Workload", "metadata": {"name": "w", "uid": "w", "creationTimestamp": "2026-05-01T09:58:00Z",
+                                         "ownerReferences": [{"kind": "JobSet", "name": "llm", "uid": "j"}]},
+        "status": {"conditions": told},
+    }  # fmt: skip
+    first = pod("09:58:30", "09:59:00", 0, over("10:00:00", "10:03:40", 143))
+    second = pod("10:09:10", "10:09:30", 1, {"running": {"startedAt": "2026-05-01T10:11:00Z"}})
+    found = [
+        (one.point.words, clock(one.time), one.facts.get("by"))
+        for one in signs(cluster(tmp_path, first, second, workload))
+    ]
+    for wanted in (
+        ("detected", "10:03:20", None),
+        ("decided", "10:04:00", "scheduler"),
+        ("allocated", "10:09:00", None),
+    ):
+        assert wanted in found

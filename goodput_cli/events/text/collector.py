@@ -9,14 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from goodput_cli.events.signs import MOST_SIGNS, RecordedSign, fewer
+from goodput_cli.events.signs import MOST_SIGNS, fewer
 
 if TYPE_CHECKING:
     from goodput_cli.events.cluster_attempts import ApiObject
     from goodput_cli.events.event_files import Event
     from goodput_cli.events.evidence import UntimedEvidence
-    from goodput_cli.events.formats.nvrx import CycleFile
-    from goodput_cli.events.signs import UntimedSign
+    from goodput_cli.events.signs import CycleFile, RecordedSign, UntimedSign
     from goodput_cli.events.text.evidence_lines import EntryObserver
     from goodput_cli.events.text.log_lines import LogLine
     from goodput_cli.events.text.meaning import Interleaved, InTurns
