@@ -79,7 +79,7 @@ def test_without_signs_the_events_alone_name_points(log: list[str]) -> None:
     if analysis is None:
         return
     ended, _ = how_ended(analysis.timeline)
-    for one in chains(analysis.timeline):
+    for one in chains(with_signs(analysis.timeline)):
         assert {link.point for link in one.links} <= EVENTS_SHOW
         assert one.recovery == "not said"
         assert one.budget is None

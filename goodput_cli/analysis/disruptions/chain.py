@@ -7,7 +7,8 @@ A link is called after the point that it ends in. Its amounts are the ledger's b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -208,7 +209,7 @@ def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | N
         chains.append(
             Chain(
                 at, None if planned or not passage.followed else number.get(at), passage.moments[0],
-                _named(passage, links, timeline.progress is not None), redone, passage.followed, passage.trained,
+                tuple(links), redone, passage.followed, passage.trained,
                 passage.signs, passage.caught_up_later, timeline.progress is not None,
                 nodes_of(cycles, passage.moments[0].time, passage.moments[-1].time),
                 {one.point: one.time for one in passage.moments},
@@ -217,24 +218,15 @@ def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | N
     return chains
 
 
-def _named(passage: Passage, links: Sequence[Link], unsure: bool) -> tuple[Link, ...]:
-    """Links with what is not told apart in them. unsure: whether nobody knows when progress ended."""
-    inside = any(str(one.facts.get("by", "")) in _BY_ITSELF for one in passage.signs)
-    known, named = Point.LAST_PROGRESS, []
-    for place, link in enumerate(links):
-        missing = tuple(Point(one) for one in range(known + 1, link.point) if not (inside and one in _OF_SCHEDULER))
-        if link.point is Point.CAUGHT_UP:
-            missing = ()
-        named.append(
-            replace(
-                link, missing=missing, alone=not missing or missing[-1] < _before(link.point, inside),
-                at_most=place == 0 and unsure,
-            )
-        )  # fmt: skip
-        known = link.point
-    return tuple(named)
+@cache
+def _missing(known: Point, point: Point, inside: bool) -> tuple[Point, ...]:
+    """The points between two known ones. inside: the same allocation, where not all of them occur."""
+    if point is Point.CAUGHT_UP:
+        return ()
+    return tuple(Point(one) for one in range(known + 1, point) if not (inside and one in _OF_SCHEDULER))
 
 
+@cache
 def _before(point: Point, inside: bool) -> int:
     """The last point that can come right before one. inside: the same allocation."""
     before = point - 1
@@ -257,6 +249,7 @@ class _Amounts:
         counts = [one.followed and end.point is not Point.CAUGHT_UP for one, _, end in pairs]
         self._counts = np.array(counts, dtype=bool)
         self._costs, self._timeline = costs, timeline
+        self._unsure = timeline.progress is not None  # nobody knows when progress of a checkpoint log ended
 
     def links(self) -> Iterator[list[Link]]:
         """By passage, its links."""
@@ -269,7 +262,12 @@ class _Amounts:
         columns = (self._start, wasted, down, restart, queued, elsewhere, unsure)
         rows = iter(zip(self._moment, *(one.tolist() for one in columns), strict=True))
         for passage in self._passages:
-            yield [_link(*next(rows)) for _ in passage.moments[1:]]
+            inside = any(one.facts.get("by", "") in _BY_ITSELF for one in passage.signs)
+            known, links = Point.LAST_PROGRESS, []
+            for _ in passage.moments[1:]:
+                links.append(_link(known, inside, self._unsure and not links, *next(rows)))
+                known = links[-1].point
+            yield links
 
     def _within(self, begin: I64, end: I64, *sets: Sequence[Category]) -> list[I64]:
         """Time of each of some sets of categories in each link, as far as it lies in [begin, end)."""
@@ -309,9 +307,13 @@ class _Amounts:
 
 
 def _link(
-    moment: Moment, start: int, wasted: int, down: int, restart: int, queued: int, elsewhere: int, unsure: int
-) -> Link:
+    known: Point, inside: bool, at_most: bool, moment: Moment, start: int, wasted: int, down: int, restart: int,
+    queued: int, elsewhere: int, unsure: int,
+) -> Link:  # fmt: skip
+    """known: the point in which it begins. inside: the same allocation."""
+    missing = _missing(known, moment.point, inside)
+    alone = not missing or missing[-1] < _before(moment.point, inside)
     return Link(
-        moment.point, start, moment.time, moment.where, wasted, down, restart, queued, elsewhere, unsure,
-        moved_ns=moment.moved_ns,
+        moment.point, start, moment.time, moment.where, wasted, down, restart, queued, elsewhere, unsure, at_most,
+        alone, missing, moment.moved_ns,
     )  # fmt: skip

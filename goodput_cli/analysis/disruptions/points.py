@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
@@ -147,7 +148,7 @@ class _Finder:
         """Where its first step began, its start-up aside; None for one that never trained."""
         timeline = self._timeline
         spans, row = timeline.training.spans, int(self._evidence.first_step[attempt - 1])
-        at, stop = search(spans.attempt, np.array([attempt, attempt + 1])).tolist()
+        at, stop = self._bounds[attempt], self._bounds[attempt + 1]
         if at == stop:
             if row < 0 or int(timeline.attempts.of_row[row]) != attempt:
                 return None
@@ -156,6 +157,14 @@ class _Finder:
         begin = self._first_step_began(at, attempt) if ends is None else ends
         shown = row if row >= 0 else int(spans.row[at])
         return Moment(Point.TRAINING_AGAIN, begin, timeline.table.where(shown))
+
+    @cached_property
+    def _bounds(self) -> list[int]:
+        """Where the spans of each attempt begin."""
+        found: list[int] = search(
+            self._timeline.training.spans.attempt, np.arange(len(self._timeline.attempts) + 1)
+        ).tolist()
+        return found
 
     @cached_property
     def _startups(self) -> Mapping[int, int]:
@@ -248,13 +257,15 @@ class _Finder:
         return found
 
 
+_POINT = attrgetter("point")
+
+
 def _in_order(moments: Iterable[Moment]) -> tuple[Moment, ...]:
     """In the order of the points; one whose line stands before an earlier point's is put there, and marked."""
     result: list[Moment] = []
-    for one in sorted(moments, key=lambda moment: moment.point):
+    for one in sorted(moments, key=_POINT):
         before = result[-1].time if result else one.time
-        late = max(before - one.time, one.moved_ns)
-        result.append(Moment(one.point, max(one.time, before), one.where, max(late, 0)))
+        result.append(one if one.time >= before else Moment(one.point, before, one.where, before - one.time))
     return tuple(result)
 
 
