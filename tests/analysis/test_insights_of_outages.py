@@ -19,7 +19,7 @@ from goodput_cli.events.signs import Point
 from tests.analysis.test_chains import HANG, REQUEUE, SACCT, SECOND, analysis_of, sign, storm
 from tests.support.accounts import account
 from tests.support.signs import with_signs
-from tests.support.story import Lines, crashed, end, save, start, steps
+from tests.support.story import Lines, crashed, end, finished, loaded, save, saved, start, steps
 
 WATCHDOG = "a watchdog of"
 
@@ -132,3 +132,31 @@ def test_one_restart_left_is_said_while_the_job_goes_on(tmp_path: Path) -> None:
     running = analysis_of(tmp_path, lines[: last + 6])
     assert "1 restart left" in progress_text(running)
     assert "restart left" not in progress_text(analysis_of(tmp_path, lines[:60]))
+
+
+def test_a_start_that_takes_long_is_no_silence() -> None:
+    """It dies 20 min after its start, in its first step: a start-up has a timeout of its own."""
+    story = [start(0), steps(0, 30, at=10), crashed(310), start(400), steps(30, 1, at=420), crashed(1600)]
+    analysis = account(*story, start(1700), steps(30, 30, at=1720), end(2100)).analysis
+    signed = with_signs(analysis.timeline, sign(Point.DETECTED, 1599, by="launcher"))
+    answer = find_disruptions(signed, signed.start, signed.end)
+    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer)))
+    assert "noticed" not in texts
+
+
+def test_behind_a_checkpoint_it_trained() -> None:
+    """Nothing but checkpoints is logged: from the last of them to its end it was not silent."""
+    story = [
+        start(0),
+        loaded(10, 0),
+        finished(600, 50),
+        saved(602, 50),
+        start(2500),
+        loaded(2530, 50),
+        finished(3200, 100),
+    ]
+    analysis = account(*story, saved(3202, 100)).analysis
+    signed = with_signs(analysis.timeline, sign(Point.DETECTED, 2400, by="launcher"))
+    answer = find_disruptions(signed, signed.start, signed.end)
+    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer)))
+    assert "noticed" not in texts

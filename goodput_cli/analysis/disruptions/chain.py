@@ -15,7 +15,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import DOWN, STARTING, AttemptCosts
-from goodput_cli.analysis.disruptions.losses import spans_taken_back
+from goodput_cli.analysis.disruptions.losses import finished_a_step, spans_taken_back
 from goodput_cli.analysis.disruptions.nodes import Nodes, cycles_of_job, nodes_of
 from goodput_cli.analysis.disruptions.points import Moment, Passage, is_planned_stop, passages_of
 from goodput_cli.analysis.recoveries import Recovery
@@ -107,6 +107,9 @@ class Chain:
     """Whether progress was regained behind the next disruption only."""
     at_most: bool = False
     """Whether nobody knows when progress ended, as in checkpoint logs."""
+    stepped: bool = False
+    """Whether the attempt that ended had finished a step: else it may still have been starting up, for as long as that
+    takes."""
     nodes: Nodes | None = None
     """Who left, who came and who stood by; None where no line says it."""
     times: Mapping[Point, int] = field(default_factory=dict, repr=False)
@@ -124,6 +127,12 @@ class Chain:
     def failed_is_known(self) -> bool:
         """Whether a line says when it failed: without one, times from then on are at most so long."""
         return Point.FAILED in self.times
+
+    @property
+    def silence_is_known(self) -> bool:
+        """Whether the time until it was noticed was silence: since it failed, or since a step of a step log. Behind a
+        checkpoint it trained, and a start takes its time."""
+        return self.failed_is_known or (self.stepped and not self.at_most)
 
     @property
     def detect_ns(self) -> int | None:
@@ -200,7 +209,7 @@ def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | N
     if not passages:
         return []
     number = {attempt: place + 1 for place, attempt in enumerate(timeline.disruptions.tolist())}
-    taken_back = costs.taken_back.tolist()
+    taken_back, stepped = costs.taken_back.tolist(), finished_a_step(timeline).tolist()
     amounts, cycles = _Amounts(timeline, costs, passages), cycles_of_job(timeline)
     chains = []
     for passage, links in zip(passages, amounts.links(), strict=True):
@@ -210,7 +219,7 @@ def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | N
             Chain(
                 at, None if planned or not passage.followed else number.get(at), passage.moments[0],
                 tuple(links), redone, passage.followed, passage.trained,
-                passage.signs, passage.caught_up_later, timeline.progress is not None,
+                passage.signs, passage.caught_up_later, timeline.progress is not None, bool(stepped[at]),
                 nodes_of(cycles, passage.moments[0].time, passage.moments[-1].time),
                 {one.point: one.time for one in passage.moments},
             )

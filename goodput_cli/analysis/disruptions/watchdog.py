@@ -58,7 +58,8 @@ def longest_link_words(timeline: Timeline, chains: Sequence[Chain]) -> str | Non
     by_point: dict[Point, list[Link]] = {}
     for chain in chains:
         for link in chain.links:
-            by_point.setdefault(link.point, []).append(link)
+            if link.point is not Point.DETECTED or chain.silence_is_known:
+                by_point.setdefault(link.point, []).append(link)
     amounts = {point: sum(one.lost_ns for one in links) for point, links in by_point.items()}
     if not amounts:
         return None
@@ -78,7 +79,7 @@ def _noticed(timeline: Timeline, chains: Sequence[Chain], ns: int, lost: int) ->
     timeout = watchdog_ns(timeline)
     saved = 0
     if timeout is not None:
-        links = (one.link(Point.DETECTED) for one in chains)
+        links = (one.link(Point.DETECTED) for one in chains if one.silence_is_known)
         saved = sum(max(one.lost_ns - timeout, 0) for one in links if one is not None)
     configured = max((one.timeout_ns or 0 for one in chains), default=0)
     named = f" (a timeout of {duration(configured)} was set)" if configured else ""
