@@ -152,6 +152,12 @@ def undisrupted(summary: Summary) -> bool:
     return summary.disruptions == 0
 
 
+def unrecovered(summary: Summary) -> bool:
+    """Whether nothing trained again, as nothing was disrupted or all of it was the next disruption's."""
+    one = summary.recoveries
+    return undisrupted(summary) or (one is not None and one.recovered == 0)
+
+
 def has_saves(summary: Summary) -> bool:
     return summary.saves is not None
 
@@ -300,6 +306,25 @@ _OF_DISRUPTIONS = (
         number("mean_time_to_regain_seconds"),
         undisrupted,
         metric="goodput_mean_time_to_regain_seconds",
+        better="less",
+    ),
+    Measure(
+        "mttr",
+        "time",
+        "Mean time to recover: from the failure to training again, the queue included; mean downtime ends when the "
+        "next attempt is up, time to regain when training is as far as before.",
+        number("recoveries.mttr_seconds"),
+        unrecovered,
+        metric="goodput_mttr_seconds",
+        better="less",
+    ),
+    Measure(
+        "time_to_detect",
+        "time",
+        "Mean time from a failure to the line that says that it was noticed.",
+        number("recoveries.mean_time_to_detect_seconds"),
+        undisrupted,
+        metric="goodput_time_to_detect_seconds",
         better="less",
     ),
     Measure(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from goodput_cli.accounting.options import Method as Method
 from goodput_cli.analysis.json_fields import Amount, Count, Instant, Json, written
+from goodput_cli.analysis.recoveries import Recoveries
 from goodput_cli.analysis.work_options import NOTHING_SAID, WorkOptions
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.text import plural
@@ -291,7 +292,7 @@ _STRETCH = Json(
     nulls=True,
     keys=(
         "failures mtbf_seconds mtbf_ci95_seconds mean_downtime_seconds mean_time_to_regain_seconds exposure_ns ettr "
-        "longest_unproductive"
+        "longest_unproductive recoveries"
     ),
 )
 @dataclass(frozen=True)
@@ -317,6 +318,8 @@ class Reliability:
     # [start, end) in ns; None where all is productive or excluded
     ettr: Amount | None
     """effective training time ratio: productive / window, 0..1; null: it cannot be judged"""
+    recoveries: Annotated[Recoveries | None, Json(missing=None, optional=True)] = None
+    """how long it took to notice and to recover; left out where nothing was disrupted"""
 
 
 @dataclass(frozen=True)

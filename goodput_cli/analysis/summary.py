@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from goodput_cli.accounting.options import RULES
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
+from goodput_cli.analysis.recoveries import Recoveries
 from goodput_cli.analysis.sheet import Lazy
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
@@ -247,6 +248,8 @@ class Summary:
     """Mean time until the progress before a disruption was reached again."""
     longest_unproductive_seconds: float | None
     """Longest time without progress; 0 where all is productive."""
+    recoveries: Recoveries | None
+    """How long it took to notice and to recover; None where nothing was disrupted, or a saved answer does not say."""
     steps: StepStatistics
     """Step times."""
     step_blocks: Sequence[float]
@@ -389,6 +392,7 @@ def summary_from(
         mean_downtime_seconds=None if reliability is None else reliability.mean_downtime_seconds,
         mean_time_to_regain_seconds=None if reliability is None else reliability.mean_time_to_regain_seconds,
         longest_unproductive_seconds=None if reliability is None else (stop - start) / 1e9,
+        recoveries=None if reliability is None else reliability.recoveries,
         steps=answer.steps,
         step_blocks=step_blocks,
         progress=progress,

@@ -39,7 +39,7 @@ _NO_TEXT = (".parquet", ".db", ".wandb")
 _KNOWN = frozenset({"bad_value", "rows_lost_at_kill", "tracker_runs_left_out"})
 _MOST_KEPT, _IN_MEMORY = 256 << 20, 16 << 20
 """Bytes of standard input that are kept to be read again; of these so many in memory."""
-_NO_TIME = "no_time_in_log"
+_NO_STEPS = frozenset({"no_time_in_log", "cycles_alone"})
 """What is noticed of a log of a format that is known, and gives no steps all the same."""
 _FEW_UNREAD = 10
 """Fewer lines that are not read hold no steps worth a word."""
@@ -78,7 +78,7 @@ class DraftedReading:
         if not made.refused:
             self.draft = made
             return self._read.pop()
-        return log if _NO_TIME in noticed else _not_drafted(log, self._taken, made.refused[0])
+        return log if not _NO_STEPS.isdisjoint(noticed) else _not_drafted(log, self._taken, made.refused[0])
 
     def suggested(self) -> Draft:
         """A mapping to edit, or why none can be drafted."""

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.cluster_attempts import ApiObject, ContainerLife
+from goodput_cli.events.cluster_signs import budget_of, signs_of_object
 from goodput_cli.events.evidence import UntimedEvidence, quoted
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.text.blocks import exception_in, raised
@@ -114,7 +115,10 @@ def observe(records: Records, output: Output, rows: CauseRows) -> None:
             for one in _single(record):
                 seen += _of_kind(one, line)
                 found = _object(one, line)
-                output.texts.objects += [] if found is None else [(records.origin.source, found)]
+                if found is not None:
+                    budget = budget_of(one) if found.kind == "JobSet" else None
+                    found = replace(found, signs=tuple(signs_of_object(one, found)), budget=budget)
+                    output.texts.objects.append((records.origin.source, found))
         else:
             seen += [_reasoned(record, line)] if "reason" in record else _error_file(record, line, rows)
     output.texts.add(records.origin.source, TextPart(seen=seen, by_host=True))

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from goodput_cli.events.signs import SaidSign
 from goodput_cli.events.text.log_lines import EventType
 
 
@@ -39,6 +40,10 @@ class ApiObject:
     again: bool = False
     """Whether what it says of `ready` stands in the place of something earlier."""
     ended: tuple[int, EventType] | None = None
+    signs: tuple[tuple[SaidSign, int], ...] = ()
+    """Moments of a recovery, and when each was."""
+    budget: tuple[int, int] | None = None
+    """The restarts that a JobSet has left, and those that it may have."""
 
     @property
     def forgotten(self) -> int:
@@ -63,14 +68,20 @@ class Attempt:
 def merged(objects: Sequence[tuple[int, ApiObject]]) -> list[tuple[int, ApiObject]]:
     """Each object once, as it was last, with the lives of a pod's container that were told at any time."""
     last: dict[str, tuple[int, ApiObject]] = {}
+    signs: defaultdict[str, dict[tuple[object, ...], tuple[SaidSign, int]]] = defaultdict(dict)
     lives: defaultdict[str, dict[int, ContainerLife]] = defaultdict(dict)
     for source, one in objects:
         last[one.uid] = source, one
         lives[one.uid].update((life.begin, life) for life in one.lives)
+        signs[one.uid].update(((said.point, ns, *said.facts), (said, ns)) for said, ns in one.signs)
     return [
-        (source, replace(one, lives=tuple(life for _, life in sorted(lives[uid].items()))))
+        (source, replace(one, lives=_in_order(lives[uid]), signs=tuple(signs[uid].values())))
         for uid, (source, one) in last.items()
     ]
+
+
+def _in_order(lives: Mapping[int, ContainerLife]) -> tuple[ContainerLife, ...]:
+    return tuple(life for _, life in sorted(lives.items()))
 
 
 def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:

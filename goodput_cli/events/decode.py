@@ -38,7 +38,8 @@ from goodput_cli.events.inside import RankSteps
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.rows import Details, Interner, Origin, RowBuilder, build_table, constant, joined
-from goodput_cli.events.schema import NONE, EventLog, Kind, LogFormat, Metric
+from goodput_cli.events.schema import NONE, EventLog, EventTable, Kind, LogFormat, Metric
+from goodput_cli.events.signs import Point, Sign
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.when import AUTO, load_zone
@@ -144,6 +145,7 @@ class Decoder:
         """Everything that was added so far, as one log."""
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
         columns, notes = self._rows.columns(), DiagnosticCollector()
+        recorded = len(columns["time"])
         metrics: tuple[Metric, ...] = ()
         inside: tuple[RankSteps, ...] = ()
         observed = NO_EVIDENCE
@@ -152,6 +154,8 @@ class Decoder:
             columns = joined(columns, of_text)
         if output.texts.objects:
             columns, observed = self._beside_cluster(columns, observed, notes)
+        if output.texts.cycles:
+            observed = self._with_cycles(columns, observed, notes)
         _note_counters(columns, notes)
         table = build_table(
             columns,
@@ -164,7 +168,7 @@ class Decoder:
         )
         metrics = (*metrics, *output.measured.metrics(self._jobs.values()))
         inside = (*inside, *output.recorded_steps.tables(self._jobs.values(), sources))
-        if metrics or inside or output.texts:
+        if metrics or inside or observed:
             table = replace(table, metrics=metrics, inside=inside, observed=observed)
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
@@ -173,6 +177,11 @@ class Decoder:
             diagnostics = notes.diagnostics(sources, entries)
         if self._zones is not None:
             table, diagnostics = self._zones.applied(table, diagnostics)
+        signs = (*observed.signs, *self._recorded_signs(table, recorded))
+        if signs:
+            more = DiagnosticCollector()
+            table = replace(table, observed=replace(observed, signs=_few_in_order(signs, sources, more)))
+            diagnostics = (*diagnostics, *more.diagnostics(sources, entries))
         return EventLog(table, formats, diagnostics, output.texts.of_files, self._earlier, self._former)
 
     def _of_text(
@@ -189,13 +198,20 @@ class Decoder:
         for job, names in formats.items():
             for name in names:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))
-        return rows.columns(), tuple(texts.metrics), tuple(texts.inside), texts.observed(sources, self._hints, output)
+        return (
+            rows.columns(),
+            tuple(texts.metrics),
+            tuple(texts.inside),
+            texts.observed(sources, self._hints, output, self._entries.values()),
+        )
 
     def _beside_cluster(
         self, columns: dict[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
     ) -> tuple[dict[str, NDArray[Any]], EvidenceOfLog]:
         """The columns with what objects of Kubernetes say of their jobs, and what was seen with the jobs of objects."""
-        from goodput_cli.events.text.to_rows import KUBERNETES, add_rows, beside_cluster  # few logs hold any
+        from goodput_cli.events.cluster_attempts import merged  # few logs hold any
+        from goodput_cli.events.cluster_signs import signs_beside
+        from goodput_cli.events.text.to_rows import KUBERNETES, add_rows, beside_cluster
 
         output, jobs = replace(self._output, notes=notes), self._jobs.values()
         beside = beside_cluster(self._output.texts.objects, columns, jobs, notes)
@@ -215,7 +231,38 @@ class Decoder:
             for one in observed.rows
         )
         columns = {**columns, "kind": kind, "time": time, "end": end}
-        return joined(columns, rows.columns()), replace(observed, rows=seen)
+        signs = signs_beside(merged(self._output.texts.objects), named, self.sources.values())
+        return joined(columns, rows.columns()), replace(observed, rows=seen, signs=(*observed.signs, *signs))
+
+    def _with_cycles(
+        self, columns: Mapping[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
+    ) -> EvidenceOfLog:
+        """What was seen, with what files of NVRx say of its cycles."""
+        from goodput_cli.events.text.cycle_files import cycles_of, signs_of_cycles  # few logs hold any
+
+        cycles = cycles_of(self._output.texts.cycles, columns, self._jobs.values(), self.sources.values(), notes)
+        more = signs_of_cycles(cycles, observed.signs)
+        return replace(observed, cycles=cycles, signs=(*observed.signs, *more))
+
+    def _recorded_signs(self, table: EventTable, recorded: int) -> list[Sign]:
+        """What events of recorders say of recoveries: of a crash, that it was seen. recorded: so many events, from the
+        first on, are no text."""
+        sources, jobs = self.sources.values(), self._jobs.values()
+        crashed = np.flatnonzero(table.kind[:recorded] == Kind.CRASHED).tolist()
+        found = [
+            Sign(
+                table.jobs[table.job[row]],
+                Point.DETECTED,
+                int(table.time[row]),
+                table.where(row),
+                rank=_rank(table, row),
+            )
+            for row in crashed
+        ]
+        for one in self._output.texts.recorded:
+            said, where = one.said, f"{sources[one.source]}:{one.line}"
+            found.append(Sign(jobs[one.job], said.point, one.ns, where, said.host, said.rank, said.facts))
+        return found
 
     def _decode_bare(self, group: Records) -> bool:
         """Decode a group unless it is one of envelopes."""
@@ -360,6 +407,16 @@ class Decoder:
 
     def _unrecognised(self, records: Records, places: Sequence[int] | I64) -> None:
         self._output.report(*self._stray, records, list(places))
+
+
+def _rank(table: EventTable, row: int) -> int | None:
+    return None if table.rank[row] == NONE else int(table.rank[row])
+
+
+def _few_in_order(signs: Sequence[Sign], sources: Sequence[str], notes: DiagnosticCollector) -> tuple[Sign, ...]:
+    from goodput_cli.events.text.sign_lines import few_signs  # few logs name any
+
+    return few_signs(signs, sources, notes)
 
 
 def _note_counters(columns: Mapping[str, NDArray[Any]], notes: DiagnosticCollector) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from goodput_cli.events.signs import Sign
+from goodput_cli.events.signs import Cycle, Sign
 from goodput_cli.events.text.stamps import Stamp
 from goodput_cli.vocabulary.causes import Role
 from goodput_cli.vocabulary.secrets import without_secrets
@@ -131,9 +131,11 @@ class EvidenceOfLog:
     """Whether the words of lines may be shown; what they mean is judged either way."""
     signs: tuple[Sign, ...] = ()
     """Moments of recoveries, of all jobs; in order of time."""
+    cycles: tuple[Cycle, ...] = ()
+    """Of all jobs that NVRx launched; in order of time."""
 
     def __bool__(self) -> bool:
-        return bool(self.rows or self.read)
+        return bool(self.rows or self.read or self.signs or self.cycles)
 
     @property
     def listed(self) -> Sequence[FailureEvidence]:

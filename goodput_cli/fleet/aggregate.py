@@ -30,7 +30,8 @@ from goodput_cli.fleet.labels import (
     holdings,
 )
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
-from goodput_cli.fleet.results import RunResult
+from goodput_cli.fleet.recovery import Outage, Outages
+from goodput_cli.fleet.results import RunDisruption, RunResult
 from goodput_cli.fleet.rows import DisruptionRow, RunLine, run_name
 from goodput_cli.fleet.sums import (
     EXCLUDED,
@@ -129,11 +130,22 @@ class FleetRun:
         of_nodes = int(self.labels.accelerators_per_node is not None and self._known)
         for one in self.failed:
             weekly[self._calendar.week_at(one.at_ns)].add(Sums(failures=1, node_failures=of_nodes))
+        for one in self.outages():
+            weekly[self._calendar.week_at(one.at_ns)].add(
+                Sums(
+                    recover=one.recover_ns or 0, recovered=int(one.recover_ns is not None),
+                    detect=one.detect_ns or 0, detected=int(one.detect_ns is not None),
+                )
+            )  # fmt: skip
         for sums in weekly.values():
             sums.runs = int(bool(sums.time))  # in a week of waiting alone it is no run yet
             sums.known_runs, sums.priced_runs = sums.runs * self._known, sums.runs * (self._price is not None)
             sums.ideal_allocated = sums.allocated if self._ideal_is_known else 0
         return weekly
+
+    def outages(self) -> list[RunDisruption]:
+        """Its disruptions that count."""
+        return [one for one in self.disruptions if one.ended not in UNCOUNTED]
 
     def whole(self, weekly: Mapping[int, Sums]) -> Sums:
         """The run as a whole, from its weeks."""
@@ -197,9 +209,7 @@ class FleetRun:
     def disruption_rows(self) -> Iterator[DisruptionRow]:
         """Its disruptions with what they cost."""
         labels = self.labels
-        for one in self.disruptions:
-            if one.ended in UNCOUNTED:
-                continue
+        for one in self.outages():
             count = self.accelerators_at(one.at_ns)
             chip = None if count is None else one.lost_ns * count
             money = None
@@ -299,6 +309,8 @@ class Fleet:
     runs: list[RunLine] = field(default_factory=list)
     disruptions: list[DisruptionRow] = field(default_factory=list)
     """Those that cost most."""
+    outages: Outages = field(default_factory=Outages)
+    """Where all disruptions that count went."""
     noticed: dict[tuple[str, str], list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
     """By code and severity, in which runs the accounting noticed something, and how often."""
     not_analysed: list[RunResult] = field(default_factory=list)
@@ -342,12 +354,15 @@ class Fleet:
         self.hosts_up.update(hosts)
         self.runs_with_hosts += bool(hosts)
         self.disruptions += run.disruption_rows()
+        team = run.labels.texts.get("team", "")
+        self.outages.every += [Outage(one, team, run.accelerators_at(one.at_ns)) for one in run.outages()]
         if len(self.disruptions) > 8 * self.grouping.top + 1000:
             self._keep_worst()
 
     def finish(self) -> None:
         """All runs are there: put lists in order, and count allocations without a log."""
         self._keep_worst()
+        self.outages.every.sort(key=lambda one: (one.one.at_ns, one.one.lost_ns, one.one.number, one.team))
         self.runs.sort(key=lambda row: (row.job, row.run, row.start_ns, row.documents))
         self.not_analysed.sort(key=lambda one: (one.job, one.run, one.documents))
         for allocation in self.allocations.without_run():

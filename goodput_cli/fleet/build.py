@@ -100,6 +100,9 @@ def report_of(
         hosts_not_named=hosts_not_named,
         host_test=host_test,
         disruptions=tuple(fleet.disruptions),
+        outages=fleet.outages.by_link(),
+        outage_groups=tuple(fleet.outages.by_group()),
+        recoveries=fleet.outages.recoveries(),
         runs=tuple(
             replace(one, doubts=list(dict.fromkeys(chain(one.doubts, *(doubts.get(uri, ()) for uri in one.documents)))))
             for one in fleet.runs

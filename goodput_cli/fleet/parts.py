@@ -19,7 +19,7 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from goodput_cli.fleet.passes.work import DocumentRow
-from goodput_cli.fleet.results import RunDisruption, RunResult
+from goodput_cli.fleet.results import RunDisruption, RunLink, RunResult
 from goodput_cli.sources.base import Document
 from goodput_cli.vocabulary.categories import CATEGORIES
 from goodput_cli.vocabulary.text import well_formed
@@ -97,6 +97,7 @@ _TYPES = {
     "Spans": _listed(start=_INT, end=_INT, category=_TEXT, label=_TEXT, slowdown=_INT, steps=pa.float64()),
 }  # fmt: skip
 """How the fields of a result are columns, by their types."""
+_TYPES["tuple[RunLink, ...]"] = _listed(**{name: _TYPES[kind] for name, kind in RunLink.__annotations__.items()})
 _TYPES["tuple[RunDisruption, ...]"] = _listed(
     **{name: _TYPES[kind] for name, kind in RunDisruption.__annotations__.items()}
 )

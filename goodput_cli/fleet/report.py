@@ -11,11 +11,20 @@ from typing import Annotated, Any, Literal
 
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, written
+from goodput_cli.analysis.recoveries import Recoveries, recovery_words
 from goodput_cli.analysis.sheet import Answered, Family, Published, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.fleet.hosts import HostTest, hosts_judged, hosts_that_repeat
 from goodput_cli.fleet.question import Grouping
+from goodput_cli.fleet.recovery import (
+    OUTAGE_GROUP_TABLE,
+    OUTAGE_LINK_TABLE,
+    OutageGroupRow,
+    OutageLinkRow,
+    outage_families,
+    several_note,
+)
 from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,
     CAUSE_TABLE,
@@ -47,13 +56,14 @@ from goodput_cli.fleet.rows import (
 from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums, Totals, hours, percent
 from goodput_cli.fleet.thresholds import MEASURES
 from goodput_cli.vocabulary.categories import brief_name
-from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe
+from goodput_cli.vocabulary.text import clock, duration, exact, iso, plural, safe
 from goodput_cli.vocabulary.text import percent as percent_text
 
 NOT_RECORDED = "not recorded"
 CATEGORIES, WEEKS, SIZES = "What the time went to", "Weeks", "Sizes, in accelerators"
 CAUSES, DISRUPTIONS, LEFT_OUT = "Why they died", "Worst disruptions", "Not analysed"
 HOSTS = "Hosts that repeat"
+OUTAGES, OUTAGE_GROUPS = "Where outages went", "Outages by cause, host and team"
 CHANGES = "What changed since the week before"
 """Titles of sections."""
 _MOST_REASONS, _MOST_DOUBTS, _FEW = 10, 5, 3
@@ -147,7 +157,7 @@ class FleetMpg(Mpg):
     kind="fleet",
     keys=(
         "complete window coverage total mpg categories weeks change sizes groups causes hosts "
-        "hosts_not_named host_test disruptions runs not_analysed method diagnostics"
+        "hosts_not_named host_test disruptions outages outage_groups recoveries runs not_analysed method diagnostics"
     ),
 )
 @dataclass(frozen=True, repr=False)
@@ -192,6 +202,12 @@ class FleetReport(Answered):
     """what they were looked for in"""
     disruptions: Annotated[tuple[DisruptionRow, ...], DISRUPTION_TABLE]
     """the most expensive first"""
+    outages: Annotated[tuple[OutageLinkRow, ...], OUTAGE_LINK_TABLE, Json(optional=True)]
+    """where the outages went, link by link, in their order; together what disruptions lost"""
+    outage_groups: Annotated[tuple[OutageGroupRow, ...], OUTAGE_GROUP_TABLE, Json(optional=True)]
+    """the same by cause, host and team"""
+    recoveries: Annotated[Recoveries | None, Json(optional=True)]
+    """how long it took to notice and to recover; left out where nothing was disrupted"""
     runs: Annotated[tuple[RunLine, ...], RUN_TABLE]
     """by job and number"""
     not_analysed: Annotated[tuple[NotAnalysed, ...], NOT_ANALYSED_TABLE]
@@ -259,6 +275,8 @@ def summary(report: FleetReport) -> Iterator[str]:
         )
     yield from said_by_logs(coverage)
     yield from headline(report)
+    if report.recoveries is not None and (words := recovery_words(report.recoveries)) is not None:
+        yield words
     yield from hosts_that_repeat(report.hosts, report.host_test)
     yield from doubts_of_runs(report)
     if not report.complete:
@@ -383,6 +401,12 @@ def _common_sections(report: FleetReport) -> Iterator[Sheet]:
         yield section(report, CAUSES, CAUSE_TABLE, report.causes, notes)
     if report.hosts:
         yield section(report, HOSTS, HOST_TABLE, report.hosts, tuple(_hosts_judged(report)))
+    if report.outages:
+        rows = report.outages
+        words = f"{duration(sum(row.lost_ns for row in rows))} in all: redone work, and what every link lost"
+        yield section(report, OUTAGES, OUTAGE_LINK_TABLE, rows, (words, *several_note(rows)))
+    if report.outage_groups:
+        yield section(report, OUTAGE_GROUPS, OUTAGE_GROUP_TABLE, report.outage_groups)
     if report.disruptions:
         yield section(report, DISRUPTIONS, DISRUPTION_TABLE, report.disruptions)
     if report.not_analysed:
@@ -465,3 +489,4 @@ def _families(report: FleetReport) -> Iterator[Family]:
                 value = value / 100 if measure.dimension == "ratio" else value
                 samples.setdefault(tuple(map(safe, labels.values())), (labels, exact(float(value))))
         yield Family(measure.metric or "", measure.meaning, list(samples.values()))
+    yield from outage_families(report.outages, report.recoveries)

@@ -9,7 +9,7 @@ were made of.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from hashlib import blake2b
@@ -26,6 +26,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.analysis.account import account_for, pick_run, run_starts, with_other_readings
+from goodput_cli.analysis.disruptions.chain import REDONE, Chain, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, last_failure, up_times
 from goodput_cli.analysis.disruptions.losses import signs_of_life
@@ -40,6 +41,7 @@ from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.formats.registry import ENTRY_POINT_GROUP as FORMATS
 from goodput_cli.events.schema import EventLog, EventTable
+from goodput_cli.events.signs import Point
 from goodput_cli.fleet.passes.work import Origin
 from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.text import well_formed
@@ -66,6 +68,18 @@ class Spans(Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
 
+class RunLink(Struct, frozen=True):
+    """A link of an outage (accounting §10)."""
+
+    link: str
+    """The point in which it ends."""
+    lost_ns: int
+    took_ns: int
+    """How long it was, what is not lost included."""
+    alone: bool
+    """Whether the point before it is known or cannot occur."""
+
+
 class RunDisruption(Struct, frozen=True):
     """A disruption of a run, or the failure of its last attempt (accounting §10). lost_ns: of the three before it."""
 
@@ -84,6 +98,21 @@ class RunDisruption(Struct, frozen=True):
     """Why (docs/causes.md); `unknown` where nobody says."""
     host: str
     """On which host, under the name that lists of the job's hosts have for it; empty where no line says it."""
+    detect_ns: int | None = None
+    """From the failure to the line that says that it was noticed; None where none does."""
+    recover_ns: int | None = None
+    """From the failure to training again; None where it did not before the next disruption."""
+    failed_is_known: bool = False
+    """Whether a line says when it failed; else these are from the last progress, and at most so long."""
+    recovery: str = "not said"
+    """Who started it again."""
+    links: tuple[RunLink, ...] = ()
+    """Where it went; none of a scale-up, of a rollback, and of the failure of the last attempt."""
+
+    @property
+    def trained(self) -> bool:
+        """Whether the next attempt trained."""
+        return self.recover_ns is not None
 
 
 class RunResult(Struct, frozen=True):
@@ -291,7 +320,28 @@ def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
     causes = [timeline.causes.why[attempt] for attempt in dead.tolist()]
     hosts = (_host(timeline, attempt, one.host) for attempt, one in zip(dead.tolist(), causes, strict=True))
     why = (one.code for one in causes)
-    return tuple(map(RunDisruption, (inside + 1).tolist(), named, *values, evidence, why, hosts))
+    chain_of = {one.ended: one for one in chains_of(timeline, costs=costs)}
+    chains = [chain_of.get(attempt) for attempt in dead.tolist()]
+    rows_of = zip((inside + 1).tolist(), named, *values, evidence, why, hosts, *_recovered(chains), strict=True)
+    return tuple(RunDisruption(*row) for row in rows_of)
+
+
+def _recovered(chains: Sequence[Chain | None]) -> Iterator[list[Any]]:
+    """What rows say of how they recovered, column by column."""
+    yield [None if one is None else one.detect_ns for one in chains]
+    yield [None if one is None else one.recover_ns for one in chains]
+    yield [one is not None and one.failed_is_known for one in chains]
+    yield ["not said" if one is None else one.recovery for one in chains]
+    yield [_links(one) for one in chains]
+
+
+def _links(chain: Chain | None) -> tuple[RunLink, ...]:
+    """What the links of an outage lost, and how long they took; caught up is no loss of its own."""
+    if chain is None:
+        return ()
+    redone = RunLink(REDONE, chain.redone_ns, chain.redone_ns, True)
+    rest = (one for one in chain.links if one.point is not Point.CAUGHT_UP)
+    return redone, *(RunLink(one.point.words, one.lost_ns, one.ns, one.alone) for one in rest)
 
 
 def _hosts(timeline: Timeline) -> tuple[tuple[str, ...], I64]:

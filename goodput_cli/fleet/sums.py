@@ -91,6 +91,14 @@ class Sums:
     """Nodes x ns, of runs that say how many accelerators a node has."""
     node_failures: int = 0
     """Failures in that time."""
+    recover: int = 0
+    """Time (ns) from failures to training again, over those that trained again before the next disruption."""
+    recovered: int = 0
+    """How many these are."""
+    detect: int = 0
+    """Time (ns) from failures to the lines that say that they were noticed."""
+    detected: int = 0
+    """Of how many there is such a line."""
     shares: list[tuple[int, int]] = field(default_factory=list)
     """Of each run: productive time, and time without exclusions (ns)."""
 

@@ -36,6 +36,11 @@ def _mttf(totals: Totals) -> Fraction | None:
     return None if ns is None else ns / NS_PER_SECOND
 
 
+def seconds(ns: int, count: int) -> Fraction | None:
+    """The mean of some times; None without any."""
+    return Fraction(ns, count * NS_PER_SECOND) if count else None
+
+
 def _money(totals: Totals) -> Fraction | None:
     """None where there are no prices, or prices of several currencies."""
     sums = totals.sums
@@ -53,6 +58,14 @@ MEASURES: Mapping[str, Measure[Totals]] = {
         _measure("availability", "Allocated share of the time asked for.", lambda one: one.sums.availability),
         _measure("ettr", "Productive share of the job time.", lambda one: one.sums.time_goodput),
         Measure("mttf", "time", "Mean job time to a failure.", _mttf),
+        Measure(
+            "mttr", "time", "Mean time to recover: from a failure to training again, the queue included.",
+            lambda one: seconds(one.sums.recover, one.sums.recovered),
+        ),
+        Measure(
+            "time_to_detect", "time", "Mean time from a failure to the line that says that it was noticed.",
+            lambda one: seconds(one.sums.detect, one.sums.detected),
+        ),
         Measure(
             "lost_hours", "count", "Accelerator hours without progress.",
             lambda one: Fraction(one.sums.lost, NS_PER_HOUR) if one.sums.known_runs else None,

@@ -27,6 +27,8 @@ PHASES, STEPS, FIRST_STEP, STEP_SECONDS, PHASE_PREFIX = (
 without what has a category of its own; and what the key of each phase begins with."""
 WORK = ("tokens", "samples", "flops")
 """What the whole job worked on in these steps."""
+RESTARTED_BY = "restarted_by"
+"""Who started the job again, where somebody did: `hand`."""
 REASON_CHARACTERS = 200
 """A reason is a class name or the name of a signal, never a message: messages hold paths and secrets."""
 
@@ -47,7 +49,7 @@ EVENTS: dict[str, Event] = {
     "attempt": Event((RUN_ID, RANK, "world_size", "host", "pid", "writer"), "who writes; it starts nothing"),
     "heartbeat": Event((RUN_ID, STEP, RANK), "a sign of life, and no progress"),
     "scheduled": Event((RANK,), "the job waits for machines", "user_scheduled"),
-    "started": Event((RANK,), "a process of the job has started", "job_started"),
+    "started": Event((RANK, RESTARTED_BY), "a process of the job has started", "job_started"),
     "step_finished": Event((STEP, RANK), "a step has ended", "step_finished"),
     "checkpoint_saved": Event((STEP, RANK), "a checkpoint is complete", "checkpoint_saved"),
     "checkpoint_loaded": Event((STEP, RANK), "a restore has ended", "checkpoint_loaded"),

@@ -43,6 +43,13 @@ _OUTPUT = "files/output.log"
 """What a process of Weights & Biases printed."""
 
 
+_CYCLE = re.compile(r"(?:.*/)?cycle_info\.[^/]*\.\d{1,9}\.\d{1,9}(?:\.gz|\.zst)?", re.DOTALL)
+"""What NVRx' launcher writes of a cycle: `cycle_info.JOB.ATTEMPT.CYCLE`; `.current` is a link to the last one, and
+`.tmp` is one that is being written."""
+_CYCLES = "nvrx"
+"""What its folder is called, which lies beside the log."""
+
+
 class RunFolder(Struct, frozen=True):
     """What the path of a file of a Weights & Biases run tells."""
 
@@ -87,6 +94,11 @@ def _stamp(text: str) -> int | None:
     hour, minute, second = int(text[9:11]), int(text[11:13]), int(text[13:])
     good = 1970 <= year < 2255 and 1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61
     return timegm((year, month, day, hour, minute, second)) * NS_PER_SECOND if good else None
+
+
+def is_cycle_file(name: str) -> bool:
+    """Whether a file is what NVRx' launcher writes of a cycle."""
+    return _CYCLE.fullmatch(name.replace("\\", "/")) is not None
 
 
 class SortedOut(Struct, frozen=True):
@@ -183,6 +195,8 @@ def home_of(name: str) -> str | None:
     if launched is not None:
         return launched
     folder = _parent(plain)
+    if is_cycle_file(plain):
+        return _parent(folder) if folder.rpartition("/")[2] == _CYCLES else folder
     if folder.rpartition("/")[2] == _TRACES:
         return _parent(folder)
     folder = wandb_folder(plain).path
@@ -287,8 +301,12 @@ def _walk(folder: str, visited: set[str]) -> Iterator[str]:
         if _is_folder(entry):
             if not (entry.name == LATEST_RUN and entry.is_symlink()):
                 yield from _walk(entry.path, visited)
-        elif (is_log_name(entry.name) or is_of_tracker(entry.path)) and not _never_ends(entry.path):
+        elif _is_read(entry.path, entry.name) and not _never_ends(entry.path):
             yield entry.path
+
+
+def _is_read(path: str, name: str) -> bool:
+    return is_log_name(name) or is_of_tracker(path) or is_cycle_file(name)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from goodput_cli.errors import SourceError
 from goodput_cli.sources.blocks import LOG_ENDINGS, is_log_name
-from goodput_cli.sources.layouts import is_of_tracker, logs_and_runs
+from goodput_cli.sources.layouts import is_cycle_file, is_of_tracker, logs_and_runs
 from goodput_cli.sources.remote import TransientError
 
 CONNECT_SECONDS = 5.0
@@ -165,7 +165,9 @@ def _beneath(uri: str, path: str, objects: list[StoredObject]) -> list[StoredObj
 def _read_of(objects: list[StoredObject]) -> list[StoredObject]:
     """What is read of a folder: logs, and where there are none what experiment trackers wrote."""
     files = logs_and_runs(
-        one.name for one in objects if is_log_name(one.name) or is_of_tracker(one.name, in_bucket=True)
+        one.name
+        for one in objects
+        if is_log_name(one.name) or is_of_tracker(one.name, in_bucket=True) or is_cycle_file(one.name)
     )
     names = set(files.logs or files.tracked)
     return [one for one in objects if one.name in names]

@@ -27,7 +27,9 @@ PROGRAMS = (
     Program("NeMo 2", ("nemo2",), "goodput logs/", ""),
     Program("torchtitan", ("torchtitan",), "goodput logs/", "a crash to within k steps"),
     Program("DeepSpeed", ("deepspeed",), "goodput train.log", "starts"),
-    Program("torchrun, NVRx, Slurm", ("launcher", "sacct"), "goodput slurm-logs/   (`sacct -P` in it)", "steps"),
+    Program(
+        "torchrun, NVRx, Slurm", ("launcher", "sacct", "nvrx"), "goodput slurm-logs/   (`sacct -P` in it)", "steps"
+    ),
     Program(
         "Kubernetes, JobSet, Kueue",
         ("kubernetes",),

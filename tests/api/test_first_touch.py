@@ -95,7 +95,7 @@ ANSWERS: list[tuple[str, Callable[[], Any], str, int]] = [
         "Comparison",
         lambda: goodput_cli.compare(str(NIGHT), str(NEXT)),
         "goodput is about the same: 70.43 % and 69.35 %",
-        49,
+        51,
     ),
     ("CheckReport", lambda: goodput_cli.check(NIGHT), "2 warnings, 3 infos", 5),
     ("Advice", lambda: goodput_cli.advise(NIGHT), "SAVE EVERY 50 STEPS", 11),

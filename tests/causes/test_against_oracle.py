@@ -210,10 +210,11 @@ def account(log: Log, folder: Path, *, words: bool, hosts: bool) -> str:
     assert run(["analyze", str(folder), "--job-name", "job", "-q", "--force", "-o", str(out)]) == 0
     answer = json.loads(out.read_text())
     for row in answer["disruptions"]:
-        for name in [*OF_CAUSES, *OF_ENDINGS, "evidence"]:
+        for name in [*OF_CAUSES, *OF_ENDINGS, *OF_CHAINS, "evidence"]:
             row.pop(name, None)
     for name in ("insights", "diagnostics", "last_end", "by_cause"):
         answer.pop(name, None)
+    answer["reliability"].pop("recoveries", None)
     return json.dumps(answer)
 
 
@@ -224,6 +225,8 @@ OF_CAUSES = (
 )  # fmt: skip
 OF_ENDINGS = ("ended", "steps_lost_is")
 """An exception that nobody caught says how an attempt ended, too."""
+OF_CHAINS = ("links", "time_to_detect_seconds", "time_to_detect_is", "time_to_recover_seconds", "time_to_recover_is")
+"""The line of a cause says when it failed: links are cut there, and hold the same seconds."""
 EVENT = {
     "kind": "Event", "reason": "Evicted", "message": "The node was low on resource: memory.",
     "lastTimestamp": "2026-03-01T10:10:50Z", "involvedObject": {"kind": "Pod", "name": "job-0-3"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +99,37 @@ def test_the_library_answers_the_same(log: Path) -> None:
     again = find_disruptions(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)
     assert analysis.disruptions == again
     assert step(5, 60) in log.read_text(encoding="utf-8")
+
+
+def test_links_of_each_outage_and_of_all(log: Path, capsys: Output) -> None:
+    assert run(["disruptions", "run.jsonl", "-q", "--full"]) == 0
+    full = capsys.readouterr().out
+    assert "No. 1, 2026-01-01, where the outage went: 1 min 08 s lost" in full
+    assert "redone work" in full
+    assert run(["disruptions", "run.jsonl", "-q", "--by", "link"]) == 0
+    by_link = capsys.readouterr().out
+    assert "Where outages of j went: 1 min 08 s lost in 1 disruption" in by_link
+    assert re.search(r"total +1 min 08 s +100.00 %", by_link)
+    assert run(["disruptions", "run.jsonl", "-q", "--by", "link", "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert sum(float(row["lost_seconds"]) for row in rows) == 68
+
+
+def test_json_has_every_link_and_csv_the_times(log: Path, capsys: Output) -> None:
+    value = answer_of(capsys, "disruptions", "run.jsonl")
+    (row,) = value["disruptions"]
+    known = [one for one in row["links"] if one["state"] == "known"]
+    for name in ("wasted", "downtime", "restart", "queued"):
+        assert sum(one.get(f"{name}_seconds", 0) for one in known) == row[f"{name}_seconds"]
+    assert row["links"][1] == {"link": "failed", "state": "not_logged"}
+    assert value["by_link"][-1]["lost_seconds"] == 68
+    assert run(["disruptions", "run.jsonl", "-q", "--format", "csv"]) == 0
+    (of_csv,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert float(of_csv["time_to_recover_seconds"]) == row["time_to_recover_seconds"]
+    assert of_csv["time_to_recover_is"] == "at_most"
+
+
+@pytest.mark.parametrize(("expression", "code"), [("mttr>10s", 3), ("mttr>10m", 0), ("time_to_detect>1s", 4)])
+def test_gates_on_recoveries(log: Path, expression: str, code: int) -> None:
+    """No line says that it was noticed: that gate cannot be judged."""
+    assert run(["analyze", "run.jsonl", "-q", "--fail-if", expression, "-o", "out.json"]) == code

@@ -29,4 +29,4 @@ def test_what_several_commands_show_has_one_heading() -> None:
 
 
 def test_headings_are_lower_case_but_for_names() -> None:
-    assert {one for one in TITLES if one != one.lower()} == {"ETTR", "MTTF"}
+    assert {one for one in TITLES if one != one.lower()} == {"ETTR", "MTTF", "MTTR"}

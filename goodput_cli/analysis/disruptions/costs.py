@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from goodput_cli.analysis.table import FilledTable, Table, column, columns_of
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category, in_group
-
-if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
 
 _TOP = np.iinfo(np.int64).max
 DOWN, STARTING = in_group("down"), in_group("starting")
@@ -109,22 +106,40 @@ class AttemptCosts:
         starting, _, behind = self._parts(categories).T
         return np.asarray(behind[:-1] + np.where(self._early[1:], 0, starting[1:]))
 
+    @property
+    def left(self) -> I64:
+        """When (ns) each attempt last trained; of one that never did, when it was up."""
+        return self._edges[:, 2]
+
+    @property
+    def behind(self) -> tuple[I64, I64, I64]:
+        """Behind each attempt that another one follows (ns): where its training was left, until when `until_up` counts,
+        and until when `until_trained` does."""
+        left, begin, trained = self._edges[:-1, 2], self._edges[1:, 0], self._edges[1:, 1]
+        early = self._early[1:]
+        return left, np.where(early, trained, begin), np.where(early, begin, trained)
+
     def _parts(self, categories: Sequence[Category]) -> I64:
         found = [amount for (category, _), amount in self.ledger.items() if category in categories]
         return sum(found, np.zeros((len(self), 3), dtype=np.int64))
 
     @cached_property
     def first_startup(self) -> I64:
-        """`program_startup` of each attempt's first span of training, whatever the window: what follows a
-        re-initialisation later in its life is no restart."""
-        timeline = self._timeline
-        segments, spans = timeline.segments, timeline.training.spans
+        """`program_startup` of each attempt's first span of training, whatever the window."""
+        attempt, start, end = self.startups
+        startup = np.zeros(len(self._timeline.attempts), dtype=np.int64)
+        np.add.at(startup, attempt, end - start)
+        return startup
+
+    @cached_property
+    def startups(self) -> tuple[Rows, I64, I64]:
+        """The same piece by piece: the attempt, and from when to when (ns). What follows a re-initialisation later in
+        its life is no restart."""
+        segments, spans = self._timeline.segments, self._timeline.training.spans
         rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
         if len(spans.restarted):
             rows = rows[~np.isin(segments.start[rows], spans.start[spans.restarted])]
-        startup = np.zeros(len(timeline.attempts), dtype=np.int64)
-        np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
-        return startup
+        return segments.attempt(rows), segments.start[rows], segments.end[rows]
 
     @property
     def downtime(self) -> I64:
@@ -180,7 +195,23 @@ class AttemptCosts:
         return lost_time(self._timeline, self.within, below)
 
 
-def costs_of(analysis: AnalysisData) -> AttemptCosts:
+class _Stretch(Protocol):
+    @property
+    def start_ns(self) -> int: ...
+    @property
+    def end_ns(self) -> int: ...
+
+
+class _Windowed(Protocol):
+    """An analysis, as far as it is asked here."""
+
+    @property
+    def timeline(self) -> Timeline: ...
+    @property
+    def window(self) -> _Stretch: ...
+
+
+def costs_of(analysis: _Windowed) -> AttemptCosts:
     """The ledger of the window of an analysis by attempt."""
     return AttemptCosts(analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns))
 

@@ -15,8 +15,10 @@ from goodput_cli.accounting.attempts.endings import Elastic, End
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, distinct
+from goodput_cli.analysis.disruptions.chain import chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.losses import find_evidence, first_and_last_steps, lost_steps
+from goodput_cli.analysis.disruptions.recovery import recoveries_of, unplanned_chains
 from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.table import UNKNOWN
@@ -95,7 +97,8 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     }
     causes, planned = timeline.causes.why, timeline.planned
     why = tuple(FailureCause(planned=True) if planned[attempt] else causes[attempt] for attempt in dead.tolist())
-    return Disruptions(table, columns, rows, why)
+    chain_of = {one.ended: one for one in chains_of(timeline, costs=costs)}
+    return Disruptions(table, columns, rows, why, tuple(map(chain_of.get, dead.tolist())))
 
 
 def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.intp]:
@@ -167,6 +170,7 @@ def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: i
         mean_time_to_regain_seconds=fmean(regained) / 1e9 if regained else None,
         longest_unproductive=_longest_unproductive(timeline, start, end),
         ettr=ettr,
+        recoveries=recoveries_of(list(unplanned_chains(disruptions.chains))) if count else None,
     )
 
 

@@ -53,19 +53,35 @@ def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = N
         some = charged.low < high
         charged = _Charged(charged.ended[some], charged.attempt[some], charged.low[some], high[some])
     ns = np.zeros(len(timeline.attempts), dtype=np.int64)
-    attempt, low, high = charged.attempt, charged.low, charged.high
-    if len(attempt) == 0:
+    if len(charged.attempt) == 0:
         return ns
-    began, _ = first_and_last_steps(timeline)
-    trained, ends = _trained(timeline), np.append(timeline.attempts.begin[1:], timeline.end)
-    lowest = low <= np.maximum(began, timeline.lineage.limit)[attempt]
-    start = np.where(lowest, timeline.attempts.begin[attempt], trained.when(attempt, low))
-    end = np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
-    start, end = clipped(start, *within), clipped(end, *within)
+    start, end = (clipped(one, *within) for one in _spans_of(timeline, charged))
     wasted = timeline.ledger.between(start, np.maximum(start, end), (Category.WASTED,)).get((Category.WASTED, -1))
     if wasted is not None:
         np.add.at(ns, charged.ended, wasted)
     return ns
+
+
+def spans_taken_back(timeline: Timeline) -> tuple[Rows, I64, I64]:
+    """Where the training lies that ends of attempts took back: the attempt that ended, and from when to when (ns) some
+    attempt trained it. What the ledger calls wasted in there is `lost_time`; some reach over time that is not."""
+    charged = _charged(timeline)
+    if len(charged.attempt) == 0:
+        nothing = np.zeros(0, dtype=np.int64)
+        return charged.ended, nothing, nothing
+    start, end = _spans_of(timeline, charged)
+    return charged.ended, start, np.maximum(start, end)
+
+
+def _spans_of(timeline: Timeline, charged: _Charged) -> tuple[I64, I64]:
+    """From when to when (ns) the steps of each row were trained, what its attempt lost beyond its last record as well:
+    the spans of the ranges of an attempt tile its life."""
+    attempt, low, high = charged.attempt, charged.low, charged.high
+    began, _ = first_and_last_steps(timeline)
+    trained, ends = _trained(timeline), np.append(timeline.attempts.begin[1:], timeline.end)
+    lowest = low <= np.maximum(began, timeline.lineage.limit)[attempt]
+    start = np.where(lowest, timeline.attempts.begin[attempt], trained.when(attempt, low))
+    return start, np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
 
 
 class _Charged(Struct, frozen=True):

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import compress
 from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 
 from goodput_cli.accounting.attempts.failure_cause import Echo, FailureCause
+from goodput_cli.analysis.disruptions.chain import Chain
+from goodput_cli.analysis.disruptions.recovery import CHAIN_COLUMNS, Chains
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import INSTANT, UNKNOWN, FilledTable, Table, column, columns_of, row_schema
@@ -197,6 +200,8 @@ class Disruption:
         audience=Audience.JSON,
         json=row_schema(EVIDENCE_COLUMNS, "evidence", ""),
     )
+    chain: Chain | None = None
+    """Where the outage went, link by link; None for a planned scale-up and a rollback, which have no chain."""
 
 
 @dataclass(frozen=True)
@@ -211,6 +216,8 @@ class DisruptionColumns:
     """Of what they lost, where it is known."""
     why: Sequence[FailureCause] = ()
     """Why each died."""
+    chains: Chains = ()
+    """Where each outage went."""
 
     @property
     def shown_causes(self) -> list[Cell]:
@@ -327,13 +334,16 @@ class Disruptions(Sequence[Disruption]):
     """
 
     def __init__(
-        self, table: EventTable, columns: dict[str, I64], rows: dict[str, Rows], why: Sequence[FailureCause] = ()
-    ) -> None:
+        self, table: EventTable, columns: dict[str, I64], rows: dict[str, Rows], why: Sequence[FailureCause] = (),
+        chains: Chains = (),
+    ) -> None:  # fmt: skip
         self._table = table
         self._columns = columns
         self._rows = rows
         self.why = why
         """Why each attempt died, in the same order."""
+        self.chains = chains
+        """Where each outage went, in the same order."""
 
     def __len__(self) -> int:
         return len(self._columns["number"])
@@ -380,8 +390,9 @@ class Disruptions(Sequence[Disruption]):
         chosen = ~np.isin(self._columns["ended"], [ENDED.index(how) for how in UNCOUNTED])
         columns = {name: column[chosen] for name, column in self._columns.items()}
         rows = {name: rows[chosen] for name, rows in self._rows.items()}
-        why = tuple(one for one, counts in zip(self.why, chosen.tolist(), strict=True) if counts)
-        return Disruptions(self._table, columns, rows, why)
+        which = chosen.tolist()
+        why, chains = tuple(compress(self.why, which)), tuple(compress(self.chains, which))
+        return Disruptions(self._table, columns, rows, why, chains)
 
     def as_table(self) -> FilledTable:
         """The table of them that programs read."""
@@ -400,15 +411,16 @@ class Disruptions(Sequence[Disruption]):
         why = self.why[part]
         places["cause"] = [one.where for one in why]
         columns = {name: column[part] for name, column in self._columns.items()}
-        return DisruptionColumns(columns, {name: places[name] for name in _EVIDENCE}, price, why)
+        return DisruptionColumns(columns, {name: places[name] for name in _EVIDENCE}, price, why, self.chains[part])
 
     def _made(self, part: slice) -> Iterator[Disruption]:
         some = self._part(part)
         columns = [some.values(name) for name in _COLUMNS]
         places = some.evidence.values()
-        for values, evidence in zip(zip(*columns, strict=True), zip(*places, strict=True), strict=True):
+        rows = zip(zip(*columns, strict=True), zip(*places, strict=True), some.chains, strict=True)
+        for values, evidence, chain in rows:
             named: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
-            yield Disruption(**named, evidence=Evidence(*evidence))
+            yield Disruption(**named, evidence=Evidence(*evidence), chain=chain)
 
 
 def no_disruptions(table: EventTable) -> Disruptions:
@@ -420,8 +432,10 @@ def no_disruptions(table: EventTable) -> Disruptions:
 
 _PEOPLE = ("no.", "down since", "ended", "why", "steps lost", "wasted", "downtime")
 """What people can least do without."""
+_TIMES = ("detect", "recover", "regained")
 _OF_DISRUPTION = columns_of(Disruption, lambda name: methodcaller("column", name))
 _BEHIND = (
+    *CHAIN_COLUMNS,
     *(replace(one, name=f"evidence_{one.name}", audience=Audience.TABLES) for one in EVIDENCE_COLUMNS),
     Column("ranks", "text", Audience.PEOPLE, attrgetter("ranks")),
 )
@@ -429,7 +443,7 @@ DISRUPTIONS = Table(
     "disruption",
     "one passage to a next attempt that does not follow a believed clean end; amounts are whole, whatever the window",
     (*_OF_DISRUPTION, *_BEHIND),
-    people=(*_PEOPLE, "regained", "queued", "ranks"),
+    people=(*_PEOPLE, *_TIMES, "queued", "ranks"),
     first=("number", "attempt", "ended", "wasted", "downtime", "queued"),
 )
 _PRICES = (
@@ -457,9 +471,9 @@ PRICED_DISRUPTIONS = replace(
     name="priced_disruption",
     words="a disruption and what it cost",
     columns=(*_OF_DISRUPTION, *_PRICES, *_BEHIND),
-    people=(*_PEOPLE, "accelerator h", "cost", "regained", "queued", "ranks"),
+    people=(*_PEOPLE, "accelerator h", "cost", *_TIMES, "queued", "ranks"),
 )
 """The same with what each cost: the table of `goodput disruptions`."""
-_COLUMNS = tuple(field.name for field in fields(Disruption) if field.name != "evidence")
+_COLUMNS = tuple(field.name for field in fields(Disruption) if field.name not in ("evidence", "chain"))
 _EVIDENCE = tuple(field.name for field in fields(Evidence))
 _AT_ONCE = 1024

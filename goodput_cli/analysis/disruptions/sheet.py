@@ -11,11 +11,15 @@ from typing import Annotated, Literal, get_args
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.disruptions.costs import ATTEMPTS, costs_of, costs_of_attempts
+from goodput_cli.analysis.disruptions.links import BY_LINK, by_link_sheet, chain_sheets, link_totals, recovery_notes
+from goodput_cli.analysis.disruptions.nodes import standby_ns
+from goodput_cli.analysis.disruptions.recovery import unplanned_chains
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import at_the_end, last_cause, place_text, window_text
 from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.question import Price
+from goodput_cli.analysis.recoveries import recovery_words
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table, attribute, each
@@ -156,6 +160,12 @@ def attempts_sheet(analysis: Analysis) -> Sheet:
     )
 
 
+def links_sheet(analysis: Analysis) -> Sheet:
+    """What each link lost, over the disruptions that count."""
+    chains = list(unplanned_chains(analysis.disruptions.chains))
+    return by_link_sheet(analysis, chains, lambda: disruptions_answer(analysis, None))
+
+
 _SHOWN_EVIDENCE = {
     "last_step": "last step",
     "last_sign_of_life": "last sign of life",
@@ -166,8 +176,8 @@ _SHOWN_EVIDENCE = {
 _MOST_EVIDENCE = 10
 
 
-def disruptions_sheet(analysis: Analysis, price: Price | None) -> Sheet:
-    """The disruptions of the window, and what they cost where the price is known."""
+def disruptions_sheet(analysis: Analysis, price: Price | None, *, full: bool = False) -> Sheet:
+    """The disruptions of the window, and what they cost where the price is known. full: each link by link below."""
     rows = analysis.disruptions
     columns = PRICED_DISRUPTIONS.sheet_columns(without=_hidden(rows, price))
     return Sheet(
@@ -176,6 +186,7 @@ def disruptions_sheet(analysis: Analysis, price: Price | None) -> Sheet:
         columns=columns,
         rows=rows.as_priced_table(price).cells(columns),
         notes=tuple(_notes_sheet(analysis, rows)),
+        sections=tuple(chain_sheets(analysis)) if full else (),
         answer=lambda: disruptions_answer(analysis, price),
     )
 
@@ -189,6 +200,9 @@ def _hidden(rows: Disruptions, price: Price | None) -> set[str]:
         hidden.add("why")
     if not rows.column("queued_ns").any():
         hidden.add("queued")
+    for heading, time in (("detect", "detect_ns"), ("recover", "recover_ns")):
+        if all(one is None or getattr(one, time) is None for one in rows.chains):
+            hidden.add(heading)
     if not (len(rows.column("ranks_before")) or len(rows.column("ranks_after"))):
         hidden.add("ranks")
     return hidden
@@ -215,6 +229,8 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
     means = (("mean downtime", down), ("mean time to regain progress", regain))
     if shown := [f"{name} {duration_of_seconds(seconds)}" for name, seconds in means if seconds is not None]:
         yield ", ".join(shown)
+    if reliability.recoveries is not None and (words := recovery_words(reliability.recoveries)):
+        yield words
     longest = reliability.longest_unproductive
     idle = f", longest unproductive stretch {duration(longest[1] - longest[0])} ({period(*longest)})" if longest else ""
     ettr = "cannot be judged" if reliability.ettr is None else percent(100 * reliability.ettr)
@@ -242,6 +258,7 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
         if (rows.column("steps_lost_is") == AT_LEAST).any():
             yield ">=: at least so many, because the last lines of a silent death may be missing"
         yield "regained: from the last sign of life until training was as far as before"
+    yield from recovery_notes(analysis)
     if rows.column("undetermined_ns").any():
         yield (
             "downtime holds time that may have been training: these attempts died at an unlogged moment between their "
@@ -412,6 +429,10 @@ class DisruptionsAnswer:
     attempts: Annotated[FilledTable, ATTEMPTS]
     reliability: Reliability | None
     cost: DisruptionCost | None
+    by_link: Annotated[FilledTable | None, BY_LINK, Json(optional=True)] = None
+    """where the outages that count went, link by link; the row `total` is what they lost"""
+    standby_ns: Annotated[int | None, Json("seconds", key="standby_node_seconds", optional=True)] = None
+    """time of nodes that stood by in the whole job, of each node; left out where no line says it"""
 
 
 def disruptions_answer(analysis: Analysis, price: Price | None) -> DisruptionsAnswer:
@@ -425,6 +446,8 @@ def disruptions_answer(analysis: Analysis, price: Price | None) -> DisruptionsAn
         attempts=costs_of_attempts(costs_of(analysis)),
         reliability=analysis.reliability,
         cost=None if price is None else _cost(rows, price),
+        standby_ns=standby_ns(analysis.timeline),
+        by_link=BY_LINK.of_rows(link_totals(chains)) if (chains := list(unplanned_chains(rows.chains))) else None,
     )
 
 

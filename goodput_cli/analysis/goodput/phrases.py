@@ -151,11 +151,25 @@ def progress_text(analysis: AnalysisData) -> str:
     ]
     if has_ending(analysis):
         parts.append(ending_text(job) + last_cause_text(analysis))
+    if (left := restarts_left_text(analysis)) is not None:
+        parts.append(left)
     if job.runs > 1:
         parts.append(plural(job.runs, "run"))
     if job.formats:
         parts.append(f"log: {' + '.join(job.formats)}")
     return ", ".join(parts)
+
+
+_FEW_RESTARTS = 1
+
+
+def restarts_left_text(analysis: AnalysisData) -> str | None:
+    """`1 restart left`, of a job that goes on, as the last line says that counts them; None where there are more, or
+    no line counts them."""
+    said = [one.left_after for one in analysis.disruptions.chains if one is not None and one.left_after is not None]
+    if not said or said[-1] > _FEW_RESTARTS or analysis.job.ending != "not_logged":
+        return None
+    return f"{plural(said[-1], 'restart')} left" if said[-1] else "no restart left"
 
 
 def kept_text(analysis: AnalysisData, words: str = "") -> str:

@@ -13,6 +13,7 @@ from goodput_cli.analysis.insights.failures import Failures, failing_starts, fin
 from goodput_cli.analysis.insights.hangs import ended_by_timeout, find_hangs, lost_in_hangs, that_matter
 from goodput_cli.analysis.insights.inside import find_inside
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
+from goodput_cli.analysis.insights.outages import told
 from goodput_cli.analysis.insights.patterns import find_periodic, find_slow_saves, interval_advised, periodic_insight
 from goodput_cli.analysis.insights.training import (
     find_given_up,
@@ -44,7 +45,7 @@ def find_insights(analysis: AnalysisData) -> tuple[Insight, ...]:
     """The insights of the window, the most costly first."""
     made = [
         _made(analysis, one)
-        for one in _all(analysis)
+        for one in told(analysis, list(_all(analysis)))
         if one.ns >= LEAST_NS
         and 100 * one.ns >= BY_CODE[one.code].least_percent * analysis.window.counted_ns
         and (one.code in _OF_SHORT_JOBS or not analysis.too_short)

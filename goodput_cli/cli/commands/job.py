@@ -259,6 +259,8 @@ def timeline(
       goodput disruptions run.jsonl -o disruptions.csv
       goodput disruptions logs/ --by cause
       goodput disruptions logs/ --by attempt
+      goodput disruptions logs/ --full
+      goodput disruptions logs/ --by link
 
     A disruption belongs to the window in which the attempt's last sign of life lies;
     its amounts are always whole. Its cost is wasted training, downtime and starting
@@ -268,21 +270,24 @@ def timeline(
 @option(
     "What",
     "--by",
-    type=click.Choice(["cause", "group", "host", "attempt"]),
-    help="Add up: by why they died, the group of that, where; or all time by attempt.",
+    type=click.Choice(["cause", "group", "host", "link", "attempt"]),
+    help="Add up: by why they died, the group of that, where; by link of the outages; or all time by attempt.",
 )
+@option("Out", "--full", is_flag=True, help="Below the list, where each outage went, link by link.")
 @cost_options
-def disruptions(line: CommandLine, price: Price | None, by: By | Literal["attempt"] | None) -> int:
+def disruptions(line: CommandLine, price: Price | None, by: By | Literal["link", "attempt"] | None, full: bool) -> int:
     """List every disruption: what it lost, and the proof.
 
-    Above the list: MTBF with its 95 % interval, mean downtime, ETTR. SOURCE is as for analyze.
+    Above the list: MTBF with its 95 % interval, mean downtime, MTTR, ETTR. SOURCE is as for analyze.
     """
     session = open_sheet_session(line)
     analysis = session.analyze()
-    from goodput_cli.analysis.disruptions.sheet import attempts_sheet, by_sheet, disruptions_sheet
+    from goodput_cli.analysis.disruptions.sheet import attempts_sheet, by_sheet, disruptions_sheet, links_sheet
 
     if by is None:
-        sheet = disruptions_sheet(analysis, price)
+        sheet = disruptions_sheet(analysis, price, full=full)
+    elif by == "link":
+        sheet = links_sheet(analysis)
     else:
         sheet = attempts_sheet(analysis) if by == "attempt" else by_sheet(analysis, by)
     return session.finish(_with_remark(sheet, analysis), analysis.diagnostics)

@@ -15,8 +15,9 @@ from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.formats import resiliency as named_events
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
 from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, NO_STEP, NONE, PREEMPTED, SECOND_WRITER, Edge, Kind
+from goodput_cli.events.signs import Point, RecordedSign, SaidSign
 from goodput_cli.events.values import number, whole_number
-from goodput_cli.record.native import EVENT, EVENTS, PHASES, RANK, REASON, RUN_ID, STEP, TIME
+from goodput_cli.record.native import EVENT, EVENTS, PHASES, RANK, REASON, RESTARTED_BY, RUN_ID, STEP, TIME
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.text import safe
 
@@ -89,6 +90,7 @@ class Native:
         origin = structs.replace(records.origin, writer=_writers(records, kind, output))
         output.rows.add(origin, good, kind, Edge.POINT, time, step=step, rank=rank, detail=detail)
         _say_why(records, time, output)
+        _say_who(records, np.flatnonzero(good), time, output)
         return records.every()
 
 
@@ -138,6 +140,17 @@ def _say_why(records: Records, time: I64, output: Output) -> None:
         output.texts.add(records.origin.source, TextPart(seen=seen))
 
 
+def _say_who(records: Records, good: Rows, time: I64, output: Output) -> None:
+    """That a person started the job, where a start says so. good: the positions of the records that are events."""
+    for at in good.tolist() if RESTARTED_BY in records.keys else ():
+        record = records.records[at]
+        if record[EVENT] == _STARTED and record[RESTARTED_BY] == _HAND:
+            said = SaidSign(Point.WORKERS_STARTED, {"by": _HAND}, rank=whole_number(record.get(RANK)))
+            job, line = int(records.origin.job[at]), int(records.origin.line[at])
+            output.texts.recorded.append(RecordedSign(said, int(time[at]), job, records.origin.source, line))
+
+
+_STARTED, _HAND = "started", "hand"
 _OF_WRITERS = frozenset({"seconds", "steps", "beside"})
 """Each a key of what `_of_writer` looks for."""
 

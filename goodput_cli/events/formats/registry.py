@@ -20,6 +20,7 @@ from goodput_cli.events.envelope import PAYLOAD, SAYS_NOTHING
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, FormatOptions, Records
 from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct, Timeless, Torchtitan
 from goodput_cli.events.formats.native import Native
+from goodput_cli.events.formats.nvrx import NvrxCycles
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
 BUILT_IN: tuple[Callable[[], Format], ...] = (
-    Orbax, Recorder, MlDiagnostics, Resiliency, Native, Sacct, Torchtitan, Timeless, *TRACKED,
+    Orbax, Recorder, MlDiagnostics, Resiliency, Native, Sacct, Torchtitan, Timeless, NvrxCycles, *TRACKED,
 )  # fmt: skip
 """A row each; of two that recognise a record, the first reads it."""
 

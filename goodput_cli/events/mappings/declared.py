@@ -29,6 +29,11 @@ FIELDS: tuple[Field, ...] = get_args(Field)
 Unit = Literal["s", "ms", "us", "ns", "min", "h", "per_s"]
 UNITS: dict[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "per_s": -1.0}
 """Seconds a unit; -1: it is a rate, of which one over it is meant."""
+PointOfSign = Literal[
+    "failed", "detected", "decided", "terminated", "requeued", "allocated", "rendezvous_begun", "health_checked",
+    "rendezvous_done", "workers_started", "initialised", "restored",
+]  # fmt: skip
+"""The moments of a recovery that a line may name; the others are those of steps."""
 AMOUNTS = ("each", "took", "elapsed")
 """The fields that have a unit."""
 _ACCOUNTED = (EventType.STEP, EventType.STEP_START, EventType.STEP_FINISHED, EventType.SAVED, EventType.START)
@@ -208,6 +213,15 @@ class DeclaredRule(_Table, frozen=True):
         ],
         Meta(description='`size` is a table of fields, such as { accelerators = "ws", total_steps = "of" }'),
     ] = field(default_factory=dict)
+    point: PointOfSign | None = None
+    """Of a `sign`: which moment of a recovery its lines name."""
+    by: Literal["launcher", "agent", "scheduler", "hand"] | None = None
+    """Of a `sign`: who starts the job again."""
+    facts: Annotated[
+        dict[Literal["left", "of", "used", "timeout", "allocation"], str],
+        Meta(description='`facts` is a table of fields, such as { left = "remaining_restarts" }'),
+    ] = field(default_factory=dict)
+    """Of a `sign`: the restarts that are left, allowed and used, the s that a watchdog waits, a scheduler's number."""
     time: Annotated[
         Literal["cursor"] | Time | None,
         Meta(description='`time` is "cursor", or a table such as { field = "ts", format = "epoch_ms" }'),
@@ -242,6 +256,17 @@ class DeclaredRule(_Table, frozen=True):
             raise Mistake("phases are those of a `step` rule, or of one of `phase`", "phases")
         if self.event is EventType.PHASE and not (inside or self.work or self.size):
             raise Mistake("a `phase` rule needs `phases`, a `phase_pattern`, `work` or `size`", "event")
+        self._check_sign()
+
+    def _check_sign(self) -> None:
+        """Raises Mistake where a rule for a moment of a recovery does not say which, or another rule says one."""
+        is_sign = self.event is EventType.SIGN
+        if is_sign != (self.point is not None):
+            raise Mistake("a `sign` rule needs a `point`, and no other rule has one", "event")
+        if not is_sign and (self.facts or self.by):
+            raise Mistake("`by` and `facts` are those of a `sign` rule", "facts" if self.facts else "by")
+        if is_sign and (self.time == "cursor" or self.also):
+            raise Mistake("a `sign` rule needs a time, and reads beside all others: no `cursor`, no `also`", "event")
 
     @property
     def of_records(self) -> bool:
@@ -268,12 +293,13 @@ class DeclaredRule(_Table, frozen=True):
 
     @property
     def amounts_inside(self) -> tuple[str, ...]:
-        """The fields of phases, work and size: groups of a pattern, paths of a record."""
+        """The fields of phases, work, size and facts: groups of a pattern, paths of a record."""
         named = [
             *((name, one.field) for name, one in self.phases.items()),
             *((name, one.field) for name, one in self.works),
         ]
-        return tuple(dict.fromkeys([*(own or name for name, own in named), *self.size.values()]))
+        single = (*self.size.values(), *self.facts.values())
+        return tuple(dict.fromkeys([*(own or name for name, own in named), *single]))
 
     @property
     def works(self) -> tuple[tuple[str, WorkOf], ...]:
@@ -301,6 +327,13 @@ class Gives(_Table, frozen=True):
     rank: str | int | None = None
     cause: str | None = None
     role: str | None = None
+    point: PointOfSign | None = None
+    by: str | None = None
+    left: int | None = None
+    of: int | None = None
+    used: int | None = None
+    timeout: float | None = None
+    allocation: str | None = None
     host: str | None = None
     device: str | None = None
     edge: Literal["point", "begin", "end"] | None = None
@@ -444,7 +477,7 @@ class Declared(_Table, frozen=True):
     def __post_init__(self) -> None:
         if not self.rule and not self.cause:
             raise Mistake(_NEEDS_RULES, "rule")
-        if self.rule and not any(rule.event in _ACCOUNTED for rule in self.rule):
+        if self.rule and not any(rule.event in (*_ACCOUNTED, EventType.SIGN) for rule in self.rule):
             raise Mistake("no rule gives a `step`, `step_start`, `saved` or `start`: nothing to account for", "rule")
         try:
             load_zone(self.zone or "UTC")

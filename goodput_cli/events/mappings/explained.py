@@ -17,7 +17,15 @@ from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.json_documents import json_in, wrapped_line
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.mappings.rules import Mapped
-from goodput_cli.events.mappings.samples import Read, read_line, read_record, record_of, shown
+from goodput_cli.events.mappings.samples import (
+    Read,
+    read_line,
+    read_record,
+    read_sign,
+    read_sign_of_record,
+    record_of,
+    shown,
+)
 from goodput_cli.events.text.evidence_reader import Line as Observed
 from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.lines import LONGEST
@@ -111,21 +119,31 @@ class Matches:
             return False
         found = False
         for part, overwritten in _parts(line.text, self.made.declared.split is not None):
-            read = read_record(self.made, line.row) if line.row is not None else read_line(self.made, part, overwritten)
-            if read is not None:
+            for read in self._readings(line, part, overwritten):
                 found = True
                 self._add(line, read)
         if not found and line.row is None:
             self._add_near(line)
         return found
 
+    def _readings(self, line: Line, part: str, overwritten: bool) -> list[Read]:
+        """What a line is, and the moment of a recovery that it names beside."""
+        if line.row is not None:
+            both = read_record(self.made, line.row), read_sign_of_record(self.made, line.row)
+        else:
+            both = read_line(self.made, part, overwritten), read_sign(self.made, part, overwritten)
+        return list({one.rule: one for one in both if one is not None}.values())
+
     def _may_read(self, text: str) -> bool:
         """Most lines are noise, and hold the text of no rule."""
-        return any(rule.anchor in text for rule in self.made.lines) or bool(self.made.records and "{" in text)
+        made = self.made
+        of_records = made.records or made.signs_of_records
+        return any(rule.anchor in text for rule in (*made.lines, *made.signs)) or bool(of_records and "{" in text)
 
     def _add_near(self, line: Line) -> None:
         text = line.text[:LONGEST]
-        near = next((rule for rule in self.made.lines if rule.anchor and rule.anchor in text), None)
+        rules = (*self.made.lines, *self.made.signs)
+        near = next((rule for rule in rules if rule.anchor and rule.anchor in text), None)
         if near is not None:
             reason = f"`{near.anchor}` stands in it, but the rest is not as the rule says"
             self.near.append(Refused(line, near.name, "", reason))
@@ -231,7 +249,7 @@ def _explain_text(line: str, overwritten: bool, mappings: Mappings) -> Iterator[
     text = bare(line).text
     asked = [*asked_of(mappings.ruleset.rules, text, overwritten)]
     read = [*line_readings(asked, text, overwritten)]
-    for rule, said, refused in read:
+    for rule, said, refused in (*read, *line_readings(mappings.ruleset.signs, text, overwritten)):
         yield f"read by: {rule.format}, rule {rule.name!r}"
         try:
             stamp = None if said is None else said.at or stamp_of(text)
@@ -253,7 +271,7 @@ def _explain_text(line: str, overwritten: bool, mappings: Mappings) -> Iterator[
 def _explain_record(record: Mapping[str, Any], mappings: Mappings) -> Iterator[str]:
     """The same of a JSON object or a row, and of the line that a collector keeps in a record."""
     for one in (*mappings.named, *mappings.shipped_of_records):
-        read = read_record(one, record)
+        read = read_record(one, record) or read_sign_of_record(one, record)
         if read is None:
             continue
         yield f"read by: {one.name}, rule {one.declared.rule[read.rule].name!r}"
@@ -345,7 +363,12 @@ def _lines(batches: Iterable[Batch], tables: list[Mapped]) -> Iterator[Line]:
 def _delimiter(data: bytes, tables: list[Mapped]) -> str | None:
     def is_header(delimiter: str, columns: frozenset[str]) -> bool:
         row = dict.fromkeys(columns, "1")
-        of_it = [rule for one in tables if one.declared.delimiter == delimiter for rule in one.records]
+        of_it = [
+            rule
+            for one in tables
+            if one.declared.delimiter == delimiter
+            for rule in (*one.records, *one.signs_of_records)
+        ]
         return any(rule.has_keys(row) for rule in of_it)
 
     return delimiter_of(data, is_header, dict.fromkeys(one.declared.delimiter for one in tables))

@@ -241,7 +241,7 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
         raise Mistake('`time = "cursor"` needs a field `each`, `took` or `elapsed`', "time")
     missing = [name for name in rule.amounts_inside if not rule.of_records and name not in given]
     if missing:
-        raise Mistake(f"the rule has no field `{missing[0]}`, which its phases, work or size name", "phases")
+        raise Mistake(f"the rule has no field `{missing[0]}`, which its phases, work, size or facts name", "phases")
     if rule.phase_pattern is not None:
         try:
             phase_pattern(rule.phase_pattern)

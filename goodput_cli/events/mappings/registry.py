@@ -217,7 +217,12 @@ class Mappings:
             *(rule for one in self._ours(SHIPPED) for rule in one.lines),
             *progress_bars.RULES,
         )
-        return LineRules((*(rule for one in self.named for rule in one.lines), *ours), self._evidence)
+        signs = (*launcher.SIGN_RULES, *(rule for one in self._ours(SHIPPED) for rule in one.signs))
+        return LineRules(
+            (*(rule for one in self.named for rule in one.lines), *ours),
+            self._evidence,
+            (*(rule for one in self.named for rule in one.signs), *signs),
+        )
 
     @cached_property
     def _evidence(self) -> CauseRows:
@@ -228,7 +233,7 @@ class Mappings:
     @property
     def first_formats(self) -> list[MappedRecords]:
         """Formats of the records that a user's mappings read."""
-        return [MappedRecords(one) for one in self.named if one.records]
+        return [MappedRecords(one) for one in self.named if one.records or one.signs_of_records]
 
     @cached_property
     def last_formats(self) -> list[MappedRecords]:
@@ -241,7 +246,7 @@ class Mappings:
         found: dict[str, list[RecordRule]] = {}
         for one in (*self.named, *self.shipped_of_records):
             if one.declared.delimiter:
-                found.setdefault(one.declared.delimiter, []).extend(one.records)
+                found.setdefault(one.declared.delimiter, []).extend((*one.records, *one.signs_of_records))
         return found
 
     def zone_of(self, formats: Iterable[str]) -> str:

@@ -40,6 +40,7 @@ from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
 from goodput_cli.events.mappings.toml import Mistake, TomlLocation
 from goodput_cli.events.schema import RATE_SECONDS, Edge
+from goodput_cli.events.signs import Point, SaidSign, UntimedSign
 from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import (
@@ -59,6 +60,7 @@ from goodput_cli.events.text.log_lines import (
     whole,
 )
 from goodput_cli.events.text.meaning import InTurns
+from goodput_cli.events.text.sign_lines import rank_of, sign, signs_in
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare
 from goodput_cli.events.values import number, round_to_us
 from goodput_cli.vocabulary.text import safe
@@ -225,6 +227,9 @@ class Mapped:
     records: tuple[RecordRule, ...]
     causes: tuple[CauseRow, ...] = ()
     """What its lines say about deaths."""
+    signs: tuple[DeclaredLineRule, ...] = ()
+    """What its lines say of recoveries, whatever else they are."""
+    signs_of_records: tuple[RecordRule, ...] = ()
 
     @property
     def name(self) -> str:
@@ -255,7 +260,13 @@ def made_of(mapping: DeclaredAt) -> Mapped:
             causes.append(cause_row(f"{declared.name}:{row + 1}", cause))
         except Mistake as mistake:
             raise place.of("cause", row).error_of(mistake) from None
-    return Mapped(declared, place, tuple(lines), tuple(records), tuple(causes))
+    signs, own = ([one for one in lines if _is_sign(declared, one.number) is wanted] for wanted in (True, False))
+    of_records, others = ([one for one in records if _is_sign(declared, one.number) is kind] for kind in (True, False))
+    return Mapped(declared, place, tuple(own), tuple(others), tuple(causes), tuple(signs), tuple(of_records))
+
+
+def _is_sign(declared: Declared, number: int) -> bool:
+    return declared.rule[number].event is EventType.SIGN
 
 
 def _record_rule(row: int, declared: Declared, rule: DeclaredRule) -> RecordRule:
@@ -289,20 +300,22 @@ class MappedRecords(Collected):
 
     def __init__(self, made: Mapped) -> None:
         self.name = made.name
-        self._rules = made.records
-        self.keys = frozenset().union(*(rule.known for rule in made.records))
+        self._rules, self._signs = made.records, made.signs_of_records
+        self.keys = frozenset().union(*(rule.known for rule in (*self._rules, *self._signs)))
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
         """Whether some rule finds its keys; whether the values are as `where` says is asked when they are read."""
-        return any(rule.has_keys(record) for rule in self._rules)
+        return any(rule.has_keys(record) for rule in (*self._rules, *self._signs))
 
     def translate(self, records: Records, output: Output) -> Mask:
         """A log line for each rule that reads a record."""
         used = np.zeros(len(records), dtype=np.bool_)
         log_lines: list[LogLine] = []
+        signs: list[UntimedSign] = []
         turns = output.texts.turns.setdefault((records.origin.source, self.name), InTurns())
         for at, record in enumerate(records.records):
-            for reading in record_readings(self._rules, record):
+            found = [*record_readings(self._rules, record), *record_readings(self._signs, record)]
+            for reading in found:
                 used[at] = True
                 if reading.refused is not None:
                     reason = output.notes.bounded("bad_value", str(reading.refused))
@@ -311,10 +324,12 @@ class MappedRecords(Collected):
                     stamp, reading.event.at = reading.event.at, None  # it is the time of the log line
                     if stamp is None and records.stamp[at] >= 0:
                         stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
-                    line = int(records.origin.line[at])
-                    log_lines.append(LogLine(line, "", stamp, reading.event))
-                    _follow(turns, record, line, reading.event)
-        output.texts.add(records.origin.source, TextPart(log_lines, interleaved=turns.found()))
+                    log_line = LogLine(int(records.origin.line[at]), "", stamp, reading.event)
+                    signs += signs_in([log_line])
+                    if reading.event.type is not EventType.SIGN:
+                        log_lines.append(log_line)
+                        _follow(turns, record, log_line.line, reading.event)
+        output.texts.add(records.origin.source, TextPart(log_lines, interleaved=turns.found(), signs=signs))
         return used
 
 
@@ -362,6 +377,7 @@ def meaning(
     if "took" in fields:
         said.took = _amount("took", fields, rule)
     _look_inside(said, rule, fields, line)
+    said.signs = _signs(rule, fields)
     said.at = _time("time", time, fields.get(time.field), line)
     if said.at is not None and "end" in fields:
         end = _time("end", time, fields["end"], "")
@@ -379,6 +395,23 @@ def _look_inside(said: ParsedEvent, rule: DeclaredRule, fields: Mapping[str, str
     said.metrics = {**_work(rule, fields), **_sizes(rule, fields)} if rule.work or rule.size else {}
     if said.metrics and said.took:  # of which time its rates are
         said.metrics[RATE_SECONDS] = said.took / NS_PER_SECOND
+
+
+def _signs(rule: DeclaredRule, fields: Mapping[str, str]) -> tuple[SaidSign, ...]:
+    """The moment of a recovery that a line names. What cannot be a fact is left out."""
+    if rule.point is None:
+        return ()
+    found = {name: fields.get(own) for name, own in rule.facts.items()}
+    left, of, used = (rank_of(found.get(name)) for name in ("left", "of", "used"))
+    if of is None and left is not None and used is not None:
+        of = left + used
+    timeout = found.get("timeout")
+    waited = None if timeout is None else _phase_ns(timeout, 1.0)
+    said = sign(
+        Point[rule.point.upper()], host=fields.get("host", ""), rank=fields.get("rank"), by=rule.by,
+        left=left, of=of, used=used, timeout_ns=waited, allocation=found.get("allocation"),
+    )  # fmt: skip
+    return (said,)
 
 
 def _phases(rule: DeclaredRule, fields: Mapping[str, str], line: str) -> Iterator[PhaseTime | str]:

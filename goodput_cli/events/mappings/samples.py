@@ -4,7 +4,7 @@ asked, because an earlier one reads all that they would."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from datetime import time as time_of_day
@@ -54,7 +54,24 @@ def read_line(made: Mapped, line: str, overwritten: bool = False) -> Read | None
     if first is not None:
         return _read(first, text)
     record = record_of(text)
-    return None if record is None else read_record(made, record)
+    read = None if record is None else read_record(made, record)
+    return read or read_sign(made, line, overwritten)
+
+
+def read_sign(made: Mapped, line: str, overwritten: bool = False) -> Read | None:
+    """The moment of a recovery that a mapping finds in a line; None if no rule finds one."""
+    text = bare(line).text
+    first = next(line_readings(made.signs, text, overwritten), None)
+    if first is not None:
+        return _read(first, text)
+    record = record_of(text)
+    return None if record is None else read_sign_of_record(made, record)
+
+
+def read_sign_of_record(made: Mapped, record: Mapping[str, Any]) -> Read | None:
+    """The same of a JSON object, or of a row of a table."""
+    first = next(record_readings(made.signs_of_records, record), None)
+    return None if first is None else _read(first)
 
 
 def read_record(made: Mapped, record: Mapping[str, Any]) -> Read | None:
@@ -81,7 +98,8 @@ def _check_sample(made: Mapped, number: int) -> None:
     if sample.gives.cause is not None or not made.declared.rule:
         _check_evidence(made, sample, place)
         return
-    read = read_line(made, sample.line)
+    wanted = read_sign if sample.gives.event is EventType.SIGN else read_line
+    read = wanted(made, sample.line)
     if read is None:
         raise place.error("sample failed: no rule reads this line", SampleFailed)
     if read.refused:
@@ -115,18 +133,23 @@ def _check_evidence(made: Mapped, sample: DeclaredSample, place: TomlLocation) -
 
 def check_shadows(made: Mapped) -> None:
     """Raises UsageError for a rule whose every line or record an earlier one reads."""
-    declared = made.declared.rule
-    for at, rule in enumerate(made.lines):
-        template = declared[rule.number].line
+    for rules in (made.lines, made.signs):
+        _check_lines(made, rules)
+    for records in (made.records, made.signs_of_records):
+        for at, later in enumerate(records):
+            for before in records[:at]:
+                if not before.also and _takes_all(before.declared, later.declared):
+                    raise _shadowed(made, later.number, before.number)
+
+
+def _check_lines(made: Mapped, rules: Sequence[DeclaredLineRule]) -> None:
+    for at, rule in enumerate(rules):
+        template = made.declared.rule[rule.number].line
         lines = examples_of(template) if template else []
-        for earlier in made.lines[:at]:
+        for earlier in rules[:at]:
             same = earlier.name == rule.name
             if not earlier.also and (same or (lines and all(earlier.pattern.search(line) for line in lines))):
                 raise _shadowed(made, rule.number, earlier.number)
-    for at, later in enumerate(made.records):
-        for before in made.records[:at]:
-            if not before.also and _takes_all(before.declared, later.declared):
-                raise _shadowed(made, later.number, before.number)
 
 
 def _shadowed(made: Mapped, rule: int, earlier: int) -> UsageError:
@@ -162,7 +185,19 @@ def shown(said: ParsedEvent, stamp: Stamp | None) -> dict[str, Any]:
         "phases": {name: round(seconds, 9) for name, seconds in phases.items()} or None,
         "work": said.metrics or None,
         "no phase": "; ".join(said.bad_phases) or None,
+        **_shown_signs(said),
     }
+
+
+def _shown_signs(said: ParsedEvent) -> dict[str, Any]:
+    """What the moment of a recovery that a line names gives."""
+    if said.type is not EventType.SIGN or not said.signs:
+        return {}
+    one = said.signs[0]
+    facts: dict[str, Any] = dict(one.facts)
+    waited = facts.pop("timeout_ns", None)
+    timeout = None if waited is None else waited / NS_PER_SECOND
+    return {"point": one.point.name.lower(), "host": one.host or None, **facts, "timeout": timeout}
 
 
 def record_of(line: str) -> Mapping[str, Any] | None:
@@ -201,8 +236,14 @@ def _check_shadow(made: Mapped, sample: DeclaredSample, read: Read) -> None:
 
 def _only(made: Mapped, number: int) -> Mapped:
     """A mapping of one of its rules."""
-    lines = tuple(rule for rule in made.lines if rule.number == number)
-    return replace(made, lines=lines, records=tuple(rule for rule in made.records if rule.number == number))
+    kept: dict[str, Any] = {
+        name: tuple(rule for rule in getattr(made, name) if rule.number == number) for name in _RULES
+    }
+    return replace(made, **kept)
+
+
+_RULES = ("lines", "records", "signs", "signs_of_records")
+"""Where a mapping has its rules."""
 
 
 def _takes_all(earlier: DeclaredRule, later: DeclaredRule) -> bool:

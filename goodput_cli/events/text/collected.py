@@ -10,13 +10,18 @@ from itertools import chain, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.envelope import Identity
 from goodput_cli.events.evidence import EvidenceOfLog
 from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.inside import RankSteps, within_memory
 from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
+from goodput_cli.events.signs import Sign, UntimedSign
 from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
+from goodput_cli.events.text.allocation_signs import signs_of_allocations
 from goodput_cli.events.text.collector import CollectedSource, Collector
 from goodput_cli.events.text.evidence_times import observations_of, says_events
 from goodput_cli.events.text.folders import launch_of, stem_of
@@ -54,7 +59,7 @@ from goodput_cli.events.text.programs.runs import (
     of_their_runs,
     run_events,
 )
-from goodput_cli.events.text.stamps import Zone, with_days, without_invented_fraction
+from goodput_cli.events.text.stamps import Stamp, Zone, with_days, without_invented_fraction
 from goodput_cli.events.text.to_rows import (
     ONE_STORY,
     add_rows,
@@ -119,6 +124,10 @@ class Texts:
         """What jobs were called before 0.2; made by `rows`."""
         self._unread: dict[str, str] = {}
         self._views: dict[int, str | None] = {}
+        self._signs: list[Sign] = []
+        """Of allocations, whose rows are of jobs of their own."""
+        self._jobs: dict[int, str] = {}
+        """The job of each source that says some event, and of what lies beside it in its folder."""
 
     def rows(
         self,
@@ -152,9 +161,12 @@ class Texts:
         for part, job in zip(parts, named, strict=True):
             by_job[job].append(part)
         for job, of_job in by_job.items():
+            self._signs += signs_of_allocations(job, of_job, names, output.notes)
             self._measure(job, of_job, names, output.notes)
             self._put_together(of_job, names, output.notes)
         self._unread = _unread_steps(self._every, by_job, names)
+        others = {jobs.values()[code] for code in np.unique(recorded["job"]).tolist()}
+        self._jobs = _jobs_of_sources(self._every, by_job, names, {*by_job, *others})
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
         for (code, log_lines), job in zip(parts, named, strict=True):
@@ -199,15 +211,19 @@ class Texts:
 
         return runs_of(tracked, names, hints.job_name, output)
 
-    def observed(self, names: Sequence[str], hints: ReadingOptions, output: Output) -> EvidenceOfLog:
-        """What was seen of deaths, in all sources. After `rows`, which finds when things were."""
+    def observed(
+        self, names: Sequence[str], hints: ReadingOptions, output: Output, entries: Sequence[Identity] = ()
+    ) -> EvidenceOfLog:
+        """What was seen of deaths and recoveries, in all sources. After `rows`, which finds when things were. entries:
+        identities of entries of Cloud Logging, by their codes."""
         zones = _zones(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._every, names)
 
         def local(code: int) -> Callable[[int], int]:
             return _local(self._every[code].log_lines, hints, output, zones.get(folder_of(names[code])))[0]
 
-        found = observations_of(self._every, names, local, near, hints.year, hints.now_ns)
+        found = observations_of(self._every, names, local, near, hints.year, hints.now_ns, self._jobs, entries)
+        found = replace(found, signs=(*found.signs, *self._signs))
         return replace(found, hosts_of_job=hints.hosts_of_job, quotes=hints.quotes, unread_steps=self._unread)
 
     def _in_time(
@@ -475,7 +491,7 @@ def _of_their_programs(sources: Mapping[int, CollectedSource], names: Sequence[s
 def _with_days(code: int, source: CollectedSource, hints: ReadingOptions, output: Output) -> CollectedSource:
     """A source with what it has of times of day on their days. What was collected stays: a dated line may follow."""
     if not _has_times_of_day(source):
-        return source
+        return _with_days_of_signs(source, hints)
     lines = [replace(one, event=None if one.event is None else replace(one.event)) for one in source.log_lines]
     seen = [replace(one) for one in source.seen]
     places: list[tuple[int, Any, str]] = [(one.line, one, "stamp") for one in lines]
@@ -494,7 +510,22 @@ def _with_days(code: int, source: CollectedSource, hints: ReadingOptions, output
     if assumed:
         message = "no line has a date: the day is that of the file's last change"
         output.notes.add("day_assumed", message, code, [places[0][0]])
-    return replace(source, log_lines=lines, seen=seen)
+    return _with_days_of_signs(replace(source, log_lines=lines, seen=seen), hints)
+
+
+def _with_days_of_signs(source: CollectedSource, hints: ReadingOptions) -> CollectedSource:
+    """A source whose signs have the days of the lines around them, which stay as they are. Where none has a day, a time
+    of day names no moment."""
+    if not any(one.stamp.zone is Zone.DAYLESS for one in source.signs):
+        return source
+    lines = [(one.line, one.stamp) for one in source.log_lines if one.stamp is not None]
+    if not lines:
+        return replace(source, signs=[one for one in source.signs if one.stamp.zone is not Zone.DAYLESS])
+    places: list[tuple[int, Stamp, UntimedSign | None]] = [(line, stamp, None) for line, stamp in lines]
+    places = sorted([*places, *((one.line, one.stamp, one) for one in source.signs)], key=itemgetter(0))
+    stamps, _ = with_days([stamp for _, stamp, _ in places], source.modified_ns or hints.now_ns, None, hints.year)
+    signs = [replace(one, stamp=stamp) for (_, _, one), stamp in zip(places, stamps, strict=True) if one is not None]
+    return replace(source, signs=signs)
 
 
 _STAMPS = ("before", "stamp", "behind", "late")
@@ -639,3 +670,23 @@ def _formats(log_lines: Sequence[LogLine]) -> frozenset[str]:
 
 def _is_run(log_line: LogLine) -> bool:
     return log_line.event is not None and log_line.event.format == RUNS
+
+
+def _jobs_of_sources(
+    sources: Mapping[int, CollectedSource], by_job: Mapping[str, Sequence[Part]], names: Sequence[str], jobs: set[str]
+) -> dict[int, str]:
+    """The job of each source: that of its events, of the only job whose files lie in its folder, or the only one of the
+    log. jobs: all of the log. What several jobs may have written is left out."""
+    homes: defaultdict[str, set[str]] = defaultdict(set)
+    own: defaultdict[int, set[str]] = defaultdict(set)
+    for job, parts in by_job.items():
+        for code, log_lines in parts:
+            homes[beside(names[code])].add(job)
+            if any(said(log_line).format != SACCT for log_line in log_lines):
+                own[code].add(job)
+    found: dict[int, str] = {}
+    for code in sources:
+        named = next((some for some in (own[code], homes[beside(names[code])], jobs) if some), set())
+        if len(named) == 1:
+            found[code] = next(iter(named))
+    return found

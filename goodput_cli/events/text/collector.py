@@ -9,10 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from goodput_cli.events.signs import MOST_SIGNS, fewer
+
 if TYPE_CHECKING:
     from goodput_cli.events.cluster_attempts import ApiObject
     from goodput_cli.events.event_files import Event
     from goodput_cli.events.evidence import UntimedEvidence
+    from goodput_cli.events.signs import CycleFile, RecordedSign, UntimedSign
     from goodput_cli.events.text.evidence_lines import EntryObserver
     from goodput_cli.events.text.log_lines import LogLine
     from goodput_cli.events.text.meaning import Interleaved, InTurns
@@ -44,6 +47,10 @@ class TextPart:
     """Observations: what lines say about deaths."""
     left_out: int = 0
     """How many observations were too many."""
+    signs: list[UntimedSign] = field(default_factory=list)
+    """Moments of recoveries that lines name."""
+    signs_left_out: int = 0
+    """How many of them were too many."""
     by_host: bool = False
     """Whether it is a kernel's log."""
     unread_steps: dict[int, int] = field(default_factory=dict)
@@ -68,6 +75,10 @@ class Collector:
         """The host of each rank of a source, as its recorder says."""
         self.objects: list[tuple[int, ApiObject]] = []
         """(source, what an object of Kubernetes says about time)."""
+        self.cycles: list[CycleFile] = []
+        """What files of NVRx say of cycles."""
+        self.recorded: list[RecordedSign] = []
+        """Moments of recoveries that recorders name."""
         self.observers: dict[int, EntryObserver] = {}
         """Of sources whose lines come one by one."""
         self.turns: dict[tuple[int, str], InTurns] = {}
@@ -103,6 +114,11 @@ class Collector:
         one.noise += part.noise
         one.seen += part.seen
         one.left_out += part.left_out
+        one.signs += part.signs
+        if len(one.signs) > 2 * MOST_SIGNS:
+            kept = fewer(one.signs, lambda sign: (sign.said.point, sign.stamp.ns))
+            one.signs_left_out += len(one.signs) - len(kept)
+            one.signs = kept
         one.by_host |= part.by_host
         one.unread_steps |= part.unread_steps
         one.losses = {**part.losses, **one.losses}

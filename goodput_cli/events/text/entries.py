@@ -27,12 +27,14 @@ from goodput_cli.events.formats.base import (
     Records,
     labels_of,
 )
+from goodput_cli.events.signs import Point, UntimedSign
 from goodput_cli.events.text.causes import by_exit
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import EntryObserver, may_say
 from goodput_cli.events.text.evidence_reader import Line
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, EventType, LineRule, LogLine, ParsedEvent, pattern, timed
+from goodput_cli.events.text.sign_lines import sign, signs_in
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_or_none
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS
@@ -54,6 +56,7 @@ def collect(
     used = np.zeros(len(records), dtype=np.bool_)
     log_lines: list[LogLine] = []
     printed: list[tuple[Line, list[ParsedEvent]]] = []
+    signs: list[UntimedSign] = []
     alive: dict[str, tuple[LogLine, LogLine]] = {}  # the first and the last that says nothing
     for at, (record, entry) in enumerate(zip(records.records, entries, strict=True)):
         text, stamp = record.get(key), int(stamps[at])
@@ -61,7 +64,8 @@ def collect(
             continue
         line, stream, job = int(records.origin.line[at]), _stream(entry), _job(entry)
         collected = Stamp(stamp, Zone.EXACT, False)
-        parts = [(part, said_of_line(part, rules)) for part in text[:LONGEST].split("\n")]
+        lines = text[:LONGEST].split("\n")
+        parts = [(part, said_of_line(part, rules)) for part in lines]
         found = [one for _, read in parts for one in read]
         about = (line, stream, collected, int(codes[at]), job, _host(entry))
         printed += [(_line(part, *about), [said for _, said in read]) for part, read in parts]
@@ -69,6 +73,12 @@ def collect(
             used[at] = True
             said.job = said.job or job
             log_lines.append(timed(LogLine(line, stream, own, said, entry=int(codes[at])), collected))
+            signs += signs_in(log_lines[-1:])
+        signs += signs_in(
+            timed(LogLine(line, stream, own, said, entry=int(codes[at])), collected)
+            for part in (lines if rules.signs else ())
+            for own, said in moments_of_line(part, rules)
+        )
         if not found:
             silent = LogLine(line, stream, collected, entry=int(codes[at]))
             first, last = alive.get(stream, (silent, silent))
@@ -77,7 +87,7 @@ def collect(
         [*log_lines, *(log_line for seen in alive.values() for log_line in seen)], key=lambda log_line: log_line.line
     )
     seen = _observed(records.origin.source, printed, rules, output)
-    output.texts.add(records.origin.source, TextPart(log_lines if used.any() else [], seen=seen))
+    output.texts.add(records.origin.source, TextPart(log_lines if used.any() else [], seen=seen, signs=signs))
     return used
 
 
@@ -127,6 +137,16 @@ def said_of_line(line: str, rules: LineRules) -> list[tuple[Stamp | None, Parsed
     found, _, _ = rules.read(text)
     own = stamp_or_none(text) if found else None
     return [(own, said) for said in found if said.type is not EventType.IGNORE]
+
+
+def moments_of_line(line: str, rules: LineRules) -> list[tuple[Stamp | None, ParsedEvent]]:
+    """The line's own time and the moments of a recovery that it names and is nothing else."""
+    if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
+        return []
+    text = bare(line).text
+    found = rules.signs_in(text)
+    own = stamp_or_none(text) if found else None
+    return [(own, said) for said in found]
 
 
 def _job(entry: Entry) -> str:
@@ -315,12 +335,22 @@ def _marks(record: Mapping[str, Any], line: int) -> list[LogLine]:
     found = [(EventType.SCHEDULED, submitted), (EventType.START, started)]
     if state in _STATES and started is not None:
         found.append((_STATES[state][0], ended))
+    signs = (sign(Point.TERMINATED, by="hand"),) if _is_by_hand(record) else ()
     return [
         LogLine(line, "", stamp, ParsedEvent(SACCT, what, name=str(record["JobID"]), job=str(record.get("JobName", "")),
-                                             detail=(("state", state),)))
+                                             detail=(("state", state),), signs=signs))
         for what, stamp in found
         if stamp is not None
     ]  # fmt: skip
+
+
+def _is_by_hand(record: Mapping[str, Any]) -> bool:
+    """Whether a person ended an allocation: `CANCELLED by 1002`; 0 is the scheduler itself, or its administrator."""
+    by = _CANCELLED_BY.fullmatch(str(record.get("State", "")).strip())
+    return by is not None and int(by[1]) != 0
+
+
+_CANCELLED_BY = re.compile(r"CANCELLED by (\d{1,20})", re.ASCII)
 
 
 def _time_allocations(record: Mapping[str, Any], key: str) -> Stamp | None:

@@ -6,9 +6,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 
+from goodput_cli.events.envelope import Identity
 from goodput_cli.events.evidence import CHANGED_WITH_TIME, EvidenceOfLog, FailureEvidence, UntimedEvidence
+from goodput_cli.events.signs import Sign
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.evidence_reader import OF_PATH
+from goodput_cli.events.text.sign_lines import by_source, signs_of_evidence, timed_signs
 from goodput_cli.events.text.stamps import Stamp, Zone, in_latest_year, with_year, year_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -22,11 +25,15 @@ def observations_of(
     near: Mapping[int, Sequence[int]],
     year: int | None,
     now_ns: int,
+    jobs: Mapping[int, str],
+    entries: Sequence[Identity],
 ) -> EvidenceOfLog:
-    """All observations of some sources. local: by source, what a local time is in ns UTC. near: by source, times beside
-    it that tell a year. year: that of all stamps without one. now_ns: where nobody knows when a source was last written
-    to."""
+    """All observations of some sources, and their signs of recoveries. local: by source, what a local time is in ns
+    UTC. near: by source, times beside it that tell a year. year: that of all stamps without one. now_ns: where nobody
+    knows when a source was last written to. jobs: that of each source where it is known. entries: identities of
+    entries of Cloud Logging, by their codes."""
     rows: list[FailureEvidence] = []
+    signs: list[Sign] = []
     dropped: dict[str, int] = {}
     for code, source in sources.items():
         clock = _Clock(source, local(code), near.get(code, ()), year, now_ns)
@@ -34,8 +41,20 @@ def observations_of(
         rows += [_observation(one, names[code], clock) for one in source.seen]
         if source.left_out:
             dropped[names[code]] = source.left_out
+        if source.signs and code in jobs:
+            signs += timed_signs(source, jobs[code], clock.ns, names[code], entries)
     read = frozenset(names[code] for code in sources)
-    return EvidenceOfLog(tuple(rows), read=read, dropped=dropped)
+    codes = by_source(names)
+    signs += signs_of_evidence(rows, lambda one: _job_of(one, jobs, codes))
+    return EvidenceOfLog(tuple(rows), read=read, dropped=dropped, signs=tuple(signs))
+
+
+def _job_of(one: FailureEvidence, jobs: Mapping[int, str], codes: Mapping[str, int]) -> str:
+    """The job that an observation is about; "": nobody says. A host's log is about the only job of all logs, if any."""
+    if one.of_host:
+        every = set(jobs.values())
+        return next(iter(every)) if len(every) == 1 else ""
+    return jobs.get(codes[one.source], "")
 
 
 def _name_nodes(seen: Sequence[UntimedEvidence]) -> None:

@@ -142,16 +142,18 @@ class LineRules:
     rules: tuple[LineRule, ...]
     causes: CauseRows = NO_ROWS
     """Rows of evidence of deaths: they make no event."""
+    signs: tuple[LineRule, ...] = ()
+    """Rules for moments of a recovery alone: they make no event, and read what others read too."""
 
     @cached_property
     def reads_all(self) -> bool:
         """Whether some rule or row has no literal, and is tried on every line."""
-        return any(not rule.anchor for rule in self.rules) or self.causes.reads_all
+        return any(not rule.anchor for rule in (*self.rules, *self.signs)) or self.causes.reads_all
 
     @cached_property
     def anchors(self) -> Any:
         """Finds any of the literals in bytes."""
-        literals = {rule.anchor for rule in self.rules if rule.anchor} | set(self.causes.anchors)
+        literals = {rule.anchor for rule in (*self.rules, *self.signs) if rule.anchor} | set(self.causes.anchors)
         return linear().compile("|".join(map(re.escape, sorted(literals, key=len, reverse=True))).encode())
 
     def observes(self, head: bytes) -> bool:
@@ -169,7 +171,8 @@ class LineRules:
         rows = head.split(b"\n")
         lines = {head.count(b"\n", 0, found.start()) for found in self.anchors.finditer(head)}
         lines = set(range(len(rows))) if self.reads_all else lines
-        return any(self.read(bare(rows[at][:LONGEST].decode(errors="replace")).text)[1] for at in lines)
+        texts = (bare(rows[at][:LONGEST].decode(errors="replace")).text for at in lines)
+        return any(self.read(text)[1] or self.signs_in(text) for text in texts)
 
     def read(self, text: str, overwritten: bool = False) -> tuple[list[ParsedEvent], bool, str]:
         """What a line says, whether a rule knows it, and why it is wrong ("": it is not). overwritten: whether a
@@ -183,3 +186,9 @@ class LineRules:
             if reading.event is not None:
                 said.append(reading.event)
         return said, known, ""
+
+    def signs_in(self, text: str, overwritten: bool = False) -> list[ParsedEvent]:
+        """The moments of a recovery that rules for nothing else find in a line. A line whose values are wrong names
+        none."""
+        found = (reading.event for reading in line_readings(self.signs, text, overwritten))
+        return [one for one in found if one is not None]

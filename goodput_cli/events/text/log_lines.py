@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from goodput_cli.errors import SourceError
 from goodput_cli.events.inside import PhaseTime
 from goodput_cli.events.schema import Edge
+from goodput_cli.events.signs import SaidSign
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
 
@@ -47,6 +48,8 @@ class EventType(StrEnum):
     REINIT = "reinit"
     PHASE = "phase"
     """What a line says of the time inside steps, of work or of sizes: no event of the job."""
+    SIGN = "sign"
+    """A moment of a recovery, and nothing else: no event of the job."""
     ALIVE = "alive"
     IGNORE = "ignore"
 
@@ -111,6 +114,8 @@ class ParsedEvent:
     """Of a step: what its line says of the time inside it."""
     bad_phases: tuple[str, ...] = ()
     """Why further ones are none."""
+    signs: tuple[SaidSign, ...] = ()
+    """The moments of a recovery that the line names, whatever else it is."""
 
 
 ENDS = frozenset(

@@ -16,12 +16,14 @@ import numpy as np
 from goodput_cli.arrays import I64
 from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.json_documents import json_in
+from goodput_cli.events.signs import UntimedSign
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_say
 from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, UNREAD_STEPS, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
 from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
+from goodput_cli.events.text.sign_lines import signs_in
 from goodput_cli.events.text.stamps import StampError, bare, is_kernel_log, stamp_of, stamp_or_none
 from goodput_cli.sources.base import RawBatch, Record
 
@@ -48,6 +50,7 @@ class TextLines:
 
     def __init__(self, rules: LineRules, source: str = "") -> None:
         self._rules = rules
+        self._asked = (*rules.rules, *rules.signs)
         self._observer = DocumentObserver(rules.causes, source)
         self._storms = Storms(rules)
         self._worth = 0  # how many lines were worth a look so far
@@ -68,6 +71,7 @@ class TextLines:
         placed: list[tuple[int, LogLine]] = []
         said: dict[int, Sequence[ParsedEvent]] = {}
         worth: list[int] = []
+        signs: list[UntimedSign] = []
         kinds: dict[int, Kind] = {}
         losses: dict[int, float] = {}
         compared = len(hits)
@@ -80,7 +84,7 @@ class TextLines:
                 worth.append(at)
                 continue
             number = batch.first_line + int(block.number[at])
-            more, reason, text = self._read(block, at, number)
+            more, reason, text = self._read(block, at, number, signs)
             said[at] = [log_line.event for log_line in more if log_line.event is not None]
             if more:
                 self._follow(text, more[0], losses)
@@ -89,7 +93,7 @@ class TextLines:
                 worth.append(at)
                 self._worth += 1
                 if kind is not None:
-                    kind.quiet = not (more or reason) and not any(asked_of(self._rules.rules, block.text(at)))
+                    kind.quiet = not (more or reason) and not any(asked_of(self._asked, block.text(at)))
             if reason:
                 bad.append((number, reason))
             if more or reason:
@@ -107,7 +111,7 @@ class TextLines:
         found = (turns.found() for turns in self._turns.values())
         interleaved = self._interleaved or next((one for one in found if one is not None), None)
         part = TextPart(log_lines, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses,
-                        unread_steps=unread,
+                        unread_steps=unread, signs=signs,
                         interleaved=interleaved)  # fmt: skip
         return Parsed(records, np.array(lines, dtype=np.int64), text=part)
 
@@ -165,12 +169,13 @@ class TextLines:
             turns = self._turns[key] = InTurns()
         return turns
 
-    def _read(self, block: Lines, at: int, number: int) -> tuple[list[LogLine], str, str]:
-        """What a line says, why it is wrong, and itself, without prefixes."""
+    def _read(self, block: Lines, at: int, number: int, signs: list[UntimedSign]) -> tuple[list[LogLine], str, str]:
+        """What a line says, why it is wrong, and itself, without prefixes. signs: takes those that it holds."""
         line = bare(block.text(at))
         overwritten = bool(block.overwritten[at])
         said, known, reason = self._rules.read(line.text, overwritten)
-        if not known:
+        moments = self._rules.signs_in(line.text, overwritten) if self._rules.signs else []
+        if not known and not moments:
             return [], "", ""
         first = int(block.first[at])
         prefixed = line if first == at else bare(block.text(first))
@@ -179,10 +184,11 @@ class TextLines:
             own = stamp_of(line.text)
         except StampError as error:
             if collected is None and not (said and all(one.at for one in said)):  # a rule knows how they are written
-                return [], reason or str(error), ""
+                return [], (reason or str(error)) if known else "", ""
             own = None
-        log_lines = [timed(LogLine(number, prefixed.stream, own or one.at, one), collected) for one in said]
-        return log_lines, reason, line.text
+        every = [timed(LogLine(number, prefixed.stream, own or one.at, one), collected) for one in (*said, *moments)]
+        signs += signs_in(every)
+        return (every[: len(said)], reason, line.text) if known else ([], "", "")
 
     def _clocks(
         self, block: Lines, stamped: tuple[I64, I64], hits: I64, first_line: int

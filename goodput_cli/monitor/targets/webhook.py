@@ -10,6 +10,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from goodput_cli.analysis.goodput.phrases import restarts_left_text
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.monitor.snapshot import Snapshot, Update
 from goodput_cli.monitor.targets.base import (
@@ -89,7 +90,9 @@ class Webhook:
 
 def _line(snapshot: Snapshot, threshold: Threshold, what: str) -> str:
     value = f"{float(threshold.value):.4g}{threshold.unit}" if threshold.value is not None else "not recorded"
-    return f"{_plain(snapshot.shown)}: {_plain(safe(threshold.expression))}: {what}, {value}"
+    left = restarts_left_text(snapshot.analysis)
+    more = f"; {left}" if left is not None else ""
+    return f"{_plain(snapshot.shown)}: {_plain(safe(threshold.expression))}: {what}, {value}{more}"
 
 
 def _plain(text: str) -> str:

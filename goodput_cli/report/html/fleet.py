@@ -20,6 +20,8 @@ from goodput_cli.fleet.report import (
     DISRUPTIONS,
     HOSTS,
     LEFT_OUT,
+    OUTAGE_GROUPS,
+    OUTAGES,
     SIZES,
     WEEKS,
     FleetReport,
@@ -384,7 +386,7 @@ def _parts(report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], 
     sizes = _figures("failures", failures_chart(report), failures)
     yield _Part("Sizes and failures", sizes, _table(sections[SIZES]))
     causes = "What failures lost by cause, and how often it was; unknown: no line says why."
-    for name in (CAUSES, HOSTS, DISRUPTIONS, LEFT_OUT):
+    for name in (CAUSES, HOSTS, OUTAGES, OUTAGE_GROUPS, DISRUPTIONS, LEFT_OUT):
         if name in sections:
             figures = _figures("causes", causes_chart(report), causes) if name == CAUSES else ()
             table = _table(sections[name])

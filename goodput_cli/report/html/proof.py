@@ -21,6 +21,7 @@ from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.analysis.timeline.rows import CUSTOM_PREFIX, SegmentRows, find_runs
 from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.arrays import Rows, alike
+from goodput_cli.report.html.outages import OutageOnPage, outage_on_page
 from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
 from goodput_cli.vocabulary.categories import BY_NAME, Category, Look, short_title
 from goodput_cli.vocabulary.text import clock, duration, iso, plural, seconds_text
@@ -28,7 +29,7 @@ from goodput_cli.vocabulary.text import clock, duration, iso, plural, seconds_te
 _MOST_LINKS = 5
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 _SECTIONS = {"steps": "step-time", "saves": "where", "elastic": "where", "rolling": "over-time"}
-_OF_DISRUPTIONS = ("disruptions", "mtbf", "mean_", "longest_", "attempts")
+_OF_DISRUPTIONS = ("disruptions", "mtbf", "mttr", "time_to_detect", "mean_", "longest_", "attempts")
 
 
 Link = tuple[str, str, str]
@@ -187,8 +188,8 @@ _EVIDENCE = {
 }
 
 
-Details = tuple[int, str, list[tuple[str, str]], list[tuple[str, str]]]
-"""One disruption: its number and title, everything that is known of it, and the lines that show it."""
+Details = tuple[int, str, OutageOnPage | None, list[tuple[str, str]], list[tuple[str, str]]]
+"""One disruption: its number and title, where it went, everything that is known of it, and the lines that show it."""
 
 
 @dataclass(frozen=True)
@@ -211,17 +212,17 @@ def disruptions(analysis: Analysis) -> Disruptions:
         summary=sheet.summary[1:],
         by_cause=html_table(by_sheet(analysis, "cause")) if any(one.certainty for one in rows.why) else None,
         table=with_ids(html_table(sheet, MOST_ROWS), "disruption-row"),
-        details=[_details(row) for row in rows[:MOST_DETAILS]],
+        details=[_details(analysis, row) for row in rows[:MOST_DETAILS]],
         left_out=max(len(rows) - MOST_DETAILS, 0),
     )
 
 
-def _details(row: Disruption) -> Details:
+def _details(analysis: Analysis, row: Disruption) -> Details:
     places = asdict(row.evidence)
     down_since = " ".join(clock(row.last_sign_of_life_ns))
     title = f"Disruption {row.number}: attempt {row.attempt}, {row.ended}, {down_since}"
     evidence = [(words, places[name]) for name, words in _EVIDENCE.items() if places[name] is not None]
-    return row.number, title, list(_disruption_facts(row)), evidence
+    return row.number, title, outage_on_page(analysis, row), list(_disruption_facts(row)), evidence
 
 
 def _disruption_facts(row: Disruption) -> Iterator[tuple[str, str]]:

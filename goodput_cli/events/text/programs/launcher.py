@@ -12,25 +12,51 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.schema import Edge
-from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, pattern
+from goodput_cli.events.signs import Point, SaidSign
+from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, duration, pattern
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs import mllog
+from goodput_cli.events.text.sign_lines import rank_of, sign
 from goodput_cli.events.text.stamps import Zone, read_dated, with_year, year_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "launcher"
 _CANCELLED = "cancelled "
+_BY = "launcher"
 _DYING = 30 * NS_PER_SECOND
 """What Slurm gives processes to end, before it kills them."""
 OUTLIVED = "workers alive"
 """The name of signs of life that a launcher did not write: its workers went on."""
 
 
-def _plain(what: EventType, name: str) -> Any:
-    return lambda _: ParsedEvent(NAME, what, name=name)
+def _plain(what: EventType, name: str, *signs: SaidSign) -> Any:
+    return lambda _: ParsedEvent(NAME, what, name=name, signs=signs)
 
 
-def _cycle(found: Any) -> ParsedEvent | None:
+_CYCLE_POINTS = {
+    "failure_detected": Point.DETECTED,
+    "attribution_get_completed": Point.DECIDED,
+    "worker_terminated": Point.TERMINATED,
+    "rendezvous_started": Point.RENDEZVOUS_BEGUN,
+    "health_check_completed": Point.HEALTH_CHECKED,
+    "rendezvous_completed": Point.RENDEZVOUS_DONE,
+    "worker_start_started": Point.WORKERS_STARTED,
+    "worker_start_completed": Point.WORKERS_STARTED,
+}
+"""What events of NVRx's profiler say of a recovery."""
+
+
+def _cycle(found: Any) -> ParsedEvent:
+    one = _event_of_cycle(found)
+    point = _CYCLE_POINTS.get(found["event"])
+    if point is not None:
+        number = rank_of(found["cycle"])
+        by = _BY if number else None  # it begins with 0, and a failure raises it
+        one.signs = (sign(point, host=one.rank, rank=found["rank"], by=by, cycle=number),)
+    return one
+
+
+def _event_of_cycle(found: Any) -> ParsedEvent:
     at = read_dated(f"{found['time']} UTC")
     event, node = found["event"], found["node"]
     head, _, number = node.rpartition("_")  # `node-07_1234_0`: process and number stand behind it
@@ -51,8 +77,11 @@ def _cancelled(found: Any) -> ParsedEvent:
     what = (
         EventType.CRASHED if "NODE FAIL" in why else EventType.PREEMPTED if "PREEMPT" in why else EventType.TERMINATED
     )
-    name, at = f"{_CANCELLED}{found['id'].partition('.')[0]}", read_dated(found["time"])
-    return ParsedEvent(NAME, what, name=name, at=at, detail=(("why", why),) if why else ())
+    number = found["id"].partition(".")[0]
+    name, at = f"{_CANCELLED}{number}", read_dated(found["time"])
+    points = (Point.DETECTED, Point.TERMINATED) if "NODE FAIL" in why else (Point.TERMINATED,)
+    signs = tuple(sign(point, host=found["node"] or "", allocation=number) for point in points)
+    return ParsedEvent(NAME, what, name=name, at=at, detail=(("why", why),) if why else (), signs=signs)
 
 
 def next_jobs(log_lines: list[LogLine]) -> list[LogLine]:
@@ -128,9 +157,27 @@ def _died(code: str, name: str, detail: tuple[tuple[str, str], ...]) -> ParsedEv
 
 def _exited(found: Any) -> ParsedEvent | None:
     """Of the processes of a launcher that says how each ended."""
+    signs = (sign(Point.TERMINATED),)
     if found["code"] == "0":
-        return ParsedEvent(NAME, EventType.ALIVE, name="closing")
-    return _died(found["code"], "died", (("exitcode", found["code"]),))
+        return ParsedEvent(NAME, EventType.ALIVE, name="closing", signs=signs)
+    return replace(_died(found["code"], "died", (("exitcode", found["code"]),)), signs=signs)
+
+
+def _failed(found: Any) -> ParsedEvent:
+    """Of a process of torchrun, which its agent saw ending."""
+    detail = (("exitcode", found["code"]), ("local_rank", found["rank"]))
+    return replace(_died(found["code"], "died", detail), signs=(sign(Point.DETECTED),))
+
+
+def _restarts(found: Any) -> ParsedEvent:
+    """Of an agent that starts its workers again, as often as it may."""
+    left = sign(Point.DECIDED, by=_BY, left=rank_of(found["left"]), of=rank_of(found["of"]))
+    return ParsedEvent(NAME, EventType.CRASHED, name="failed", signs=(left,))
+
+
+def _waited(found: Any) -> ParsedEvent:
+    """Of what waited for the heartbeat of a process."""
+    return ParsedEvent(NAME, EventType.SIGN, signs=(sign(Point.DETECTED, timeout_ns=duration(found["waited"])),))
 
 
 RULES = (
@@ -138,20 +185,19 @@ RULES = (
              pattern(r"\[(?P<role>[^\s\[\]]+)\] starting workers for entrypoint: "),
              _plain(EventType.START, "agent"), "starting workers"),
     LineRule(NAME, "Starting worker group",
-             pattern(r"\[[^\s\[\]]+\] Starting worker group"), _plain(EventType.START, "workers"),
+             pattern(r"\[[^\s\[\]]+\] Starting worker group"),
+             _plain(EventType.START, "workers", sign(Point.WORKERS_STARTED)),
              "starting worker group"),
     LineRule(NAME, "will restart worker group",
-             pattern(r"\[[^\s\[\]]+\] Worker group (?P<state>FAILED|UNHEALTHY)\. \d+/\d+ attempts left;"
+             pattern(r"\[[^\s\[\]]+\] Worker group (?:FAILED|UNHEALTHY)\. (?P<left>\d+)/(?P<of>\d+) attempts left;"
                      r"\s*will restart"),
-             _plain(EventType.CRASHED, "failed"), "worker group failed"),
+             _restarts, "worker group failed"),
     LineRule(NAME, "will restart worker group",
              pattern(r"\[[^\s\[\]]+\] Detected \d+ new nodes from group_rank=.{0,1000}will restart worker group"),
-             _plain(EventType.TERMINATED, "membership"), "new nodes"),
+             _plain(EventType.TERMINATED, "membership", sign(Point.DECIDED, by=_BY)), "new nodes"),
     LineRule(NAME, "(exitcode: ",
              pattern(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: \d+\)"),
-             lambda found: _died(
-                 found["code"], "died", (("exitcode", found["code"]), ("local_rank", found["rank"]))
-             ), "worker failed"),
+             _failed, "worker failed"),
     LineRule(NAME, "closing signal SIG", pattern(r"Sending process \d+ closing signal SIG\w+"),
              _plain(EventType.ALIVE, "closing"), "closing signal"),
     LineRule(NAME, "worker group successfully finished", pattern(r"\[[^\s\[\]]+\] worker group successfully finished"),
@@ -164,9 +210,9 @@ RULES = (
              pattern(r"\b(?:[Rr]eceived|[Gg]ot|[Cc]aught) (?:a )?(?:signal )?(?:\d+ )?\(?SIGTERM\b(?!.{0,40}closing)"),
              _plain(EventType.TERMINATED, "signal"), "sigterm"),
     LineRule(NAME, "endezvous'ing worker group", pattern("[Rr]endezvous'ing worker group"),
-             _plain(EventType.ALIVE, "rendezvous"), "rendezvous"),
+             _plain(EventType.ALIVE, "rendezvous", sign(Point.RENDEZVOUS_BEGUN)), "rendezvous"),
     LineRule(NAME, "- Cycle: ",
-             pattern(r"- Cycle: \d+ Event: (?P<event>\w+) Node: (?P<node>\S+) Rank: \S+ "
+             pattern(r"- Cycle: (?P<cycle>\d+) Event: (?P<event>\w+) Node: (?P<node>\S+) Rank: (?P<rank>\S+) "
                  r"Time: (?P<time>[\d-]+ [\d:.]+) UTC"),
              _cycle, "cycle"),
     LineRule(NAME, " CANCELLED AT ",
@@ -198,6 +244,17 @@ RULES = (
     LineRule(NAME, " exits successfully", pattern(r"Process \d+ exits successfully"),
              _plain(EventType.FINISHED, "finished"), "deepspeed end"),
 )  # fmt: skip
+
+SIGN_RULES = (
+    LineRule(NAME, "Rendezvous complete for workers", pattern(r"\[[^\s\[\]]+\] Rendezvous complete for workers"),
+             _plain(EventType.SIGN, "", sign(Point.RENDEZVOUS_DONE)), "rendezvous complete"),
+    LineRule(NAME, "Joining cluster restart", pattern(r"\[[^\s\[\]]+\] Joining cluster restart"),
+             _plain(EventType.SIGN, "", sign(Point.DECIDED, by=_BY)), "joining restart"),
+    LineRule(NAME, "heartbeat. Waited ",
+             pattern(r"Did not get (?:initial|subsequent) heartbeat\. Waited (?P<waited>[\d.]+) seconds"),
+             _waited, "no heartbeat"),
+)  # fmt: skip
+"""Lines that are moments of a recovery and nothing else."""
 
 
 def began_before(parts: Sequence[list[LogLine]]) -> None:

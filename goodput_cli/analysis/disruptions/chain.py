@@ -1,0 +1,329 @@
+"""Chains (accounting §10, Links): every outage as links from one known point to the next, with what each of them lost.
+
+A link is called after the point that it ends in. Its amounts are the ledger's between its two points, by the parts of
+`AttemptCosts`: over all links, and the work that is done once more, they add up to the disruption's own, in ns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.disruptions.costs import DOWN, STARTING, AttemptCosts
+from goodput_cli.analysis.disruptions.losses import finished_a_step, spans_taken_back
+from goodput_cli.analysis.disruptions.nodes import Nodes, cycles_of_job, nodes_of
+from goodput_cli.analysis.disruptions.points import Moment, Passage, is_planned_stop, passages_of
+from goodput_cli.analysis.recoveries import Recovery
+from goodput_cli.arrays import I64
+from goodput_cli.events.signs import Point, Sign
+from goodput_cli.vocabulary.categories import Category
+
+REDONE = "redone work"
+"""What stands before the first link: training of earlier steps that the disruption took back."""
+_BY_ITSELF = ("launcher", "agent")
+_OF_SCHEDULER = frozenset({Point.REQUEUED, Point.ALLOCATED})
+"""Points that do not occur where a launcher or an agent starts processes again in the same allocation."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """From one known point of an outage to the next (ns)."""
+
+    point: Point
+    """The one in which it ends, after which it is called."""
+    start_ns: int
+    """ns since 1970 UTC."""
+    end_ns: int
+    """ns since 1970 UTC."""
+    where: str
+    """The line that names that point."""
+    wasted_ns: int = 0
+    """Training that this disruption took back: the step in flight."""
+    downtime_ns: int = 0
+    """Until the next attempt was up."""
+    restart_ns: int = 0
+    """Starting again, until it trained."""
+    queued_ns: int = 0
+    """In the queue: not lost."""
+    elsewhere_ns: int = 0
+    """Training in it that another disruption took back, which has these seconds."""
+    undetermined_ns: int = 0
+    """The part of the downtime that may have been training."""
+    at_most: bool = False
+    """Whether nobody knows when it began: it is at most so long."""
+    alone: bool = True
+    """Whether the point right before this one is known or cannot occur; else it holds several, not told apart."""
+    missing: tuple[Point, ...] = ()
+    """Points between its two that no line names: their time is in it."""
+    moved_ns: int = 0
+    """By how much the line of its point stands before that of an earlier point."""
+
+    @property
+    def ns(self) -> int:
+        """Its length."""
+        return self.end_ns - self.start_ns
+
+    @property
+    def lost_ns(self) -> int:
+        """wasted + downtime + restart."""
+        return self.wasted_ns + self.downtime_ns + self.restart_ns
+
+    @property
+    def beside_ns(self) -> int:
+        """What of it is in none of the amounts: a save, what no line explains, a restore inside the first step's span.
+        Of what was caught up, only the length counts."""
+        if self.point is Point.CAUGHT_UP:
+            return 0
+        return self.ns - self.lost_ns - self.queued_ns - self.elsewhere_ns
+
+
+@dataclass(frozen=True)
+class Chain:
+    """An outage as links that touch."""
+
+    ended: int
+    """The attempt that ended, from 0."""
+    number: int | None
+    """Of the disruption, from 1; None for a planned stop, and for the end of the last attempt, which nothing
+    followed."""
+    start: Moment
+    """The last progress."""
+    links: tuple[Link, ...]
+    """In order; the end of one is the start of the next."""
+    redone_ns: int
+    """Training that this disruption took back, beyond what its links have of it."""
+    followed: bool
+    """Whether another attempt came."""
+    trained: bool
+    """Whether that one trained; else the next disruption's chain goes on."""
+    signs: tuple[Sign, ...] = ()
+    """The lines that name its points."""
+    caught_up_later: bool = False
+    """Whether progress was regained behind the next disruption only."""
+    at_most: bool = False
+    """Whether nobody knows when progress ended, as in checkpoint logs."""
+    stepped: bool = False
+    """Whether the attempt that ended had finished a step: else it may still have been starting up, for as long as that
+    takes."""
+    nodes: Nodes | None = None
+    """Who left, who came and who stood by; None where no line says it."""
+    times: Mapping[Point, int] = field(default_factory=dict, repr=False)
+    """When (ns) each point was that a line names."""
+
+    def when(self, point: Point) -> int | None:
+        """When (ns) a point was; None where no line names it."""
+        return self.times.get(point)
+
+    def link(self, point: Point) -> Link | None:
+        """The link that ends in a point; None where no line names that."""
+        return next((one for one in self.links if one.point is point), None)
+
+    @property
+    def failed_is_known(self) -> bool:
+        """Whether a line says when it failed: without one, times from then on are at most so long."""
+        return Point.FAILED in self.times
+
+    @property
+    def silence_is_known(self) -> bool:
+        """Whether the time until it was noticed was silence: since it failed, or since a step of a step log. Behind a
+        checkpoint it trained, and a start takes its time."""
+        return self.failed_is_known or (self.stepped and not self.at_most)
+
+    @property
+    def detect_ns(self) -> int | None:
+        """Time to detect: from the failure, else from the last progress; None where no line says that it was seen."""
+        return self._since_failure(Point.DETECTED)
+
+    @property
+    def recover_ns(self) -> int | None:
+        """Time to recover, the queue included; None where the next attempt did not train."""
+        return self._since_failure(Point.TRAINING_AGAIN)
+
+    def _since_failure(self, point: Point) -> int | None:
+        end = self.when(point)
+        return None if end is None else end - self.times.get(Point.FAILED, self.start.time)
+
+    @property
+    def lost_ns(self) -> int:
+        """What the disruption lost: the redone work, and all links."""
+        return self.redone_ns + sum(one.lost_ns for one in self.links)
+
+    @property
+    def queued_ns(self) -> int:
+        return sum(one.queued_ns for one in self.links)
+
+    @property
+    def recovery(self) -> Recovery:
+        """Who started it again, as far as a line says so. That a new job came says nothing."""
+        by = {str(one.facts.get("by", "")) for one in self.signs}
+        if "hand" in by:
+            return "by hand"
+        if by.intersection(_BY_ITSELF):
+            return "automatic"
+        return "by the scheduler" if "scheduler" in by else "not said"
+
+    @property
+    def by(self) -> str | None:
+        """`launcher`, `agent` or `scheduler`: what started it again; None where no line says it."""
+        by = {str(one.facts.get("by", "")) for one in self.signs}
+        return next((one for one in (*_BY_ITSELF, "scheduler") if one in by), None)
+
+    def fact(self, name: str) -> str | int | None:
+        """What the last line that says it says of something; None where none does."""
+        return next((one.facts[name] for one in reversed(self.signs) if name in one.facts), None)
+
+    @property
+    def budget(self) -> tuple[int, int | None] | None:
+        """How many restarts were left when this one was decided, it included where the launcher counts so, and of how
+        many; None where no line says it."""
+        left, of = self.fact("left"), self.fact("of")
+        return (left, of if isinstance(of, int) else None) if isinstance(left, int) else None
+
+    @property
+    def left_after(self) -> int | None:
+        """How many restarts are left behind this one. A launcher that says how many it allows counts this one among
+        those left."""
+        budget = self.budget
+        if budget is None:
+            return None
+        left, of = budget
+        return left if of is None else max(left - 1, 0)
+
+    @property
+    def timeout_ns(self) -> int | None:
+        """The timeout that was set of the watchdog that noticed it."""
+        value = self.fact("timeout_ns")
+        return value if isinstance(value, int) else None
+
+
+def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | None = None) -> list[Chain]:
+    """The chains of a job in time order, those of planned stops too; scale-ups and rollbacks have none. last: whether
+    its last attempt failed, so that a chain ends in it. costs: of the whole job."""
+    costs = AttemptCosts(timeline) if costs is None else costs
+    passages = passages_of(timeline, costs, last=last)
+    if not passages:
+        return []
+    number = {attempt: place + 1 for place, attempt in enumerate(timeline.disruptions.tolist())}
+    taken_back, stepped = costs.taken_back.tolist(), finished_a_step(timeline).tolist()
+    amounts, cycles = _Amounts(timeline, costs, passages), cycles_of_job(timeline)
+    chains = []
+    for passage, links in zip(passages, amounts.links(), strict=True):
+        at, planned = passage.ended, is_planned_stop(timeline, passage.ended)
+        redone = taken_back[at] - sum(one.wasted_ns for one in links) if passage.followed else 0
+        chains.append(
+            Chain(
+                at, None if planned or not passage.followed else number.get(at), passage.moments[0],
+                tuple(links), redone, passage.followed, passage.trained,
+                passage.signs, passage.caught_up_later, timeline.progress is not None, bool(stepped[at]),
+                nodes_of(cycles, passage.moments[0].time, passage.moments[-1].time),
+                {one.point: one.time for one in passage.moments},
+            )
+        )  # fmt: skip
+    return chains
+
+
+@cache
+def _missing(known: Point, point: Point, inside: bool) -> tuple[Point, ...]:
+    """The points between two known ones. inside: the same allocation, where not all of them occur."""
+    if point is Point.CAUGHT_UP:
+        return ()
+    return tuple(Point(one) for one in range(known + 1, point) if not (inside and one in _OF_SCHEDULER))
+
+
+@cache
+def _before(point: Point, inside: bool) -> int:
+    """The last point that can come right before one. inside: the same allocation."""
+    before = point - 1
+    while inside and before in _OF_SCHEDULER:
+        before -= 1
+    return before
+
+
+class _Amounts:
+    """What the links of all passages hold of the ledger, looked up at once."""
+
+    def __init__(self, timeline: Timeline, costs: AttemptCosts, passages: Sequence[Passage]) -> None:
+        self._ledger, self._passages = timeline.ledger, passages
+        pairs = [(one, *pair) for one in passages for pair in pairwise(one.moments)]
+        self._moment = [end for _, _, end in pairs]
+        self._owner = np.array([one.ended for one, _, _ in pairs], dtype=np.intp)
+        self._start = np.array([begin.time for _, begin, _ in pairs], dtype=np.int64)
+        self._end = np.array([end.time for _, _, end in pairs], dtype=np.int64)
+        # nothing is lost in what was caught up, and nobody knows what the end of the last attempt cost
+        counts = [one.followed and end.point is not Point.CAUGHT_UP for one, _, end in pairs]
+        self._counts = np.array(counts, dtype=bool)
+        self._costs, self._timeline = costs, timeline
+        self._unsure = timeline.progress is not None  # nobody knows when progress of a checkpoint log ended
+
+    def links(self) -> Iterator[list[Link]]:
+        """By passage, its links."""
+        left, up, trained = (np.append(one, 0)[self._owner] for one in self._costs.behind)
+        queued, down, unsure = self._within(left, up, (Category.QUEUED,), DOWN, (Category.UNDETERMINED,))
+        (restart,) = self._within(left, trained, STARTING)
+        restart, wasted = restart + self._startup(), self._wasted()
+        (lost,) = self._within(self._start, self._end, (Category.WASTED,))
+        elsewhere = lost - wasted
+        columns = (self._start, wasted, down, restart, queued, elsewhere, unsure)
+        rows = iter(zip(self._moment, *(one.tolist() for one in columns), strict=True))
+        for passage in self._passages:
+            inside = any(one.facts.get("by", "") in _BY_ITSELF for one in passage.signs)
+            known = Point.LAST_PROGRESS
+            links: list[Link] = []
+            for _ in passage.moments[1:]:
+                links.append(_link(known, inside, self._unsure and not links, *next(rows)))
+                known = links[-1].point
+            yield links
+
+    def _within(self, begin: I64, end: I64, *sets: Sequence[Category]) -> list[I64]:
+        """Time of each of some sets of categories in each link, as far as it lies in [begin, end)."""
+        begin, end = np.maximum(self._start, begin), np.minimum(self._end, end)
+        amounts = self._ledger.between(begin, np.maximum(begin, end), {one for some in sets for one in some})
+        nothing = np.zeros_like(begin)
+        found = (sum((ns for (one, _), ns in amounts.items() if one in some), nothing) for some in sets)
+        return [np.asarray(np.where(self._counts, one, 0)) for one in found]
+
+    def _startup(self) -> I64:
+        """The start-up of the next attempt's first span in each link."""
+        attempt, start, end = self._costs.startups
+        return self._covered(np.asarray(attempt) - 1, start, end, None)
+
+    def _wasted(self) -> I64:
+        """Training in each link that the disruption took back."""
+        return self._covered(*spans_taken_back(self._timeline), (Category.WASTED,))
+
+    def _covered(self, owner: I64, start: I64, end: I64, only: tuple[Category, ...] | None) -> I64:
+        """How much of each link lies in intervals of its own passage, in some categories or in any."""
+        order = np.argsort(owner, kind="stable")
+        owner, start, end = owner[order], start[order], end[order]
+        first, stop = np.searchsorted(owner, self._owner, "left"), np.searchsorted(owner, self._owner, "right")
+        count = np.where(self._counts, stop - first, 0)
+        link = np.repeat(np.arange(len(count)), count)
+        place = np.arange(len(link)) - np.repeat(np.cumsum(count) - count, count) + first[link]
+        begin, until = np.maximum(self._start[link], start[place]), np.minimum(self._end[link], end[place])
+        some = until > begin
+        link, begin, until = link[some], begin[some], until[some]
+        ns = until - begin
+        if only is not None:
+            amounts = self._ledger.between(begin, until, only)
+            ns = sum((one for (category, _), one in amounts.items() if category in only), np.zeros_like(ns))
+        found = np.zeros(len(count), dtype=np.int64)
+        np.add.at(found, link, ns)
+        return found
+
+
+def _link(
+    known: Point, inside: bool, at_most: bool, moment: Moment, start: int, wasted: int, down: int, restart: int,
+    queued: int, elsewhere: int, unsure: int,
+) -> Link:  # fmt: skip
+    """known: the point in which it begins. inside: the same allocation."""
+    missing = _missing(known, moment.point, inside)
+    alone = not missing or missing[-1] < _before(moment.point, inside)
+    return Link(
+        moment.point, start, moment.time, moment.where, wasted, down, restart, queued, elsewhere, unsure, at_most,
+        alone, missing, moment.moved_ns,
+    )  # fmt: skip

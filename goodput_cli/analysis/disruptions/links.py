@@ -1,0 +1,298 @@
+"""Chains as tables (accounting §10, Links): each outage link by link, and what the links of all of them lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from goodput_cli.analysis.disruptions.chain import REDONE, Chain, Link, chains_of
+from goodput_cli.analysis.disruptions.find import last_failure
+from goodput_cli.analysis.disruptions.nodes import clocks_apart, standby_ns
+from goodput_cli.analysis.disruptions.recovery import mean_and_quantiles, restarts_words
+from goodput_cli.analysis.disruptions.rows import Disruption
+from goodput_cli.analysis.disruptions.watchdog import longest_link_words, waited_words
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.phrases import place_text
+from goodput_cli.analysis.recoveries import MARK
+from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.table import Table, attribute, column, columns_of, each
+from goodput_cli.events.signs import Point
+from goodput_cli.vocabulary.text import clock, duration, plural
+
+TOTAL, QUEUED = "total", "queued"
+MOST_CHAINS = 100
+"""So many outages are shown link by link."""
+_ALWAYS = (Point.FAILED, Point.DETECTED, Point.DECIDED, Point.TERMINATED, Point.REQUEUED, Point.ALLOCATED)
+"""What people are told that no line names: the points of all programs. Some have no health check, and no rendezvous."""
+
+
+@dataclass(frozen=True)
+class LinkTotal:
+    """A link of all outages."""
+
+    link: str = column("text", "the point in which it ends", heading="link")
+    known: int = column("count", "outages of which a line names that point", least=0)
+    of: int = column("count", "outages in which it can lie", least=0)
+    lost_ns: int = column("duration", "what it lost in all of them; of `queued`, time that is not lost", least=0,
+                          heading="lost")  # fmt: skip
+    share_percent: float | None = column("percent", "of what all of them lost", name="share", heading="share")
+    p50_ns: int | None = column(
+        "duration", "half of them took less: of those in which the point before it is known or cannot occur",
+        heading="median",
+    )  # fmt: skip
+    p90_ns: int | None = column("duration", "a tenth of them took longer", heading="p90")
+    longest_ns: int | None = column("duration", "the longest of all, those that hold several links too",
+                                    heading="longest")  # fmt: skip
+    several: int = column("count", "of them, how many hold earlier links that are not told apart", least=0)
+
+
+_KNOWN = Column("known in", "text", Audience.PEOPLE, each(lambda one: _known_in(one)))
+_OF_LINK = columns_of(LinkTotal, attribute)
+BY_LINK = Table(
+    "link_total",
+    "a link of all outages: what it lost, and how long it took",
+    (*_OF_LINK, _KNOWN),
+    people=("link", "known in", "lost", "share", "median", "p90", "longest"),
+    first=("link", "known", "of", "lost"),
+)
+
+
+def _known_in(one: LinkTotal) -> str:
+    return "" if one.link in (TOTAL, QUEUED) else f"{one.known} of {one.of}"
+
+
+@dataclass
+class _Found:
+    lost: int = 0
+    known: int = 0
+    of: int = 0
+    several: int = 0
+    lengths: list[int] = field(default_factory=list)
+    apart: list[int] = field(default_factory=list)
+
+
+def link_totals(chains: Sequence[Chain]) -> list[LinkTotal]:
+    """What each link lost over some outages, in their order; the total is what they lost."""
+    found = {name: _Found() for name in (REDONE, *(one.words for one in list(Point)[1:-1]))}
+    for chain in chains:
+        redone = found[REDONE]
+        redone.lost, redone.known, redone.of = redone.lost + chain.redone_ns, redone.known + 1, redone.of + 1
+        redone.lengths.append(chain.redone_ns)
+        redone.apart.append(chain.redone_ns)
+        for link in chain.links:
+            _add(found, link)
+    whole = sum(one.lost for one in found.values())
+    rows = [_total(name, one, whole) for name, one in found.items() if one.known]
+    count, queued = len(chains), sum(one.queued_ns for one in chains)
+    rows.append(LinkTotal(TOTAL, count, count, whole, 100.0 if whole else None, None, None, None, 0))
+    if queued:
+        rows.append(LinkTotal(QUEUED, count, count, queued, None, None, None, None, 0))
+    return rows
+
+
+def _add(found: dict[str, _Found], link: Link) -> None:
+    for one in link.missing:
+        found[one.words].of += 1
+    if link.point is Point.CAUGHT_UP:  # its loss is redone work
+        return
+    total = found[link.point.words]
+    total.lost, total.known, total.of = total.lost + link.lost_ns, total.known + 1, total.of + 1
+    total.lengths.append(link.ns)
+    total.several += not link.alone
+    if link.alone:
+        total.apart.append(link.ns)
+
+
+def _total(name: str, one: _Found, whole: int) -> LinkTotal:
+    _, p50, p90 = mean_and_quantiles(one.apart)
+    p50_ns, p90_ns = (None if ns is None else round(ns * 1e9) for ns in (p50, p90))
+    share = 100 * one.lost / whole if whole else None
+    return LinkTotal(name, one.known, one.of, one.lost, share, p50_ns, p90_ns, max(one.lengths), one.several)
+
+
+def several_note(rows: Sequence[LinkTotal]) -> str | None:
+    """Of which links no percentile is known."""
+    names = [one.link for one in rows if one.several and one.p50_ns is None]
+    if not names:
+        return None
+    return f"{', '.join(names)}: several links, not told apart, as no line names the point before; so no median"
+
+
+CHAIN_TABLE = Table(
+    "chain",
+    "an outage link by link",
+    (
+        Column("link", "text", values=attribute("link")),
+        Column("took", "text", values=attribute("took")),
+        Column("lost to", "text", values=attribute("lost_to")),
+        Column("evidence", "text", values=attribute("evidence")),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class ChainRow:
+    """A line of an outage as people read it."""
+
+    link: str
+    took: str
+    lost_to: str
+    evidence: str
+
+
+def chain_sheet(analysis: Analysis, chain: Chain, steps: str = "") -> Sheet:
+    """An outage link by link. steps: those that were trained once more, in words."""
+    one_source = len(analysis.table.sources) == 1
+    columns = CHAIN_TABLE.sheet_columns()
+    return Sheet(
+        title=_title(analysis, chain),
+        columns=columns,
+        rows=CHAIN_TABLE.of_rows(list(_rows(chain, steps, one_source))).cells(columns),
+        notes=tuple(chain_notes(analysis, chain)),
+    )
+
+
+def chain_sheets(analysis: Analysis) -> Iterator[Sheet]:
+    """The outages of the window one by one: disruptions that count, planned stops, and an end that nothing followed."""
+    timeline, window = analysis.timeline, analysis.window
+    rows = {one.number: one for one in analysis.disruptions}
+    shown = 0
+    for chain in chains_of(timeline, last=last_failure(timeline) is not None):
+        inside = window.start_ns <= chain.start.time < window.end_ns if chain.number is None else chain.number in rows
+        if not inside or shown == MOST_CHAINS:
+            continue
+        shown += 1
+        yield chain_sheet(analysis, chain, redone_steps(rows.get(chain.number or 0), timeline.attempts.step_ends))
+
+
+def redone_steps(row: Disruption | None, step_ends: bool) -> str:
+    """`steps 21 to 30 once more`; nothing where nobody knows which."""
+    if row is None or row.resumed_step is None or row.last_step is None or row.resumed_step >= row.last_step + 1:
+        return ""
+    first = row.resumed_step + step_ends
+    return (
+        f"step {first} once more"
+        if first == row.last_step
+        else f"steps {first} to {row.last_step} once more"
+        if (first < row.last_step)
+        else ""
+    )
+
+
+def _title(analysis: Analysis, chain: Chain) -> str:
+    number = int(analysis.timeline.attempts.number[chain.ended])
+    if not chain.followed:
+        return f"End of attempt {number}: nothing followed"
+    if chain.number is None:
+        return f"Planned stop behind attempt {number}: in no total"
+    day, _ = clock(chain.start.time)
+    return f"No. {chain.number}, {day}, where the outage went: {duration(chain.lost_ns)} lost"
+
+
+def _rows(chain: Chain, steps: str, one_source: bool) -> Iterator[ChainRow]:
+    if chain.redone_ns:
+        yield ChainRow(REDONE, duration(chain.redone_ns), f"wasted{': ' * bool(steps)}{steps}", "")
+    _, began = clock(chain.start.time)
+    yield ChainRow(Point.LAST_PROGRESS.words, began, "", _place(chain.start.where, one_source))
+    for link in chain.links:
+        mark = " (at most)" if link.at_most else ""
+        yield ChainRow(
+            link.point.words, f"+ {duration(link.ns)}{mark}", "; ".join(_lost_to(link)),
+            _place(link.where, one_source),
+        )  # fmt: skip
+
+
+def _place(where: str, one_source: bool) -> str:
+    """A line without the folder of its file: JSON has all of it."""
+    place = place_text(where, one_source)
+    return place.rpartition("/")[2] if place.rpartition(":")[2].isdigit() else place
+
+
+def _lost_to(link: Link) -> Iterator[str]:
+    """`wasted`, or `1.00 s downtime, 2.00 s restart`; then what else is to be said of a link."""
+    if link.point is Point.CAUGHT_UP:
+        yield "kept: its loss is redone work"
+        return
+    amounts = {
+        "wasted": link.wasted_ns,
+        "downtime": link.downtime_ns,
+        "restart": link.restart_ns,
+        "queued, not lost": link.queued_ns,
+        "wasted, of another disruption": link.elsewhere_ns,
+        "beside": link.beside_ns,
+    }
+    some = {name: ns for name, ns in amounts.items() if ns}
+    if len(some) == 1:
+        yield next(iter(some))
+    elif some:
+        yield ", ".join(f"{duration(ns)} {name}" for name, ns in some.items())
+    if link.undetermined_ns:
+        yield f"{duration(link.undetermined_ns)} of it undetermined"
+    missing = [one.words for one in link.missing if one in _ALWAYS]
+    if missing:
+        yield f"{', '.join(missing)}: not logged"
+    if link.moved_ns:
+        yield f"its line stands {duration(link.moved_ns)} before the point above"
+
+
+def chain_notes(analysis: Analysis, chain: Chain) -> Iterator[str]:
+    """Who started it again and what was left, and what would have shortened it."""
+    if chain.followed:
+        parts = [chain.recovery + (f" ({chain.by})" if chain.recovery == "automatic" else ""), restarts_words(chain)]
+        parts.append(None if chain.nodes is None else chain.nodes.words)
+        yield (
+            "; ".join(one for one in parts if one)
+            if chain.recovery != "not said" or any(parts[1:])
+            else ("no line says who started it again")
+        )
+    if not chain.trained and chain.followed:
+        yield "the next attempt did not train: its end is a disruption of its own"
+    elif chain.caught_up_later:
+        yield "not caught up before the next disruption"
+    if chain.number is not None:
+        yield from filter(
+            None, (longest_link_words(analysis.timeline, [chain]), waited_words([chain], standby_ns(analysis.timeline)))
+        )
+
+
+def order_notes(chains: Sequence[Chain]) -> Iterator[str]:
+    """Whose clock is wrong, and where lines stand before what comes first: clocks differ, or a program writes late."""
+    for host, ns in sorted(clocks_apart([one.signs for one in chains]).items()):
+        way = "ahead of" if ns > 0 else "behind"
+        yield f"the clock of {host} is {duration(abs(ns))} {way} those of other hosts: links are right to that"
+    moved = [link for chain in chains for link in chain.links if link.moved_ns]
+    if not moved:
+        return
+    most = max(one.moved_ns for one in moved)
+    lines = f"{plural(len(moved), 'line')} of outages out of order, by up to {duration(most)}"
+    yield f"{lines}: put at the point before; the clocks of hosts may differ"
+
+
+def recovery_notes(analysis: Analysis) -> Iterator[str]:
+    """What stands below a list of disruptions: what *recover* is, who stood by, and lines that are out of order."""
+    chains = analysis.disruptions.chains
+    if any(one is not None and one.recover_ns is not None for one in chains):
+        yield f"recover: from the failure to training again; {MARK}: no line says when it failed, so from last progress"
+    if held := standby_ns(analysis.timeline):
+        yield f"nodes that stood by: {duration(held)} of node time in the whole job"
+    yield from order_notes([one for one in chains if one is not None])
+
+
+def by_link_sheet(analysis: Analysis, chains: Sequence[Chain], answer: Callable[[], object]) -> Sheet:
+    """What each link lost over all outages that count."""
+    rows = link_totals(chains)
+    columns = BY_LINK.sheet_columns()
+    lost = next(one.lost_ns for one in rows if one.link == TOTAL)
+    notes = (
+        "a link runs from one known point to the next, and is called after the one that it ends in",
+        several_note(rows), *order_notes(chains),
+    )  # fmt: skip
+    count = plural(len(chains), "disruption")
+    return Sheet(
+        title=f"Where outages of {analysis.job.name} went: {duration(lost)} lost in {count}",
+        columns=columns,
+        rows=BY_LINK.of_rows([one for one in rows if one.link not in (TOTAL, QUEUED)]).cells(columns),
+        grouped_rows=tuple(BY_LINK.of_rows(rows).cells(columns)),
+        answer=answer,
+        notes=tuple(filter(None, notes)),
+    )

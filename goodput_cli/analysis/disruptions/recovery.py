@@ -1,0 +1,223 @@
+"""Recoveries (accounting §10, Links): how long outages took to be noticed and to be over, and by whom the job was
+started again; the columns that rows of disruptions have of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+
+from goodput_cli.analysis.disruptions.chain import REDONE, Chain, Link
+from goodput_cli.analysis.recoveries import MARK, RECOVERIES, Recoveries
+from goodput_cli.analysis.sheet import Audience, Cell, Column
+from goodput_cli.analysis.table import UNKNOWN
+from goodput_cli.arrays import I64
+from goodput_cli.events.signs import Point
+from goodput_cli.vocabulary.text import duration, iso, plural
+
+Most = Literal["exact", "at_most"]
+MOSTS: tuple[Most, ...] = get_args(Most)
+Chains = Sequence[Chain | None]
+"""Of some disruptions; None of a scale-up and of a rollback, which have none."""
+
+
+class Recovered(Protocol):
+    """An outage: a chain, or what a fleet keeps of one."""
+
+    @property
+    def trained(self) -> bool: ...
+    @property
+    def detect_ns(self) -> int | None: ...
+    @property
+    def recover_ns(self) -> int | None: ...
+    @property
+    def failed_is_known(self) -> bool: ...
+    @property
+    def recovery(self) -> str: ...
+
+
+def recoveries_of(chains: Sequence[Recovered]) -> Recoveries:
+    """Of the unplanned disruptions of a window."""
+    recovered = [one for one in chains if one.trained and one.recover_ns is not None]
+    detected = [one for one in chains if one.detect_ns is not None]
+    mean, p50, p90 = mean_and_quantiles([one.recover_ns or 0 for one in recovered])
+    by = Counter(one.recovery for one in chains)
+    return Recoveries(
+        mean, p50, p90, any(not one.failed_is_known for one in recovered), len(recovered),
+        len(chains) - len(recovered), mean_and_quantiles([one.detect_ns or 0 for one in detected])[0], len(detected),
+        any(not one.failed_is_known for one in detected), *(by[name] for name in RECOVERIES),
+    )  # fmt: skip
+
+
+def mean_and_quantiles(ns: Sequence[int]) -> tuple[float | None, float | None, float | None]:
+    """Mean, p50 and p90 (linear between neighbours) of some times, in seconds; None without any."""
+    if not ns:
+        return None, None, None
+    p50, p90 = np.percentile(np.array(ns, dtype=np.int64), [50, 90]).tolist()
+    return sum(ns) / len(ns) / 1e9, p50 / 1e9, p90 / 1e9
+
+
+def shown_time(ns: int | None, *, known: bool) -> str | None:
+    """A time as people read it: `<=` where it is at most so long."""
+    return None if ns is None else ("" if known else MARK) + duration(ns)
+
+
+def link_rows(chain: Chain | None) -> list[dict[str, Any]]:
+    """The links as JSON has them: redone work first, and those that no line names in their place."""
+    if chain is None:
+        return []
+    rows = [_row(REDONE, "known", {"wasted_seconds": chain.redone_ns / 1e9})] if chain.followed else []
+    for link in chain.links:
+        rows += [_row(one.words, "not_logged", {}) for one in link.missing]
+        rows.append(_known(link))
+    if chain.followed and chain.when(Point.CAUGHT_UP) is None:
+        rows.append(
+            _row(
+                Point.CAUGHT_UP.words, "not_before_next" if not chain.trained or chain.caught_up_later else "never", {}
+            )
+        )
+    return rows
+
+
+def _row(name: str, state: str, values: dict[str, Any]) -> dict[str, Any]:
+    return {"link": name, "state": state, **values}
+
+
+_AMOUNTS = ("wasted", "downtime", "restart", "queued", "beside")
+
+
+def _known(link: Link) -> dict[str, Any]:
+    amounts = {f"{name}_seconds": getattr(link, f"{name}_ns") / 1e9 for name in _AMOUNTS}
+    return _row(
+        link.point.words, "known",
+        {
+            "start": iso(link.start_ns), "end": iso(link.end_ns), "seconds": link.ns / 1e9, **amounts,
+            "elsewhere_seconds": link.elsewhere_ns / 1e9, "at_most": link.at_most,
+            "out_of_order_seconds": link.moved_ns / 1e9, "evidence": link.where,
+        },
+    )  # fmt: skip
+
+
+def _number(value: Callable[[Chain], int | None]) -> Callable[[Any], I64]:
+    """The values of a column of numbers."""
+
+    def of(part: Any) -> I64:
+        found = (None if one is None else value(one) for one in part.chains)
+        return np.array([UNKNOWN if one is None else one for one in found], dtype=np.int64)
+
+    return of
+
+
+def _text(value: Callable[[Chain], str | None]) -> Callable[[Any], list[str | None]]:
+    """The values of a column of words."""
+    return lambda part: [None if one is None else value(one) for one in part.chains]
+
+
+def _nodes(name: str) -> Callable[[Any], list[str | None]]:
+    """Nodes, with blanks between them."""
+    return _text(lambda one: None if one.nodes is None else " ".join(getattr(one.nodes, name)))
+
+
+def _people(value: Callable[[Chain], int | None]) -> Callable[[Any], list[Cell]]:
+    return lambda part: [
+        None if one is None else shown_time(value(one), known=one.failed_is_known) for one in part.chains
+    ]
+
+
+def _bound(value: Callable[[Chain], int | None]) -> Callable[[Any], list[str | None]]:
+    return _text(lambda one: None if value(one) is None else MOSTS[0] if one.failed_is_known else MOSTS[1])
+
+
+def _detect(one: Chain) -> int | None:
+    return one.detect_ns
+
+
+def _recover(one: Chain) -> int | None:
+    return one.recover_ns
+
+
+def _times(name: str, value: Callable[[Chain], int | None], *, heading: str, words: str) -> tuple[Column, Column]:
+    """A time, and whether it is at most so long."""
+    return (
+        Column(
+            name, "duration", values=_number(value), people_values=_people(value), words=words, nullable=True, least=0,
+            later=True, title=heading,
+        ),
+        Column(
+            f"{name}_is", "text", Audience.PROGRAMS, _bound(value), words="at_most: no line says when it failed, so "
+            "that it is from the last progress; null where the time is", json={"enum": [*MOSTS, None]}, later=True,
+        ),
+    )  # fmt: skip
+
+
+CHAIN_COLUMNS = (
+    *_times(
+        "time_to_detect", _detect, heading="detect", words="from the failure to the line that says that it was noticed",
+    ),
+    *_times(
+        "time_to_recover", _recover, heading="recover", words="from the failure to training again, the queue included; "
+        "null where it did not before the next disruption",
+    ),
+    Column(
+        "recovery", "text", Audience.PROGRAMS, _text(lambda one: one.recovery), words="who started it again, as far as "
+        "a line says so; null for a planned scale-up and a rollback", json={"enum": [*RECOVERIES, None]}, later=True,
+    ),
+    Column(
+        "restarts_left", "count", Audience.PROGRAMS, _number(lambda one: one.budget[0] if one.budget else None),
+        words="restarts that were left when this one was decided, as its line says; null where none does",
+        nullable=True, least=0, later=True,
+    ),
+    Column(
+        "restarts_allowed", "count", Audience.PROGRAMS, _number(lambda one: one.budget[1] if one.budget else None),
+        words="of how many; null where no line says it", nullable=True, least=0, later=True,
+    ),
+    *(
+        Column(
+            f"nodes_{name}", "text", Audience.PROGRAMS,
+            _nodes(name),
+            words=words, nullable=True, later=True,
+        )
+        for name, words in (
+            ("left", "nodes that no longer trained behind it, with blanks between; null where no line says it"),
+            ("came", "nodes that trained behind it and not before"),
+            ("standby", "nodes that stand by behind it"),
+        )
+    ),
+    Column(
+        "redone", "duration", Audience.PROGRAMS, _number(lambda one: one.redone_ns),
+        words="the part of wasted that lies before the last progress", nullable=True, least=0, later=True,
+    ),
+    Column(
+        "links", "text", Audience.JSON, lambda part: [link_rows(one) for one in part.chains], words="where the outage "
+        "went, link by link: the amounts add up to those of the disruption (accounting, section 10)",
+        json={"type": "array", "items": {"type": "object"}}, later=True,
+        json_values=lambda part: [link_rows(one) for one in part.chains],
+    ),
+)  # fmt: skip
+"""What a row of a disruption says of its chain."""
+
+
+def restarts_words(chain: Chain) -> str | None:
+    """`restart 1 of 5`, `2 restarts left`; None where no line says it."""
+    if chain.budget is None:
+        return None
+    left, of = chain.budget
+    return f"{plural(left, 'restart')} left" if of is None else f"restart {of - left + 1} of {of}"
+
+
+def budget_used(chains: Sequence[Chain]) -> tuple[int, int] | None:
+    """How many restarts were used, and of how many, at the last one of which a line says it."""
+    said = [one.budget for one in chains if one.budget is not None and one.budget[1] is not None]
+    if not said:
+        return None
+    left, of = said[-1]
+    assert of is not None
+    return min(of - left + 1, of), of
+
+
+def unplanned_chains(chains: Chains) -> Iterator[Chain]:
+    """Those of disruptions that count."""
+    return (one for one in chains if one is not None and one.number is not None)

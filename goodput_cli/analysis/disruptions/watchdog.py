@@ -1,0 +1,102 @@
+"""What would have shortened outages (accounting §10, Links): a watchdog that is as patient as the silences of the job
+ask for, and a node that is there when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.disruptions.chain import Chain, Link
+from goodput_cli.analysis.insights.hangs import find_hangs
+from goodput_cli.events.signs import Point
+from goodput_cli.vocabulary.text import duration
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+LEAST_WATCHDOG_NS = 120 * NS_PER_SECOND
+"""No watchdog is offered that waits for less: a slow file system alone keeps steps so long."""
+_PATIENCE = 3
+"""Times the longest healthy silence of a job."""
+_LEAST_NS = 60 * NS_PER_SECOND
+"""Of less than a minute nothing is said: nobody would act on it."""
+_WAITING = frozenset({Point.ALLOCATED})
+"""The link in which nothing but a node is waited for."""
+
+
+def longest_silence(timeline: Timeline) -> int:
+    """The longest time (ns) between two records of steps in a row of one attempt, saves and evaluations included; hangs
+    and the first steps of attempts are not healthy. 0 where no line shows any."""
+    records = timeline.records
+    if records is None or len(records.rows) < 2:
+        return 0
+    healthy = records.owner[1:] == records.owner[:-1]
+    if not timeline.attempts.step_ends:
+        opening = np.append(False, records.owner[1:] != records.owner[:-1])
+        opening[0] = True
+        healthy &= ~opening[:-1]
+    hung = find_hangs(timeline, (timeline.start, timeline.end)).start
+    healthy &= ~np.isin(records.time[:-1], hung)
+    gaps = np.diff(records.time)[healthy]
+    return int(gaps.max(initial=0))
+
+
+def watchdog_ns(timeline: Timeline) -> int | None:
+    """How long (ns) a watchdog should wait: 2 min, or three times the longest healthy silence; None where no two steps
+    show one. A start-up has a timeout of its own."""
+    silence = longest_silence(timeline)
+    return max(LEAST_WATCHDOG_NS, _PATIENCE * silence) if silence > 0 else None
+
+
+def longest_link_words(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
+    """`27 of 47 min passed before anybody noticed: a watchdog of 2 min would have saved 25 min`: where most of some
+    outages went, if that is half of what they lost and more than a minute; None where it is not one link.
+
+    Work that is done once more, and training that has to begin again, have insights of their own."""
+    lost = sum(one.lost_ns for one in chains)
+    by_point: dict[Point, list[Link]] = {}
+    for chain in chains:
+        for link in chain.links:
+            if link.point is not Point.DETECTED or chain.silence_is_known:
+                by_point.setdefault(link.point, []).append(link)
+    amounts = {point: sum(one.lost_ns for one in links) for point, links in by_point.items()}
+    if not amounts:
+        return None
+    point = max(amounts, key=lambda one: (amounts[one], -one))
+    ns = amounts[point]
+    if ns <= _LEAST_NS or 2 * ns < lost or point is Point.FAILED:  # until it failed it trained
+        return None
+    if point is Point.DETECTED:
+        return _noticed(timeline, chains, ns, lost)
+    if point in (Point.TRAINING_AGAIN, Point.WORKERS_STARTED) and any(one.missing for one in by_point[point]):
+        return None  # several links that no line tells apart
+    return f"{duration(ns)} of {duration(lost)} until {point.words}"
+
+
+def _noticed(timeline: Timeline, chains: Sequence[Chain], ns: int, lost: int) -> str:
+    words = f"{duration(ns)} of {duration(lost)} passed before anybody noticed"
+    timeout = watchdog_ns(timeline)
+    saved = 0
+    if timeout is not None:
+        links = (one.link(Point.DETECTED) for one in chains if one.silence_is_known)
+        saved = sum(max(one.lost_ns - timeout, 0) for one in links if one is not None)
+    configured = max((one.timeout_ns or 0 for one in chains), default=0)
+    named = f" (a timeout of {duration(configured)} was set)" if configured else ""
+    if timeout is None or saved < _LEAST_NS:
+        return words + named
+    return f"{words}{named}: a watchdog of {duration(timeout)} would have saved {duration(saved)}"
+
+
+def waited_words(chains: Sequence[Chain], standby_ns: int | None = None) -> str | None:
+    """`6 min 00 s of 45 min 20 s waited for a node; 2 stood by, 1 was used`; None where less than a minute was waited.
+    standby_ns: what nodes held that stood by, where lines say it."""
+    waited = sum(one.lost_ns + one.queued_ns for chain in chains for one in chain.links if one.point in _WAITING)
+    if waited < _LEAST_NS:
+        return None
+    whole = sum(one.lost_ns + one.queued_ns for one in chains)
+    words = f"{duration(waited)} of {duration(whole)} waited for a node"
+    known = [one.nodes for one in chains if one.nodes is not None]
+    if known:
+        words += f"; {known[-1].stood_by_words}"
+    return f"{words}, for which nodes stood by for {duration(standby_ns)}" if known and standby_ns else words

@@ -1,0 +1,108 @@
+"""What the rows of a scheduler's accounting say of recoveries: an allocation ended, its job waited once more, and began
+anew (docs/formats.md, Signs of a recovery)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.formats.base import SACCT
+from goodput_cli.events.signs import Point, Sign, plain
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
+from goodput_cli.events.text.meaning import said
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+_STARTED_AGAIN = frozenset({"NODE_FAIL", "PREEMPTED", "REQUEUED"})
+"""States after which Slurm itself starts the same job again."""
+_BEFORE = 5 * NS_PER_SECOND
+"""What is earlier than an allocation by more was another one's."""
+
+
+@dataclass
+class _Row:
+    """A row of one allocation; ns UTC."""
+
+    number: str
+    state: str
+    code: int
+    """Of its source."""
+    line: int
+    waiting: int | None = None
+    """When it could have begun; else when it was submitted."""
+    begin: int | None = None
+    end: int | None = None
+    by_hand: bool = False
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """In order of starts; a row that still waits is the last."""
+        begin = self.begin if self.begin is not None else self.waiting
+        return (1 << 62) if begin is None else begin, self.line
+
+
+def signs_of_allocations(
+    job: str, parts: Sequence[tuple[int, Sequence[LogLine]]], names: Sequence[str], notes: DiagnosticCollector
+) -> list[Sign]:
+    """The signs in the rows of one job. parts: its log lines, placed, each with the code of its source. names: of the
+    sources."""
+    rows = sorted(_rows_of(parts), key=lambda row: row.order)
+    found: list[Sign] = []
+    last: dict[str, _Row] = {}
+    for at, row in enumerate(rows):
+        found += _signs_of(job, row, last.get(row.number), rows[at - 1] if at else None, names)
+        last[row.number] = row
+    if rows:
+        _note_hidden(rows, parts, notes)
+    return found
+
+
+def _rows_of(parts: Sequence[tuple[int, Sequence[LogLine]]]) -> list[_Row]:
+    rows: dict[tuple[int, int], _Row] = {}
+    for code, log_lines in parts:
+        for log_line in log_lines:
+            one = said(log_line)
+            if one.format != SACCT:
+                continue
+            state = str(dict(one.detail).get("state", ""))
+            row = rows.setdefault((code, log_line.line), _Row(one.name, state, code, log_line.line))
+            row.by_hand |= any(sign.facts.get("by") == "hand" for sign in one.signs)
+            if one.type is EventType.SCHEDULED:
+                row.waiting = log_line.time
+            elif one.type is EventType.START:
+                row.begin = log_line.time
+            elif one.type in ENDS:
+                row.end = log_line.time
+    return list(rows.values())
+
+
+def _signs_of(job: str, row: _Row, same: _Row | None, before: _Row | None, names: Sequence[str]) -> list[Sign]:
+    """same: the row before of the same allocation; before: the row before, of any."""
+    facts: dict[str, str | int] = {"allocation": plain(row.number)}
+    again = {**facts, "by": "scheduler"} if same is not None and same.state in _STARTED_AGAIN else facts
+    ended = {**facts, "by": "hand"} if row.by_hand else facts
+    behind = before is not None and before.end is not None and (row.begin is None or before.end <= row.begin)
+    told: list[tuple[Point, int | None, Mapping[str, str | int]]] = [
+        (Point.REQUEUED, row.waiting if same is not None or behind else None, again),
+        (Point.ALLOCATED, row.begin, again),
+        (Point.TERMINATED, row.end, ended),
+    ]
+    where = f"{names[row.code]}:{row.line}"
+    return [Sign(job, point, ns, where, facts=own) for point, ns, own in told if ns is not None]
+
+
+def _note_hidden(
+    rows: Sequence[_Row], parts: Sequence[tuple[int, Sequence[LogLine]]], notes: DiagnosticCollector
+) -> None:
+    """Where steps were done before the first allocation that the rows show, an earlier one was of the same number."""
+    begin = rows[0].begin
+    numbers = {row.number for row in rows}
+    if begin is None or len(numbers) < len(rows):
+        return
+    steps = [log_line.end for _, log_lines in parts for log_line in log_lines if said(log_line).type is EventType.STEP]
+    if steps and min(steps) < begin - _BEFORE:
+        message = (
+            f"steps were done before {notes.bounded('requeues_hidden', rows[0].number)} was allocated: its first "
+            "allocations are not shown, nor when it was requeued; `sacct -D` prints them"
+        )
+        notes.add("requeues_hidden", message, rows[0].code, [rows[0].line])

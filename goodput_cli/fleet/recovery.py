@@ -1,0 +1,163 @@
+"""Where the outages of a fleet went (accounting §10, Links): what each link lost over all runs; by cause, host, team;
+and how long it took to notice and to recover.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from goodput_cli.analysis.disruptions.chain import REDONE
+from goodput_cli.analysis.disruptions.recovery import mean_and_quantiles, recoveries_of
+from goodput_cli.analysis.recoveries import Recoveries
+from goodput_cli.analysis.sheet import Family
+from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.events.signs import Point
+from goodput_cli.fleet.results import RunDisruption, RunLink
+from goodput_cli.fleet.sums import hours
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.text import exact
+
+LINKS = (REDONE, *(one.words for one in Point if one not in (Point.LAST_PROGRESS, Point.CAUGHT_UP)))
+"""In the order in which they come."""
+_UNKNOWN_HOST, _NO_TEAM = "unknown host", "(none)"
+_MOST_GROUPS = 10
+"""So many causes, hosts and teams are listed, those that lost most."""
+
+
+@dataclass(frozen=True)
+class OutageLinkRow:
+    """A link of all outages of a fleet."""
+
+    link: str = column("text", "the point in which it ends (docs/accounting.md, section 10)", heading="link")
+    known: int = column("count", "outages of which a line names that point", heading="outages")
+    lost_ns: int = column("duration", "what it lost in all of them, in job time", heading="lost")
+    accelerator_hours: float | None = column(
+        "number", "the same x accelerators; null where nobody knows how many", heading="accelerator h"
+    )
+    share_percent: float | None = column("percent", "of what all outages lost", name="share", heading="share")
+    p50_ns: int | None = column(
+        "duration", "half took less: of those of which the point before it is known or cannot occur", heading="median"
+    )
+    p90_ns: int | None = column("duration", "a tenth took longer", heading="p90")
+    longest_ns: int = column("duration", "the longest, those that hold several links too", heading="longest")
+
+
+@dataclass(frozen=True)
+class OutageGroupRow:
+    """Outages of one cause, host or team."""
+
+    what: str = column("text", "cause, host or team", heading="what")
+    name: str = column("text", "which", heading="name")
+    outages: int = column("count", "disruptions that count", heading="outages")
+    lost_ns: int = column("duration", "what they lost, in job time", heading="lost")
+    accelerator_hours: float | None = column(
+        "number", "the same x accelerators; null where nobody knows how many", heading="accelerator h"
+    )
+    mttr_ns: int | None = column("duration", "mean time to recover; null where none did", heading="MTTR")
+    time_to_detect_ns: int | None = column("duration", "mean time to detect; null where no line says", heading="detect")
+    automatic: int = column("count", "started again by a launcher or an agent")
+    most_lost_in: str | None = column("text", "the link that lost most", heading="most lost in")
+
+
+def _table(record: type, name: str, words: str) -> Table:
+    return Table(name, words, columns_of(record, attribute))
+
+
+OUTAGE_LINK_TABLE = _table(OutageLinkRow, "fleet_outage_link", "a link of all outages")
+OUTAGE_GROUP_TABLE = _table(OutageGroupRow, "fleet_outage_group", "outages of one cause, host or team")
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A disruption that counts, in the fleet."""
+
+    one: RunDisruption
+    team: str
+    accelerators: int | None
+    """That were held then; None where nobody knows."""
+
+
+@dataclass
+class Outages:
+    """All outages of a fleet while it is added up."""
+
+    every: list[Outage] = field(default_factory=list)
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known of each how many accelerators were held."""
+        return all(one.accelerators is not None for one in self.every)
+
+    def recoveries(self) -> Recoveries | None:
+        """How long it took to notice and to recover; None where nothing was disrupted."""
+        return recoveries_of([one.one for one in self.every]) if self.every else None
+
+    def by_link(self) -> tuple[OutageLinkRow, ...]:
+        """What each link lost, in their order; only those that some line names."""
+        found: defaultdict[str, list[tuple[RunLink, int]]] = defaultdict(list)
+        for outage in self.every:
+            for link in outage.one.links:
+                found[link.link].append((link, link.lost_ns * (outage.accelerators or 0)))
+        whole = sum(link.lost_ns for some in found.values() for link, _ in some)
+        return tuple(self._row(name, found[name], whole) for name in LINKS if name in found)
+
+    def _row(self, name: str, some: Sequence[tuple[RunLink, int]], whole: int) -> OutageLinkRow:
+        lost = sum(link.lost_ns for link, _ in some)
+        _, p50, p90 = mean_and_quantiles([link.took_ns for link, _ in some if link.alone])
+        return OutageLinkRow(
+            name, len(some), lost, hours(sum(chip for _, chip in some)) if self.known else None,
+            100 * lost / whole if whole else None, _ns(p50), _ns(p90), max(link.took_ns for link, _ in some),
+        )  # fmt: skip
+
+    def by_group(self) -> Iterator[OutageGroupRow]:
+        """By cause, host and team, what lost most first; only where there is anything to tell apart."""
+        names = {
+            "cause": [one.one.cause for one in self.every],
+            "host": [one.one.host or _UNKNOWN_HOST for one in self.every],
+            "team": [one.team or _NO_TEAM for one in self.every],
+        }
+        for what, of_each in names.items():
+            if set(of_each) <= {UNKNOWN_CAUSE, _UNKNOWN_HOST, _NO_TEAM}:
+                continue
+            groups: defaultdict[str, list[Outage]] = defaultdict(list)
+            for name, outage in zip(of_each, self.every, strict=True):
+                groups[name].append(outage)
+            rows = [self._group(what, name, some) for name, some in groups.items()]
+            yield from sorted(rows, key=lambda row: (-row.lost_ns, row.name))[:_MOST_GROUPS]
+
+    def _group(self, what: str, name: str, some: Sequence[Outage]) -> OutageGroupRow:
+        recoveries = recoveries_of([one.one for one in some])
+        by_link: Counter[str] = Counter()
+        for outage in some:
+            by_link.update({link.link: link.lost_ns for link in outage.one.links})
+        most = min(by_link, key=lambda link: (-by_link[link], LINKS.index(link)), default=None)
+        chip = sum(one.one.lost_ns * (one.accelerators or 0) for one in some)
+        return OutageGroupRow(
+            what, name, len(some), sum(one.one.lost_ns for one in some), hours(chip) if self.known else None,
+            _ns(recoveries.mttr_seconds), _ns(recoveries.mean_time_to_detect_seconds), recoveries.automatic, most,
+        )  # fmt: skip
+
+
+def several_note(rows: Sequence[OutageLinkRow]) -> tuple[str, ...]:
+    """Of which links no percentile is known."""
+    names = [row.link for row in rows if row.p50_ns is None]
+    words = "several links, not told apart, as no line names the point before; so no median"
+    return (f"{', '.join(names)}: {words}",) if names else ()
+
+
+def _ns(seconds: float | None) -> int | None:
+    return None if seconds is None else round(1e9 * seconds)
+
+
+def outage_families(links: Sequence[OutageLinkRow], recoveries: Recoveries | None) -> Iterator[Family]:
+    """The metrics of outages."""
+    lost = [({"link": row.link}, exact(row.accelerator_hours)) for row in links if row.accelerator_hours is not None]
+    yield Family("goodput_fleet_outage_lost_hours", "Accelerator hours that outages lost, by link.", lost)
+    quantiles = () if recoveries is None else (("0.5", recoveries.p50_seconds), ("0.9", recoveries.p90_seconds))
+    yield Family(
+        "goodput_fleet_time_to_recover_seconds",
+        "Time from a failure to training again, the queue included.",
+        [({"quantile": name}, exact(value)) for name, value in quantiles if value is not None],
+    )

@@ -1,0 +1,162 @@
+"""Insights say where outages went (accounting §10, Links), and give no false advice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.analysis.disruptions.find import find_disruptions
+from goodput_cli.analysis.disruptions.watchdog import longest_silence, watchdog_ns
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.phrases import progress_text
+from goodput_cli.analysis.insights.find import find_insights
+from goodput_cli.analysis.insights.kinds import Insight
+from goodput_cli.analysis.insights.outages import find_storm
+from goodput_cli.events.signs import Point
+from tests.analysis.test_chains import HANG, REQUEUE, SACCT, SECOND, analysis_of, sign, storm
+from tests.support.accounts import account
+from tests.support.signs import with_signs
+from tests.support.story import Lines, crashed, end, finished, loaded, save, saved, start, steps
+
+WATCHDOG = "a watchdog of"
+
+
+def found(analysis: Analysis) -> dict[str, Insight]:
+    return {one.code: one for one in analysis.insights}
+
+
+def every_word(analysis: Analysis) -> str:
+    return "; ".join(one.text for one in found(analysis).values())
+
+
+def test_that_a_hang_was_noticed_late_stands_where_its_seconds_are(tmp_path: Path) -> None:
+    seen = found(analysis_of(tmp_path, HANG))
+    assert seen["disruptions"].seconds == 721  # as without: no sentence takes seconds
+    assert seen["disruptions"].text.endswith(
+        "10 min 00 s of 14 min 10 s passed before anybody noticed: a watchdog of 2 min 00 s would have saved 8 min 00 s"
+    )
+
+
+def test_a_configured_timeout_is_named_and_the_queue_has_what_it_waited_for(tmp_path: Path) -> None:
+    seen = found(analysis_of(tmp_path, REQUEUE, sacct=SACCT))
+    assert (
+        "(a timeout of 30 min 00 s was set): a watchdog of 2 min 00 s would have saved 28 min 00 s" in seen["hang"].text
+    )
+    assert seen["queued"].text.endswith("6 min 00 s of 45 min 20 s waited for a node")
+    assert WATCHDOG not in seen["disruptions"].text
+
+
+def test_a_restart_storm_is_said_with_what_stopping_would_have_saved(tmp_path: Path) -> None:
+    """Six deaths; the second at 10:10:50, the last at 10:19:50."""
+    analysis = analysis_of(tmp_path, storm(6))
+    assert "6 deaths behind step 45, each from 40: stopping after the second would have saved 9 min 00 s" in (
+        found(analysis)["same_step"].text
+    )
+    assert found(analysis)["same_step"].text.endswith("5 of 5 restarts used")
+    assert found(analysis)["same_step"].seconds == 621
+
+
+@pytest.mark.parametrize("deaths", [2, 3, 4])
+def test_three_deaths_are_a_storm(tmp_path: Path, deaths: int) -> None:
+    one = find_storm(analysis_of(tmp_path, storm(deaths)).timeline)
+    assert (one is not None) == (deaths >= 3)
+
+
+def test_restarts_that_helped_are_no_storm() -> None:
+    """Dies three times in step 5, and then gets past it."""
+    lives = [(start(200 * n), steps(0, 6, at=200 * n + 10), crashed(200 * n + 75)) for n in range(3)]
+    story = [line for life in lives for line in life]
+    assert find_storm(account(*story).analysis.timeline) is not None
+    past = account(*story, start(600), steps(0, 9, at=610), end(710)).analysis
+    assert find_storm(past.timeline) is None
+    assert "stopping after" not in every_word(past)
+
+
+def test_progress_between_deaths_is_no_storm() -> None:
+    """Each life resumes from a later step: a save in between got it on."""
+    lives = [(start(200 * n), steps(3 * n, 6, at=200 * n + 10), crashed(200 * n + 75)) for n in range(4)]
+    assert find_storm(account(*(line for life in lives for line in life)).analysis.timeline) is None
+
+
+def healthy(save_seconds: float, *more: Lines) -> list[Lines]:
+    """Steps of 10 s, and every tenth with a save that blocks."""
+    lines: list[Lines] = [start(0)]
+    clock = 10.0
+    for number in range(60):
+        lines += [steps(number, 1, at=clock)]
+        clock += 10
+        if number % 10 == 9:
+            lines += [save(clock, save_seconds, number)]
+            clock += save_seconds
+    return [*lines, *more]
+
+
+def test_a_watchdog_is_as_patient_as_saves_ask_for() -> None:
+    """A save of 90 s keeps two records of steps 100 s apart: no watchdog of less than 4 min 30 s is offered."""
+    timeline = account(*healthy(90), end(1300)).analysis.timeline
+    assert longest_silence(timeline) == 100 * SECOND
+    assert watchdog_ns(timeline) == 300 * SECOND
+
+
+def test_a_healthy_job_gets_no_advice() -> None:
+    analysis = account(*healthy(90), end(1300)).analysis
+    assert WATCHDOG not in every_word(analysis)
+    assert "noticed" not in every_word(analysis)
+
+
+def noticed_after(seconds: float, save_seconds: float = 90) -> Sequence[Insight]:
+    """A job with such saves, whose death was noticed so many seconds later."""
+    died = 1140.0
+    analysis = account(
+        *healthy(save_seconds), crashed(died), start(died + seconds + 20), steps(50, 30, at=died + seconds + 40),
+        end(died + seconds + 400),
+    ).analysis  # fmt: skip
+    signed = with_signs(analysis.timeline, sign(Point.DETECTED, died + seconds, by="launcher"))
+    answer = find_disruptions(signed, signed.start, signed.end)
+    return find_insights(replace(analysis, timeline=signed, disruptions=answer))
+
+
+def test_a_watchdog_that_would_save_less_than_a_minute_is_not_offered() -> None:
+    texts = "; ".join(one.text for one in noticed_after(250))
+    assert "passed before anybody noticed" in texts
+    assert WATCHDOG not in texts
+    assert "a watchdog of 5 min 00 s would have saved" in "; ".join(one.text for one in noticed_after(900))
+
+
+def test_one_restart_left_is_said_while_the_job_goes_on(tmp_path: Path) -> None:
+    lines = storm(6)
+    last = max(n for n, line in enumerate(lines) if "2/5 attempts left" in line)
+    running = analysis_of(tmp_path, lines[: last + 6])
+    assert "1 restart left" in progress_text(running)
+    assert "restart left" not in progress_text(analysis_of(tmp_path, lines[:60]))
+
+
+def test_a_start_that_takes_long_is_no_silence() -> None:
+    """It dies 20 min after its start, in its first step: a start-up has a timeout of its own."""
+    story = [start(0), steps(0, 30, at=10), crashed(310), start(400), steps(30, 1, at=420), crashed(1600)]
+    analysis = account(*story, start(1700), steps(30, 30, at=1720), end(2100)).analysis
+    signed = with_signs(analysis.timeline, sign(Point.DETECTED, 1599, by="launcher"))
+    answer = find_disruptions(signed, signed.start, signed.end)
+    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer)))
+    assert "noticed" not in texts
+
+
+def test_behind_a_checkpoint_it_trained() -> None:
+    """Nothing but checkpoints is logged: from the last of them to its end it was not silent."""
+    story = [
+        start(0),
+        loaded(10, 0),
+        finished(600, 50),
+        saved(602, 50),
+        start(2500),
+        loaded(2530, 50),
+        finished(3200, 100),
+    ]
+    analysis = account(*story, saved(3202, 100)).analysis
+    signed = with_signs(analysis.timeline, sign(Point.DETECTED, 2400, by="launcher"))
+    answer = find_disruptions(signed, signed.start, signed.end)
+    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer)))
+    assert "noticed" not in texts
