@@ -272,7 +272,8 @@ class _Amounts:
         rows = iter(zip(self._moment, *(one.tolist() for one in columns), strict=True))
         for passage in self._passages:
             inside = any(one.facts.get("by", "") in _BY_ITSELF for one in passage.signs)
-            known, links = Point.LAST_PROGRESS, []
+            known = Point.LAST_PROGRESS
+            links: list[Link] = []
             for _ in passage.moments[1:]:
                 links.append(_link(known, inside, self._unsure and not links, *next(rows)))
                 known = links[-1].point
