@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
+from goodput_cli.events.devices import DeviceCollector, DevicePart
 from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.fast_json import Columns
 from goodput_cli.events.recorded_steps import RecordedSteps
@@ -114,6 +115,8 @@ class Output:
     """Takes what programs measured of themselves."""
     recorded_steps: RecordedSteps = field(default_factory=RecordedSteps)
     """Takes what ranks recorded of the inside of their steps."""
+    devices: DeviceCollector = field(default_factory=DeviceCollector)
+    """Takes what accelerators did."""
     zones: EntryZones | None = None
     """Takes lines whose zone their entries may show; None where the zone was given."""
     texts: Collector = field(default_factory=Collector)
@@ -241,10 +244,13 @@ class Parsed(Struct, frozen=True):
     """When the document was last written to, where its reader does not say it."""
     text: TextPart | None = None
     """What lines of text said, if the document is one of text."""
+    devices: DevicePart | None = None
+    """What accelerators did, if the document says it."""
 
     def __len__(self) -> int:
         """How many records and bad lines there are."""
         of_text = 0 if self.text is None else len(self.text.log_lines) + len(self.text.bad) + self.text.noise
+        of_text += 0 if self.devices is None else len(self.devices.time)
         return of_text + len(self.records) + len(self.bad) + sum(len(one.rows) for one in self.columns)
 
 
