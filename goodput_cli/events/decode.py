@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.devices import DevicePart
 from goodput_cli.events.envelope import (
     INSERT_ID,
     MESSAGE,
@@ -105,7 +104,7 @@ class Decoder:
         elif parsed.modified_ns is not None:
             self._output.texts.written(code, parsed.modified_ns)
         if parsed.devices is not None:
-            self._add_devices(code, parsed.devices)
+            self._output.take_devices(code, parsed.devices)
         for line, reason in parsed.bad:
             self.notes.add("malformed_lines", f"lines that hold no record ({reason}); ignored", code, [line])
         for columns in parsed.columns:
@@ -117,11 +116,6 @@ class Decoder:
             records = without_nulls(parsed.records, parsed.nulls)
             self._decode_block(Records(records, frozenset(), origin, constant(size, NO_STAMP, np.int64)), parsed.nulls)
         self._rows.end_block()
-
-    def _add_devices(self, source: int, part: DevicePart) -> None:
-        self._output.devices.add(source, part)
-        for line, reason in part.bad:
-            self.notes.add("bad_sample", self.notes.bounded("bad_sample", reason), source, [line])
 
     def _devices(self, table: EventTable, notes: DiagnosticCollector) -> EventTable:
         """The table with what accelerators did."""

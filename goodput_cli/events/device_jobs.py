@@ -33,16 +33,16 @@ def device_tables(
     """All samples with their jobs, hosts and instants. runs: the job of each run of ML Diagnostics. clock_of: from the
     name of a source to what makes instants of its local times."""
     sources, by_source = table.sources, _jobs_of_sources(table)
-    homes = {code: _job_beside(sources[code], sources, by_source) for code in collected.without_run}
+    homes = {code: _job_beside(code, sources, by_source) for code in collected.sources}
 
     def job_of(source: int, run: str) -> str | None:
-        found = runs.get(run) if run else homes.get(source)
+        found = runs.get(run) or homes.get(source)
         if found is None:
             notes.add("devices_of_no_job", _NO_JOB, source, [1])
         return found
 
     clocks = {code: _instants(clock_of(sources[code])) for code in collected.naive}
-    return collected.tables(job_of, _hosts([*collected.without_run], sources), clocks)
+    return collected.tables(job_of, _hosts([*collected.naive], sources), clocks)
 
 
 def _jobs_of_sources(table: EventTable) -> dict[int, set[str]]:
@@ -53,9 +53,11 @@ def _jobs_of_sources(table: EventTable) -> dict[int, set[str]]:
     return found
 
 
-def _job_beside(name: str, sources: Sequence[str], by_source: Mapping[int, set[str]]) -> str | None:
-    """The only job of the nearest folder above a file that holds logs."""
-    folder = name.replace("\\", "/").rpartition("/")[0]
+def _job_beside(code: int, sources: Sequence[str], by_source: Mapping[int, set[str]]) -> str | None:
+    """The only job of a source itself, else of the nearest folder above it that holds logs."""
+    if by_source.get(code):
+        return next(iter(by_source[code])) if len(by_source[code]) == 1 else None
+    folder = sources[code].replace("\\", "/").rpartition("/")[0]
     while True:
         below = f"{folder}/" if folder else ""
         jobs = {

@@ -45,6 +45,50 @@ def local_ns(text: str) -> int | None:
     return days * NS_PER_DAY + (hour * 3600 + minute * 60 + second) * NS_PER_SECOND + fraction
 
 
+class Monitor:
+    """Reads what `nvidia-smi dmon -o DT` prints: columns of blanks, under headings that come again."""
+
+    by_line = False
+    _QUANTITIES: Mapping[str, tuple[Quantity, float]] = {
+        "sm": (Quantity.BUSY, 1.0), "pwr": (Quantity.POWER, 1.0), "fb": (Quantity.MEMORY_BYTES, 2.0**20),
+    }  # fmt: skip
+
+    def __init__(self) -> None:
+        self._heads: list[str] = []
+
+    def feed(self, batch: RawBatch) -> Parsed:
+        """The samples of the next lines."""
+        part = DevicePart(naive=True)
+        bad: list[tuple[int, str]] = []
+        for number, line in enumerate(batch.data.decode(errors="replace").split("\n"), batch.first_line):
+            cells = line.split()
+            if not cells or cells[0].startswith("#"):
+                names = [cell.lstrip("#").lower() for cell in cells if cell != "#"]
+                self._heads = names if "gpu" in names else self._heads
+            elif reason := self._row(number, cells, part):
+                bad.append((number, reason))
+        return Parsed((), np.empty(0, dtype=np.int64), bad, devices=part)
+
+    def finish(self) -> Parsed:
+        """The end of the document: nothing is left over."""
+        return Parsed((), np.empty(0, dtype=np.int64))
+
+    def _row(self, number: int, cells: list[str], part: DevicePart) -> str:
+        if len(cells) < len(self._heads):
+            return f"{len(cells)} columns where the header has {len(self._heads)}"
+        row = dict(zip(self._heads, cells, strict=False))
+        day = row.get("date", "")
+        time = local_ns(f"{day[:4]}/{day[4:6]}/{day[6:]} {row.get('time', '')}")
+        if time is None:
+            return "no day and time: dmon writes them with -o DT"
+        device = Device("", row["gpu"])
+        for head, (quantity, times) in self._QUANTITIES.items():
+            value = None if row.get(head, "-") == "-" else _number(row[head])
+            if value is not None:
+                part.add(number, device, quantity, time, value * times)
+        return ""
+
+
 class DeviceTable:
     """Reads what `nvidia-smi --query-gpu` prints (see `DocumentReader`)."""
 

@@ -29,14 +29,15 @@ class Quantity(Code):
     MEMORY = 2  # % of its memory that is taken
     MEMORY_BYTES = 3
     POWER = 4  # W
-    HOST_CPU = 5  # %, of the host
-    HOST_MEMORY = 6  # %, of the host
+    METER = 5  # W, the mean between two readings of a running count of energy
+    HOST_CPU = 6  # %, of the host
+    HOST_MEMORY = 7  # %, of the host
 
 
 _WHOLE = 100.0
 _ROUNDING = 0.5
 """So much above 100 % is rounding."""
-_MOST = {Quantity.MEMORY_BYTES: 1e14, Quantity.POWER: 1e5}
+_MOST = {Quantity.MEMORY_BYTES: 1e14, Quantity.POWER: 1e5, Quantity.METER: 1e5}
 """Above it a value is none; of all others, shares in %, 100."""
 HOLDS = 3
 """A sample holds until the next one, for so many usual distances at most."""
@@ -100,6 +101,18 @@ class DevicePart:
         self.time.append(time)
         self.value.append(value)
         self.held.append(held)
+
+    def add_count(
+        self, line: int, device: Device, before: tuple[int, float] | None, now: tuple[int, float], joules: float
+    ) -> None:
+        """A reading (ns, count) of a running count of energy, and the one before. joules: of one count."""
+        if before is None or now[0] <= before[0]:
+            return
+        if now[1] < before[1]:  # it wrapped, or began anew
+            self.bad.append((line, "a running count of energy went back"))
+            return
+        seconds = (now[0] - before[0]) / NS_PER_SECOND
+        self.add(line, device, Quantity.METER, before[0], (now[1] - before[1]) * joules / seconds, seconds)
 
 
 @dataclass(frozen=True)
@@ -200,9 +213,9 @@ class DeviceCollector:
         return bool(self._keys)
 
     @property
-    def without_run(self) -> tuple[int, ...]:
-        """Sources that do not say whose their samples are."""
-        return tuple(dict.fromkeys(source for source, device in self._keys if not device.run))
+    def sources(self) -> tuple[int, ...]:
+        """Those that say something."""
+        return tuple(dict.fromkeys(source for source, _ in self._keys))
 
     def add(self, source: int, part: DevicePart) -> None:
         """What a part of a source says."""

@@ -114,6 +114,15 @@ _DEVICE_TABLE = re.compile(
 """The header of what `nvidia-smi --query-gpu=timestamp,.. --format=csv` prints."""
 
 
+_MONITOR = re.compile(rb"\s*#[^\n]*\bgpu\b[^\n]*\b(?:sm|pwr|fb)\b", re.IGNORECASE)
+"""The first heading of `nvidia-smi dmon`."""
+
+
+def is_monitor(head: bytes) -> bool:
+    """Whether a document that begins like this is what `nvidia-smi dmon` prints."""
+    return _MONITOR.match(head[:_DEVICE_HEAD]) is not None
+
+
 def is_device_table(head: bytes) -> bool:
     """Whether a document that begins like this is a table of what accelerators did."""
     return _DEVICE_TABLE.match(head[:_DEVICE_HEAD]) is not None
@@ -125,7 +134,8 @@ def _is_of_devices(path: str) -> bool:
         return False
     try:
         with open(path, "rb") as file:
-            return is_device_table(file.read(_DEVICE_HEAD))
+            head = file.read(_DEVICE_HEAD)
+            return is_device_table(head) or is_monitor(head)
     except OSError:
         return False
 

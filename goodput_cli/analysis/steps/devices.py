@@ -187,9 +187,10 @@ def _row(
             busy, tenth, little = _spread(value, training)
             idle = int(training[value < IDLE].sum())
     kwh = lost = None
-    if Quantity.POWER in amounts:
-        watts = by_quantity[Quantity.POWER].value.astype(np.float64)
-        joules = {key: float((watts * ns).sum()) / 1e9 for key, ns in amounts[Quantity.POWER].items()}
+    power = next((one for one in (Quantity.METER, Quantity.POWER) if one in amounts), None)
+    if power is not None:
+        watts = by_quantity[power].value.astype(np.float64)
+        joules = {key: float((watts * ns).sum()) / 1e9 for key, ns in amounts[power].items()}
         for key, joule in joules.items():
             sums.joules[key] += joule
         kwh = sum(joule for key, joule in joules.items() if key[0] != Category.EXCLUDED) / _J_PER_KWH

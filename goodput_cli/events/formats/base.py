@@ -38,6 +38,8 @@ SACCT = "sacct"
 """The format of Slurm's accounting."""
 
 WANDB, RAY, MLFLOW = "wandb", "ray", "mlflow"
+SYSTEM = "system."
+"""What names of metrics of the machine begin with in exports of Weights & Biases."""
 """Formats of experiment trackers."""
 
 
@@ -130,6 +132,12 @@ class Output:
             few = chosen[:MAX_PLACES]
             lines, entries = origin.line[few].tolist(), origin.entry[few].tolist()
             self.notes.add(code, message, origin.source, lines, entries, len(chosen))
+
+    def take_devices(self, source: int, part: DevicePart) -> None:
+        """Take what accelerators did, as a part of a source says. source: its code."""
+        self.devices.add(source, part)
+        for line, reason in part.bad:
+            self.notes.add("bad_sample", self.notes.bounded("bad_sample", reason), source, [line])
 
     def times(self, records: Records, key: str) -> tuple[I64, Mask]:
         """Epoch seconds of a key as ns int64[n], and which are good; the others are reported as `bad_value`."""

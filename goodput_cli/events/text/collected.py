@@ -115,7 +115,7 @@ class Texts:
         """Jobs that were runs before another one in their folder; made by `rows`."""
         self._beside: dict[int, list[LogLine]] = {}
         """By source, lines about the inside of steps, which are no events."""
-        self.jobs_of_runs: Mapping[str, str] = {}
+        self.jobs_of_runs: dict[str, str] = {}
         """The job of each run of ML Diagnostics; made by `rows`."""
         self.zones: dict[str, FoundZone] = {}
         """The zone of each folder, where a collector's times beside stamps show it; made by `rows`."""
@@ -172,6 +172,7 @@ class Texts:
                 add_rows(builder, code, jobs.code(run.job), log_lines, output, names[code])
                 self._measure_run(run.job, code, log_lines, names[code], output.notes)
             formats[run.job].add(run.tool)
+        self.jobs_of_runs |= {run.job: run.job for run in tracked}
         self._keep_printed(every)
         return builder, formats
 
@@ -357,7 +358,7 @@ class Texts:
             [job for job in jobs if job != RUNS],
             hints.exact_run_name,
         )
-        self.jobs_of_runs = grouped.jobs
+        self.jobs_of_runs |= grouped.jobs
         note_runs(grouped, every, next(code for code, part in log_lines.items() if part), notes)
         by_job: defaultdict[str, list[LogLine]] = defaultdict(list)
         source_of = {id(log_line): code for code, part in log_lines.items() for log_line in part}

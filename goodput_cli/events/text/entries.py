@@ -222,9 +222,7 @@ def collect_metrics(records: Records, output: Output, alive: dict[tuple[str, str
             line, of = int(records.origin.line[at]), int(records.origin.entry[at])
             log_lines.append(LogLine(line, said.job, Stamp(stamp, Zone.EXACT, False), said, stamp, stamp, entry=of))
     output.texts.add(records.origin.source, TextPart(log_lines, seen=seen))
-    output.devices.add(records.origin.source, devices)
-    for line, reason in devices.bad:
-        output.notes.add("bad_sample", output.notes.bounded("bad_sample", reason), records.origin.source, [line])
+    output.take_devices(records.origin.source, devices)
     return used
 
 
