@@ -122,10 +122,10 @@ class Decoder:
         from goodput_cli.events.device_jobs import device_tables  # few logs hold any
         from goodput_cli.events.tensorboard import folder_of
 
-        for source, count in self._output.devices.naive.items():
+        for source in self._output.devices.naive:
             if folder_of(table.sources[source]) not in self._found_zones:
                 message = f"timestamps without a zone, read as {self._output.clock.zone}; --timezone says which zone"
-                notes.add("naive_timestamps", f"{message} they are in", source, [1], (), count)
+                notes.add("naive_timestamps", f"{message} they are in", source, [1])
         return replace(table, devices=device_tables(self._output.devices, table, self._runs, self._clock_of, notes))
 
     def _clock_of(self, source: str) -> Callable[[int], int]:

@@ -44,6 +44,8 @@ HOLDS = 3
 MOST_ROWS = 2_500_000
 """Rows (24 bytes each) of all devices that are kept; beyond it two neighbours of each device become one."""
 MOST_DEVICES = 1 << 17
+_MOST_PASSES, _LITTLE_LESS = 64, 0.9
+"""Samples are put together so often at once at most; where a pass left more than that share, for longer ones."""
 _SLOTS = 8
 """Room for quantities in a key."""
 
@@ -156,7 +158,7 @@ _EMPTY = _Columns(np.zeros(0, np.int32), np.zeros(0, np.int64), *(np.zeros(0, np
 
 def _ordered(parts: Sequence[_Columns]) -> _Columns:
     """All rows in order of key and time, each instant of a key once."""
-    rows = _Columns(*(np.concatenate([part[at] for part in parts]) for at in range(len(_EMPTY))))  # type: ignore[arg-type]
+    rows = _Columns(*(np.concatenate([part[at] for part in parts]) for at in range(len(_EMPTY))))
     rows = rows.take(np.lexsort((rows.time, rows.key)))
     again = np.append(False, (rows.key[1:] == rows.key[:-1]) & (rows.time[1:] == rows.time[:-1]))
     return rows.take(~again) if again.any() else rows
@@ -173,8 +175,9 @@ def _holding(time: I64, held: F32) -> F64:
     return found
 
 
-def _halved(rows: _Columns) -> _Columns:
-    """The same with two neighbours of each series as one, where no time between them is unseen."""
+def _merged(rows: _Columns, longest: float) -> _Columns:
+    """The same with two neighbours of each series as one, where no time between them is unseen and both together hold
+    for `longest` (s) at most: so that old samples become no coarser than new ones."""
     held = rows.held.copy()
     heads = np.flatnonzero(np.append(True, rows.key[1:] != rows.key[:-1]))
     for begin, end in zip(heads.tolist(), [*heads[1:].tolist(), len(rows.key)], strict=True):
@@ -182,7 +185,8 @@ def _halved(rows: _Columns) -> _Columns:
     place = np.arange(len(held)) - np.repeat(heads, np.diff(np.append(heads, len(held))))
     same = np.append((rows.key[1:] == rows.key[:-1]) & ~np.isnan(held[1:]), False)
     gap = np.append(np.diff(rows.time) / NS_PER_SECOND, 0) - held
-    first = np.flatnonzero((place % 2 == 0) & same & (gap <= 0.01 * held + 0.01))
+    short = np.append(held[:-1] + held[1:] <= longest, False)
+    first = np.flatnonzero((place % 2 == 0) & same & short & (gap <= 0.01 * held + 0.01))
     both = held[first] + held[first + 1]
     share = np.divide(held[first], both, out=np.full(len(first), 0.5, np.float32), where=both > 0)
     value, high = rows.value.copy(), rows.high.copy()
@@ -203,8 +207,10 @@ class DeviceCollector:
         self._done = _EMPTY
         self._new: list[_Columns] = []
         self._waiting = 0
-        self.naive: dict[int, int] = {}
-        """By source whose times have no zone, how many samples."""
+        self._longest = 1.0
+        """For so long (s) samples that were put together hold at most."""
+        self.naive: set[int] = set()
+        """Sources whose times have no zone."""
         self.summed = False
         self.left_out = 0
         """Samples of more devices than are kept."""
@@ -222,7 +228,7 @@ class DeviceCollector:
         if not part.time:
             return
         if part.naive:
-            self.naive[source] = self.naive.get(source, 0) + len(part.time)
+            self.naive.add(source)
         codes = [self._code(source, device) for device in part.device]
         known = np.array([code >= 0 for code in codes])
         self.left_out += int((~known).sum())
@@ -242,11 +248,13 @@ class DeviceCollector:
 
     def _settle(self) -> None:
         self._done, self._new, self._waiting = _ordered([self._done, *self._new]), [], 0
-        while len(self._done.key) > self._most:
+        for _ in range(_MOST_PASSES):
             before = len(self._done.key)
-            self._done, self.summed = _halved(self._done), True
-            if len(self._done.key) > 0.9 * before:
-                break  # nearly all of it is gaps
+            if before <= self._most:
+                return
+            self._done, self.summed = _merged(self._done, self._longest), True
+            if len(self._done.key) > _LITTLE_LESS * before:
+                self._longest *= 2
 
     def tables(
         self,

@@ -15,6 +15,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.steps.devices import Devices, devices_line
 from goodput_cli.events.devices import Device, DeviceCollector, DevicePart, Quantity
 from tests.support.device_jobs import DeviceJob
+from tests.support.readers import T0
 
 
 def analyzed(folder: Path, job: DeviceJob) -> Analysis:
@@ -149,3 +150,21 @@ def test_many_samples_are_kept_in_bounded_memory() -> None:
         assert joules == pytest.approx((100 + int(one.device)) * 20_000, rel=0.001)
         assert one.about
         assert (np.diff(one.time) > 0).all()
+
+
+def test_energy_a_token_is_said_where_all_of_it_is_seen(tmp_path: Path) -> None:
+    job = DeviceJob(missing=0, apart=0, hosts=2)
+    folder = job.write(tmp_path)
+    extra = [
+        {"job_name": "j", "goodput_event": "phases", "goodput_time": T0 + 600, "run_id": "r", "rank": 0, "host": "h",
+         "first_step": 0, "step": 599, "steps": 600, "step_seconds": 600.0, "tokens": 6_000_000},
+    ]  # fmt: skip
+    with (folder / "log.jsonl").open("a", encoding="utf-8") as file:
+        file.write("".join(json.dumps(one) + "\n" for one in extra))
+    unknown = goodput_cli.analyze(str(folder)).work  # nobody says how many there are
+    assert unknown is not None
+    assert unknown.kwh_per_million_tokens is None
+    analysis = goodput_cli.analyze(str(folder), accelerators=8, price_per_hour=2)
+    assert analysis.work is not None
+    assert analysis.work.kwh_per_million_tokens == pytest.approx(job.joules / 3.6e6 / 6, rel=0.02)
+    assert "8 of 8 seen" in devices_line(found(analysis))

@@ -29,9 +29,11 @@ LITTLE = 5.0
 """Below it (%) a device did next to nothing."""
 IDLE = 20.0
 """Below it (%) a device that is to train is idle."""
-_J_PER_KWH = 3.6e6
+J_PER_KWH = 3.6e6
 _TRAINING: Key = (Category.PRODUCTIVE, -1)
 _TENTH = 0.1
+_ALL_SEEN = 95.0
+"""A device that was seen for so much of the window (%) was seen: energy a token is of all of it."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,13 @@ class Devices:
     about: bool = False
     """Whether samples were put together to save memory, so that shares are of means of several."""
 
+    @property
+    def whole_kwh(self) -> float | None:
+        """The energy of all accelerators; None where some, or much of the window, was not seen."""
+        whole = self.expected is not None and self.seen >= self.expected
+        seen = all(row.kwh is not None and (row.seen_percent or 0) >= _ALL_SEEN for row in self.devices)
+        return self.kwh if whole and seen else None
+
 
 @dataclass
 class _Sums:
@@ -153,8 +162,8 @@ def devices_of(analysis: AnalysisData) -> Devices | None:
         expected=_expected(analysis),
         busy_percent=_mean(sums, _TRAINING),
         idle_ns=round(sum(train) / len(rows)) if train else None,
-        kwh=joules / _J_PER_KWH if sums.joules else None,
-        lost_kwh=(joules - sums.joules[_TRAINING]) / _J_PER_KWH if sums.joules else None,
+        kwh=joules / J_PER_KWH if sums.joules else None,
+        lost_kwh=(joules - sums.joules[_TRAINING]) / J_PER_KWH if sums.joules else None,
         categories=tuple(_categories(analysis.timeline, sums)),
         devices=tuple(rows),
         about=any(one.about for by_quantity in samples.values() for one in by_quantity.values()),
@@ -193,8 +202,8 @@ def _row(
         joules = {key: float((watts * ns).sum()) / 1e9 for key, ns in amounts[power].items()}
         for key, joule in joules.items():
             sums.joules[key] += joule
-        kwh = sum(joule for key, joule in joules.items() if key[0] != Category.EXCLUDED) / _J_PER_KWH
-        lost = kwh - joules.get(_TRAINING, 0.0) / _J_PER_KWH
+        kwh = sum(joule for key, joule in joules.items() if key[0] != Category.EXCLUDED) / J_PER_KWH
+        lost = kwh - joules.get(_TRAINING, 0.0) / J_PER_KWH
     first = next(iter(by_quantity.values()))
     counted_ns = analysis.window.counted_ns
     return DeviceRow(
@@ -243,7 +252,7 @@ def _categories(timeline: Timeline, sums: _Sums) -> Iterator[DeviceCategory]:
         if values:
             found = _spread(np.concatenate(values), np.concatenate([one for one in sums.weights[key] if len(one)]))
         label = f":{timeline.table.labels[key[1]]}" if key[1] >= 0 else ""
-        kwh = sums.joules[key] / _J_PER_KWH if key in sums.joules else None
+        kwh = sums.joules[key] / J_PER_KWH if key in sums.joules else None
         yield DeviceCategory(f"{key[0].id}{label}", round(sums.seen[key]), *found, kwh)
 
 
