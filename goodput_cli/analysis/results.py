@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from goodput_cli.accounting.build import Timeline
     from goodput_cli.analysis.disruptions.rows import Disruptions
     from goodput_cli.analysis.question import Price
-    from goodput_cli.analysis.steps.devices import Devices
     from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.arrays import F64, I64, Mask
     from goodput_cli.events.schema import EventTable, LogFormat
@@ -518,14 +517,6 @@ class AnalysisData:
         """Why goodput cannot be judged, where training may have gone on that no line shows: then no goodput is not the
         same as none; None where it can (accounting §7). Not of a window in which the job was never up."""
         return self.timeline.why_unknown if self.goodput_unknown else None
-
-    @cached_property
-    def accelerators(self) -> Devices | None:
-        """What the accelerators did; None where no samples of them lie beside the log (docs/accelerators.md). Made when
-        it is read."""
-        from goodput_cli.analysis.steps.devices import devices_of  # few logs hold any
-
-        return devices_of(self) if self.table.devices else None
 
     @cached_property
     def goodput_unknown(self) -> bool:

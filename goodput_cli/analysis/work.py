@@ -123,7 +123,7 @@ def _answer(
 ) -> KeptWork:  # fmt: skip
     kept, seconds, price = records.kept, analysis.window.counted_ns / 1e9, analysis.price
     inside = 0.0 if tokens is None else _sum(kept.inside, tokens.each)
-    energy = None if analysis.accelerators is None else analysis.accelerators.whole_kwh
+    energy = _energy(analysis) if analysis.table.devices and tokens is not None else None
     money = None if price is None else price.money(analysis.window.counted_ns)
     all_flops = None if flops is None or flops.relative else _of_all(flops, held)
     of_tokens = None if tokens is None else _told(_sum(kept.counted, tokens.each))
@@ -148,6 +148,13 @@ def _answer(
         kwh_per_million_tokens=None if energy is None or not inside else _told(energy / inside * 1e6),
         notes=tuple(notes),
     )
+
+
+def _energy(analysis: AnalysisData) -> float | None:
+    from goodput_cli.analysis.steps.devices import devices_of  # few logs hold samples
+
+    found = devices_of(analysis)
+    return None if found is None else found.whole_kwh
 
 
 def _told(value: float) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.picture import picture_of
 from goodput_cli.analysis.steps.devices import Devices, devices_line
+from goodput_cli.cli.main import run
 from goodput_cli.events.devices import Device, DeviceCollector, DevicePart, Quantity
 from tests.support.device_jobs import DeviceJob
 from tests.support.readers import T0
@@ -168,3 +171,18 @@ def test_energy_a_token_is_said_where_all_of_it_is_seen(tmp_path: Path) -> None:
     assert analysis.work is not None
     assert analysis.work.kwh_per_million_tokens == pytest.approx(job.joules / 3.6e6 / 6, rel=0.02)
     assert "8 of 8 seen" in devices_line(found(analysis))
+
+
+def test_the_band_of_the_page_and_the_column_of_the_timeline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = DeviceJob(hung_at=300, stood=frozenset((host, at) for host in range(4) for at in range(4))).write(tmp_path)
+    picture = picture_of(goodput_cli.analyze(str(folder)), 84)
+    assert picture.busy is not None
+    in_hang = (picture.busy.time > (T0 + 310) * 10**9) & (picture.busy.time < (T0 + 520) * 10**9)
+    assert float(picture.busy.value[in_hang].max()) < 1
+    assert float(picture.busy.value[picture.busy.time < (T0 + 290) * 10**9].min()) > 85
+    assert run(["timeline", str(folder), "--events"]) == 0
+    out = capsys.readouterr().out
+    assert "busy" in out
+    assert re.search(r"step stall.*\b[0-3]\.\d\d %", out)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from goodput_cli.analysis.insights.kinds import Candidate
-from goodput_cli.analysis.steps.devices import few_names, name_of, samples_of
+from goodput_cli.analysis.steps.devices import devices_of, few_names, name_of, samples_of
 from goodput_cli.events.devices import DeviceSamples, Quantity
 from goodput_cli.vocabulary.text import duration, percent, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -33,7 +33,7 @@ _ONE_DEVICE = 0.5
 
 def find_idle_devices(analysis: AnalysisData, explained: int) -> Iterator[Candidate]:
     """Training with devices that did little. explained: time (ns) of it that other insights have."""
-    found = analysis.accelerators
+    found = devices_of(analysis)
     if found is None or not found.idle_ns:
         return
     ns = max(found.idle_ns - explained, 0)

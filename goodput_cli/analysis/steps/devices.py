@@ -170,6 +170,23 @@ def devices_of(analysis: AnalysisData) -> Devices | None:
     )
 
 
+def busy_between(analysis: AnalysisData, start: I64, end: I64) -> F64 | None:
+    """The mean (%) of how busy devices were from each start (ns) to its end, NaN where none was seen; None where
+    nothing says it."""
+    found = [by[Quantity.BUSY] for by in samples_of(analysis).values() if Quantity.BUSY in by]
+    amount, seen = np.zeros(len(start)), np.zeros(len(start))
+    for one in found:
+        knots = np.column_stack((one.time, one.time + one.held)).ravel()
+        held = one.held.astype(np.float64)
+        for total, each in ((amount, held * one.value), (seen, held)):
+            upto = np.repeat(np.cumsum(each), 2)
+            upto[::2] -= each
+            total += np.interp(end, knots, upto) - np.interp(start, knots, upto)
+    if not seen.any():
+        return None
+    return np.divide(amount, seen, out=np.full(len(seen), np.nan), where=seen > 0)
+
+
 def _row(
     analysis: AnalysisData, sums: _Sums, by_quantity: dict[Quantity, DeviceSamples], host: str, device: str,
     ranks: dict[tuple[str, str], int],
