@@ -254,6 +254,13 @@ OF_AMOUNTS: tuple[Measure[Summary], ...] = (  # few logs say any: a comparison i
         metric="goodput_cost_per_million_tokens",
         better="less",
     ),
+    Measure(
+        "kwh_per_million_tokens",
+        "count",
+        "Energy of all accelerators in the window, for a million kept tokens.",
+        number("work.kwh_per_million_tokens"),
+        better="less",
+    ),
 )
 _OF_DISRUPTIONS = (
     Measure(

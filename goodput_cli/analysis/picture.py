@@ -219,6 +219,8 @@ class Picture:
     """Goodput over rolling windows, one length each."""
     step_times: StepTimePoints
     """How long steps took."""
+    busy: MetricLine | None = None
+    """How busy accelerators were (%), by bucket; NaN where none was seen. None: nothing says it."""
     metrics: tuple[MetricLine, ...] = ()
     """Metrics of the program, as loss."""
 
@@ -253,8 +255,17 @@ def _picture(analysis: Analysis, curve: StepCurve, steps: TimedSteps, buckets: B
         cumulative=_cumulative(timeline, distinct(np.append(shown.start[1:], shown.end)), buckets),
         rolling=_rolling(analysis, buckets),
         step_times=times,
+        busy=_busy(analysis, buckets) if analysis.table.devices else None,
         metrics=metric_lines(analysis, buckets),
     )
+
+
+def _busy(analysis: Analysis, buckets: Buckets) -> MetricLine | None:
+    from goodput_cli.analysis.steps.devices import busy_between  # few logs hold any
+
+    edges = buckets.edges
+    found = busy_between(analysis, edges[:-1], edges[1:])
+    return None if found is None else MetricLine("busy", edges[:-1], found)
 
 
 def save_times(timeline: Timeline, start: int, end: int) -> I64:

@@ -76,6 +76,8 @@ class KeptWork:
     """kept floating-point operations over what all accelerators could have done in the window without exclusions"""
     cost_per_million_tokens: float | None = None
     """price of all accelerators over the window, for a million kept tokens; null without a price"""
+    kwh_per_million_tokens: Annotated[float | None, Json(optional=True)] = None
+    """energy of all accelerators in the window, for a million kept tokens; left out where samples tell a part"""
     notes: tuple[str, ...] = ()
     """where an option won over what the log says"""
 
@@ -121,6 +123,7 @@ def _answer(
 ) -> KeptWork:  # fmt: skip
     kept, seconds, price = records.kept, analysis.window.counted_ns / 1e9, analysis.price
     inside = 0.0 if tokens is None else _sum(kept.inside, tokens.each)
+    energy = _energy(analysis) if analysis.table.devices and tokens is not None else None
     money = None if price is None else price.money(analysis.window.counted_ns)
     all_flops = None if flops is None or flops.relative else _of_all(flops, held)
     of_tokens = None if tokens is None else _told(_sum(kept.counted, tokens.each))
@@ -142,8 +145,16 @@ def _answer(
         mfu_percent=_mfu(kept, flops, held, peak, analysis.goodput.ns / 1e9),
         effective_mfu_percent=_effective_mfu(kept, flops, held, peak, seconds),
         cost_per_million_tokens=_told(money / inside * 1e6) if money is not None and inside else None,
+        kwh_per_million_tokens=None if energy is None or not inside else _told(energy / inside * 1e6),
         notes=tuple(notes),
     )
+
+
+def _energy(analysis: AnalysisData) -> float | None:
+    from goodput_cli.analysis.steps.devices import devices_of  # few logs hold samples
+
+    found = devices_of(analysis)
+    return None if found is None else found.whole_kwh
 
 
 def _told(value: float) -> float | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import structs
@@ -44,6 +44,9 @@ from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.when import AUTO, load_zone
 
+if TYPE_CHECKING:
+    from goodput_cli.events.text.infer_times import FoundZone
+
 
 def without_nulls(records: Sequence[Record], nulls: bool) -> Sequence[Record]:
     """`null` is absent."""
@@ -79,6 +82,8 @@ class Decoder:
         self._hints = hints or ReadingOptions()
         self._earlier: frozenset[str] = frozenset()
         self._former: Mapping[str, str] = {}
+        self._runs: Mapping[str, str] = {}
+        self._found_zones: Mapping[str, FoundZone] = {}
         self.notes = DiagnosticCollector()
         self.sources: Interner[str] = Interner()
         self._jobs: Interner[str] = Interner()
@@ -99,6 +104,8 @@ class Decoder:
             self._output.texts.add(code, parsed.text)
         elif parsed.modified_ns is not None:
             self._output.texts.written(code, parsed.modified_ns)
+        if parsed.devices is not None:
+            self._output.take_devices(code, parsed.devices)
         for line, reason in parsed.bad:
             self.notes.add("malformed_lines", f"lines that hold no record ({reason}); ignored", code, [line])
         for columns in parsed.columns:
@@ -110,6 +117,24 @@ class Decoder:
             records = without_nulls(parsed.records, parsed.nulls)
             self._decode_block(Records(records, frozenset(), origin, constant(size, NO_STAMP, np.int64)), parsed.nulls)
         self._rows.end_block()
+
+    def _devices(self, table: EventTable, notes: DiagnosticCollector) -> EventTable:
+        """The table with what accelerators did."""
+        from goodput_cli.events.device_jobs import device_tables  # few logs hold any
+        from goodput_cli.events.tensorboard import folder_of
+
+        for source in self._output.devices.naive:
+            if folder_of(table.sources[source]) not in self._found_zones:
+                message = f"timestamps without a zone, read as {self._output.clock.zone}; --timezone says which zone"
+                notes.add("naive_timestamps", f"{message} they are in", source, [1])
+        return replace(table, devices=device_tables(self._output.devices, table, self._runs, self._clock_of, notes))
+
+    def _clock_of(self, source: str) -> Callable[[int], int]:
+        """What makes instants of local times of a source: as logs of text beside it show, else the user's zone."""
+        from goodput_cli.events.tensorboard import folder_of
+
+        found = self._found_zones.get(folder_of(source))
+        return self._output.clock.from_local if found is None else found.from_local
 
     def _decode_columns(self, source: int, columns: Columns) -> None:
         """Decode lines that were read as columns."""
@@ -170,6 +195,8 @@ class Decoder:
         inside = (*inside, *output.recorded_steps.tables(self._jobs.values(), sources))
         if metrics or inside or observed:
             table = replace(table, metrics=metrics, inside=inside, observed=observed)
+        if output.devices:
+            table = self._devices(table, notes)
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if len(table) == 0 and not diagnostics and any(one.noise or one.log_lines for one in output.texts.every):
@@ -195,6 +222,7 @@ class Decoder:
         output = replace(self._output, notes=notes)
         rows, formats = texts.rows(sources, self._hints, output, self._jobs, recorded)
         self._earlier, self._former = texts.earlier, texts.former
+        self._runs, self._found_zones = texts.jobs_of_runs, texts.zones
         for job, names in formats.items():
             for name in names:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from msgspec import structs
 
+from goodput_cli.events.device_tables import DeviceTable, Monitor
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
 from goodput_cli.events.formats.base import NOTHING, DocumentReader, Parsed
@@ -21,7 +22,7 @@ from goodput_cli.events.json_documents import JsonLines, JsonObjects
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.sources.base import Batch, RawBatch, Record
 from goodput_cli.sources.blocks import is_event_file
-from goodput_cli.sources.layouts import RUN_FILE_ENDING, side_log, store_file
+from goodput_cli.sources.layouts import RUN_FILE_ENDING, is_device_table, is_monitor, side_log, store_file
 
 _HEAD = 1 << 16
 _LONGEST_FIELD = 1 << 20
@@ -138,6 +139,10 @@ def _of_text(batch: RawBatch, hints: ReadingOptions) -> DocumentReader | None:
     """What reads a document that is a table or text; None for lines of JSON, bad ones among them."""
     from goodput_cli.events.text.scan import TextLines, is_text
 
+    if is_device_table(batch.data):
+        return DeviceTable()
+    if is_monitor(batch.data):
+        return Monitor()
     mappings = hints.mappings
     by_delimiter = mappings.delimiters
 
@@ -146,6 +151,7 @@ def _of_text(batch: RawBatch, hints: ReadingOptions) -> DocumentReader | None:
             columns >= collected.SACCT_HEADER
             or collected.kind_without_time(columns) is not None
             or any(columns >= one for one in collected.TRACKER_HEADERS)
+            or collected.is_of_machine(columns)
         ):
             return True
         row = dict.fromkeys(columns, "1")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import Code
+from goodput_cli.events.devices import DeviceSamples
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.inside import RankSteps
 
@@ -204,6 +205,8 @@ class EventTable:
     """What programs measured beside the events, of all jobs of the log. It feeds no figure of the ledger."""
     inside: tuple[RankSteps, ...] = ()
     """How long phases inside steps took, by rank, of all jobs of the log. It feeds no figure of the ledger."""
+    devices: tuple[DeviceSamples, ...] = ()
+    """What accelerators did, of all jobs of the log. It feeds no figure of the ledger."""
     observed: EvidenceOfLog = NO_EVIDENCE
     """What lines say about deaths, of all jobs of the log. It feeds no figure of the ledger."""
 

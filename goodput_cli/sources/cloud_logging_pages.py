@@ -31,7 +31,7 @@ METRICS_LOG = "ml_diagnostics_metric"
 
 SYSTEM_METRICS = (
     "tpu_duty_cycle", "tpu_tensorcore_utilization", "hbm_utilization", "host_cpu_utilization",
-    "host_memory_utilization",
+    "host_memory_utilization", "gpu_duty_cycle", "gpu_utilization", "gpu_tensorcore_utilization", "vram_utilization",
 )  # fmt: skip
 """Written by every host each 10 s, whether steps go on or not."""
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}

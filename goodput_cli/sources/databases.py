@@ -26,8 +26,12 @@ SQLITE_HEAD = b"SQLite format 3\x00"
 _ROWS = 50_000
 _RUN_COLUMNS = ("run_uuid", "name", "status", "start_time", "end_time", "lifecycle_stage")
 _RUNS = f"SELECT {', '.join(_RUN_COLUMNS)} FROM runs ORDER BY start_time, run_uuid"
-_METRIC_COLUMNS = ("run_uuid", "key", "timestamp", "step")
-_METRICS = "SELECT run_uuid, {key}, {timestamp}, step FROM metrics ORDER BY run_uuid, {timestamp}, step"
+_METRIC_COLUMNS = ("run_uuid", "key", "timestamp", "step", "value")
+_METRICS = (
+    "SELECT run_uuid, {key}, {timestamp}, step, CASE WHEN {key} LIKE 'system/%' THEN value END FROM metrics "
+    "ORDER BY run_uuid, {timestamp}, step"
+)
+"""Values only of metrics of the machine: of others it counts when they were."""
 
 Query = Callable[[str], Iterable[Sequence[Any]]]
 

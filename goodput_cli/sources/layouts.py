@@ -119,6 +119,39 @@ def has_times(name: str) -> bool:
     return name in _WITH_TIMES or is_event_file(name)
 
 
+_DEVICE_HEAD = 4096
+_DEVICE_TABLE = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?=[^\n]*\btimestamp\b)(?=[^\n]*\b(?:utilization\.gpu|power\.draw|memory\.used)\b)[^\n]*,"
+)
+"""The header of what `nvidia-smi --query-gpu=timestamp,.. --format=csv` prints."""
+
+
+_MONITOR = re.compile(rb"\s*#[^\n]*\bgpu\b[^\n]*\b(?:sm|pwr|fb)\b", re.IGNORECASE)
+"""The first heading of `nvidia-smi dmon`."""
+
+
+def is_monitor(head: bytes) -> bool:
+    """Whether a document that begins like this is what `nvidia-smi dmon` prints."""
+    return _MONITOR.match(head[:_DEVICE_HEAD]) is not None
+
+
+def is_device_table(head: bytes) -> bool:
+    """Whether a document that begins like this is a table of what accelerators did."""
+    return _DEVICE_TABLE.match(head[:_DEVICE_HEAD]) is not None
+
+
+def _is_of_devices(path: str) -> bool:
+    """The same of a file, which a walk does not know by its name."""
+    if not path.lower().endswith(".csv"):
+        return False
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_DEVICE_HEAD)
+            return is_device_table(head) or is_monitor(head)
+    except OSError:
+        return False
+
+
 def is_of_tracker(name: str, *, in_bucket: bool = False) -> bool:
     """Whether a walk looks at a file of this name because it may be of a tracker. in_bucket: where no database can be
     opened."""
@@ -301,7 +334,9 @@ def _walk(folder: str, visited: set[str]) -> Iterator[str]:
         if _is_folder(entry):
             if not (entry.name == LATEST_RUN and entry.is_symlink()):
                 yield from _walk(entry.path, visited)
-        elif _is_read(entry.path, entry.name) and not _never_ends(entry.path):
+        elif _never_ends(entry.path):
+            continue
+        elif _is_read(entry.path, entry.name) or _is_of_devices(entry.path):
             yield entry.path
 
 

@@ -92,7 +92,8 @@ def test_the_job_of_kubernetes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_every_metric_is_described_and_every_described_one_exists() -> None:
     analysis = goodput_cli.analyze(LOG, reference_step_time=8, thresholds=["goodput<80"])
     drafted = goodput_cli.analyze(str(ROOT / "sample_logs" / "trainers" / "own-loop.log"))
-    exposed = {family.name for one in (analysis, drafted) for family in families(AnalysisDocument(one))}
+    sampled = goodput_cli.analyze(str(ROOT / "tests" / "text" / "samples" / "mldiagnostics-two-attempts.jsonl"))
+    exposed = {family.name for one in (analysis, drafted, sampled) for family in families(AnalysisDocument(one))}
     assert set(names_in_first_column(section(CI, "Prometheus"))) == exposed
     for rule in RULES["groups"][0]["rules"]:
         assert set(re.findall(r"goodput_\w+", rule["expr"])) <= exposed

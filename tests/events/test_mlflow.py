@@ -150,7 +150,7 @@ def endless(path: Path) -> Path:
     connection.executescript("""
         CREATE TABLE runs (run_uuid, name, status, start_time, end_time, lifecycle_stage);
         CREATE VIEW metrics AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
-            SELECT 'a' AS run_uuid, 'loss' AS key, 1772359200000 + i AS timestamp, i AS step FROM n;
+            SELECT 'a' AS run_uuid, 'loss' AS key, 1772359200000 + i AS timestamp, i AS step, 1 AS value FROM n;
     """)
     connection.close()
     return path

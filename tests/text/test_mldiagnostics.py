@@ -206,3 +206,43 @@ def test_signs_of_life_can_be_left_out_of_what_is_asked() -> None:
     text = LogQuery("p", "ml_diagnostics_metric", heartbeats=False).text()
     assert 'NOT resource.labels.namespace=("tpu_duty_cycle" OR ' in text
     assert "namespace" not in LogQuery("p", "goodput_llm", heartbeats=False).text()
+
+
+def test_what_the_devices_of_a_run_did(tmp_path: Path) -> None:
+    analysis = read(tmp_path, ONE)
+    found = analysis.accelerators
+    assert [(row.host, row.device, row.rank, row.busy_percent) for row in found.devices] == [
+        ("h0", "0", 0, 80.0), ("h1", "0", 1, 80.0),
+    ]  # fmt: skip
+    assert found.kwh is None
+    labels = entry(
+        5, "tpu_duty_cycle", values=[10, float("nan"), 101], hostname="h", accelerator_labels=["h-0", "h-1", "h-2"]
+    )
+    odd = read(tmp_path / "odd", [*ONE, labels, entry(6, "hbm_utilization", values=[70.0, 71], hostname="h")])
+    assert {(one.device, one.quantity.name) for one in odd.table.devices if one.host == "h"} == {
+        ("0", "BUSY"), ("0", "MEMORY"), ("1", "MEMORY"),
+    }  # fmt: skip
+    assert "bad_sample" in codes(odd)
+    assert seconds(odd) == seconds(analysis)
+
+
+def test_metrics_of_steps_are_recorded_and_settings_are_sizes(tmp_path: Path) -> None:
+    lines = [
+        entry(0, "mlrun_configs", userConfigs={"max_target_length": "4096", "global_batch_size": 256, "steps": "7"}),
+        *ONE[1:],
+        entry(131, "loss", values=[2.5], step_index=9, unit="1"),
+        entry(151, "my_metric", values=[3.0], step_index=19, unit="1"),
+        entry(152, "world_size", values=[3.0], step_index=19),
+    ]
+    analysis = read(tmp_path, lines)
+    found = {one.name: one.value.tolist() for one in analysis.table.metrics}
+    assert (found["loss"], found["my_metric"], found["sequence_length"]) == ([2.5], [3.0], [4096.0])
+    assert (found["global_batch_size"], "world_size" in found, "total_steps" in found) == ([256.0], False, False)
+    assert seconds(analysis) == seconds(read(tmp_path / "without", ONE))
+
+
+def test_a_loss_that_is_no_number_is_evidence(tmp_path: Path) -> None:
+    line = entry(190.5, "loss", values=["NaN"], step_index=39, unit="1")
+    analysis = read(tmp_path, [*ONE, line])
+    assert [(one.code, one.text) for one in analysis.table.observed.rows] == [("not_finite", "loss NaN at step 39")]
+    assert codes(analysis).isdisjoint({"bad_value"})

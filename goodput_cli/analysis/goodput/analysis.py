@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from goodput_cli.analysis.eta import Eta
     from goodput_cli.analysis.insights.kinds import Insight
+    from goodput_cli.analysis.steps.devices import Devices
     from goodput_cli.analysis.steps.inside import Inside
     from goodput_cli.analysis.work import KeptWork
 
@@ -99,6 +100,14 @@ class Analysis(AnalysisData):
         from goodput_cli.analysis.steps.inside import inside_of  # few logs hold phases
 
         return inside_of(self) if self.table.inside else ()
+
+    @cached_property
+    def accelerators(self) -> Devices | None:
+        """What the accelerators did; None where no samples of them lie beside the log (docs/accelerators.md). Made when
+        it is read."""
+        from goodput_cli.analysis.steps.devices import devices_of  # few logs hold any
+
+        return devices_of(self) if self.table.devices else None
 
     @cached_property
     def work(self) -> KeptWork | None:

@@ -25,6 +25,7 @@ from goodput_cli.analysis.results import (
     Window,
 )
 from goodput_cli.analysis.rolling import WINDOWS, filled
+from goodput_cli.analysis.steps.devices import Devices
 from goodput_cli.analysis.steps.inside_sheet import InsideAnswer, inside_answer
 from goodput_cli.analysis.summary import Blocks, Size, progress_of, size_of
 from goodput_cli.analysis.table import FilledTable
@@ -122,6 +123,8 @@ class AnalysisAnswer:
     steps: StepStatistics
     inside: Annotated[InsideAnswer | None, Json(optional=True)] = None
     """what filled steps, by phase and rank, and how much work they were; left out where neither was logged"""
+    accelerators: Annotated[Devices | None, Json(optional=True)] = None
+    """what accelerators did; left out where no samples of them lie beside the log"""
     step_blocks: Sequence[float] = ()
     """levels of the step time (s) of up to 64 stretches in time order, which comparisons take noise from"""
     progress: Sequence[tuple[int, float]] = ()
@@ -164,6 +167,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         method=analysis.method,
         steps=analysis.steps,
         inside=inside_answer(analysis),
+        accelerators=analysis.accelerators,
         step_blocks=Blocks(analysis).values,
         progress=() if progress is None else progress.points,
         size=size_of(analysis),

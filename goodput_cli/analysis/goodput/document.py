@@ -29,6 +29,7 @@ from goodput_cli.analysis.measures import MEASURES, published_value
 from goodput_cli.analysis.results import CategoryTime
 from goodput_cli.analysis.rolling import rolling_lines
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, Published, Sheet
+from goodput_cli.analysis.steps.devices import J_PER_KWH, Devices, devices_line
 from goodput_cli.analysis.steps.inside import Inside
 from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.analysis.steps.work_sheet import work_lines
@@ -87,6 +88,8 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield _one("goodput_reference_step_time_seconds", "What a step should take.", reference)
     yield step_times
     yield from _inside(analysis)
+    if analysis.accelerators is not None:
+        yield from _accelerators(analysis.accelerators)
 
 
 def _inside(analysis: Analysis) -> Iterator[Family]:
@@ -101,6 +104,20 @@ def _inside(analysis: Analysis) -> Iterator[Family]:
     yield Family("goodput_slow_rank_seconds", "For how long the slowest rank held up all others.", ranks)
     done = None if analysis.eta is None else seconds_text(analysis.eta.done_ns)
     yield _one("goodput_eta_timestamp_seconds", "When the job is done at this goodput, since 1970 UTC.", done)
+
+
+def _accelerators(devices: Devices) -> Iterator[Family]:
+    """What accelerators did, where samples of them lie beside the log."""
+    busy = None if devices.busy_percent is None else exact(devices.busy_percent / 100)
+    yield _one("goodput_accelerators_seen", "Accelerators of which samples hold in the window.", str(devices.seen))
+    yield _one("goodput_accelerator_busy_ratio", "How busy accelerators were in time that counts as training.", busy)
+    idle = None if devices.idle_ns is None else seconds_text(devices.idle_ns)
+    yield _one("goodput_accelerator_idle_seconds", "Training with accelerators below 20 %, a mean over them.", idle)
+    energy: list[tuple[Labels, str]] = []
+    if devices.kwh is not None and devices.lost_kwh is not None:
+        parts = (("training", devices.kwh - devices.lost_kwh), ("lost", devices.lost_kwh))
+        energy = [({"part": part}, exact(round(J_PER_KWH * kwh))) for part, kwh in parts]
+    yield Family("goodput_energy_joules", "Energy of accelerators in the window, where they were seen.", energy)
 
 
 def _phases(inside: Inside) -> Iterator[tuple[Labels, str]]:
@@ -267,6 +284,8 @@ def _of_steps(analysis: Analysis) -> Iterator[str]:
         yield f"step times, {steps}"
     if inside := inside_line(analysis):
         yield inside
+    if analysis.accelerators is not None:
+        yield devices_line(analysis.accelerators)
     yield from work_lines(analysis)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.disruptions.costs import costs_of
+from goodput_cli.analysis.insights.devices import find_idle_devices, with_standing
 from goodput_cli.analysis.insights.failures import Failures, failing_starts, find_failures
-from goodput_cli.analysis.insights.hangs import ended_by_timeout, find_hangs, lost_in_hangs, that_matter
+from goodput_cli.analysis.insights.hangs import Hangs, ended_by_timeout, find_hangs, lost_in_hangs, that_matter
 from goodput_cli.analysis.insights.inside import find_inside
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
 from goodput_cli.analysis.insights.outages import told
@@ -83,8 +84,8 @@ def _all(analysis: AnalysisData) -> Iterator[Candidate]:
         costs.failed, hung,
     )  # fmt: skip
     yield from find_failures(failures, 0 if slow_saves is None else slow_saves.ns)
-    yield from find_hang(hangs, timeline)
-    hung_now = list(find_hung_now(analysis))
+    yield from _of_hangs(analysis, hangs)
+    hung_now = [with_standing(analysis, one, one.start_ns, one.end_ns) for one in find_hung_now(analysis)]
     yield from hung_now
     slow = list(find_slow_steps(analysis))
     if periodic is not None:
@@ -93,13 +94,23 @@ def _all(analysis: AnalysisData) -> Iterator[Candidate]:
     if slow_saves is not None:
         yield slow_saves
     yield from find_input_bound(analysis, sum(one.in_goodput_ns for one in slow))
-    if analysis.table.inside:
-        yield from find_inside(analysis)
+    inside = list(find_inside(analysis)) if analysis.table.inside else []
+    yield from inside
+    if analysis.table.devices:
+        yield from find_idle_devices(analysis, sum(one.in_goodput_ns for one in (*slow, *inside)))
     yield from find_given_up(analysis, taken_back)
     failing = failing_starts(failures)
     yield from find_shares(analysis, failing)
     dead = np.column_stack((costs.begin, costs.end))[failing]
     yield from find_unexplained(analysis, sum(one.ns for one in hung_now), dead)
+
+
+def _of_hangs(analysis: AnalysisData, hangs: Hangs) -> Iterator[Candidate]:
+    """Steps that hung, with the device to look at where samples show one."""
+    for one in find_hang(hangs, analysis.timeline):
+        worst = int(np.argmax(hangs.ns))
+        start, end, usual = int(hangs.start[worst]), int(hangs.end[worst]), int(hangs.usual[worst])
+        yield with_standing(analysis, one, start, end, usual)
 
 
 def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:

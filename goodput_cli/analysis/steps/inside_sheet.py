@@ -27,7 +27,7 @@ from goodput_cli.vocabulary.text import duration, percent, plural
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.analysis import Analysis
 
-By = Literal["phase", "rank", "host"]
+By = Literal["phase", "rank", "host", "device"]
 TITLE = "Inside steps"
 _MOST_ROWS = 20
 _LEAST_PERCENT = 10.0
@@ -53,7 +53,7 @@ def inside_sheets(analysis: Analysis, by: By = "phase") -> Iterator[Sheet]:
             columns = PHASES.people_columns(without=() if one.ranks else ("mean", "median"))
             phases = [_shown(row) for row in one.phases]
             cells = table_rows(columns, len(phases), lambda rows=phases: [rows])  # type: ignore[misc]
-            if by != "phase":
+            if by in ("rank", "host"):
                 notes = (f"no times by {by} are logged", *notes)
         yield Sheet(title=title, summary=summary, columns=columns, rows=cells, notes=notes)
 

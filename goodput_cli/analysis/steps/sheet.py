@@ -16,6 +16,8 @@ from goodput_cli.analysis.goodput.phrases import place_text, step_times_text, wi
 from goodput_cli.analysis.json_fields import Amount, FromOne, Json, written
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.steps.device_sheet import device_sheets
+from goodput_cli.analysis.steps.devices import Devices
 from goodput_cli.analysis.steps.inside_sheet import By, InsideAnswer, inside_answer, inside_sheets
 from goodput_cli.analysis.steps.noise import Wander
 from goodput_cli.analysis.steps.regimes import (
@@ -312,6 +314,7 @@ def steps_sheet(analysis: Analysis, report: StepReport, by: By = "phase", *, wit
         notes=tuple(_notes(analysis, report, one_source)),
         sections=(
             *inside_sheets(analysis, by),
+            *device_sheets(analysis, by),
             *([work] if (work := work_sheet(analysis)) is not None else []),
             *([_regime_sheet(report, one_source)] if report.regimes else []),
             _histogram_sheet(report),
@@ -446,6 +449,8 @@ class StepsAnswer:
     """where step times became longer throughout, in time order; a step is of a drift or of slow regimes, never both"""
     inside: Annotated[InsideAnswer | None, Json(optional=True)] = None
     """what filled steps, by phase and rank, and how much work they were; left out where neither was logged"""
+    accelerators: Annotated[Devices | None, Json(optional=True)] = None
+    """what accelerators did; left out where no samples of them lie beside the log"""
     wander: Annotated[Wander | None, Json(optional=True)] = None
     """how the pace wanders, where no change of level can be told from it; null: none, or none that hides a change"""
 
@@ -464,6 +469,7 @@ def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
         slow_regimes=report.regimes,
         drifts=report.drifts,
         inside=inside_answer(analysis),
+        accelerators=analysis.accelerators,
         wander=report.wander,
         metrics={row.name: row for row in measured(analysis)},
         histogram=report.histogram,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
+from goodput_cli.analysis.steps.devices import energy_text
 from goodput_cli.vocabulary.text import clock, duration, exact, percent
 
 if TYPE_CHECKING:
@@ -45,8 +46,13 @@ def _rows(work: KeptWork) -> Iterator[tuple[Cell, ...]]:
         ("MFU of kept steps", _percent(work.mfu_percent), None),
         ("effective MFU", _percent(work.effective_mfu_percent), None),
         ("cost of a million tokens", money(work.cost_per_million_tokens), "--price-per-hour"),
+        ("energy of a million tokens", _energy(work), "samples of power"),
     )
     yield from ((name, value, how) for name, value, how in found if value is not None)
+
+
+def _energy(work: KeptWork) -> str | None:
+    return None if work.kwh_per_million_tokens is None else energy_text(work.kwh_per_million_tokens)
 
 
 def work_lines(analysis: Analysis) -> Iterator[str]:

@@ -47,7 +47,10 @@ def timeline_sheet(
     runs = folded(rows)
     one_source = len(table.sources) == 1
     columns = _columns(rows)
-    shown_events = [] if events is None else list(_grouped_events(timeline, events))
+    with_busy = bool(table.devices)
+    if with_busy:
+        columns = (*columns[:-2], _busy_column(analysis), *columns[-2:])
+    shown_events = [] if events is None else list(_beside_busy(_grouped_events(timeline, events), with_busy))
     shown = _interleaved(_segment_rows(columns, timeline, runs), shown_events)
     total = duration(int((rows.end - rows.start).sum()))
     return Sheet(
@@ -58,7 +61,8 @@ def timeline_sheet(
         ),
         columns=columns,
         rows=Lazy(
-            len(rows) + (0 if events is None else len(events)), lambda: _exact_rows(columns, timeline, rows, events)
+            len(rows) + (0 if events is None else len(events)),
+            lambda: _exact_rows(columns, timeline, rows, events, with_busy),
         ),
         grouped_rows=tuple(_lines_only(cells) if one_source else cells for cells in shown),
         notes=tuple(_notes(timeline, window, filtered=filtered)),
@@ -80,13 +84,14 @@ def _notes(timeline: Timeline, window: tuple[int, int], *, filtered: bool) -> It
 
 
 def _exact_rows(
-    columns: Sequence[Column], timeline: Timeline, rows: SegmentRows, events: Rows | None
+    columns: Sequence[Column], timeline: Timeline, rows: SegmentRows, events: Rows | None, with_busy: bool
 ) -> Iterable[tuple[Cell, ...]]:
     """Every segment and every event."""
     segments = _segment_rows(columns, timeline, rows)
     if events is None:
         return (cells for _, cells in segments)
-    return _interleaved(segments, (_event_cells(timeline.table, row, row, 1) for row in events.tolist()))
+    each = (_event_cells(timeline.table, row, row, 1) for row in events.tolist())
+    return _interleaved(segments, _beside_busy(each, with_busy))
 
 
 def _segment_rows(columns: Sequence[Column], timeline: Timeline, rows: SegmentRows) -> Iterator[TimedRow]:
@@ -112,6 +117,22 @@ def _columns(rows: SegmentRows) -> tuple[Column, ...]:
         "last_step", "slowdown", "lines", "evidence",
     )  # fmt: skip
     return tuple((shown | tables)[name] for name in order)
+
+
+def _busy_column(analysis: Analysis) -> Column:
+    """How busy accelerators were in each segment, where samples of them lie beside the log."""
+    from goodput_cli.analysis.steps.devices import busy_between  # few logs hold any
+
+    def values(part: SegmentsPart) -> list[float | None]:
+        found = busy_between(analysis, part.rows.start, part.rows.end)
+        return [None] * len(part.rows) if found is None else [None if one != one else one for one in found.tolist()]
+
+    return Column("busy", "percent", Audience.PEOPLE, values)
+
+
+def _beside_busy(events: Iterable[TimedRow], with_busy: bool) -> Iterator[TimedRow]:
+    """Rows of events with an empty cell in that column."""
+    return ((time, (*cells[:-2], None, *cells[-2:]) if with_busy else cells) for time, cells in events)
 
 
 def _names(part: SegmentsPart) -> list[str]:

@@ -323,12 +323,13 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["link",
 @option(
     "Which",
     "--by",
-    type=click.Choice(["phase", "rank", "host"]),
+    type=click.Choice(["phase", "rank", "host", "device"]),
     default="phase",
     show_default=True,
-    help="Where the log says what filled steps: by phase, or by the rank or host that held up others.",
+    help="Where the log says what filled steps: by phase, or by the rank or host that held up others; or what each "
+    "accelerator did.",
 )
-def steps(line: CommandLine, slowest: int, by: Literal["phase", "rank", "host"]) -> int:
+def steps(line: CommandLine, slowest: int, by: Literal["phase", "rank", "host", "device"]) -> int:
     """Show step times: statistics, slowest steps, slow regimes, and what filled them.
 
     SOURCE is as for analyze. Logs that record only checkpoints have no step times: exit code 4.

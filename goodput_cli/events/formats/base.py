@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
+from goodput_cli.events.devices import DeviceCollector, DevicePart
 from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.fast_json import Columns
 from goodput_cli.events.recorded_steps import RecordedSteps
@@ -37,6 +38,8 @@ SACCT = "sacct"
 """The format of Slurm's accounting."""
 
 WANDB, RAY, MLFLOW = "wandb", "ray", "mlflow"
+SYSTEM = "system."
+"""What names of metrics of the machine begin with in exports of Weights & Biases."""
 """Formats of experiment trackers."""
 
 
@@ -114,6 +117,8 @@ class Output:
     """Takes what programs measured of themselves."""
     recorded_steps: RecordedSteps = field(default_factory=RecordedSteps)
     """Takes what ranks recorded of the inside of their steps."""
+    devices: DeviceCollector = field(default_factory=DeviceCollector)
+    """Takes what accelerators did."""
     zones: EntryZones | None = None
     """Takes lines whose zone their entries may show; None where the zone was given."""
     texts: Collector = field(default_factory=Collector)
@@ -127,6 +132,12 @@ class Output:
             few = chosen[:MAX_PLACES]
             lines, entries = origin.line[few].tolist(), origin.entry[few].tolist()
             self.notes.add(code, message, origin.source, lines, entries, len(chosen))
+
+    def take_devices(self, source: int, part: DevicePart) -> None:
+        """Take what accelerators did, as a part of a source says. source: its code."""
+        self.devices.add(source, part)
+        for line, reason in part.bad:
+            self.notes.add("bad_sample", self.notes.bounded("bad_sample", reason), source, [line])
 
     def times(self, records: Records, key: str) -> tuple[I64, Mask]:
         """Epoch seconds of a key as ns int64[n], and which are good; the others are reported as `bad_value`."""
@@ -241,10 +252,13 @@ class Parsed(Struct, frozen=True):
     """When the document was last written to, where its reader does not say it."""
     text: TextPart | None = None
     """What lines of text said, if the document is one of text."""
+    devices: DevicePart | None = None
+    """What accelerators did, if the document says it."""
 
     def __len__(self) -> int:
         """How many records and bad lines there are."""
         of_text = 0 if self.text is None else len(self.text.log_lines) + len(self.text.bad) + self.text.noise
+        of_text += 0 if self.devices is None else len(self.devices.time)
         return of_text + len(self.records) + len(self.bad) + sum(len(one.rows) for one in self.columns)
 
 

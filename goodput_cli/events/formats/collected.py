@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from goodput_cli.arrays import Mask
+from goodput_cli.events.devices import DevicePart
 from goodput_cli.events.formats.base import (
     CONFIGS,
     HOST,
@@ -24,6 +25,7 @@ from goodput_cli.events.formats.base import (
     RUNS,
     SACCT,
     STEP,
+    SYSTEM,
     UNIT,
     VALUES,
     WANDB,
@@ -137,6 +139,13 @@ HISTORY = frozenset({"_timestamp", "_step"})
 """Of every row of a history of Weights & Biases."""
 TRIAL = frozenset({"training_iteration", "timestamp", "time_this_iter_s"})
 """Of every result of a trial of Ray Train and Tune."""
+
+
+def is_of_machine(keys: Iterable[str]) -> bool:
+    """Whether a row with such keys is one of the machine, of an export of Weights & Biases."""
+    return "_timestamp" in (names := frozenset(keys)) and any(name.startswith(SYSTEM) for name in names)
+
+
 TRACKER_HEADERS = (HISTORY, TRIAL)
 """Columns that a table of one of them has."""
 
@@ -152,6 +161,44 @@ class WandbHistory(Collected):
         from goodput_cli.events.trackers.tables import collect_rows  # few logs hold any
 
         return collect_rows(self.name, records, output)
+
+
+class WandbEvents(Collected):
+    """Reads rows of the machine of an export of Weights & Biases, which stand apart from its history."""
+
+    name = WANDB
+
+    def recognises(self, record: Mapping[str, Any]) -> bool:
+        """A time, and names of the machine."""
+        return is_of_machine(record)
+
+    def translate(self, records: Records, output: Output) -> Mask:
+        """What accelerators did."""
+        from goodput_cli.events.trackers.tables import collect_events  # few logs hold any
+
+        return collect_events(records, output)
+
+
+class Prometheus(Collected):
+    """Reads answers of Prometheus' query_range: what NVIDIA's exporter says of accelerators."""
+
+    name = "prometheus"
+    keys = frozenset({"status", "data"})
+
+    def translate(self, records: Records, output: Output) -> Mask:
+        """The series of devices; which records are such answers."""
+        from goodput_cli.events.device_names import take_series  # few logs hold any
+
+        part, used = DevicePart(), ~records.every()
+        for at, record in enumerate(records.records):
+            data = record["data"]
+            result = data.get("result") if isinstance(data, dict) and data.get("resultType") == "matrix" else None
+            used[at] = isinstance(result, list)
+            for one in result if isinstance(result, list) else ():
+                if isinstance(one, dict) and isinstance(one.get("metric"), dict):
+                    take_series(part, int(records.origin.line[at]), one["metric"], one.get("values"))
+        output.take_devices(records.origin.source, part)
+        return used
 
 
 class RayTrial(WandbHistory):
@@ -174,7 +221,7 @@ class MlflowRows(Collected):
         return collect_rows(records, output)
 
 
-TRACKED = (WandbHistory, RayTrial, MlflowRows)
+TRACKED = (WandbHistory, WandbEvents, RayTrial, MlflowRows, Prometheus)
 
 
 class Timeless(Collected):

@@ -120,6 +120,10 @@ class Texts:
         """Jobs that were runs before another one in their folder; made by `rows`."""
         self._beside: dict[int, list[LogLine]] = {}
         """By source, lines about the inside of steps, which are no events."""
+        self.jobs_of_runs: dict[str, str] = {}
+        """The job of each run of ML Diagnostics; made by `rows`."""
+        self.zones: dict[str, FoundZone] = {}
+        """The zone of each folder, where a collector's times beside stamps show it; made by `rows`."""
         self.former: Mapping[str, str] = {}
         """What jobs were called before 0.2; made by `rows`."""
         self._unread: dict[str, str] = {}
@@ -180,6 +184,7 @@ class Texts:
                 add_rows(builder, code, jobs.code(run.job), log_lines, output, names[code])
                 self._measure_run(run.job, code, log_lines, names[code], output.notes)
             formats[run.job].add(run.tool)
+        self.jobs_of_runs |= {run.job: run.job for run in tracked}
         self._keep_printed(every)
         return builder, formats
 
@@ -230,7 +235,7 @@ class Texts:
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output
     ) -> dict[int, _InTime]:
         """Each source with the times of its lines."""
-        zones = _zones(self._sources, names) if output.zones is not None else {}
+        zones = self.zones = _zones(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._sources, names)
         trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.log_lines)}
         found: dict[int, _InTime] = {}
@@ -369,6 +374,7 @@ class Texts:
             [job for job in jobs if job != RUNS],
             hints.exact_run_name,
         )
+        self.jobs_of_runs |= grouped.jobs
         note_runs(grouped, every, next(code for code, part in log_lines.items() if part), notes)
         by_job: defaultdict[str, list[LogLine]] = defaultdict(list)
         source_of = {id(log_line): code for code, part in log_lines.items() for log_line in part}

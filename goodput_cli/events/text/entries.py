@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.devices import Device, DevicePart, Quantity
 from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.evidence import ALLOCATED, UntimedEvidence, quoted
 from goodput_cli.events.formats.base import (
@@ -27,6 +28,8 @@ from goodput_cli.events.formats.base import (
     Records,
     labels_of,
 )
+from goodput_cli.events.inside import safe_name
+from goodput_cli.events.schema import ACCELERATORS, BATCH_SIZE, SAMPLES, SIZES
 from goodput_cli.events.signs import Point, UntimedSign
 from goodput_cli.events.text.causes import by_exit
 from goodput_cli.events.text.collector import TextPart
@@ -161,8 +164,56 @@ def _stream(entry: Entry) -> str:
 
 _STARTED = "mlrun_configs"
 STEP_TIME = "step_time"
+OF_NUMBERS = ("loss", "gradient_norm")
+"""Metrics whose values end training where they are not finite."""
+_RESERVED = frozenset({*SIZES, *SAMPLES, *ACCELERATORS})
+"""Names that say how large a job is: what a user calls so may be something else."""
+_SETTINGS = {
+    "global_batch_size": BATCH_SIZE, "global_batch_size_to_train_on": BATCH_SIZE, "sequence_length": "sequence_length",
+    "seq_length": "sequence_length", "max_target_length": "sequence_length", "total_steps": "total_steps",
+    "max_steps": "total_steps", "num_train_steps": "total_steps", "train_iters": "total_steps",
+}  # fmt: skip
+"""Settings that say how large a job is, whoever named them: `steps` and `batch_size` mean several things."""
+
+
+def _settings(configs: Any) -> dict[str, float]:
+    """The sizes of work that a configuration names."""
+    if not isinstance(configs, dict):
+        return {}
+    found = {_SETTINGS[key]: number(value) for key, value in configs.items() if key in _SETTINGS}
+    return {name: float(value) for name, value in found.items() if value is not None and 0 < value < _LARGEST}
+
+
+_LARGEST = 1e15
+
+
+def _is_not_finite(values: Any) -> bool:
+    """Whether one of several values is NaN or infinite, as a number or as JSON has it."""
+    if not isinstance(values, list):
+        return False
+    return any(isinstance(one, float | str) and str(one).strip("+-").lower() in _NOT_FINITE for one in values)
+
+
+_NOT_FINITE = frozenset({"nan", "inf", "infinity"})
+
+
+def _not_finite(record: Mapping[str, Any], said: ParsedEvent, stamp: int, line: int) -> UntimedEvidence | None:
+    """What a loss or a norm says that is no number: why training may have ended there."""
+    if said.type is not EventType.STEP or said.name not in OF_NUMBERS or not _is_not_finite(record.get(VALUES)):
+        return None
+    text = f"{said.name} {record[VALUES][0]} at step {said.step}"
+    one = UntimedEvidence(
+        "not_finite", "root", quoted(text), _NO_NUMBER, "process", line, "", Stamp(stamp, Zone.EXACT, False)
+    )
+    one.last_line = line
+    return one
+
+
+_NO_NUMBER = "loss of a metric"
+
+
 MEASURED = ("step_time", "mfu", "tflops", "throughput", "latency")
-"""Metrics whose values are shown."""
+"""Metrics whose values are shown without a step too."""
 _EVERY_NS = 10 * NS_PER_SECOND
 """Signs of life of one host are kept at most this often."""
 
@@ -170,6 +221,8 @@ _EVERY_NS = 10 * NS_PER_SECOND
 def collect_metrics(records: Records, output: Output, alive: dict[tuple[str, str], int]) -> Mask:
     """Collect what entries say; bool[n]: those that were of the format. alive: when each host was last seen."""
     log_lines: list[LogLine] = []
+    devices = DevicePart()
+    seen: list[UntimedEvidence] = []
     assert records.entries is not None
     used = np.zeros(len(records), dtype=np.bool_)
     for at, (record, entry) in enumerate(zip(records.records, records.entries, strict=True)):
@@ -178,14 +231,60 @@ def collect_metrics(records: Records, output: Output, alive: dict[tuple[str, str
             continue
         labels = labels_of(entry)
         stamp = int(records.stamp[at])
+        if (quantity := _QUANTITIES.get(str(labels["namespace"]))) is not None and stamp >= 0:
+            _take_devices(record, quantity, str(labels["node_id"]), stamp, int(records.origin.line[at]), devices)
         said, reason = _said(record, str(labels["namespace"]), str(labels["node_id"]), stamp, alive)
+        if said is not None and (why := _not_finite(record, said, stamp, int(records.origin.line[at]))) is not None:
+            seen.append(why)
         if reason:
             output.report("bad_value", reason, records, [at])
         elif said is not None:
             line, of = int(records.origin.line[at]), int(records.origin.entry[at])
             log_lines.append(LogLine(line, said.job, Stamp(stamp, Zone.EXACT, False), said, stamp, stamp, entry=of))
-    output.texts.add(records.origin.source, TextPart(log_lines))
+    output.texts.add(records.origin.source, TextPart(log_lines, seen=seen))
+    output.take_devices(records.origin.source, devices)
     return used
+
+
+_QUANTITIES = {
+    "tpu_duty_cycle": Quantity.BUSY, "gpu_duty_cycle": Quantity.BUSY, "gpu_utilization": Quantity.BUSY,
+    "tpu_tensorcore_utilization": Quantity.CORE, "gpu_tensorcore_utilization": Quantity.CORE,
+    "hbm_utilization": Quantity.MEMORY, "vram_utilization": Quantity.MEMORY,
+    "host_cpu_utilization": Quantity.HOST_CPU, "host_memory_utilization": Quantity.HOST_MEMORY,
+}  # fmt: skip
+"""What its metrics of hosts and their devices are of. A value a device, in the order of the devices of the host."""
+_LABELS = "accelerator_labels"
+_LAST_DIGITS = re.compile(r"(\d+)\D*$")
+_MOST_OF_HOST = 1024
+
+
+def _take_devices(
+    record: Mapping[str, Any], quantity: Quantity, run: str, stamp: int, line: int, part: DevicePart
+) -> None:
+    """Take the values of the devices of a host; what is no number is noted by whoever reads the entry."""
+    values = record.get(VALUES)
+    if not isinstance(values, list):
+        return
+    index = whole_number(record.get(PROCESS))
+    host = str(record.get(HOST, "")) or str(record.get(PROCESS, ""))
+    names = _names(record.get(_LABELS), len(values))
+    for name, value in zip(names, values[:_MOST_OF_HOST], strict=False):
+        found = None if isinstance(value, bool) else number(value)
+        if found is not None and abs(found) < _NO_VALUE:
+            part.add(line, Device(host, name, index, run), quantity, stamp, float(found))
+
+
+_NO_VALUE = 1e300
+
+
+def _names(labels: Any, size: int) -> list[str]:
+    """The number of each device on its host: as its label ends, where labels are as many, else its place."""
+    if isinstance(labels, list) and len(labels) == size:
+        ends = [_LAST_DIGITS.search(str(label)[-64:]) for label in labels]
+        found = [one[1] for one in ends if one is not None]
+        if len(set(found)) == size:
+            return found
+    return [str(at) for at in range(size)]
 
 
 def _said(
@@ -195,14 +294,15 @@ def _said(
     if stamp < 0:
         return None, "an entry of a metric without a timestamp; dropped"
     if metric == _STARTED:
-        return ParsedEvent(RUNS, EventType.START, job=run, name=metric), ""
+        return ParsedEvent(RUNS, EventType.START, job=run, name=metric, metrics=_settings(record.get(CONFIGS))), ""
     rank = str(record.get(PROCESS, ""))
     host = str(record.get(HOST, "")) or rank
     value = _value(record.get(VALUES))
-    if value is None:
+    broken = value is None and metric in OF_NUMBERS and STEP in record and _is_not_finite(record.get(VALUES))
+    if value is None and not broken:
         return None, f"`{VALUES}` holds no numbers; dropped"
     if metric in SYSTEM_METRICS or STEP not in record:
-        if metric in MEASURED:
+        if metric in MEASURED and value is not None:
             return ParsedEvent(RUNS, EventType.ALIVE, job=run, name=metric, metrics={metric: value}), ""
         last = alive.get((run, rank or host))
         if last is not None and last <= stamp < last + _EVERY_NS:
@@ -214,7 +314,7 @@ def _said(
     step = whole_number(record[STEP])
     if step is None or step < 0:
         return None, f"`{STEP}` is no number of a step; dropped"
-    shown = {metric: value} if metric in MEASURED else {}
+    shown = {} if value is None or metric in _RESERVED else {safe_name(metric): value}
     unit = record.get(UNIT)
     detail = (("unit", unit),) if isinstance(unit, str) and shown else ()
     return ParsedEvent(RUNS, EventType.STEP, step, job=run, name=metric, metrics=shown, detail=detail), ""

@@ -12,8 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import structs
+
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.device_names import of_tracker, take
+from goodput_cli.events.devices import DevicePart
 from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType
@@ -97,6 +101,8 @@ class MetricReader:
     def feed(self, batch: RawBatch) -> Parsed:
         """The rows of the next lines."""
         metric, inside = Metric(self._run_id, self._name), is_inside(self._name)
+        devices = DevicePart()
+        named = of_tracker(self._name) is not None
         bad: list[tuple[int, str]] = []
         *lines, rest = batch.data.split(b"\n")
         if rest:  # a number without its end may be another one
@@ -105,12 +111,14 @@ class MetricReader:
             found = _LINE.fullmatch(line)
             if found is not None and (time := _ns(found[1])) is not None:
                 metric.rows.append((number, time, int(found[3])))
+                if named:
+                    take(devices, number, self._name, time, found[2].decode(errors="replace"), run=self._run_id)
                 value = number_of(found[2].decode(errors="replace")) if inside else None
                 if value is not None:
                     metric.values[int(found[3])] = float(value)
             elif line.strip():
                 bad.append((number, "no time, value and step"))
-        return without_records(TextPart(tracked=[metric], bad=bad))
+        return structs.replace(without_records(TextPart(tracked=[metric], bad=bad)), devices=devices)
 
     def finish(self) -> Parsed:
         """The end: nothing is left over."""
@@ -133,6 +141,7 @@ def collect_rows(records: Records, output: Output) -> Mask:
     """Collect what a database says (see `sources.databases`), a record a run or a value. bool[n], all true."""
     parts: list[object] = []
     metrics: dict[tuple[str, str], Metric] = {}
+    devices = DevicePart()
     for at, record in enumerate(records.records):
         run_id, line = str(record[RUN_KEY]), int(records.origin.line[at])
         if "key" not in record:
@@ -142,7 +151,9 @@ def collect_rows(records: Records, output: Output) -> Mask:
         if time is not None and step is not None:
             name = str(record["key"])
             metrics.setdefault((run_id, name), Metric(run_id, name)).rows.append((line, time, step))
+            take(devices, line, name, time, record.get("value"), run=run_id)
     output.texts.add(records.origin.source, TextPart(tracked=[*parts, *metrics.values()]))
+    output.take_devices(records.origin.source, devices)
     return records.every()
 
 

@@ -15,12 +15,14 @@ import numpy as np
 
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.formats.base import RAY, WANDB, Output, Records
+from goodput_cli.events.device_names import take
+from goodput_cli.events.devices import DevicePart
+from goodput_cli.events.formats.base import RAY, SYSTEM, WANDB, Output, Records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.jobs import stem_of_text
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.trackers.runs import LoggedInstant, ProcessOfRun, Row, Run
-from goodput_cli.events.trackers.wandb import EARLIEST, HistoryRow, as_row, ns_of, row_of, whole_of
+from goodput_cli.events.trackers.wandb import EARLIEST, TIMESTAMP, HistoryRow, as_row, ns_of, row_of, whole_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SAME_BASE = 5 * NS_PER_SECOND
@@ -47,10 +49,28 @@ def collect_rows(tool: str, records: Records, output: Output) -> Mask:
     """Collect rows; one without a time is said. bool[n], all true."""
     read = row_of if tool == WANDB else _trial_row
     rows = [read(int(line), record) for line, record in zip(records.origin.line, records.records, strict=True)]
+    if tool == WANDB:
+        _take_devices(records, output)
     missing = [at for at, row in enumerate(rows) if row is None]
     output.report("bad_value", "a row of a tracker without a time, or with one that is none; dropped", records, missing)
     output.texts.add(records.origin.source, TextPart(tracked=[row for row in rows if row is not None]))
     return records.every()
+
+
+def collect_events(records: Records, output: Output) -> Mask:
+    """Collect rows of the machine, which an export of Weights & Biases has apart from those of a history."""
+    _take_devices(records, output)
+    return records.every()
+
+
+def _take_devices(records: Records, output: Output) -> None:
+    part = DevicePart()
+    for line, record in zip(records.origin.line.tolist(), records.records, strict=True):
+        time = ns_of(record.get(TIMESTAMP))
+        for name in record if time is not None and time >= EARLIEST else ():
+            if name.startswith(SYSTEM):
+                take(part, line, name, time or 0, record[name])
+    output.take_devices(records.origin.source, part)
 
 
 def _trial_row(line: int, record: Mapping[str, Any]) -> TrialRow | None:

@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 
 import orjson
 from google.protobuf.message import DecodeError
+from msgspec import structs
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.device_names import take
+from goodput_cli.events.devices import DevicePart
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.text.collector import CollectedSource, TextPart
@@ -28,7 +31,7 @@ from goodput_cli.events.text.log_lines import EventType, LogLine, timed
 from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none, stamp_or_none
 from goodput_cli.events.trackers.inside import logged_of
 from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedInstant, ProcessOfRun, Row, Run
-from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, parse
+from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, ITEM, OUTPUT, RUN, Frames, parse
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import RunFolder, is_output, wandb_folder
@@ -97,6 +100,7 @@ class RunFileReader:
         self._frames = Frames()
         self._number = 0
         self._file = RunFile()
+        self._devices = DevicePart()
 
     def feed(self, batch: RawBatch) -> Parsed:
         """Nothing yet: what a file means is known at its end."""
@@ -104,14 +108,15 @@ class RunFileReader:
             self._number += 1
             with suppress(DecodeError):
                 self._take(*parse(record, _KEYS))
-        return without_records(TextPart())
+        devices, self._devices = self._devices, DevicePart()
+        return structs.replace(without_records(TextPart()), devices=devices)
 
     def finish(self) -> Parsed:
         """All that the file says."""
         self._file.torn = self._frames.cut
         self._file.printed += self._printed.finish(self._file.torn)
         self._file.seen = self._printed.seen()
-        return without_records(TextPart(tracked=[self._file]))
+        return structs.replace(without_records(TextPart(tracked=[self._file])), devices=self._devices)
 
     def _take(self, kind: int, values: dict[str, Any]) -> None:
         file, number, time = self._file, self._number, values.get("time")
@@ -125,6 +130,8 @@ class RunFileReader:
             file.rows += [row] if row is not None else []
         elif time is not None and _is_time(time):
             file.alive.append((number, time))
+            for name, value in values.get(ITEM, {}).items():
+                take(self._devices, number, name, time, value, file.about.get("host", ""))
             if kind == OUTPUT:
                 file.printed += self._printed.feed(number, time, values.get("text", ""))
 

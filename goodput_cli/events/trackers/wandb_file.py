@@ -29,6 +29,7 @@ _LONGEST_VALUE = 64
 """A step, a time and a runtime are no longer than so many bytes of JSON."""
 
 HISTORY, STATS, OUTPUT, RUN, EXIT = 2, 7, 13, 17, 18
+ITEM = "item"
 """Kinds of records, by the numbers of their fields."""
 
 
@@ -104,7 +105,8 @@ _MESSAGES: Messages = {
     "Item": (("key", 1, "bytes", False), ("nested_key", 2, "bytes", True), ("value_json", 16, "bytes", False)),
     "Step": (("num", 1, "int64", False),),
     "History": (("item", 1, "Item", True), ("step", 2, "Step", False)),
-    "Stats": (("time", 2, "Time", False),),
+    "Stats": (("time", 2, "Time", False), ("item", 3, "Measured", True)),
+    "Measured": (("key", 1, "bytes", False), ("value_json", 16, "bytes", False)),
     "Output": (("time", 2, "Time", False), ("text", 3, "bytes", False)),
     "Run": (("id", 1, "bytes", False), ("name", 8, "bytes", False), ("host", 13, "bytes", False),
             ("start", 17, "Time", False)),
@@ -130,8 +132,15 @@ def parse(data: bytes, keys: frozenset[str]) -> tuple[int, dict[str, Any]]:
     for kind, message in record.ListFields():
         if kind.number == HISTORY:
             return HISTORY, _history(message, keys)
-        return kind.number, {one.name: _plain(value) for one, value in message.ListFields()}
+        values = {one.name: _plain(value) for one, value in message.ListFields() if one.name != ITEM}
+        return kind.number, values | ({ITEM: _measured(message)} if kind.number == STATS else {})
     return 0, {}
+
+
+def _measured(message: Any) -> dict[str, float | int]:
+    """What a record of the machine says."""
+    found = {one.key.decode("utf-8", "replace"): _number(one.value_json) for one in message.item}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _history(message: Any, keys: frozenset[str]) -> dict[str, Any]:

@@ -47,7 +47,8 @@ from goodput_cli.vocabulary.text import as_typed, percent, plural, safe, shorten
 WIDTH = 860
 """Width of the plots in dots, without the titles at their left."""
 _MOST_SHADES = 400
-_LANE, _STEPS = 17, 220
+_LANE, _STEPS, _BUSY = 17, 220, 48
+_BUSY_LABELS = "datum.value==50?'accelerators busy':datum.value==0?'':datum.label+' %'"
 """How high a lane is, and step against clock: at 1280 x 900 it ends where the first screen does."""
 _STATES = ("kept training", "wasted training")
 KEPT_COLOUR = Category.PRODUCTIVE.look.colour
@@ -65,6 +66,8 @@ def main_chart(columns: ChartColumns, heading: tuple[str, str] | None = None) ->
     """Step against wall clock, and under it what the time went to. heading: of a picture that stands alone, with a line
     below it."""
     panels = {"lanes": _lanes_panel(columns)}
+    if "busy" in columns.tables:
+        panels = {"busy": _busy_panel(columns), **panels}
     if columns.has("curve"):
         panels = {"steps": _steps_panel(columns), **panels}
     above = {} if heading is None else title(*heading, offset=22)
@@ -191,6 +194,18 @@ def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> Spec:
 
 def _are_many(columns: ChartColumns) -> bool:
     return "worst" in columns.tables["disruptions"]
+
+
+def _busy_panel(columns: ChartColumns) -> Spec:
+    """How busy accelerators were, under the steps."""
+    y = field(
+        "percent",
+        axis=left_axis(values=[0, 50, 100], labelExpr=_BUSY_LABELS),
+        scale={"domain": [0, 100], "nice": False},
+    )
+    look = {"color": Category.TPU_INITIALIZATION.look.colour, "opacity": 0.5, "clip": True, "interpolate": "step-after"}
+    layers = [marks("busy", "area", look, x=time_axis(columns, labels=False), y={**y, "stack": None})]
+    return panel("busy", columns, layers, _BUSY, labels=False)
 
 
 def _lanes_panel(columns: ChartColumns) -> Spec:

@@ -70,6 +70,7 @@ def chart_columns(picture: Picture) -> ChartColumns:
             "rolling": _rolling(picture),
             "steps": _steps(picture),
             "metrics": _metrics(picture),
+            **_busy(picture),
         },
     )
 
@@ -247,6 +248,13 @@ def _steps(picture: Picture) -> Table:
         "level": _numbers(times.level),
         "high": _numbers(times.high),
     }
+
+
+def _busy(picture: Picture) -> dict[str, Table]:
+    """percent: how busy accelerators were, where samples of them lie beside the log."""
+    if picture.busy is None:
+        return {}
+    return {"busy": {"t": _ms(picture, picture.busy.time), "percent": _numbers(picture.busy.value, 4)}}
 
 
 def _metrics(picture: Picture) -> Table:

@@ -1,0 +1,115 @@
+"""What accelerators show, as insights: training with idle devices, and which device to look at where a step hangs
+(docs/accelerators.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from goodput_cli.analysis.insights.kinds import Candidate
+from goodput_cli.analysis.steps.devices import devices_of, few_names, name_of, samples_of
+from goodput_cli.events.devices import DeviceSamples, Quantity
+from goodput_cli.vocabulary.text import duration, percent, plural
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import AnalysisData
+
+_CLOCKS_NS = 10 * NS_PER_SECOND
+"""So far clocks of hosts and of the log may be apart: that much of both ends of a hang says nothing."""
+_LEAST_NS = 30 * NS_PER_SECOND
+"""For so long a device stands still at least, or it is no picture of a hang."""
+_STOOD, _SPUN = 5.0, 90.0
+"""At most, and at least (%), in every sample of a hang: a device that waits in a collective spins."""
+_LEAST_SEEN = 0.5
+"""So much of a hang samples of a device must cover, or nobody knows what it did."""
+_LEAST_OTHERS = 3
+_ONE_DEVICE = 0.5
+"""A device is idle where it was so for half of its training or more; it is named with others that were."""
+
+
+def find_idle_devices(analysis: AnalysisData, explained: int) -> Iterator[Candidate]:
+    """Training with devices that did little. explained: time (ns) of it that other insights have."""
+    found = devices_of(analysis)
+    if found is None or not found.idle_ns:
+        return
+    ns = max(found.idle_ns - explained, 0)
+    rows = [row for row in found.devices if row.idle_ns]
+    whole = analysis.goodput.ns
+    always = [row for row in rows if (row.idle_ns or 0) >= _ONE_DEVICE * whole]
+    window = analysis.window
+    if always:
+        least = min(row.idle_ns or 0 for row in always)
+        text = f"{few_names(always)} did little for {duration(least)} of training or more, of {found.seen} seen"
+    else:
+        share = 100 * found.idle_ns / whole if whole else 0.0
+        worst = f"most of it {few_names(rows[:1])}" if found.seen > 1 else few_names(rows[:1])
+        text = f"{plural(found.seen, 'device')} did little for {percent(share)} of training, {worst}"
+    yield Candidate(
+        "idle_accelerators", ns, f"{text} (below 20 % busy), which counts as goodput", window.start_ns, window.end_ns,
+        count=max(len(always), 1), options=("--by", "device"), in_goodput_ns=ns,
+    )  # fmt: skip
+
+
+class _Seen(NamedTuple):
+    """What a device did in a hang."""
+
+    host: str
+    device: str
+    least: float
+    most: float
+    mean: float
+
+
+def with_standing(analysis: AnalysisData, candidate: Candidate, start: int, end: int, usual: int = 0) -> Candidate:
+    """An insight of a hang in [start, end) (ns), with the device that stood still while all others spun, where that is
+    so clear; else as it was. usual: a usual step, during which all may have worked."""
+    if not analysis.table.devices:
+        return candidate
+    said = _standing(analysis, start + usual + _CLOCKS_NS, end - _CLOCKS_NS)
+    return replace(candidate, text=f"{candidate.text}; {said}") if said else candidate
+
+
+def _standing(analysis: AnalysisData, start: int, end: int) -> str:
+    if end - start < _LEAST_NS:
+        return ""
+    every: list[_Seen] = []
+    for (host, device), samples in samples_of(analysis).items():
+        busy = samples.get(Quantity.BUSY)
+        if busy is None or not _was_there(busy, start):
+            continue
+        one = _in_hang(busy, start, end)
+        if one is None:
+            return ""  # nobody knows what this one did
+        every.append(_Seen(host, device, *one))
+    stood = [one for one in every if one.most <= _STOOD]
+    others = [one for one in every if one.least >= _SPUN]
+    hosts = {one.host for one in stood}
+    alone = len(stood) == 1
+    of_host = len(hosts) == 1 and "" not in hosts and not any(one.host in hosts for one in others)
+    if not stood or not (alone or of_host) or len(others) < _LEAST_OTHERS or len(stood) + len(others) < len(every):
+        return ""
+    who = name_of(stood[0].host, stood[0].device) if alone else f"all {len(stood)} accelerators of {stood[0].host}"
+    least = sum(one.mean for one in stood) / len(stood)
+    most = sum(one.mean for one in others) / len(others)
+    return f"{who} stood at {least:.0f} % while {len(others)} others were at {most:.0f} %: look there first (likely)"
+
+
+def _was_there(busy: DeviceSamples, start: int) -> bool:
+    """Whether a device was seen before a hang: of one that was not, nothing is expected."""
+    return len(busy) > 0 and int(busy.time[0]) <= start
+
+
+def _in_hang(busy: DeviceSamples, start: int, end: int) -> tuple[float, float, float] | None:
+    """The least, the most and the mean of the samples of a device in a hang; None where it was hardly seen."""
+    inside = (busy.time >= start) & (busy.time < end)
+    if not inside.any():
+        return None
+    held = np.minimum(busy.time[inside] + busy.held[inside], end) - busy.time[inside]
+    if float(held.sum()) < _LEAST_SEEN * (end - start):
+        return None
+    values = busy.value[inside].astype(np.float64)
+    return float(values.min()), float(values.max()), float(values.mean())

@@ -1,0 +1,51 @@
+"""What accelerators did, as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.steps.devices import DEVICE_CATEGORIES, DEVICES, Devices, devices_line
+from goodput_cli.analysis.steps.inside_sheet import By
+from goodput_cli.analysis.table import Table, table_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from goodput_cli.analysis.goodput.analysis import Analysis
+
+TITLE = "Accelerators"
+_MOST_ROWS = 20
+
+
+def device_sheets(analysis: Analysis, by: By) -> Iterator[Sheet]:
+    """What accelerators did by category; where devices are asked for, each of them before that."""
+    found = analysis.accelerators
+    if found is None:
+        if by == "device":
+            yield Sheet(TITLE, (), (), notes=("no samples of accelerators lie beside the log: not recorded",))
+        return
+    notes = tuple(_notes(found))
+    if by == "device":
+        left = len(found.devices) - _MOST_ROWS
+        more = (f"{left} more devices: --format json has all",) if left > 0 else ()
+        yield _sheet(TITLE, DEVICES, found.devices[:_MOST_ROWS], (devices_line(found),), (*more, *notes))
+    yield _sheet(f"{TITLE} by category", DEVICE_CATEGORIES, found.categories, (), notes if by != "device" else ())
+
+
+def _sheet(title: str, table: Table, rows: Sequence[object], summary: tuple[str, ...], notes: tuple[str, ...]) -> Sheet:
+    columns = table.people_columns()
+    return Sheet(
+        title=title,
+        summary=summary,
+        columns=columns,
+        rows=table_rows(columns, len(rows), lambda: [rows]),
+        notes=notes,
+    )
+
+
+def _notes(found: Devices) -> Iterator[str]:
+    yield "samples say what devices did; they claim no time, and feed no figure of the ledger"
+    if found.about:
+        yield "samples were put together to save memory: shares and the lowest tenth are of means of several, about"

@@ -1,0 +1,344 @@
+"""What the accelerators of a job did, by device and category of the ledger (docs/accelerators.md).
+
+Samples hold until the next one; time in which no sample of a device holds was *not seen*, and is in no mean. Nothing
+here moves the ledger.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.segments import Key
+from goodput_cli.analysis.json_fields import Amount, Count, Json, written
+from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.arrays import F64, I64
+from goodput_cli.events.devices import DeviceSamples, Quantity
+from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.text import percent, plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import AnalysisData
+
+LITTLE = 5.0
+"""Below it (%) a device did next to nothing."""
+IDLE = 20.0
+"""Below it (%) a device that is to train is idle."""
+J_PER_KWH = 3.6e6
+_TRAINING: Key = (Category.PRODUCTIVE, -1)
+_TENTH = 0.1
+_ALL_SEEN = 95.0
+"""A device that was seen for so much of the window (%) was seen: energy a token is of all of it."""
+
+
+@dataclass(frozen=True)
+class DeviceRow:
+    """One device: its fields are the columns of the table of devices."""
+
+    host: str | None = column("text", "its host, as its log or file names it", heading="host")
+    device: str = column("text", "its number on its host, or what the log has instead", heading="device")
+    rank: int | None = column(
+        "count", "the rank that it is of, by host and number; null: not known", heading="rank of device"
+    )
+    seen_percent: float | None = column(
+        "percent", "of the window without exclusions, in which samples of it hold", heading="seen"
+    )
+    busy_percent: float | None = column(
+        "percent", "mean of how busy it was in time that counts as training; null: not recorded", heading="busy"
+    )
+    tenth_percent: float | None = column(
+        "percent", "a tenth of that time it was no busier than this", heading="busy, p10"
+    )
+    little_percent: float | None = column(
+        "percent", "share of that time in which it was busy for less than 5 %", heading="below 5 %"
+    )
+    idle_ns: int | None = column("duration", "that time in which it was busy for less than 20 %", heading="idle")
+    memory_percent: float | None = column(
+        "percent", "the most of its memory that was taken in the window; null: not recorded", heading="memory, most"
+    )
+    kwh: float | None = column("number", "energy (kWh) in the window, where it was seen; null: not recorded",
+                               heading="kWh")  # fmt: skip
+    lost_kwh: float | None = column("number", "of it, what was no training that counts", heading="kWh lost")
+
+
+DEVICES = Table("device_row", "an accelerator in the window", columns_of(DeviceRow, attribute))
+
+
+@dataclass(frozen=True)
+class DeviceCategory:
+    """All devices in the time of one category."""
+
+    category: str = column("text", "the category, a custom event as custom_badput_events:LABEL", heading="category")
+    seen_ns: int = column("duration", "device time of this category in which samples hold", heading="device time")
+    busy_percent: float | None = column("percent", "mean of how busy devices were; null: not recorded", heading="busy")
+    tenth_percent: float | None = column(
+        "percent", "a tenth of device time they were no busier than this", heading="busy, p10"
+    )
+    little_percent: float | None = column(
+        "percent", "share of device time in which they were busy for less than 5 %", heading="below 5 %"
+    )
+    kwh: float | None = column("number", "energy (kWh); null: not recorded", heading="kWh")
+
+
+DEVICE_CATEGORIES = Table("device_category", "all accelerators in a category", columns_of(DeviceCategory, attribute))
+
+
+@written(
+    "accelerators",
+    "what accelerators did in the window, as far as samples of them were logged; it feeds no figure of the ledger",
+    keys="seen expected busy_percent idle_ns kwh lost_kwh categories devices",
+)
+@dataclass(frozen=True, kw_only=True)
+class Devices:
+    """What the accelerators of a job did in the window."""
+
+    seen: Count
+    """devices of which samples hold in the window"""
+    expected: Amount | None
+    """accelerators that the job held, as an option or the log says; null where nobody says it"""
+    busy_percent: float | None
+    """mean over device time that counts as training; null: not recorded"""
+    idle_ns: Annotated[int | None, Json("seconds")]
+    """time that counts as training in which devices were busy for less than 20 %, as a mean over all devices seen"""
+    kwh: Amount | None
+    """energy in the window, where devices were seen; null: not recorded"""
+    lost_kwh: Amount | None
+    """of it, what was no training that counts"""
+    categories: Annotated[Sequence[DeviceCategory], DEVICE_CATEGORIES]
+    """by device time"""
+    devices: Annotated[Sequence[DeviceRow], DEVICES]
+    """the most idle first"""
+    about: bool = False
+    """Whether samples were put together to save memory, so that shares are of means of several."""
+
+    @property
+    def whole_kwh(self) -> float | None:
+        """The energy of all accelerators; None where some, or much of the window, was not seen."""
+        whole = self.expected is not None and self.seen >= self.expected
+        seen = all(row.kwh is not None and (row.seen_percent or 0) >= _ALL_SEEN for row in self.devices)
+        return self.kwh if whole and seen else None
+
+
+@dataclass
+class _Sums:
+    """What is summed over devices, by category."""
+
+    seen: defaultdict[Key, float] = field(default_factory=lambda: defaultdict(float))
+    values: defaultdict[Key, list[F64]] = field(default_factory=lambda: defaultdict(list))
+    weights: defaultdict[Key, list[F64]] = field(default_factory=lambda: defaultdict(list))
+    joules: defaultdict[Key, float] = field(default_factory=lambda: defaultdict(float))
+
+
+def samples_of(analysis: AnalysisData) -> dict[tuple[str, str], dict[Quantity, DeviceSamples]]:
+    """The samples of the accelerators of the job, by host and device."""
+    found: defaultdict[tuple[str, str], dict[Quantity, DeviceSamples]] = defaultdict(dict)
+    for one in analysis.table.devices:
+        if one.job == analysis.job.name and one.quantity < Quantity.HOST_CPU:
+            found[one.host, one.device][one.quantity] = one
+    return found
+
+
+def devices_of(analysis: AnalysisData) -> Devices | None:
+    """What accelerators did in the window; None where no sample of one holds there."""
+    ranks = _ranks(analysis)
+    sums, rows = _Sums(), []
+    samples = samples_of(analysis)
+    for (host, device), by_quantity in samples.items():
+        row = _row(analysis, sums, by_quantity, host, device, ranks)
+        if row is not None:
+            rows.append(row)
+    if not rows:
+        return None
+    rows.sort(key=lambda row: (-(row.idle_ns or 0), 101 if row.busy_percent is None else row.busy_percent))
+    train = [row.idle_ns for row in rows if row.idle_ns is not None]
+    joules = sum(joule for key, joule in sums.joules.items() if key[0] != Category.EXCLUDED)
+    return Devices(
+        seen=len(rows),
+        expected=_expected(analysis),
+        busy_percent=_mean(sums, _TRAINING),
+        idle_ns=round(sum(train) / len(rows)) if train else None,
+        kwh=joules / J_PER_KWH if sums.joules else None,
+        lost_kwh=(joules - sums.joules[_TRAINING]) / J_PER_KWH if sums.joules else None,
+        categories=tuple(_categories(analysis.timeline, sums)),
+        devices=tuple(rows),
+        about=any(one.about for by_quantity in samples.values() for one in by_quantity.values()),
+    )
+
+
+def busy_between(analysis: AnalysisData, start: I64, end: I64) -> F64 | None:
+    """The mean (%) of how busy devices were from each start (ns) to its end, NaN where none was seen; None where
+    nothing says it."""
+    found = [by[Quantity.BUSY] for by in samples_of(analysis).values() if Quantity.BUSY in by]
+    amount, seen = np.zeros(len(start)), np.zeros(len(start))
+    for one in found:
+        knots = np.column_stack((one.time, one.time + one.held)).ravel()
+        held = one.held.astype(np.float64)
+        for total, each in ((amount, held * one.value), (seen, held)):
+            upto = np.repeat(np.cumsum(each), 2)
+            upto[::2] -= each
+            total += np.interp(end, knots, upto) - np.interp(start, knots, upto)
+    if not seen.any():
+        return None
+    return np.divide(amount, seen, out=np.full(len(seen), np.nan), where=seen > 0)
+
+
+def _row(
+    analysis: AnalysisData, sums: _Sums, by_quantity: dict[Quantity, DeviceSamples], host: str, device: str,
+    ranks: dict[tuple[str, str], int],
+) -> DeviceRow | None:  # fmt: skip
+    amounts = {quantity: _amounts(analysis, one) for quantity, one in by_quantity.items()}
+    counted = {
+        quantity: sum(float(ns.sum()) for key, ns in found.items() if key[0] != Category.EXCLUDED)
+        for quantity, found in amounts.items()
+    }
+    if not any(counted.values()):
+        return None
+    best = max(counted, key=lambda quantity: (quantity == Quantity.BUSY, counted[quantity]))
+    for key, ns in amounts[best].items():
+        sums.seen[key] += float(ns.sum())
+    busy = tenth = little = idle = None
+    if Quantity.BUSY in amounts:
+        value = by_quantity[Quantity.BUSY].value.astype(np.float64)
+        for key, ns in amounts[Quantity.BUSY].items():
+            some = ns > 0
+            sums.values[key].append(value[some])
+            sums.weights[key].append(ns[some].astype(np.float64))
+        training = amounts[Quantity.BUSY].get(_TRAINING)
+        if training is not None and training.any():
+            busy, tenth, little = _spread(value, training)
+            idle = int(training[value < IDLE].sum())
+    kwh = lost = None
+    power = next((one for one in (Quantity.METER, Quantity.POWER) if one in amounts), None)
+    if power is not None:
+        watts = by_quantity[power].value.astype(np.float64)
+        joules = {key: float((watts * ns).sum()) / 1e9 for key, ns in amounts[power].items()}
+        for key, joule in joules.items():
+            sums.joules[key] += joule
+        kwh = sum(joule for key, joule in joules.items() if key[0] != Category.EXCLUDED) / J_PER_KWH
+        lost = kwh - joules.get(_TRAINING, 0.0) / J_PER_KWH
+    first = next(iter(by_quantity.values()))
+    counted_ns = analysis.window.counted_ns
+    return DeviceRow(
+        host or None, device, ranks.get((host, device), first.rank),
+        min(100 * counted[best] / counted_ns, 100.0) if counted_ns else None,
+        busy, tenth, little, idle, _most(by_quantity.get(Quantity.MEMORY), amounts.get(Quantity.MEMORY)), kwh, lost,
+    )  # fmt: skip
+
+
+def _amounts(analysis: AnalysisData, one: DeviceSamples) -> dict[Key, I64]:
+    """By category of the ledger, the time (ns) in the window in which each sample holds."""
+    window = analysis.window
+    start = np.clip(one.time, window.start_ns, window.end_ns)
+    end = np.clip(one.time + one.held, window.start_ns, window.end_ns)
+    return analysis.timeline.ledger.between(start, end)
+
+
+def _spread(value: F64, weight: I64 | F64) -> tuple[float, float, float]:
+    """The mean, the value of the lowest tenth, and the share (%) that did next to nothing, by time."""
+    order = np.argsort(value, kind="stable")
+    upto = np.cumsum(weight[order].astype(np.float64))
+    tenth = value[order][int(np.searchsorted(upto, _TENTH * upto[-1]))]
+    little = 100 * float(weight[value < LITTLE].sum()) / float(upto[-1])
+    return float((value * weight).sum() / upto[-1]), float(tenth), little
+
+
+def _most(memory: DeviceSamples | None, amounts: dict[Key, I64] | None) -> float | None:
+    if memory is None or amounts is None:
+        return None
+    inside = sum(amounts.values(), np.zeros(len(memory), dtype=np.int64)) > 0
+    return float(memory.high[inside].max()) if inside.any() else None
+
+
+def _mean(sums: _Sums, key: Key) -> float | None:
+    weights = sums.weights.get(key, [])
+    total = sum(float(one.sum()) for one in weights)
+    parts = zip(sums.values.get(key, []), weights, strict=True)
+    return sum(float((value * weight).sum()) for value, weight in parts) / total if total else None
+
+
+def _categories(timeline: Timeline, sums: _Sums) -> Iterator[DeviceCategory]:
+    """Each category in which a device was seen, that with most device time first."""
+    for key in sorted((key for key, ns in sums.seen.items() if ns > 0), key=lambda key: -sums.seen[key]):
+        values = [one for one in sums.values.get(key, []) if len(one)]
+        found: tuple[float | None, float | None, float | None] = (None, None, None)
+        if values:
+            found = _spread(np.concatenate(values), np.concatenate([one for one in sums.weights[key] if len(one)]))
+        label = f":{timeline.table.labels[key[1]]}" if key[1] >= 0 else ""
+        kwh = sums.joules[key] / J_PER_KWH if key in sums.joules else None
+        yield DeviceCategory(f"{key[0].id}{label}", round(sums.seen[key]), *found, kwh)
+
+
+def _ranks(analysis: AnalysisData) -> dict[tuple[str, str], int]:
+    """The rank of each device whose host has as many ranks as numbered devices: in order of both."""
+    of_host: defaultdict[str, set[int]] = defaultdict(set)
+    for one in analysis.table.inside:
+        if one.job == analysis.job.name and one.statistic == "rank" and one.host:
+            of_host[one.host].add(one.rank)
+    devices: defaultdict[str, set[str]] = defaultdict(set)
+    for host, device in samples_of(analysis) if of_host else ():
+        devices[host].add(device)
+    found: dict[tuple[str, str], int] = {}
+    for host, ranks in of_host.items():
+        names = devices.get(host, set())
+        if len(names) == len(ranks) and all(name.isdecimal() for name in names):
+            found |= {(host, name): rank for name, rank in zip(sorted(names, key=int), sorted(ranks), strict=True)}
+    return found
+
+
+def _expected(analysis: AnalysisData) -> float | None:
+    """How many accelerators the job held, as a person or the log says."""
+    if analysis.price is not None:
+        return float(analysis.price.accelerators)
+    from goodput_cli.events.schema import ACCELERATORS
+
+    for name in ACCELERATORS:
+        values = [one.value for one in analysis.table.metrics if one.job == analysis.job.name and one.name == name]
+        if values:
+            return float(np.concatenate(values)[-1])
+    return None
+
+
+def energy_text(kwh: float) -> str:
+    """`412 kWh`, `3.21 kWh`, `85 Wh`, `1.2 MWh`."""
+    for unit, size in (("MWh", 1e3), ("kWh", 1.0)):
+        if kwh >= size:
+            found = kwh / size
+            return f"{found:.0f} {unit}" if found >= 100 else f"{found:.3g} {unit}"
+    return f"{1000 * kwh:.3g} Wh"
+
+
+def seen_text(devices: Devices) -> str:
+    """`64 of 64 seen`, or `64 seen` where nobody says how many there are."""
+    whole = "" if devices.expected is None or devices.expected < devices.seen else f" of {devices.expected:.6g}"
+    return f"{devices.seen}{whole} seen"
+
+
+def devices_line(devices: Devices) -> str:
+    """What accelerators did, in a sentence."""
+    energy = ""
+    if devices.kwh is not None:
+        share = 100 * (devices.lost_kwh or 0.0) / devices.kwh if devices.kwh else 0.0
+        energy = f"{energy_text(devices.kwh)}, {percent(share, 0)} of it lost"
+    if devices.busy_percent is None:
+        said = f"accelerators, {seen_text(devices)}"
+        return f"{said}: how busy they were in training is not recorded" + (f"; {energy}" if energy else "")
+    busy = f"accelerators busy {percent(devices.busy_percent, 0)} of the time that counts as training"
+    return f"{busy}, {seen_text(devices)}" + (f"; {energy}" if energy else "")
+
+
+def name_of(host: str | None, device: str) -> str:
+    """`gpu 3 of node-b`: a device in a sentence."""
+    name = f"accelerator {device}"
+    return f"{name} of {host}" if host else name
+
+
+def few_names(rows: Sequence[DeviceRow], most: int = 3) -> str:
+    """The first of some devices, and how many more there are."""
+    named = ", ".join(name_of(row.host, row.device) for row in rows[:most])
+    more = len(rows) - most
+    return f"{named} and {plural(more, 'more device')}" if more > 0 else named

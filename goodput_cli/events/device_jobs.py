@@ -1,0 +1,96 @@
+"""Whose samples of devices are: which job the files beside a log are of, which host, and by which clock."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from goodput_cli.arrays import I64
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.devices import DeviceCollector, DeviceSamples
+from goodput_cli.events.schema import EventTable
+from goodput_cli.vocabulary.when import NS_PER_HOUR
+
+_TOOL = re.compile(
+    r"(?:^|[-_.])(?:nvidia[-_]?smi|smi|dcgmi?|dmon|gpus?|gpu[-_]?(?:stats?|log|util\w*)|accelerators?|devices?|metrics"
+    r"|stats?|logs?|monitor|usage|csv|txt|prometheus|query[-_]range)(?=$|[-_.])",
+    re.IGNORECASE,
+)
+"""Words of file names that name a tool, and no host."""
+_NO_JOB = "samples of accelerators that lie beside logs of several jobs, or of none: nobody knows whose; left out"
+
+
+def device_tables(
+    collected: DeviceCollector,
+    table: EventTable,
+    runs: Mapping[str, str],
+    clock_of: Callable[[str], Callable[[int], int]],
+    notes: DiagnosticCollector,
+) -> tuple[DeviceSamples, ...]:
+    """All samples with their jobs, hosts and instants. runs: the job of each run of ML Diagnostics. clock_of: from the
+    name of a source to what makes instants of its local times."""
+    sources, by_source = table.sources, _jobs_of_sources(table)
+    homes = {code: _job_beside(code, sources, by_source) for code in collected.sources}
+
+    def job_of(source: int, run: str) -> str | None:
+        found = runs.get(run) or homes.get(source)
+        if found is None:
+            notes.add("devices_of_no_job", _NO_JOB, source, [1])
+        return found
+
+    clocks = {code: _instants(clock_of(sources[code])) for code in collected.naive}
+    return collected.tables(job_of, _hosts([*collected.naive], sources), clocks)
+
+
+def _jobs_of_sources(table: EventTable) -> dict[int, set[str]]:
+    size = max(len(table.sources), 1)
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for pair in np.unique(table.job.astype(np.int64) * size + table.source).tolist():
+        found[pair % size].add(table.jobs[pair // size])
+    return found
+
+
+def _job_beside(code: int, sources: Sequence[str], by_source: Mapping[int, set[str]]) -> str | None:
+    """The only job of a source itself, else of the nearest folder above it that holds logs."""
+    if by_source.get(code):
+        return next(iter(by_source[code])) if len(by_source[code]) == 1 else None
+    folder = sources[code].replace("\\", "/").rpartition("/")[0]
+    while True:
+        below = f"{folder}/" if folder else ""
+        jobs = {
+            job for code, own in by_source.items() if sources[code].replace("\\", "/").startswith(below) for job in own
+        }
+        if jobs:
+            return jobs.pop() if len(jobs) == 1 else None
+        if not folder:
+            every = {job for own in by_source.values() for job in own}
+            return every.pop() if len(every) == 1 else None
+        folder = folder.rpartition("/")[0]
+
+
+def _hosts(codes: Sequence[int], sources: Sequence[str]) -> dict[int, str]:
+    """The host of each file: what its name has beside the tool's, else its folder's where there are several."""
+    found: dict[int, str] = {}
+    for code in codes:
+        folder, _, name = sources[code].replace("\\", "/").rpartition("/")
+        stem = _TOOL.sub("", name.removesuffix(".gz").rpartition(".")[0] or name).strip("-_. ")
+        if stem and not re.fullmatch(r"[\d\-_.T:]+", stem):
+            found[code] = stem
+        elif len(codes) > 1:
+            found[code] = folder.rpartition("/")[2]
+    return found
+
+
+def _instants(from_local: Callable[[int], int]) -> Callable[[I64], I64]:
+    """The same for a column: zones change by whole quarters of an hour only."""
+
+    def of(local: I64) -> I64:
+        quarter = NS_PER_HOUR // 4
+        each, which = np.unique(local // quarter, return_inverse=True)
+        ahead = np.array([one * quarter - from_local(one * quarter) for one in each.tolist()], dtype=np.int64)
+        return np.asarray(local - ahead[which], dtype=np.int64)
+
+    return of

@@ -1,0 +1,290 @@
+"""What accelerators did: how busy each was, its memory and its power; a table beside the events, as metrics are.
+
+A sample is an amount beside the ledger. It claims no time and feeds no figure of it; the module says which quantities
+there are, and keeps what was read in bounded memory (docs/accelerators.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.arrays import F64, I64, Code, Mask, alike
+from goodput_cli.events.inside import safe_name
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+F32 = NDArray[np.float32]
+
+
+class Quantity(Code):
+    """What a sample is of."""
+
+    BUSY = 0  # % of time in which the device did anything
+    CORE = 1  # % of what its matrix units can do
+    MEMORY = 2  # % of its memory that is taken
+    MEMORY_BYTES = 3
+    POWER = 4  # W
+    METER = 5  # W, the mean between two readings of a running count of energy
+    HOST_CPU = 6  # %, of the host
+    HOST_MEMORY = 7  # %, of the host
+
+
+_WHOLE = 100.0
+_ROUNDING = 0.5
+"""So much above 100 % is rounding."""
+_MOST = {Quantity.MEMORY_BYTES: 1e14, Quantity.POWER: 1e5, Quantity.METER: 1e5}
+"""Above it a value is none; of all others, shares in %, 100."""
+HOLDS = 3
+"""A sample holds until the next one, for so many usual distances at most."""
+MOST_ROWS = 2_500_000
+"""Rows (24 bytes each) of all devices that are kept; beyond it two neighbours of each device become one."""
+MOST_DEVICES = 1 << 17
+_MOST_PASSES, _LITTLE_LESS = 64, 0.9
+"""Samples are put together so often at once at most; where a pass left more than that share, for longer ones."""
+_SLOTS = 8
+"""Room for quantities in a key."""
+
+
+class Device(NamedTuple):
+    """A device as a log names it."""
+
+    host: str
+    """Untrusted text; "" where no line or file names one."""
+    name: str
+    """Its number on its host, or what the log has instead. Untrusted text."""
+    rank: int | None = None
+    """The process that logged it, where it says so."""
+    run: str = ""
+    """The run of ML Diagnostics that it was logged for; "": its file tells the job."""
+
+
+def why_no_value(quantity: Quantity, value: float) -> str:
+    """Why a number is no value of a quantity; "" where it is one."""
+    if not math.isfinite(value):
+        return "is no finite number"
+    if value < 0:
+        return "is below 0"
+    most = _MOST.get(quantity, _WHOLE + _ROUNDING)
+    return f"is above {most if quantity in _MOST else _WHOLE:.0f}" if value > most else ""
+
+
+@dataclass
+class DevicePart:
+    """What a part of a source says of devices."""
+
+    naive: bool = False
+    """Whether its times are local, without a zone."""
+    device: list[Device] = field(default_factory=list)
+    quantity: list[int] = field(default_factory=list)
+    time: list[int] = field(default_factory=list)
+    """ns since 1970, UTC unless `naive`."""
+    value: list[float] = field(default_factory=list)
+    held: list[float] = field(default_factory=list)
+    """s for which a value is known to hold; NaN: until the next one."""
+    bad: list[tuple[int, str]] = field(default_factory=list)
+    """Number of the line, and why a value of it was left out."""
+
+    def add(
+        self, line: int, device: Device, quantity: Quantity, time: int, value: float, held: float = math.nan
+    ) -> None:
+        """A value; what cannot be one is noted."""
+        if reason := why_no_value(quantity, value):
+            self.bad.append((line, f"{quantity.name.lower()} {reason}"))
+            return
+        if quantity not in _MOST:
+            value = min(value, _WHOLE)
+        self.device.append(device)
+        self.quantity.append(quantity)
+        self.time.append(time)
+        self.value.append(value)
+        self.held.append(held)
+
+    def add_count(
+        self, line: int, device: Device, before: tuple[int, float] | None, now: tuple[int, float], joules: float
+    ) -> None:
+        """A reading (ns, count) of a running count of energy, and the one before. joules: of one count."""
+        if before is None or now[0] <= before[0]:
+            return
+        if now[1] < before[1]:  # it wrapped, or began anew
+            self.bad.append((line, "a running count of energy went back"))
+            return
+        seconds = (now[0] - before[0]) / NS_PER_SECOND
+        self.add(line, device, Quantity.METER, before[0], (now[1] - before[1]) * joules / seconds, seconds)
+
+
+@dataclass(frozen=True)
+class DeviceSamples:
+    """One quantity of one device of a job: n samples in order of time."""
+
+    job: str
+    host: str
+    device: str
+    rank: int | None
+    quantity: Quantity
+    time: I64
+    """ns since 1970 UTC."""
+    held: I64
+    """ns for which each holds; behind it nobody saw the device until the next."""
+    value: F32
+    high: F32
+    """The largest of those that a sample stands for."""
+    about: bool = False
+    """Whether neighbours were put together to save memory."""
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+class _Columns(NamedTuple):
+    """Rows of all devices, sorted by key and time once they were `_ordered`."""
+
+    key: NDArray[np.int32]
+    time: I64
+    held: F32
+    value: F32
+    high: F32
+
+    def take(self, rows: NDArray[np.intp] | Mask) -> _Columns:
+        return _Columns(self.key[rows], self.time[rows], self.held[rows], self.value[rows], self.high[rows])
+
+
+_EMPTY = _Columns(np.zeros(0, np.int32), np.zeros(0, np.int64), *(np.zeros(0, np.float32) for _ in range(3)))
+
+
+def _ordered(parts: Sequence[_Columns]) -> _Columns:
+    """All rows in order of key and time, each instant of a key once."""
+    rows = _Columns(*(np.concatenate([part[at] for part in parts]) for at in range(len(_EMPTY))))
+    rows = rows.take(np.lexsort((rows.time, rows.key)))
+    again = np.append(False, (rows.key[1:] == rows.key[:-1]) & (rows.time[1:] == rows.time[:-1]))
+    return rows.take(~again) if again.any() else rows
+
+
+def _holding(time: I64, held: F32) -> F64:
+    """For how long (s) each sample of a series holds; the last one, where nothing says it, for a usual distance."""
+    apart = np.diff(time) / NS_PER_SECOND
+    single = apart[np.isnan(held[:-1])]
+    usual = float(np.median(single)) if len(single) else 0.0
+    until = np.append(apart, usual)
+    most = np.append(apart, np.inf)
+    found: F64 = np.where(np.isnan(held), np.minimum(until, HOLDS * usual), np.minimum(held, most))
+    return found
+
+
+def _merged(rows: _Columns, longest: float) -> _Columns:
+    """The same with two neighbours of each series as one, where no time between them is unseen and both together hold
+    for `longest` (s) at most: so that old samples become no coarser than new ones."""
+    held = rows.held.copy()
+    heads = np.flatnonzero(np.append(True, rows.key[1:] != rows.key[:-1]))
+    for begin, end in zip(heads.tolist(), [*heads[1:].tolist(), len(rows.key)], strict=True):
+        held[begin : end - 1] = _holding(rows.time[begin:end], rows.held[begin:end])[:-1]
+    place = np.arange(len(held)) - np.repeat(heads, np.diff(np.append(heads, len(held))))
+    same = np.append((rows.key[1:] == rows.key[:-1]) & ~np.isnan(held[1:]), False)
+    gap = np.append(np.diff(rows.time) / NS_PER_SECOND, 0) - held
+    short = np.append(held[:-1] + held[1:] <= longest, False)
+    first = np.flatnonzero((place % 2 == 0) & same & short & (gap <= 0.01 * held + 0.01))
+    both = held[first] + held[first + 1]
+    share = np.divide(held[first], both, out=np.full(len(first), 0.5, np.float32), where=both > 0)
+    value, high = rows.value.copy(), rows.high.copy()
+    value[first] = value[first] * share + value[first + 1] * (1 - share)
+    high[first] = np.maximum(high[first], high[first + 1])
+    held[first] = both
+    kept = np.ones(len(held), dtype=np.bool_)
+    kept[first + 1] = False
+    return _Columns(rows.key, rows.time, held, value, high).take(kept)
+
+
+class DeviceCollector:
+    """Collects the samples of all sources, by their codes."""
+
+    def __init__(self, most: int = MOST_ROWS) -> None:
+        self._most = most
+        self._keys: dict[tuple[int, Device], int] = {}
+        self._done = _EMPTY
+        self._new: list[_Columns] = []
+        self._waiting = 0
+        self._longest = 1.0
+        """For so long (s) samples that were put together hold at most."""
+        self.naive: set[int] = set()
+        """Sources whose times have no zone."""
+        self.summed = False
+        self.left_out = 0
+        """Samples of more devices than are kept."""
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """Those that say something."""
+        return tuple(dict.fromkeys(source for source, _ in self._keys))
+
+    def add(self, source: int, part: DevicePart) -> None:
+        """What a part of a source says."""
+        if not part.time:
+            return
+        if part.naive:
+            self.naive.add(source)
+        codes = [self._code(source, device) for device in part.device]
+        known = np.array([code >= 0 for code in codes])
+        self.left_out += int((~known).sum())
+        key = np.array(codes, dtype=np.int32) * _SLOTS + np.array(part.quantity, dtype=np.int32)
+        value = np.array(part.value, dtype=np.float32)
+        rows = _Columns(key, np.array(part.time, dtype=np.int64), np.array(part.held, dtype=np.float32), value, value)
+        self._new.append(rows.take(known))
+        self._waiting += len(key)
+        if self._waiting > self._most // 4:
+            self._settle()
+
+    def _code(self, source: int, device: Device) -> int:
+        named = source, device
+        if named not in self._keys and len(self._keys) >= MOST_DEVICES:
+            return -1
+        return self._keys.setdefault(named, len(self._keys))
+
+    def _settle(self) -> None:
+        self._done, self._new, self._waiting = _ordered([self._done, *self._new]), [], 0
+        for _ in range(_MOST_PASSES):
+            before = len(self._done.key)
+            if before <= self._most:
+                return
+            self._done, self.summed = _merged(self._done, self._longest), True
+            if len(self._done.key) > _LITTLE_LESS * before:
+                self._longest *= 2
+
+    def tables(
+        self,
+        jobs: Callable[[int, str], str | None],
+        hosts: Mapping[int, str],
+        clocks: Mapping[int, Callable[[I64], I64]],
+    ) -> tuple[DeviceSamples, ...]:
+        """All that was collected. jobs: from a source and a run to the job; None: of none that is known. hosts: of
+        sources whose lines name none. clocks: from local times of a source to instants, where they have no zone."""
+        self._settle()
+        named = list(self._keys)
+        parts: dict[tuple[str, str, str, int], list[_Columns]] = {}
+        ranks: dict[tuple[str, str, str], int | None] = {}
+        for key, at in alike(self._done.key).items():
+            source, device = named[key // _SLOTS]
+            job = jobs(source, device.run)
+            if job is None:
+                continue
+            rows = self._done.take(np.asarray(at, dtype=np.intp))
+            if source in clocks:
+                rows = rows._replace(time=clocks[source](rows.time))
+            whose = job, safe_name(device.host or hosts.get(source, "")), safe_name(device.name)
+            ranks[whose] = device.rank
+            parts.setdefault((*whose, key % _SLOTS), []).append(rows._replace(key=np.zeros_like(rows.key)))
+        found = []
+        for (job, host, name, quantity), several in parts.items():
+            rows = _ordered(several)
+            held = np.rint(_holding(rows.time, rows.held) * NS_PER_SECOND).astype(np.int64)
+            found.append(
+                DeviceSamples(job, host, name, ranks[job, host, name], Quantity(quantity), rows.time, held, rows.value,
+                              rows.high, self.summed)
+            )  # fmt: skip
+        return tuple(sorted(found, key=lambda one: (one.job, one.host, len(one.device), one.device, one.quantity)))

@@ -1,0 +1,144 @@
+"""Where samples of accelerators come from: trackers, exporters and tools, each beside a log or in one."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.events.device_names import of_tracker
+from goodput_cli.events.devices import Device, DeviceSamples, Quantity
+from goodput_cli.events.read import read_events
+from goodput_cli.events.schema import EventLog
+from tests.support.readers import T0
+
+EVENTS = [
+    {"job_name": "j", "job_start_time": T0},
+    *({"job_name": "j", "step_count": step, "step_start_time": T0 + step} for step in range(60)),
+    {"job_name": "j", "job_end_time": T0 + 60},
+]
+
+
+def beside(folder: Path, name: str, text: str) -> dict[tuple[str, str, str], list[float]]:
+    """By host, device and quantity, the values of a file beside a log."""
+    return by_device(log_beside(folder, name, text))
+
+
+def read(folder: Path) -> EventLog:
+    return read_events([str(folder)])
+
+
+def log_beside(folder: Path, name: str, text: str) -> EventLog:
+    (folder / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in EVENTS), encoding="utf-8")
+    (folder / name).write_text(text, encoding="utf-8")
+    return read(folder)
+
+
+def by_device(log: EventLog) -> dict[tuple[str, str, str], list[float]]:
+    assert {one.job for one in log.table.devices} <= set(log.table.jobs)
+    return {(one.host, one.device, one.quantity.name): one.value.tolist() for one in log.table.devices}
+
+
+def joules(one: DeviceSamples) -> float:
+    return float((one.value * one.held).sum()) / 1e9
+
+
+def stamp(second: float, form: str) -> str:
+    return datetime.fromtimestamp(T0 + second, UTC).strftime(form)
+
+
+def test_dmon(tmp_path: Path) -> None:
+    heads = (
+        "#Date       Time        gpu    pwr  gtemp     sm    mem     fb\n"
+        "#YYYYMMDD   HH:MM:SS    Idx      W      C      %      %     MB\n"
+    )
+    rows = "".join(
+        f" {stamp(second, '%Y%m%d   %H:%M:%S')}      {gpu}    {300 + gpu}     60     9{gpu}     50    100\n"
+        for second in (0, 1, 2)
+        for gpu in (0, 1)
+    )
+    found = beside(tmp_path, "dmon-node-a.log", heads + rows + heads + " 20260101 00:00:09 0 - 60 - - -\n")
+    assert found == {
+        ("node-a", "0", "BUSY"): [90] * 3, ("node-a", "1", "BUSY"): [91] * 3,
+        ("node-a", "0", "POWER"): [300] * 3, ("node-a", "1", "POWER"): [301] * 3,
+        ("node-a", "0", "MEMORY_BYTES"): [100 * 2**20] * 3, ("node-a", "1", "MEMORY_BYTES"): [100 * 2**20] * 3,
+    }  # fmt: skip
+
+
+def series(name: str, *pairs: tuple[float, str], **labels: str) -> dict[str, object]:
+    metric = {"__name__": name, "gpu": "3", "Hostname": "node-a", **labels}
+    return {"metric": metric, "values": [[T0 + at, value] for at, value in pairs]}
+
+
+def answer(*result: object) -> str:
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [*result]}})
+
+
+def test_an_answer_of_prometheus(tmp_path: Path) -> None:
+    text = answer(
+        series("DCGM_FI_DEV_GPU_UTIL", (0, "97"), (15, "98"), (30, "NaN")),
+        series("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", (0, "0.4")),
+        series("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", (0, "1000000"), (15, "7000000"), (30, "500"), (45, "6000500")),
+        series("up", (0, "1")),
+    )
+    log = log_beside(tmp_path, "gpu.json", text)
+    found = by_device(log)
+    assert found["node-a", "3", "BUSY"] == [97, 98]
+    assert found["node-a", "3", "CORE"] == [40]
+    assert found["node-a", "3", "METER"] == [400, 400]
+    assert joules(next(one for one in log.table.devices if one.quantity is Quantity.METER)) == 12_000
+    assert {one.code for one in log.diagnostics} == {"bad_sample"}
+
+
+def test_rows_of_the_machine_in_an_export_of_wandb(tmp_path: Path) -> None:
+    rows = [
+        {"_timestamp": T0 + at, "_runtime": at, "system.gpu.0.gpu": 90 + at, "system.gpu.0.powerWatts": 300.5}
+        for at in range(3)
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    assert beside(tmp_path, "events.jsonl", text) == {
+        ("", "0", "BUSY"): [90, 91, 92], ("", "0", "POWER"): [300.5] * 3,
+    }  # fmt: skip
+
+
+def test_files_of_mlflow(tmp_path: Path) -> None:
+    run = tmp_path / "mlruns" / "0" / ("a" * 32)
+    (run / "metrics" / "system").mkdir(parents=True)
+    lines = [f"{1000 * (T0 + at)} {{}} {at}" for at in range(1, 31)]
+    (run / "metrics" / "loss").write_text("".join(line.format(0.5) + "\n" for line in lines), encoding="utf-8")
+    for name, value in (("gpu_0_utilization_percentage", 88), ("gpu_0_power_usage_watts", -1)):
+        path = run / "metrics" / "system" / name
+        path.write_text("".join(line.format(value) + "\n" for line in lines), encoding="utf-8")
+    log = read(tmp_path)
+    assert by_device(log) == {("", "0", "BUSY"): [88] * 30}
+    assert {one.job for one in log.table.devices} == {"a" * 32}
+    assert sum(one.count for one in log.diagnostics if one.code == "bad_sample") == 30
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("gpu.1.gpu", ("h", "1", Quantity.BUSY)),
+        ("gpu.1.memoryAllocated", ("h", "1", Quantity.MEMORY)),
+        ("gpu.process.1.gpu", None),
+        ("gpu.1.temp", None),
+        ("system.gpu.0.powerWatts/l:node-b", ("node-b", "0", Quantity.POWER)),
+        ("system/gpu_3_memory_usage_percentage", ("h", "3", Quantity.MEMORY)),
+        ("system/n7/gpu_3_power_usage_watts", ("n7", "3", Quantity.POWER)),
+        ("loss", None),
+    ],
+)
+def test_names_of_trackers(name: str, found: tuple[str, str, Quantity] | None) -> None:
+    named = of_tracker(name, "h")
+    expected = None if found is None else (Device(found[0], found[1]), found[2])
+    assert (named and (named.device, named.quantity)) == expected
+
+
+def test_samples_beside_several_jobs_are_nobodys(tmp_path: Path) -> None:
+    other = json.dumps({"job_name": "k", "job_start_time": T0}) + "\n"
+    (tmp_path / "other.jsonl").write_text(other, encoding="utf-8")
+    log = log_beside(tmp_path, "gpu.json", answer(series("DCGM_FI_DEV_GPU_UTIL", (0, "97"))))
+    assert log.table.devices == ()
+    assert "devices_of_no_job" in {one.code for one in log.diagnostics}
