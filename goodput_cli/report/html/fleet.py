@@ -12,6 +12,7 @@ from typing import Any
 
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.analysis.sheet import Column, Sheet
+from goodput_cli.fleet.held import NOT_KNOWN, Scheduled, held_sections, sentences
 from goodput_cli.fleet.hosts import hosts_that_repeat
 from goodput_cli.fleet.report import (
     CATEGORIES,
@@ -25,6 +26,7 @@ from goodput_cli.fleet.report import (
     FleetReport,
     FleetSheet,
     doubts_of_runs,
+    held_beside,
     mpg_text,
     runs_by_loss,
     runs_sheet,
@@ -54,8 +56,8 @@ from goodput_cli.report.html.page import document
 from goodput_cli.report.html.sheet import HtmlTable, html_table, with_links
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.categories import title as category_title
+from goodput_cli.vocabulary.text import duration, plural, safe, shorten
 from goodput_cli.vocabulary.text import percent as percent_text
-from goodput_cli.vocabulary.text import plural, safe, shorten
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
 Drawings = tuple[Drawing, ...]
@@ -315,10 +317,11 @@ def fleet_page(
         template,
         **more,
         title=title(report),
-        coverage=list(summary(report))[: 1 + (report.coverage.known_runs < report.coverage.runs)],
+        coverage=_coverage(report),
         goodput=_goodput(report),
         tiles=_tiles(report),
         lost=[
+            *([] if report.unlogged else held_beside(report)),
             *where_lost(report, lost_to),
             *hosts_that_repeat(report.hosts, report.host_test),
             *doubts_of_runs(report),
@@ -329,8 +332,18 @@ def fleet_page(
     )
 
 
+def _coverage(report: FleetReport) -> list[str]:
+    """Of which time and which runs the page is."""
+    if report.unlogged and report.allocations is not None:
+        return [f"{name} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT"]
+    some = bool(report.sums.known_time) and report.coverage.known_runs < report.coverage.runs
+    return list(summary(report))[: 1 + some]
+
+
 def _goodput(report: FleetReport) -> tuple[str, str]:
     total = report.total
+    if report.unlogged:
+        return "not known", NOT_KNOWN.removeprefix("not known: ")
     if total.goodput_percent is None:
         share = total.time_goodput_percent
         words = "goodput by job time; by chip time it is not recorded: nobody says how many accelerators runs hold"
@@ -341,6 +354,8 @@ def _goodput(report: FleetReport) -> tuple[str, str]:
 def _tiles(report: FleetReport) -> list[tuple[str, str, bool]]:
     """Names and figures; what is a sentence is small."""
     sums, total = report.sums, report.total
+    if report.unlogged and report.allocations is not None:
+        return _tiles_held(report.allocations)
     tiles = []
     if sums.known_time:
         tiles.append(("lost accelerator hours", _amount(hours(sums.lost)), False))
@@ -356,11 +371,33 @@ def _tiles(report: FleetReport) -> list[tuple[str, str, bool]]:
     return tiles
 
 
+def _tiles_held(found: Scheduled) -> list[tuple[str, str, bool]]:
+    """Of a fleet of which only a scheduler tells."""
+    total = found.total
+    tiles = [("accelerator hours held", _amount(total.accelerator_hours), False)] if total.accelerator_hours else []
+    if total.wait_p50_ns is not None and total.wait_p95_ns is not None:
+        tiles += [("p50 wait", duration(total.wait_p50_ns), False), ("p95 wait", duration(total.wait_p95_ns), False)]
+    tiles += [("never started", f"{total.never_started:,}", False), ("requeued", f"{total.requeued_jobs:,}", False)]
+    return tiles
+
+
 def _amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
 
 
 def _parts(report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool) -> Iterator[_Part]:
+    """The sections in the order of the page: what a scheduler says, then what logs do."""
+    if report.allocations is not None:
+        yield from (_Part(one.title, (), _table(one)) for one in held_sections(report.allocations))
+    if not report.unlogged:
+        yield from _parts_of_logs(report, sheet, pages, every_run=every_run)
+    else:
+        yield from (_Part(one.title, (), _table(one)) for one in sheet.sections if one.title == LEFT_OUT)
+
+
+def _parts_of_logs(
+    report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool
+) -> Iterator[_Part]:
     """The sections in the order of the page."""
     sections = {part.title: part for part in sheet.sections}
     known = bool(report.sums.known_time)
