@@ -1,6 +1,6 @@
 """The metrics of a fleet beside its measures: time and accelerator hours by category, costs, failures by cause, and
-what a scheduler held. The whole, and the groups of the first --by, of which the smallest are one (`other`) where there are
-many. Names of jobs are in none; what is not known has no sample, and categories add up to the whole.
+what a scheduler held. The whole, and the groups of the first --by, of which the smallest are one (`other`) where there
+are many. Names of jobs are in none; what is not known has no sample, and categories add up to the whole.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from goodput_cli.analysis.sheet import Family, Labels
 from goodput_cli.fleet.held import Amounts
 from goodput_cli.fleet.rows import category_name
-from goodput_cli.fleet.sums import Sums, hours
+from goodput_cli.fleet.sums import LabelledCategory, Sums, hours
 from goodput_cli.vocabulary.text import exact, safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -73,11 +73,11 @@ def _chips(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
             yield {**labels, "category": name}, hours(ns)
 
 
-def _by_category(amounts: Counter[tuple[object, str | None]] | Counter[object]) -> Counter[str]:
+def _by_category(amounts: Counter[LabelledCategory]) -> Counter[str]:
     """By the name of the category, labels of custom events together: a label may be anything, and series are few."""
     found: Counter[str] = Counter()
     for key, ns in amounts.items():
-        found[category_name(key).partition(":")[0]] += ns  # type: ignore[arg-type]
+        found[category_name(key).partition(":")[0]] += ns
     return found
 
 

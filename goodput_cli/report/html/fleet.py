@@ -68,6 +68,7 @@ _MISSING = "#8a8a8a"
 _LETTER = 7
 _SHORT = {"labelExpr": "datum.label && format(datum.value, datum.value < 1000 ? '~r' : '~s')"}
 """Labels of an axis: 0.5, 20 and 4k. An empty label stays empty."""
+_BASE = "https://vega.github.io/vega-datasets/"
 _LABELLED = re.compile(r'<path aria-label="([^"]*)" role="[^"]*" aria-roledescription="[^"]*"([^>]*)/>')
 """A mark with a label; what is in it is escaped, for an attribute and so for a text."""
 
@@ -220,22 +221,24 @@ def causes_chart(report: FleetReport) -> Drawings | None:
     return _drawn(layered(*layers, width=_WIDTH, height=24 * len(bars)), "causes")
 
 
-def runs_chart(report: FleetReport) -> Drawings | None:
-    """Goodput of the runs that lost most, against their length."""
+def runs_chart(report: FleetReport, pages: Mapping[RunKey, str] = MappingProxyType({})) -> Drawings | None:
+    """Goodput of the runs that lost most, against their length; each leads to its page, if it has one."""
     known = [row for row in runs_by_loss(report) if row.goodput_percent is not None]
     by_time = not report.sums.known_time
     rows = []
     for row in known[:_MOST_RUNS]:
         amount = row.ns / NS_PER_HOUR if by_time else hours(int(row.chip_ns or 0))
         if amount > 0:
-            rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _said(row, amount)})
+            page = pages.get((row.job, row.run))
+            rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _said(row, amount), "page": page})
     if len(rows) < 2:
         return None
     axis = {"title": "job hours" if by_time else "accelerator hours", "tickCount": 8, **_SHORT}
     x = field("hours", scale={"type": "log"}, axis=axis)
     y = field("goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %"})
     look = {"size": 36, "filled": True, "fillOpacity": 0.6, "strokeWidth": 0, "color": _GOOD}
-    chart = marks(rows, "point", look, x=x, y=y, description=field("name", "N"))
+    more = {"href": field("page", "N")} if pages else {}
+    chart = marks(rows, "point", look, x=x, y=y, description=field("name", "N"), **more)
     return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")[:1]  # a point a run: once is enough for a page
 
 
@@ -270,10 +273,16 @@ def _drawn(chart: Spec, name: str) -> Drawings:
     title; a phone has no mouse."""
     spec, name = finished(chart), f"fleet-{name}"
     titled, unlabelled = (
-        partial(_LABELLED.sub, r"<path\2><title>\1</title></path>"),
-        partial(_LABELLED.sub, r"<path\2/>"),
+        partial(_labels_become, r"<path\2><title>\1</title></path>"),
+        partial(_labels_become, r"<path\2/>"),
     )
     return drawing(spec, None, name, titled), drawing(narrowed(spec), None, f"{name}-narrow", unlabelled)
+
+
+def _labels_become(written: str, svg: str) -> str:
+    """A chart whose marks say what they are as the page does. Links of the site are relative: what draws puts an
+    address of its own before them."""
+    return _LABELLED.sub(written, svg).replace(f'xlink:href="{_BASE}', 'href="')
 
 
 _MOST_ROWS = 200
@@ -327,7 +336,11 @@ def fleet_page(
             *doubts_of_runs(report),
         ],
         parts=list(_parts(report, sheet, pages, every_run=every_run)),
-        method=[("time zone", report.window.timezone), *report.method.items()],
+        method=[
+            ("time zone", report.window.timezone),
+            *report.method.items(),
+            *([("MPG", mpg_text(report))] if report.mpg.mpg is None and not report.unlogged else []),
+        ],
         findings=tuple(diagnostic_lines(report.diagnostics)),
     )
 
@@ -359,7 +372,8 @@ def _tiles(report: FleetReport) -> list[tuple[str, str, bool]]:
     tiles = []
     if sums.known_time:
         tiles.append(("lost accelerator hours", _amount(hours(sums.lost)), False))
-        tiles.append(("of them while held", _amount(hours(sums.held_lost)), False))
+        if sums.held_lost != sums.lost:
+            tiles.append(("of them while held", _amount(hours(sums.held_lost)), False))
     if total.cost is not None:
         costs = (f"{_amount(float(amount))} {code}" for code, amount in sorted(sums.money.items()))
         tiles.append(("that cost", ", ".join(costs), False))
@@ -367,7 +381,8 @@ def _tiles(report: FleetReport) -> list[tuple[str, str, bool]]:
     if sums.availability is not None:
         tiles.append(("availability", percent_text(percent(sums.availability) or 0.0), False))
     mpg = percent(report.mpg.mpg)
-    tiles.append(("MPG", mpg_text(report) if mpg is None else percent_text(mpg), mpg is None))
+    if mpg is not None:
+        tiles.append(("MPG", percent_text(mpg), False))
     return tiles
 
 
@@ -430,7 +445,7 @@ def _parts_of_logs(
             yield _Part(name, figures, table)
     scatter = f"Goodput of each run against its hours: at most {_MOST_RUNS} runs, those that lost most."
     runs = None if every_run else html_table(runs_sheet(report, _MOST_ROWS))
-    yield _Part("Runs", _figures("runs", runs_chart(report), scatter), runs)
+    yield _Part("Runs", _figures("runs", runs_chart(report, pages), scatter), runs)
 
 
 def _categories_of_weeks(report: FleetReport) -> Sheet:
