@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Annotated, Any
 
 from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.analysis.sheet import Column, Sheet
 from goodput_cli.analysis.table import column
 from goodput_cli.fleet.rows import declared_table
-from goodput_cli.fleet.scheduler import RUNNING, SACCT, HeldRow, latest_of
+from goodput_cli.fleet.scheduler import SACCT, Amounts, HeldRow, latest_of
 from goodput_cli.fleet.sums import hours, percent, ratio
 from goodput_cli.vocabulary.text import duration, plural
 from goodput_cli.vocabulary.text import percent as percent_text
@@ -26,8 +25,6 @@ NO_LOG = "no training log"
 """Of a job that only a scheduler tells of."""
 NOT_KNOWN = "not known: no job has a training log (name their stdout beside the table)"
 """Goodput of a fleet without any log."""
-_WELL = ("COMPLETED", RUNNING)
-"""States of what did not go wrong."""
 _ORDER = ("account", "namespace", "partition", "queue", "user")
 """By what rows are grouped where nobody asks, the first that a table has."""
 _NONE = "(none)"
@@ -123,48 +120,20 @@ class Scheduled:
     """one a --by; without any by account, namespace, partition, queue or user, the first that the tables have"""
 
 
-class Amounts:
-    """What some rows add up to, exactly."""
+def group_of(amounts: Amounts, name: str, whole: int) -> HeldGroup:
+    """What rows add up to, as people and programs read it. name: of the group. whole: chip time of all rows."""
+    half, most = (None if wait is None else round(wait) for wait in (amounts.wait(50), amounts.wait(95)))
+    return HeldGroup(
+        name, amounts.jobs, amounts.allocations, known_hours_of(amounts, amounts.chip_ns),
+        percent(ratio(amounts.chip_ns, whole)), half, most, amounts.never_started, amounts.requeued_jobs,
+        amounts.requeues, known_hours_of(amounts, amounts.failed_ns), percent(amounts.failed),
+        hours(amounts.node_ns) if amounts.node_ns else None,
+    )  # fmt: skip
 
-    def __init__(self, rows: Sequence[HeldRow], latest: int) -> None:
-        self.rows, begun = rows, [row for row in rows if row.start_ns is not None]
-        self.allocations, self.known = len(begun), any(row.pieces for row in rows)
-        self.chip_ns = sum(row.chip_ns(latest) for row in begun)
-        self.failed_ns = sum(row.chip_ns(latest) for row in begun if row.state not in _WELL)
-        self.node_ns = sum(row.node_ns(latest) for row in begun)
-        self.waits = sorted(wait for row in begun if (wait := row.wait_ns) is not None)
-        self.never_started = sum(row.start_ns is None and row.state not in ("PENDING", RUNNING) for row in rows)
-        times = Counter((row.source, (row.texts or {}).get("cluster", ""), row.id) for row in rows)
-        self.jobs = len(times)
-        self.requeued_jobs = sum(count > 1 for count in times.values())
-        self.requeues = sum(count - 1 for count in times.values())
 
-    def wait(self, percentile: int) -> Fraction | None:
-        """So many percent of the waits (ns) are shorter, linear between the two nearest; None without any."""
-        if not self.waits:
-            return None
-        place = Fraction(percentile * (len(self.waits) - 1), 100)
-        low = int(place)
-        high = min(low + 1, len(self.waits) - 1)
-        return self.waits[low] + (place - low) * (self.waits[high] - self.waits[low])
-
-    @property
-    def failed(self) -> Fraction | None:
-        """Share of what was held that ended otherwise than completed."""
-        return ratio(self.failed_ns, self.chip_ns)
-
-    def row(self, group: str, whole: int) -> HeldGroup:
-        """As people and programs read it. whole: chip time of all rows."""
-        half, most = (None if wait is None else round(wait) for wait in (self.wait(50), self.wait(95)))
-        return HeldGroup(
-            group, self.jobs, self.allocations, self.hours_of(self.chip_ns), percent(ratio(self.chip_ns, whole)),
-            half, most, self.never_started, self.requeued_jobs, self.requeues, self.hours_of(self.failed_ns),
-            percent(self.failed), hours(self.node_ns) if self.node_ns else None,
-        )  # fmt: skip
-
-    def hours_of(self, chip_ns: int) -> float | None:
-        """Accelerator hours; None where no row says how many accelerators it has."""
-        return hours(chip_ns) if self.known else None
+def known_hours_of(amounts: Amounts, chip_ns: int) -> float | None:
+    """Accelerator hours; None where no row says how many accelerators it has."""
+    return hours(chip_ns) if amounts.known else None
 
 
 def scheduled(
@@ -186,10 +155,10 @@ def scheduled(
         rows=len(rows),
         jobs=whole.jobs,
         jobs_with_log=logged.jobs,
-        hours_with_log=whole.hours_of(logged.chip_ns),
+        hours_with_log=known_hours_of(whole, logged.chip_ns),
         start_ns=min(at for row in rows for at in row.instants()),
         end_ns=latest,
-        total=whole.row("all", whole.chip_ns),
+        total=group_of(whole, "all", whole.chip_ns),
         amounts=whole,
         states=tuple(_states(rows, latest, whole)),
         groups=tuple(_grouped(rows, dims, named, latest, whole.chip_ns) for dims in dict.fromkeys(asked)),
@@ -202,7 +171,7 @@ def _states(rows: Sequence[HeldRow], latest: int, whole: Amounts) -> Iterator[He
         count[row.state.lower()] += 1
         chip[row.state.lower()] += row.chip_ns(latest)
     for state in sorted(count, key=lambda name: (-chip[name], name)):
-        yield HeldState(state, count[state], whole.hours_of(chip[state]))
+        yield HeldState(state, count[state], known_hours_of(whole, chip[state]))
 
 
 def _grouped(
@@ -213,7 +182,7 @@ def _grouped(
         found[tuple(named[id(row)].get(dim) or _NONE for dim in dims)].append(row)
     groups = [(" / ".join(values), Amounts(some, latest)) for values, some in found.items()]
     groups.sort(key=lambda one: (-one[1].chip_ns, one[0]))
-    made = tuple(amounts.row(name, whole) for name, amounts in groups)
+    made = tuple(group_of(amounts, name, whole) for name, amounts in groups)
     return HeldGroups(dims, made, tuple(amounts for _, amounts in groups))
 
 

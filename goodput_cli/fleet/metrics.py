@@ -9,17 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.sheet import Family, Labels
-from goodput_cli.fleet.held import Amounts
-from goodput_cli.fleet.rows import category_name
+from goodput_cli.fleet.held import Scheduled
+from goodput_cli.fleet.rows import CauseRow, GroupTable, category_name
+from goodput_cli.fleet.scheduler import Amounts
 from goodput_cli.fleet.sums import LabelledCategory, Sums, hours
 from goodput_cli.vocabulary.text import exact, safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
-
-if TYPE_CHECKING:
-    from goodput_cli.fleet.report import FleetReport
 
 MOST_GROUPS = 200
 """Of so many groups each has samples of its own; the others are one."""
@@ -28,18 +25,21 @@ _QUANTILES = (50, 95)
 Sample = tuple[Labels, float]
 
 
-def metrics(report: FleetReport) -> Iterator[Family]:
-    """The families, those without a sample left out."""
-    groups = [({}, report.sums), *_groups(report)]
+def metrics(
+    whole: Sums, tables: Sequence[GroupTable], causes: Sequence[CauseRow], held: Scheduled | None
+) -> Iterator[Family]:
+    """The families, those without a sample left out. tables: the groups of each --by. held: what a scheduler's tables
+    say."""
+    groups = [({}, whole), *_groups(tables)]
     families: list[tuple[str, str, Iterable[Sample]]] = [
         ("time_seconds", "Time of all runs by category, each run counted once.", _times(groups)),
         ("accelerator_hours", "Accelerators x time by category.", _chips(groups)),
         ("runs", "Runs of which something lies in the window.", _runs(groups)),
-        ("failures_by_cause", "Failures by why they died.", _causes(report)),
-        ("cause_lost_hours", "Hours that failures lost, by cause: of accelerators, else of jobs.", _lost(report)),
+        ("failures_by_cause", "Failures by why they died.", _causes(causes)),
+        ("cause_lost_hours", "Hours that failures lost, by cause: of accelerators, else of jobs.", _lost(causes)),
         ("cost", "What held time without progress cost, by currency.", _costs(groups)),
-        ("wait_seconds", "Waits of a scheduler's tables.", _waits(report)),
-        ("held_hours", "Accelerator hours that a scheduler held, by how they ended.", _held(report)),
+        ("wait_seconds", "Waits of a scheduler's tables.", _waits(held)),
+        ("held_hours", "Accelerator hours that a scheduler held, by how they ended.", _held(held)),
     ]
     for name, meaning, samples in families:
         found = [(labels, exact(value)) for labels, value in samples]
@@ -47,10 +47,10 @@ def metrics(report: FleetReport) -> Iterator[Family]:
             yield Family(f"goodput_fleet_{name}", meaning, found)
 
 
-def _groups(report: FleetReport) -> list[tuple[Labels, Sums]]:
+def _groups(tables: Sequence[GroupTable]) -> list[tuple[Labels, Sums]]:
     """The groups of the first --by, what lost most first; groups that look the same once they are safe are one."""
     found: dict[tuple[str, ...], tuple[Labels, Sums]] = {}
-    for table in report.groups[:1]:
+    for table in tables[:1]:
         names = [re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims]
         for place, (row, totals) in enumerate(zip(table.rows, table.totals, strict=True)):
             values = row.values if place < MOST_GROUPS else [OTHER] * len(names)
@@ -85,13 +85,13 @@ def _runs(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
     return ((labels, float(sums.runs)) for labels, sums in groups if sums.runs)
 
 
-def _causes(report: FleetReport) -> Iterator[Sample]:
-    return (({"cause": one.cause}, float(one.failures)) for one in report.causes)
+def _causes(causes: Sequence[CauseRow]) -> Iterator[Sample]:
+    return (({"cause": one.cause}, float(one.failures)) for one in causes)
 
 
-def _lost(report: FleetReport) -> Iterator[Sample]:
+def _lost(causes: Sequence[CauseRow]) -> Iterator[Sample]:
     """In accelerator hours where those of all runs are known, else in job hours: `of` says which."""
-    for one in report.causes:
+    for one in causes:
         if one.accelerator_hours is None:
             yield {"cause": one.cause, "of": "job"}, hours(one.lost_ns)
         else:
@@ -104,28 +104,28 @@ def _costs(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
             yield {**labels, "currency": currency}, float(amount)
 
 
-def _waits(report: FleetReport) -> Iterator[Sample]:
-    for labels, amounts in _held_groups(report):
+def _waits(held: Scheduled | None) -> Iterator[Sample]:
+    for labels, amounts in _held_groups(held):
         for percentile in _QUANTILES:
             wait = amounts.wait(percentile)
             if wait is not None:
                 yield {**labels, "quantile": f"{percentile / 100:g}"}, float(wait / NS_PER_SECOND)
 
 
-def _held(report: FleetReport) -> Iterator[Sample]:
-    if report.allocations is not None:
-        for one in report.allocations.states:
+def _held(held: Scheduled | None) -> Iterator[Sample]:
+    if held is not None:
+        for one in held.states:
             if one.accelerator_hours is not None:
                 yield {"state": one.state}, one.accelerator_hours
 
 
-def _held_groups(report: FleetReport) -> Iterator[tuple[Labels, Amounts]]:
-    """The whole, and the groups of the first --by where a scheduler's tables name it."""
-    if report.allocations is None:
+def _held_groups(held: Scheduled | None) -> Iterator[tuple[Labels, Amounts]]:
+    """The whole, and its first groups."""
+    if held is None:
         return
-    yield {}, report.allocations.amounts
+    yield {}, held.amounts
     seen: set[str] = set()
-    for table in report.allocations.groups[:1] if report.grouping.by else ():
+    for table in held.groups[:1]:
         name = "_".join(re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims)
         for row, amounts in list(zip(table.rows, table.amounts, strict=True))[:MOST_GROUPS]:
             if safe(row.group) not in seen:

@@ -14,7 +14,7 @@ from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, writt
 from goodput_cli.analysis.sheet import Answered, Family, Published, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.fleet.held import NOT_KNOWN, Amounts, Scheduled, held_sections, sentences, title_of, without_log
+from goodput_cli.fleet.held import NOT_KNOWN, Scheduled, held_sections, sentences, title_of, without_log
 from goodput_cli.fleet.hosts import HostTest, hosts_judged, hosts_that_repeat
 from goodput_cli.fleet.metrics import metrics
 from goodput_cli.fleet.question import Grouping
@@ -46,6 +46,7 @@ from goodput_cli.fleet.rows import (
     grouped,
     run_name,
 )
+from goodput_cli.fleet.scheduler import Amounts
 from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums, Totals, hours, percent
 from goodput_cli.fleet.thresholds import MEASURES
 from goodput_cli.vocabulary.categories import brief_name
@@ -535,4 +536,4 @@ def _families(report: FleetReport) -> Iterator[Family]:
                 value = value / 100 if measure.dimension == "ratio" else value
                 samples.setdefault(tuple(map(safe, labels.values())), (labels, exact(float(value))))
         yield Family(measure.metric or "", measure.meaning, list(samples.values()))
-    yield from metrics(report)
+    yield from metrics(report.sums, report.groups, report.causes, report.allocations)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from fractions import Fraction
 from typing import Any
 
 from goodput_cli.errors import GoodputError, UsageError
@@ -25,6 +26,8 @@ from goodput_cli.sources.base import Document, RawBatch, ReadContext, read_docum
 SACCT, KUBERNETES = "sacct", "Kubernetes"
 """What rows are of, in the words of a report."""
 RUNNING = "RUNNING"
+_WELL = ("COMPLETED", RUNNING)
+"""States of what did not go wrong."""
 _MOST_BYTES = 256 << 20
 _HEAD = 1 << 16
 _ENDED_BY = {
@@ -102,6 +105,37 @@ class HeldRow:
         texts |= {"accelerator": self.kind} if self.kind else {}
         count = self.pieces[0][2]
         return Allocation(self.job, self.start_ns, end, count, self.asked_ns, texts, self.hosts)
+
+
+class Amounts:
+    """What some rows add up to, exactly."""
+
+    def __init__(self, rows: Sequence[HeldRow], latest: int) -> None:
+        self.rows, begun = rows, [row for row in rows if row.start_ns is not None]
+        self.allocations, self.known = len(begun), any(row.pieces for row in rows)
+        self.chip_ns = sum(row.chip_ns(latest) for row in begun)
+        self.failed_ns = sum(row.chip_ns(latest) for row in begun if row.state not in _WELL)
+        self.node_ns = sum(row.node_ns(latest) for row in begun)
+        self.waits = sorted(wait for row in begun if (wait := row.wait_ns) is not None)
+        self.never_started = sum(row.start_ns is None and row.state not in ("PENDING", RUNNING) for row in rows)
+        times = Counter((row.source, (row.texts or {}).get("cluster", ""), row.id) for row in rows)
+        self.jobs = len(times)
+        self.requeued_jobs = sum(count > 1 for count in times.values())
+        self.requeues = sum(count - 1 for count in times.values())
+
+    def wait(self, percentile: int) -> Fraction | None:
+        """So many percent of the waits (ns) are shorter, linear between the two nearest; None without any."""
+        if not self.waits:
+            return None
+        place = Fraction(percentile * (len(self.waits) - 1), 100)
+        low = int(place)
+        high = min(low + 1, len(self.waits) - 1)
+        return self.waits[low] + (place - low) * (self.waits[high] - self.waits[low])
+
+    @property
+    def failed(self) -> Fraction | None:
+        """Share of what was held that ended otherwise than completed."""
+        return Fraction(self.failed_ns, self.chip_ns) if self.chip_ns else None
 
 
 def read_rows(documents: Iterable[Document], zone: tzinfo) -> list[HeldRow]:

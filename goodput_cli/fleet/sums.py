@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
@@ -23,11 +23,9 @@ from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.json_fields import Json
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.results import Spans
+from goodput_cli.fleet.scheduler import Amounts
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.when import NS_PER_HOUR
-
-if TYPE_CHECKING:
-    from goodput_cli.fleet.held import Amounts
 
 LabelledCategory = tuple[Category, str | None]
 """A category, and the label of custom events."""

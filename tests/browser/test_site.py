@@ -142,8 +142,9 @@ def test_filters_stand_in_the_address_and_survive_a_reload_and_a_step_back(
 
 
 @pytest.mark.parametrize(
-    "hash_", ["#<img src=x onerror=alert(1)>=1", "#q=<script>alert(1)</script>", "#team=nobody", "#x=%E0%A4%A&sort=none",
-              "#sort=constructor&__proto__=1", "#all-runs"],
+    "hash_",
+    ["#<img src=x onerror=alert(1)>=1", "#q=<script>alert(1)</script>", "#team=nobody", "#x=%E0%A4%A&sort=none",
+     "#sort=constructor&__proto__=1", "#all-runs"],
 )  # fmt: skip
 def test_a_strange_address_is_text_and_no_more(browser: Any, many: Path, hash_: str) -> None:
     with opened(browser, many, drawn=False) as tab:

@@ -237,7 +237,7 @@ def runs_chart(report: FleetReport, pages: Mapping[RunKey, str] = MappingProxyTy
     x = field("hours", scale={"type": "log"}, axis=axis)
     y = field("goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %"})
     look = {"size": 36, "filled": True, "fillOpacity": 0.6, "strokeWidth": 0, "color": _GOOD}
-    more = {"href": field("page", "N")} if pages else {}
+    more: dict[str, Any] = {"href": field("page", "N")} if pages else {}
     chart = marks(rows, "point", look, x=x, y=y, description=field("name", "N"), **more)
     return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")[:1]  # a point a run: once is enough for a page
 
