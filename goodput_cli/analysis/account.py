@@ -35,6 +35,7 @@ from goodput_cli.analysis.threshold import Expression
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NeedsMapping, NotEnoughData, UsageError
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
+from goodput_cli.events.formats.base import SACCT
 from goodput_cli.events.rows import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat, Metric
 from goodput_cli.vocabulary.text import did_you_mean, duration, plural, safe
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 
 _LISTED = 10
+NO_TRAINING_LOG = "no training log"
+"""Why a job has no goodput of which only a scheduler's table tells."""
 _NOTHING = "no events found"
 
 
@@ -59,6 +62,11 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
     if name is None:
         present = [jobs[code] for code in codes_in(log.table.job)]
         present = [one for one in present if one not in log.earlier] or present
+        if len(present) > 1 and all(is_scheduled_alone(format_names(log, jobs.index(one))) for one in present):
+            raise UsageError(
+                f"only a scheduler tells of these {len(present)} jobs, and no log of their training; `goodput fleet` "
+                "with the same table shows what they held and how long they waited; name the stdout of one beside it"
+            )
         if len(present) > 1:
             raise UsageError(
                 f"the log holds {len(present)} jobs; pick one with --job-name: {_listed(present)} "
@@ -71,6 +79,17 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
     formats = log.formats[code] if code < len(log.formats) else ()
     table = log.table if len(jobs) == 1 else log.table.take(log.table.job == code)
     return table.compacted(), name, formats
+
+
+def format_names(log: EventLog, code: int) -> tuple[str, ...]:
+    """The names of the formats that a job's events came in. code: of the job."""
+    return log.format_names[code] if code < len(log.formats) else ()
+
+
+def is_scheduled_alone(formats: Sequence[str]) -> bool:
+    """Whether nothing but a scheduler's table tells of a job: what it did with its time is not known, and never 0.
+    formats: the names of those that its events came in."""
+    return set(formats) == {SACCT}
 
 
 def pick_run(whole: Ordered, run: str, before: int | None = None) -> tuple[Ordered, int]:

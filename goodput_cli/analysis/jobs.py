@@ -15,7 +15,15 @@ from goodput_cli.accounting.attempts.endings import END_NAMES
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.accounting.order import Ordered, in_order
-from goodput_cli.analysis.account import account_for, by_job, pick_job, pick_run, run_starts
+from goodput_cli.analysis.account import (
+    NO_TRAINING_LOG,
+    account_for,
+    by_job,
+    is_scheduled_alone,
+    pick_job,
+    pick_run,
+    run_starts,
+)
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
 from goodput_cli.analysis.disruptions.find import count_disruptions
@@ -225,6 +233,8 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
     productive = taken.get(Category.PRODUCTIVE, 0)
     counted = end - start - taken.get(Category.EXCLUDED, 0)
     reason = None if counted > 0 else "the whole window is excluded"
+    if is_scheduled_alone(job.format_names[0]):
+        reason = NO_TRAINING_LOG
     if reason is None and timeline.unknown(np.array([start]), np.array([end]))[0]:
         reason = f"cannot be judged: {timeline.why_unknown}"
     attempts = timeline.attempts.count
@@ -248,6 +258,7 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
 def not_analysed(job: EventLog, reason: str, run: int = 0) -> JobSummary:
     """A job of which only the lines can be told."""
     table = job.table
+    reason = NO_TRAINING_LOG if is_scheduled_alone(job.format_names[0]) else reason
     first, last = int(table.time.min()), int(table.end.max())
     events, formats = len(in_order(table).table), job.format_names[0]
     return JobSummary(table.jobs[0], first, last, events, formats, None, None, run, *(None,) * 4, reason=reason)
@@ -294,7 +305,13 @@ def _summary(jobs: JobList) -> Iterator[str]:
 
 def _notes(jobs: JobList) -> Iterator[str]:
     """Why jobs have no goodput."""
-    without = [job for job in jobs.jobs if job.reason is not None]
+    unlogged = [job for job in jobs.jobs if job.reason == NO_TRAINING_LOG]
+    if unlogged:
+        yield (
+            f"{plural(len(unlogged), 'job')} without a training log: goodput is not known; `goodput fleet` shows "
+            "what a scheduler held for jobs and how long they waited"
+        )
+    without = [job for job in jobs.jobs if job.reason not in (None, NO_TRAINING_LOG)]
     for job in without[:_MOST_REASONS]:
         yield f"{job.name}: {job.reason}"
     if len(without) > _MOST_REASONS:

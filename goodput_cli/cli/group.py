@@ -42,7 +42,8 @@ _LOG = re.compile(r"-|.*://.*|.*[*?].*|.*\.(jsonl?|ndjson|log|out|err|txt|gz|zst
 
 
 def _is_log(name: str) -> bool:
-    return _LOG.fullmatch(name) is not None or os.path.exists(name)
+    """Whether a name in the place of a command is that of a log, be it there or not: no command has a dot."""
+    return _LOG.fullmatch(name) is not None or "." in name or "/" in name or os.path.exists(name)
 
 
 class LazyGroup(click.Group):

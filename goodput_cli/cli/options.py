@@ -102,10 +102,15 @@ class GroupedCommand(click.Command):
         try:
             return self._parsed(ctx, args)
         except click.NoSuchOption as error:
-            message = self._leads(ctx, error.option_name)
+            message = self._leads(ctx, error.option_name) or self._begun(error.option_name)
             if message is None:
                 raise
             raise click.NoSuchOption(error.option_name, message, ctx=ctx) from error
+
+    def _begun(self, name: str) -> str | None:
+        """The only option that begins so: what was typed is half a name, and not another one."""
+        known = sorted({one for param in self.params for one in param.opts if len(name) > 3 and one.startswith(name)})
+        return f"No such option {name!r}. Did you mean {known[0]!r}?" if len(known) == 1 else None
 
     def _leads(self, ctx: click.Context, name: str) -> str | None:
         """What to say of an option that the command has not, where another name or another command has it."""

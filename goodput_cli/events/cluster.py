@@ -85,7 +85,7 @@ _OF_CAUSE = {
         "FailedMount", "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "UnexpectedAdmissionError",
     ),
 }  # fmt: skip
-_REASONS: Mapping[str, tuple[str, Role]] = {
+REASONS: Mapping[str, tuple[str, Role]] = {
     reason: (cause, "root") for cause, reasons in _OF_CAUSE.items() for reason in reasons
 }
 """Reasons of events, of pods, of containers and of their conditions."""
@@ -101,7 +101,7 @@ def is_of_cluster(keys: frozenset[str], record: Mapping[str, Any]) -> bool:
     if "kind" in keys and not _PARTS.isdisjoint(keys):
         return record.get("kind") in _KINDS
     if "reason" in keys and _NOT_OF_CLUSTER.isdisjoint(keys):
-        return record["reason"] in _REASONS if isinstance(record["reason"], str) else False
+        return record["reason"] in REASONS if isinstance(record["reason"], str) else False
     message = record.get("message")
     return keys <= {"message", "timestamp"} and isinstance(message, Mapping) and "message" in message
 
@@ -112,7 +112,7 @@ def observe(records: Records, output: Output, rows: CauseRows) -> None:
     for at, record in enumerate(records.records):
         line = int(records.origin.line[at])
         if "kind" in record:
-            for one in _single(record):
+            for one in objects_in(record):
                 seen += _of_kind(one, line)
                 found = _object(one, line)
                 if found is not None:
@@ -124,7 +124,7 @@ def observe(records: Records, output: Output, rows: CauseRows) -> None:
     output.texts.add(records.origin.source, TextPart(seen=seen, by_host=True))
 
 
-def _single(record: Mapping[str, Any], kind: str = "") -> Iterator[Mapping[str, Any]]:
+def objects_in(record: Mapping[str, Any], kind: str = "") -> Iterator[Mapping[str, Any]]:
     """The objects of a list, and of lists in it; a list of one kind need not name it again."""
     items = record.get("items")
     if not isinstance(items, list):
@@ -133,7 +133,7 @@ def _single(record: Mapping[str, Any], kind: str = "") -> Iterator[Mapping[str, 
     own = str(record.get("kind", "")).removesuffix("List")
     for item in items:
         if isinstance(item, Mapping):
-            yield from _single(item, own)
+            yield from objects_in(item, own)
 
 
 def _of_kind(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
@@ -152,7 +152,7 @@ def _reasoned(record: Mapping[str, Any], line: int) -> UntimedEvidence:
     stamp = _first_time(map(record.get, _TIMES))
     reason = str(record["reason"])
     one = UntimedEvidence(
-        *_REASONS[reason], quoted(f"{reason}: {said}" if said else reason), "reason", "pod", line, "", stamp
+        *REASONS[reason], quoted(f"{reason}: {said}" if said else reason), "reason", "pod", line, "", stamp
     )
     one.identity, one.last_line = named, line
     return one
@@ -161,7 +161,7 @@ def _reasoned(record: Mapping[str, Any], line: int) -> UntimedEvidence:
 def _event(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
     reason, message = str(record.get("reason", "")), str(record.get("message") or record.get("note") or "")
     about = _mapping(record.get("involvedObject") or record.get("regarding"))
-    said = _REASONS.get(reason)
+    said = REASONS.get(reason)
     if said is None and reason in ("BackOff", "Failed") and _PULL.search(message):
         said = ("environment", "root")
     if reason == "Killing" and _PROBE in message:
@@ -199,14 +199,14 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
         one.rank = int(index) if index.isdigit() and len(index) < 7 else None
         return one
 
-    said = _REASONS.get(str(status.get("reason", "")))
+    said = REASONS.get(str(status.get("reason", "")))
     if said is not None:
         terminated = [_mapping(_mapping(one.get("state")).get("terminated")) for one in _containers(status)]
         stamp = _first_time(one.get("finishedAt") for one in terminated)
         yield seen(*said, str(status.get("message") or status["reason"]), stamp)
     for condition in _listed(status.get("conditions")):
         about_condition = _mapping(condition)
-        said = _REASONS.get(str(about_condition.get("reason", "")))
+        said = REASONS.get(str(about_condition.get("reason", "")))
         if said is not None and about_condition.get("type") == "DisruptionTarget":
             when = _time(about_condition.get("lastTransitionTime"))
             yield seen(*said, str(about_condition.get("message") or about_condition["reason"]), when)
@@ -214,14 +214,14 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
         for state in ("lastState", "state"):
             ended = _mapping(_mapping(container.get(state)).get("terminated"))
             code = number(ended.get("exitCode"))
-            said = _REASONS.get(str(ended.get("reason", ""))) or (by_exit(int(code)) if code else None)
+            said = REASONS.get(str(ended.get("reason", ""))) or (by_exit(int(code)) if code else None)
             if said is not None:
                 text = f"{container.get('name', '')}: {ended.get('reason', '')}, exit code {ended.get('exitCode')}"
                 one = seen(*said, text, _time(ended.get("finishedAt")))
                 one.exit = int(code) if code else None
                 yield one
             waiting = _mapping(_mapping(container.get(state)).get("waiting"))
-            said = _REASONS.get(str(waiting.get("reason", "")))
+            said = REASONS.get(str(waiting.get("reason", "")))
             if said is not None:
                 yield seen(*said, str(waiting.get("message") or waiting["reason"]), None)
 
@@ -235,12 +235,12 @@ def _controller(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidenc
     about = _mapping(record.get("metadata"))
     for condition in _listed(_mapping(record.get("status")).get("conditions")):
         told = _mapping(condition)
-        said = _REASONS.get(str(told.get("reason", "")))
+        said = REASONS.get(str(told.get("reason", "")))
         if said is not None and told.get("type") in _ENDING and told.get("status") == "True":
             text = str(told.get("message") or told["reason"])
             stamp = _time(told.get("lastTransitionTime"))
             one = UntimedEvidence(*said, quoted(text), "controller", "pod", line, "", stamp)
-            one.identity, one.job, one.last_line = str(about.get("name", "")), _key_of(record), line
+            one.identity, one.job, one.last_line = str(about.get("name", "")), key_of_object(record), line
             yield one
 
 
@@ -294,7 +294,7 @@ def _object(record: Mapping[str, Any], line: int) -> ApiObject | None:
     told = _conditions(status)
     uid, created = str(about.get("uid") or f"{kind}/{name}"), _ns(about.get("creationTimestamp"))
     own = ApiObject(
-        kind, name, _key_of(record), uid, line, created,
+        kind, name, key_of_object(record), uid, line, created,
         told.get({"Pod": "PodScheduled", "Workload": "Admitted"}.get(kind, ""), (None, ""))[0],
     )  # fmt: skip
     if kind == "Pod":
@@ -326,8 +326,8 @@ def _with_lives(pod: ApiObject, record: Mapping[str, Any], told: Mapping[str, tu
     target = told.get("DisruptionTarget", (None, ""))
     reason = str(status.get("reason") or target[1])
     taken = None
-    if reason in _REASONS:
-        taken = EventType.PREEMPTED if _REASONS[reason][0] == "preempted" else EventType.TERMINATED
+    if reason in REASONS:
+        taken = EventType.PREEMPTED if REASONS[reason][0] == "preempted" else EventType.TERMINATED
     states = [_mapping(_mapping(main.get(state)).get("terminated")) for state in ("lastState", "state")]
     lives = [_life(states[0], None), _life(states[1], taken)]
     running = _ns(_mapping(_mapping(main.get("state")).get("running")).get("startedAt"))
@@ -357,7 +357,7 @@ def _conditions(status: Mapping[str, Any]) -> dict[str, tuple[int | None, str]]:
     }
 
 
-def _key_of(record: Mapping[str, Any]) -> str:
+def key_of_object(record: Mapping[str, Any]) -> str:
     """What an object calls its job."""
     about = _mapping(record.get("metadata"))
     labels = _mapping(about.get("labels"))

@@ -21,6 +21,7 @@ from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.table import filled
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.fleet.aggregate import RECENT_WEEKS, Failure, Fleet, Values
+from goodput_cli.fleet.held import Scheduled, scheduled
 from goodput_cli.fleet.hosts import host_rows
 from goodput_cli.fleet.question import SIZE, UNKNOWN_SIZE, WEEK, size_classes
 from goodput_cli.fleet.report import Coverage, FleetMpg, FleetReport, FleetWindow
@@ -36,6 +37,7 @@ from goodput_cli.fleet.rows import (
     category_rows,
     run_name,
 )
+from goodput_cli.fleet.scheduler import HeldRow
 from goodput_cli.fleet.sums import Mpg, Sums, Totals, hours, mpg_of, percent, quantiles, ratio
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
@@ -51,10 +53,11 @@ _Group = tuple[GroupRow, Totals]
 
 def report_of(
     fleet: Fleet, *, documents: int, unreadable: Sequence[NotAnalysed], timezone: str, method: dict[str, str],
-    diagnostics: Sequence[Diagnostic], doubts: Mapping[str, Sequence[str]],
+    diagnostics: Sequence[Diagnostic], doubts: Mapping[str, Sequence[str]], allocations: Scheduled | None,
 ) -> FleetReport:  # fmt: skip
     """The whole answer. fleet: finished. unreadable: documents, and jobs that killed their worker. doubts: by
-    document, why its files may be of another job than they are taken for."""
+    document, why its files may be of another job than they are taken for. allocations: what a scheduler's own tables
+    say."""
     lost = [
         NotAnalysed.of("run" if one.runs > 1 else "job", run_name(one), one.reason or "", one.job)
         for one in fleet.not_analysed
@@ -108,9 +111,30 @@ def report_of(
             for one in fleet.runs
         ),
         not_analysed=not_analysed,
+        allocations=allocations,
         method=method,
         diagnostics=tuple(diagnostics),
     )
+
+
+def held_of(fleet: Fleet, rows: Sequence[HeldRow]) -> Scheduled | None:
+    """What a scheduler's tables say, beside the runs of the fleet. A row has a training log where a run of that name
+    overlaps it."""
+    runs: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for one in fleet.runs:
+        runs[one.job].append((one.start_ns, one.end_ns))
+
+    def has_log(row: HeldRow) -> bool:
+        start = row.start_ns
+        return start is not None and any(
+            start < end and (row.end_ns is None or begin < row.end_ns) for begin, end in runs[row.job]
+        )
+
+    def texts(row: HeldRow) -> dict[str, str]:
+        at = min(row.instants(), default=0)
+        return {**(row.texts or {}), **fleet.labels.of(row.job, (row.table,), at, {}).texts, "state": row.state.lower()}
+
+    return scheduled(rows, fleet.grouping.by, texts, has_log)
 
 
 def _group_table(fleet: Fleet, dims: Values) -> GroupTable:
@@ -125,7 +149,7 @@ def _group_table(fleet: Fleet, dims: Values) -> GroupTable:
     groups.sort(key=lambda one: (*_ORDERS[grouping.sort](one[1].sums), one[0].values))
     if WEEK in dims and grouping.sort == "lost":
         groups = _week_by_week(groups, dims.index(WEEK))
-    rows, totals = (tuple(column) for column in zip(*groups, strict=True))
+    rows, totals = tuple(row for row, _ in groups), tuple(sums for _, sums in groups)
     return GroupTable(dims, rows, totals, grouping.limit)
 
 

@@ -95,7 +95,7 @@ amount: Callable[[str], Fraction] = bounded(Fraction, "is not an amount above 0"
 _MOST_BYTES = 256 << 20
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
     """What a table holds. Raises ValueError for one without an end, such as a device."""
     with path.open("rb") as stream:
         content = stream.read(_MOST_BYTES + 1)
@@ -118,7 +118,7 @@ def _rows(path: Path) -> Iterator[TableRow]:
         import pyarrow.parquet as pq
 
         return _named(path, enumerate(pq.read_table(path).to_pylist(), start=1))
-    text = _text(path)
+    text = text_of(path)
     if ending == ".json":
         listed = json.loads(text, parse_float=Fraction)
         if not isinstance(listed, list):
@@ -134,15 +134,15 @@ def _rows(path: Path) -> Iterator[TableRow]:
 def _rows_of_sacct(path: Path) -> Iterator[TableRow]:
     """The rows of a table as `sacct --parsable2` prints it: cells behind `|`, nothing quoted. The name of a job may
     hold a `|` or the end of a line itself. Raises ValueError: it lacks a column, or ends within a row."""
-    first, *lines = _text(path).rstrip("\n").split("\n")
+    first, *lines = text_of(path).rstrip("\n").split("\n")
     header = [column.strip().lower() for column in first.split("|")]
     lacking = [column for column in ("jobname", "start", "end", "alloctres") if column not in header]
     if lacking:
         raise ValueError(f"its first line has no column {lacking[0]}; print it with --parsable2 and its header")
-    return _named(path, _records(header, header.index("jobname"), lines))
+    return _named(path, records_of(header, header.index("jobname"), lines))
 
 
-def _records(header: Sequence[str], free: int, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def records_of(header: Sequence[str], free: int, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows by the number of their first line. A row with too few cells goes on in the next line, and what is too much
     is of the free column."""
     held: list[str] = []
@@ -167,9 +167,14 @@ def _named(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[TableRow]:
     for number, row in rows:
         if not isinstance(row, dict):
             raise ValueError(f"row {number} is no object")
-        cells = {str(key).strip().lower(): str(value).strip() for key, value in row.items()
-                 if key is not None and value is not None}  # fmt: skip
-        yield TableRow(f"{path}:{number}", {key: text for key, text in cells.items() if text.lower() not in MISSING})
+        yield table_row(f"{path}:{number}", row)
+
+
+def table_row(where: str, row: Mapping[Any, Any]) -> TableRow:
+    """A row of cells by the names of their columns. where: `file:line`."""
+    cells = {str(key).strip().lower(): str(value).strip() for key, value in row.items()
+             if key is not None and value is not None}  # fmt: skip
+    return TableRow(where, {key: text for key, text in cells.items() if text.lower() not in MISSING})
 
 
 JOB, SOURCE, FROM, TO = "job", "source", "from", "to"
@@ -394,7 +399,7 @@ def read_capacity(paths: Sequence[str], zone: tzinfo) -> list[Capacity]:
 def _of_sacct(row: TableRow, zone: tzinfo) -> Allocation | None:
     """A row of `sacct -X -D`; None for one that never started, or held no accelerator."""
     start, end = row.get("start", instant(zone)), row.get("end", instant(zone))
-    count, kind = _accelerators(row.cells.get("alloctres", ""))
+    count, kind = accelerators_in(row.cells.get("alloctres", ""))
     if start is None or not count or (end is not None and end <= start):
         return None
     waiting = row.get("eligible", instant(zone)) or row.get("submit", instant(zone))
@@ -406,7 +411,7 @@ def _of_sacct(row: TableRow, zone: tzinfo) -> Allocation | None:
     return Allocation(row.need("jobname", str), start, STILL_HELD if end is None else end, count, waiting, texts, hosts)
 
 
-def _accelerators(tres: str) -> tuple[int, str]:
+def accelerators_in(tres: str) -> tuple[int, str]:
     """How many: `gres/gpu=N`, or without that the sum of `gres/gpu:TYPE=N`; and their type, if all are of one."""
     counts = [(kind, int(count)) for kind, count in _GRES.findall(tres)]
     plain = sum(count for kind, count in counts if not kind)

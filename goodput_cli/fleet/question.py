@@ -6,7 +6,7 @@ Each option is declared once.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from fractions import Fraction
@@ -29,6 +29,8 @@ LABELS, GROUPS, RUN, WHAT, WHEN = "Labels", "Groups", "How to run", "What", "Whe
 WEEK, SIZE = "week", "size"
 DIMENSIONS = ("team", "cluster", "accelerator", SIZE, WEEK)
 """Dimensions that always exist; every other column of labels is one too."""
+SCHEDULER_DIMENSIONS = ("account", "user", "partition", "namespace", "queue", "state")
+"""Dimensions that a scheduler's tables may name."""
 FAILURES = ("crashed", "terminated", "silent", "slice_down")
 """How attempts end that failed."""
 
@@ -303,12 +305,16 @@ class FleetQuestion:
         labels = Labels.read(tables.labels, self.zone)
         allocations = read_allocations(tables.allocations, tables.sacct, self.zone)
         texts = {name for found in allocations.values() for one in found for name in one.texts}
-        dimensions = {*DIMENSIONS, *labels.dimensions, *texts}
+        self.check_dimensions({*labels.dimensions, *texts, *SCHEDULER_DIMENSIONS})  # logs may have tables among them
+        return labels, allocations, read_capacity(tables.capacity, self.zone)
+
+    def check_dimensions(self, named: Iterable[str]) -> None:
+        """Raises UsageError for a dimension of --by that nothing names. named: by labels and a scheduler's tables."""
+        dimensions = {*DIMENSIONS, *named}
         for name in (name for dims in self.grouping.by for name in dims):
             if name not in dimensions:
                 known = ", ".join(sorted(dimensions))
                 raise UsageError(f"--by {name}: there is no such dimension; there are {known}")
-        return labels, allocations, read_capacity(tables.capacity, self.zone)
 
     def window(self, extents: Sequence[tuple[str, int, int, int]]) -> tuple[int, int]:
         """[start, end) (ns): as asked, else from the first run's beginning to the last one's end. extents: job, number,

@@ -15,7 +15,9 @@ from goodput_cli.analysis.recoveries import Recoveries, recovery_words
 from goodput_cli.analysis.sheet import Answered, Family, Published, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.fleet.held import NOT_KNOWN, Scheduled, held_sections, sentences, title_of, without_log
 from goodput_cli.fleet.hosts import HostTest, hosts_judged, hosts_that_repeat
+from goodput_cli.fleet.metrics import metrics
 from goodput_cli.fleet.question import Grouping
 from goodput_cli.fleet.recovery import (
     OUTAGE_GROUP_TABLE,
@@ -53,6 +55,7 @@ from goodput_cli.fleet.rows import (
     grouped,
     run_name,
 )
+from goodput_cli.fleet.scheduler import Amounts
 from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums, Totals, hours, percent
 from goodput_cli.fleet.thresholds import MEASURES
 from goodput_cli.vocabulary.categories import brief_name
@@ -129,7 +132,8 @@ class Coverage:
     @property
     def analysed(self) -> Fraction:
         """Share of the runs, jobs and documents that is in the totals."""
-        return Fraction(self.runs, self.runs + self.not_analysed)
+        whole = self.runs + self.not_analysed
+        return Fraction(self.runs, whole) if whole else Fraction(1)
 
 
 @written("fleet_mpg", "ML productivity goodput and its factors; null is not recorded")
@@ -157,7 +161,8 @@ class FleetMpg(Mpg):
     kind="fleet",
     keys=(
         "complete window coverage total mpg categories weeks change sizes groups causes hosts "
-        "hosts_not_named host_test disruptions outages outage_groups recoveries runs not_analysed method diagnostics"
+        "hosts_not_named host_test disruptions outages outage_groups recoveries runs not_analysed allocations method "
+        "diagnostics"
     ),
 )
 @dataclass(frozen=True, repr=False)
@@ -212,10 +217,22 @@ class FleetReport(Answered):
     """by job and number"""
     not_analysed: Annotated[tuple[NotAnalysed, ...], NOT_ANALYSED_TABLE]
     """what is in no total, and why"""
+    allocations: Annotated[Scheduled | None, Json(optional=True)]
+    """what a scheduler's own tables say, whether or not jobs have a log; left out where there is no such table"""
     method: dict[str, str]
     """options that count, as they are typed"""
     diagnostics: Diagnostics
     """what looks wrong in the logs"""
+
+    @property
+    def unlogged(self) -> bool:
+        """Whether only a scheduler's tables tell of the fleet: no job of it has a training log."""
+        return not self.runs and self.allocations is not None
+
+    @property
+    def held(self) -> Amounts | None:
+        """What a scheduler's tables add up to, if there is any."""
+        return None if self.allocations is None else self.allocations.amounts
 
     def sheet(self) -> Sheet:
         return fleet_sheet(self)
@@ -237,8 +254,10 @@ class FleetSheet(Sheet):
 
 def fleet_sheet(report: FleetReport, thresholds: tuple[Threshold, ...] = ()) -> FleetSheet:
     """The first --by as the table, or what the time went to; the others below."""
+    if report.unlogged:
+        return _held_sheet(report, thresholds)
     categories = section(report, CATEGORIES, CATEGORY_TABLE, report.categories)
-    main, *others = [*(_groups_section(report, table) for table in report.groups), categories]
+    main, *others = [*(group_section(report, table) for table in report.groups), categories]
     sections = [*others[-1:], *_common_sections(report), *others[:-1]]
     return FleetSheet(
         title=title(report),
@@ -252,8 +271,24 @@ def fleet_sheet(report: FleetReport, thresholds: tuple[Threshold, ...] = ()) -> 
     )
 
 
+def _held_sheet(report: FleetReport, thresholds: tuple[Threshold, ...]) -> FleetSheet:
+    """Of a fleet without a training log: what was held, and how long jobs waited."""
+    assert report.allocations is not None
+    main, *others = held_sections(report.allocations)
+    if report.not_analysed:
+        reasons, rest = by_reason(report.not_analysed)
+        others.append(section(report, LEFT_OUT, LEFT_OUT_TABLE, reasons, rest))
+    return FleetSheet(
+        title=title(report), columns=main.columns, rows=main.rows, answer=lambda: report,
+        summary=tuple(summary(report)), sections=tuple(others), published=lambda: _published(report, thresholds),
+        report=report,
+    )  # fmt: skip
+
+
 def title(report: FleetReport) -> str:
     """`Fleet: 1962 of 2000 runs analysed`."""
+    if report.unlogged and report.allocations is not None:
+        return title_of(report.allocations)
     coverage = report.coverage
     whole = coverage.runs + coverage.not_analysed
     left_out = Counter(one.what for one in report.not_analysed)
@@ -263,11 +298,16 @@ def title(report: FleetReport) -> str:
 
 def summary(report: FleetReport) -> Iterator[str]:
     """What stands above the tables."""
+    if report.unlogged and report.allocations is not None:
+        yield from (f"{name:<8} {words}" for name, words in sentences(report.allocations))
+        return
     coverage, sums = report.coverage, report.sums
     (first, _), (last, _) = clock(report.window.start_ns), clock(report.window.end_ns - 1)
     held = f"{hours(sums.counted):,.1f} accelerator h in {plural(coverage.known_runs, 'run')} with known accelerators"
+    if not sums.known_time:
+        held = "accelerators of no run are known (--labels, --allocations or --accelerators name them)"
     yield f"{first} - {last}, {plural(len(report.weeks), 'week')}, {held}"
-    if coverage.known_runs < coverage.runs:
+    if sums.known_time and coverage.known_runs < coverage.runs:
         share = percent(coverage.known_time)
         yield (
             f"accelerators known for {coverage.known_runs} of {plural(coverage.runs, 'run')}, "
@@ -277,6 +317,7 @@ def summary(report: FleetReport) -> Iterator[str]:
     yield from headline(report)
     if report.recoveries is not None and (words := recovery_words(report.recoveries)) is not None:
         yield words
+    yield from held_beside(report)
     yield from hosts_that_repeat(report.hosts, report.host_test)
     yield from doubts_of_runs(report)
     if not report.complete:
@@ -293,13 +334,14 @@ def said_by_logs(coverage: Coverage) -> Iterator[str]:
 
 def headline(report: FleetReport) -> Iterator[str]:
     """Goodput, its cost, and MPG."""
-    sums, total = report.sums, report.total
+    total = report.total
+    if report.unlogged:
+        yield f"GOODPUT {NOT_KNOWN}"
+        return
     if total.goodput_percent is None:
         yield f"GOODPUT by chip time: {NOT_RECORDED}"
     else:
-        cost = f": {grouped(total.cost)}" if total.cost is not None else ""
-        held = f"{hours(sums.held_lost):,.1f} of them while accelerators were held{cost}"
-        yield f"GOODPUT {percent_text(total.goodput_percent)}; lost {hours(sums.lost):,.1f} h, {held}"
+        yield f"GOODPUT {percent_text(total.goodput_percent)}; lost {_lost_and_held(report)}"
     yield from where_lost(report)
     by_time = f"by job time, whatever the size: {_percent(total.time_goodput_percent)}"
     low, median, high = (total.quartile_low_percent, total.median_goodput_percent, total.quartile_high_percent)
@@ -308,6 +350,33 @@ def headline(report: FleetReport) -> Iterator[str]:
     names = ("scheduling", "runtime", "program", "availability")
     source = "; allocated time is from the logs" if report.mpg.allocated_from == "logs" else ""
     yield ", ".join(f"{name} {_percent(percent(getattr(report.mpg, name)))}" for name in names) + source
+
+
+def held_beside(report: FleetReport) -> Iterator[str]:
+    """What a scheduler's tables say beside the logs of runs."""
+    if report.allocations is not None:
+        yield "; ".join(f"{name.lower()} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT")
+        yield from filter(None, [without_log(report.allocations)])
+
+
+def _lost_and_held(report: FleetReport) -> str:
+    """`13,538.0 h = 32,366.42 USD`; where accelerators were not held for all of it, which part was."""
+    sums, cost = report.sums, report.total.cost
+    amount = f"{hours(sums.lost):,.1f} h"
+    if sums.lost == sums.held_lost:
+        return amount if cost is None else f"{amount} = {grouped(cost)}"
+    held = f"{amount}, {hours(sums.held_lost):,.1f} of them while accelerators were held"
+    return held if cost is None else f"{held}: {grouped(cost)}"
+
+
+def lost_words(report: FleetReport, *, by_time: bool) -> str:
+    """What was lost, and what to. by_time: every run counts by its time alone."""
+    sums = report.sums
+    amount = f"{hours(_lost(sums, by_time=True)):,.1f} job h" if by_time else _lost_and_held(report)
+    worst = sums.worst(by_time=by_time)
+    if worst is None:
+        return amount
+    return f"{amount}; most to {brief_name(category_name(worst[0]))} {_of(worst[1], _lost(sums, by_time=by_time))}"
 
 
 def where_lost(report: FleetReport, to_what: str = "") -> Iterator[str]:
@@ -409,6 +478,8 @@ def _common_sections(report: FleetReport) -> Iterator[Sheet]:
         yield section(report, OUTAGE_GROUPS, OUTAGE_GROUP_TABLE, report.outage_groups)
     if report.disruptions:
         yield section(report, DISRUPTIONS, DISRUPTION_TABLE, report.disruptions)
+    if report.allocations is not None:
+        yield from held_sections(report.allocations)
     if report.not_analysed:
         reasons, rest = by_reason(report.not_analysed)
         yield section(report, LEFT_OUT, LEFT_OUT_TABLE, reasons, rest)
@@ -427,7 +498,8 @@ def changed(change: Change) -> str:
     )
 
 
-def _groups_section(report: FleetReport, table: GroupTable) -> Sheet:
+def group_section(report: FleetReport, table: GroupTable) -> Sheet:
+    """The groups of one --by as a table."""
     sheet = section(report, f"By {', '.join(table.dims)}", GROUP_TABLE, table.shown)
     group, *others = sheet.columns  # for people
     return replace(sheet, columns=(replace(group, name=" / ".join(table.dims)), *others))
@@ -490,3 +562,4 @@ def _families(report: FleetReport) -> Iterator[Family]:
                 samples.setdefault(tuple(map(safe, labels.values())), (labels, exact(float(value))))
         yield Family(measure.metric or "", measure.meaning, list(samples.values()))
     yield from outage_families(report.outages, report.recoveries)
+    yield from metrics(report.sums, report.groups, report.causes, report.allocations)

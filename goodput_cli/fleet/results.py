@@ -25,7 +25,14 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.order import Ordered, in_order
-from goodput_cli.analysis.account import account_for, pick_run, run_starts, with_other_readings
+from goodput_cli.analysis.account import (
+    NO_TRAINING_LOG,
+    account_for,
+    is_scheduled_alone,
+    pick_run,
+    run_starts,
+    with_other_readings,
+)
 from goodput_cli.analysis.disruptions.chain import REDONE, Chain, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, last_failure, up_times
@@ -219,6 +226,8 @@ def _account(
     first, last = int(table.time.min()), int(table.end.max())
     shown = tuple(map(well_formed, documents))  # names of files are bytes, and the store holds texts
     bare = RunResult(name, number, count, first, last, last, len(table), shown, job.format_names[0])
+    if is_scheduled_alone(bare.formats):
+        return structs.replace(bare, reason=NO_TRAINING_LOG)
     try:
         asked = question if as_of is None else as_of.of(question, last)
         timeline, _, _ = account_for(ordered, asked, name)

@@ -327,7 +327,7 @@ def grouped(amount: str) -> str:
     return re.sub(r"\d{4,}", lambda found: f"{int(found[0]):,}", amount)
 
 
-def _table(record: type, name: str, words: str, *people: str) -> Table:
+def declared_table(record: type, name: str, words: str, *people: str) -> Table:
     """The table of a row. people: the headings that people see, in their order."""
     return Table(name, words, tuple(_for_people(one) for one in columns_of(record, attribute)), people)
 
@@ -343,48 +343,48 @@ def _for_people(one: Column) -> Column:
     return replace(one, people_values=lambda rows: [None if value is None else shown(value) for value in exact(rows)])
 
 
-GROUP_TABLE = _table(
+GROUP_TABLE = declared_table(
     GroupRow, "fleet_group", "a group of runs",
     "group", "runs", "accelerator h", "goodput", "lost h", "cost", "failures", "most lost to",
     "goodput by job time",
 )  # fmt: skip
-CATEGORY_TABLE = _table(
+CATEGORY_TABLE = declared_table(
     CategoryRow, "fleet_category", "a category of the fleet",
     "category", "accelerator h", "share", "job h", "share of job time", "",
 )  # fmt: skip
-CHANGE_TABLE = _table(
+CHANGE_TABLE = declared_table(
     ChangeRow, "fleet_change_row", "a part of what moved goodput from one week to the next",
     "what", "name", "points", "week before", "week",
 )  # fmt: skip
-WEEK_TABLE = _table(
+WEEK_TABLE = declared_table(
     WeekRow, "fleet_week", "a week of the fleet",
     "week", "goodput", "", "points", "runs", "accelerator h", "failures", "most lost to", "goodput by job time",
 )  # fmt: skip
-SIZE_TABLE = _table(
+SIZE_TABLE = declared_table(
     SizeRow, "fleet_size", "a size class",
     "size", "runs", "ETTR", "failures", "MTTF", "95 % from", "95 % to", "up", "goodput", "/1000 node-days",
 )  # fmt: skip
-CAUSE_TABLE = _table(
+CAUSE_TABLE = declared_table(
     CauseRow, "fleet_cause", "failures of one cause",
     "why", "failures", "runs", "/1000 acc. days", "95 % from", "95 % to", "accelerator h", "lost", "group",
 )  # fmt: skip
-HOST_TABLE = _table(
+HOST_TABLE = declared_table(
     HostRow, "fleet_host", "a host on which runs died",
     "host", "cluster", "runs died", "by chance", "p", "why", "runs", "deaths", "of", "share of time", "up",
 )  # fmt: skip
-DISRUPTION_TABLE = _table(
+DISRUPTION_TABLE = declared_table(
     DisruptionRow, "fleet_disruption", "one of the worst disruptions",
     "job", "run", "no.", "down since", "ended", "why", "lost", "accelerator h", "accelerators", "evidence",
 )  # fmt: skip
-RUN_TABLE = _table(
+RUN_TABLE = declared_table(
     RunLine, "fleet_run", "a run",
     "job", "run", "start", "team", "accelerators", "goodput", "lost h", "disruptions", "ended",
 )  # fmt: skip
-NOT_ANALYSED_TABLE = _table(
+NOT_ANALYSED_TABLE = declared_table(
     NotAnalysed, "fleet_left_out", "what is in no total",
     "what", "name", "reason",
 )  # fmt: skip
-LEFT_OUT_TABLE = _table(
+LEFT_OUT_TABLE = declared_table(
     LeftOut, "left_out", "what is not in the sums for one reason",
     "what", "count", "reason", "name",
 )  # fmt: skip

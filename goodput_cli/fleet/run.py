@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -28,7 +29,7 @@ from goodput_cli.errors import GoodputError, NotEnoughData, SourceError
 from goodput_cli.fleet.passes.engine import expected_seconds, worker_count
 from goodput_cli.fleet.question import FleetQuestion, Grouping, Tables, Workers
 from goodput_cli.vocabulary.option import Keywords, declared
-from goodput_cli.vocabulary.text import plural, rough_duration
+from goodput_cli.vocabulary.text import plural, rough_duration, well_formed
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.jobs import JobList, SortKey
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from goodput_cli.fleet.passes.work import DocumentRow, Origin
     from goodput_cli.fleet.report import FleetReport
     from goodput_cli.fleet.rows import NotAnalysed
+    from goodput_cli.fleet.scheduler import HeldRow
     from goodput_cli.fleet.store import Store
     from goodput_cli.sources.base import Document
 
@@ -109,7 +111,7 @@ class _Fleet:
     """The way from documents to the report."""
 
     def __init__(self, asked: FleetQuestion, tables: Tables, workers: Workers, store: Path | None) -> None:
-        self._asked, self._workers, self._folder = asked, workers, store
+        self._asked, self._workers, self._folder, self._tables = asked, workers, store, tables
         self._labels, self._allocations, self._capacity = asked.inventory(tables)
 
     def report(self, uris: Sequence[str]) -> FleetReport:
@@ -123,8 +125,9 @@ class _Fleet:
             documents = [one for one in listed if not store.holds(one.uri)]
             self._asked = replace(self._asked, reading=_of_documents(self._asked.reading, documents))
             outcome = self._passes(documents, store)
-            fleet, lost = self._summed(outcome, store)
-            return self._report(fleet, outcome, lost, store.without_own(of_listing), store)
+            rows = self._scheduled(outcome, store)
+            fleet, lost = self._summed(outcome, store, rows)
+            return self._report(fleet, outcome, lost, store.without_own(of_listing), store, rows)
 
     def _passes(self, documents: list[Document], store: Store) -> Outcome:
         from goodput_cli.fleet.passes.engine import open_engine
@@ -171,8 +174,25 @@ class _Fleet:
             case _:
                 return ""
 
-    def _summed(self, outcome: Outcome, store: Store) -> tuple[Fleet, list[NotAnalysed]]:
+    def _scheduled(self, outcome: Outcome, store: Store) -> list[HeldRow]:
+        """The rows of a scheduler's tables: those among the logs, and those of --sacct."""
+        from goodput_cli.fleet.labels import text_of
+        from goodput_cli.fleet.passes.work import Failed
+        from goodput_cli.fleet.scheduler import SACCT, once, read_rows, rows_in
+
+        keys = {key: job for job, key in outcome.answers.items() if not isinstance(key, Failed)}
+        telling = {uri for _, one in store.results(keys) if SACCT in one.formats for uri in one.documents}
+        silent = {row.document.uri for row in outcome.rows if row.problem is None and not (row.jobs or row.other_jobs)}
+        every = [one for row in outcome.rows for one in (row.document, *row.document.parts)]
+        chosen = [one for one in every if not one.parts and (well_formed(one.uri) in telling or one.uri in silent)]
+        rows = read_rows(chosen, self._asked.zone)
+        rows += [row for path in self._tables.sacct for row in rows_in(text_of(Path(path)), path, self._asked.zone)]
+        wanted = self._asked.jobs
+        return once(row for row in rows if not wanted or any(fnmatchcase(row.job, glob) for glob in wanted))
+
+    def _summed(self, outcome: Outcome, store: Store, rows: Sequence[HeldRow]) -> tuple[Fleet, list[NotAnalysed]]:
         """The results of all runs, added up, and what there are no results of."""
+        from goodput_cli.analysis.account import NO_TRAINING_LOG
         from goodput_cli.fleet.aggregate import Fleet
         from goodput_cli.fleet.labels import FormerNames, JoinedAllocations
         from goodput_cli.fleet.passes.plan import former_names
@@ -184,27 +204,49 @@ class _Fleet:
         keys = {key: job for job, key in answers if not isinstance(key, Failed)}
         lost = [NotAnalysed.of("job", name, key.reason) for (name, _), key in answers if isinstance(key, Failed)]
         extents = store.extents(keys)
-        if not extents:
+        if not extents and not rows:
             raise self._nothing(outcome, store, keys)
+        named = {name for row in rows for name in (*(row.texts or {}), "state")}
+        texts = {name for found in self._allocations.values() for one in found for name in one.texts}
+        asked.check_dimensions({*self._labels.dimensions, *texts, *named})
         former = FormerNames(former_names(outcome.rows))
         former.asked(asked.jobs)
+        self._join(rows)
         self._labels.former = former
-        allocations = JoinedAllocations(self._allocations, max(extent[3] for extent in extents), former)
+        asks = extents or self._extent_of(rows)
+        allocations = JoinedAllocations(self._allocations, max(extent[3] for extent in asks), former)
         for extent in extents:
             allocations.expect(*extent)
         allocations.settle()
-        calendar = Calendar(*asked.window(extents), asked.zone)
+        calendar = Calendar(*asked.window(asks), asked.zone)
         fleet = Fleet(asked.grouping, self._labels, allocations, calendar, self._capacity)
         as_of = asked.as_of
         windowed = any(one is not None for one in (asked.question.start, asked.question.end, asked.grouping.last))
         for _, result in store.results(keys):
+            if result.reason == NO_TRAINING_LOG and rows:
+                continue  # its rows say what is known of it
             fleet.add(result, windowed=windowed)
             silent = as_of is not None and not as_of.counts_for(result.last_event_ns)
             fleet.lost_sight_of += int(silent and result.reason is None and not result.ended)
         fleet.finish()
-        if not fleet.runs:
+        if not fleet.runs and not rows:
             raise NotEnoughData("no run of the fleet lies in the window")
         return fleet, lost
+
+    def _join(self, rows: Sequence[HeldRow]) -> None:
+        """Tables among the logs say what runs hold, as those of --sacct do; what these say already counts once."""
+        joined = {job: list(found) for job, found in self._allocations.items()}
+        known = {(job, one.start) for job, found in joined.items() for one in found}
+        for one in filter(None, (row.allocation() for row in rows)):
+            if (one.job, one.start) not in known:
+                joined.setdefault(one.job, []).append(one)
+        self._allocations = {job: sorted(found, key=lambda one: (one.start, one.end)) for job, found in joined.items()}
+
+    @staticmethod
+    def _extent_of(rows: Sequence[HeldRow]) -> list[tuple[str, int, int, int]]:
+        """What tables tell of, as the extent of a run."""
+        times = [at for row in rows for at in row.instants()]
+        return [("", 0, min(times), max(max(times), min(times) + 1))] if times else []
 
     def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[str, Any]) -> GoodputError:
         """What to say where no job could be analysed."""
@@ -222,18 +264,20 @@ class _Fleet:
         return no_events(reading_diagnostics(outcome.rows))
 
     def _report(
-        self, fleet: Fleet, outcome: Outcome, lost: list[NotAnalysed], of_listing: list[Diagnostic], store: Store
-    ) -> FleetReport:
-        from goodput_cli.fleet.build import report_of
+        self, fleet: Fleet, outcome: Outcome, lost: list[NotAnalysed], of_listing: list[Diagnostic], store: Store,
+        rows: Sequence[HeldRow],
+    ) -> FleetReport:  # fmt: skip
+        from goodput_cli.fleet.build import held_of, report_of
         from goodput_cli.fleet.passes.plan import doubts_of_reading, reading_diagnostics, two_clusters
         from goodput_cli.fleet.rows import NotAnalysed
 
         asked, labels = self._asked, self._labels
         unread = [NotAnalysed.of("document", row.document.name, row.problem) for row in outcome.rows if row.problem]
+        tables = {row.table for row in rows}
         empty = [
             NotAnalysed("document", row.document.name, _why_empty(row))
             for row in outcome.rows
-            if row.problem is None and not row.jobs and not row.other_jobs
+            if row.problem is None and not (row.jobs or row.other_jobs) and row.document.name not in tables
         ]
         diagnostics = (
             *reading_diagnostics(outcome.rows, of_listing),
@@ -248,7 +292,7 @@ class _Fleet:
         return report_of(
             fleet, documents=documents, unreadable=(*unread, *empty, *lost),
             timezone=asked.question.timezone, method=asked.method(), diagnostics=diagnostics,
-            doubts=doubts_of_reading(outcome.rows),
+            doubts=doubts_of_reading(outcome.rows), allocations=held_of(fleet, rows),
         )  # fmt: skip
 
 

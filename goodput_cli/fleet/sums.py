@@ -23,6 +23,7 @@ from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.json_fields import Json
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.results import Spans
+from goodput_cli.fleet.scheduler import Amounts
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
@@ -169,10 +170,10 @@ class Sums:
         lower, upper = poisson_interval(self.failures)
         return (self.up / upper if self.up else None, self.up / lower if self.failures else None)
 
-    def worst(self) -> tuple[LabelledCategory, int] | None:
-        """The category that lost most, and how much: chip time, or time where nobody knows it; None where nothing was
-        lost."""
-        source = self.chip if self.known_time else self.time
+    def worst(self, *, by_time: bool = False) -> tuple[LabelledCategory, int] | None:
+        """The category that lost most, and how much: chip time, or time where nobody knows it or it is asked for; None
+        where nothing was lost."""
+        source = self.chip if self.known_time and not by_time else self.time
         lost = {key: ns for key, ns in source.items() if key not in (PRODUCTIVE, EXCLUDED) and ns > 0}
         return min(lost.items(), key=lambda item: (-item[1], item[0][0], item[0][1] or "")) if lost else None
 
@@ -249,6 +250,8 @@ class Totals:
     """What its runs add up to."""
     mpg: Mpg
     """Its MPG and what that is made of."""
+    held: Amounts | None = None
+    """What a scheduler's tables say; None without any, and of a group."""
     analysed: Fraction | None = None
     """Share of the runs that are in the totals; None of a group, as runs that could not be read are in none."""
 

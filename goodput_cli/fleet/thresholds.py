@@ -41,6 +41,15 @@ def seconds(ns: int, count: int) -> Fraction | None:
     return Fraction(ns, count * NS_PER_SECOND) if count else None
 
 
+def _wait(totals: Totals) -> Fraction | None:
+    wait = None if totals.held is None else totals.held.wait(95)
+    return None if wait is None else wait / NS_PER_SECOND
+
+
+def _failed(totals: Totals) -> Fraction | None:
+    return None if totals.held is None else totals.held.failed
+
+
 def _money(totals: Totals) -> Fraction | None:
     """None where there are no prices, or prices of several currencies."""
     sums = totals.sums
@@ -73,9 +82,12 @@ MEASURES: Mapping[str, Measure[Totals]] = {
         ),
         Measure("lost_money", "count", "What held time without progress cost.", _money),
         Measure(
-            "failures", "count", "Disruptions that count as failures.", lambda one: Fraction(one.sums.failures),
+            "failures", "count", "Disruptions that count as failures.",
+            lambda one: Fraction(one.sums.failures) if one.sums.runs else None,
             metric="goodput_fleet_failures",
         ),
+        Measure("wait_p95", "time", "95 % of the waits of a scheduler's table are shorter.", _wait),
+        _measure("held.failed_percent", "Share of what a scheduler held that did not complete.", _failed),
         _measure("analysed", "Runs that are in the totals, of all that were found.", lambda one: one.analysed),
     )
 }  # fmt: skip

@@ -8,7 +8,8 @@ import re
 import stat
 from calendar import timegm
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from difflib import get_close_matches
+from itertools import islice, takewhile
 
 from msgspec import Struct
 
@@ -266,12 +267,34 @@ def shown_path(path: str) -> str:
     return path.encode("utf-8", "backslashreplace").decode()
 
 
+_ALIKE = 0.85
+"""How alike names are spelled of which one may have been meant."""
+_MOST_NAMES = 10_000
+"""A folder of more is not looked through for what may have been meant."""
+
+
+def _beside(path: str) -> str:
+    """Which file of the same folder may have been meant; empty where none is like it."""
+    folder, name = os.path.split(path)
+    try:
+        with os.scandir(folder or ".") as entries:
+            names = [one.name for one in islice(entries, _MOST_NAMES + 1)]
+    except OSError:
+        return ""
+    if len(names) > _MOST_NAMES or not name:
+        return ""
+    begun = [one for one in names if one.startswith(name)]
+    close = begun if len(begun) == 1 else get_close_matches(name, names, n=1, cutoff=_ALIKE)
+    return f"did you mean {shown_path(os.path.join(folder, close[0]))}?" if close else ""
+
+
 def unreadable(path: str, error: OSError | ValueError) -> SourceError:
     shown = shown_path(path)
     if isinstance(error, FileNotFoundError) and os.path.islink(path):
         return SourceError(f"{shown}: is a link to {shown_path(os.readlink(path))}, which is gone; mend or remove it")
     if isinstance(error, FileNotFoundError):
-        return SourceError(f"{shown}: no such file; check the path (relative paths start at the current folder)")
+        meant = _beside(path) or "check the path (relative paths start at the current folder)"
+        return SourceError(f"{shown}: no such file; {meant}")
     if isinstance(error, PermissionError):
         return SourceError(f"{shown}: permission denied; ask for read access or copy the file")
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -10,7 +10,7 @@ import pytest
 
 from goodput_cli.cli.main import run
 from tests.browser.tabs import DESKTOP, PHONE, Tab, opened
-from tests.support.fleets import put, training
+from tests.support.fleets import put, text_of, training
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +94,92 @@ def test_it_prints(browser: Any, index: Path) -> None:
         assert not tab.page.is_visible("#filter"), "on paper nothing can be filtered"
         assert len(jobs(tab)) == 3
         assert tab.page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of 40 runs in four teams."""
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(40):
+        hours = 10 + number % 3
+        put(
+            folder / "logs" / f"{number}.jsonl",
+            training(f"llm-{number:02d}", hours, 1 + number % 9, at=number * 40_000),
+        )
+    rows = [f"llm-{number:02d},team {number % 4}&<b>,8" for number in range(40)]
+    (folder / "labels.csv").write_text(text_of("job,team,accelerators", *rows))
+    asked = ["fleet", str(folder / "logs"), "--labels", str(folder / "labels.csv"), "--by", "team", "--workers", "1"]
+    assert run([*asked, "-q", "-o", f"{folder}/site/"]) == 0
+    return folder / "site" / "index.html"
+
+
+TEAM = "team 1&<b>"
+_ADDRESS = "decodeURIComponent(location.hash)"
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_filters_stand_in_the_address_and_survive_a_reload_and_a_step_back(
+    browser: Any, many: Path, width: int
+) -> None:
+    with opened(browser, many, width=width, drawn=False) as tab:
+        tab.page.select_option("[data-filter=team]", label=TEAM)
+        found = jobs(tab)
+        assert len(found) == 10
+        tab.page.fill("[data-filter=goodput]", "40")
+        fewer = jobs(tab)
+        assert 0 < len(fewer) < 10
+        assert tab.evaluate(_ADDRESS) == f"#team={TEAM}&goodput<40"
+        tab.page.reload()
+        assert jobs(tab) == fewer
+        assert tab.page.text_content("#shown") == f"{len(fewer)} of 40"
+        tab.page.press("[data-filter=goodput]", "Enter")
+        tab.page.select_option("[data-filter=team]", label="team 2&<b>")
+        tab.page.go_back()
+        assert jobs(tab) == fewer
+        tab.page.click("#filters button[type=reset]")
+        tab.until("document.querySelector('#shown').textContent === '40 in all'")
+        assert tab.errors == tab.dialogs == tab.said == []
+
+
+@pytest.mark.parametrize(
+    "hash_",
+    ["#<img src=x onerror=alert(1)>=1", "#q=<script>alert(1)</script>", "#team=nobody", "#x=%E0%A4%A&sort=none",
+     "#sort=constructor&__proto__=1", "#all-runs"],
+)  # fmt: skip
+def test_a_strange_address_is_text_and_no_more(browser: Any, many: Path, hash_: str) -> None:
+    with opened(browser, many, drawn=False) as tab:
+        tab.page.evaluate(f"location.hash = {hash_!r}")
+        tab.page.wait_for_timeout(100)
+        assert len(jobs(tab)) == (0 if "q=" in hash_ else 40)
+        assert tab.errors == tab.dialogs == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_runs_are_near_the_top_and_the_page_is_short(browser: Any, many: Path, scripts: bool) -> None:
+    with opened(browser, many, scripts=scripts, drawn=False) as tab:
+        top = tab.page.locator("#all-runs").bounding_box()
+        assert top["y"] < 1800
+        assert tab.page.evaluate("document.documentElement.scrollHeight") < 5000
+        assert tab.page.locator("#every-run tbody tr").count() == 40
+        tab.page.click("text=By team")
+        tab.page.locator("summary", has_text="By team").scroll_into_view_if_needed()
+
+
+def test_dots_and_teams_lead_to_runs(browser: Any, many: Path) -> None:
+    with opened(browser, many, drawn=False) as tab:
+        hrefs = tab.evaluate("[...document.querySelectorAll('#runs svg a')].map(one => one.getAttribute('href'))")
+        assert len(hrefs) == 40
+        assert all((many.parent / one).is_file() for one in hrefs)
+        tab.page.evaluate("document.querySelector('#runs').closest('details').open = true")
+        tab.page.click("#runs svg a path", force=True)
+        tab.until("document.title.startsWith('Goodput of')")
+
+
+def test_what_is_folded_is_printed(browser: Any, many: Path) -> None:
+    with opened(browser, many, drawn=False) as tab:
+        tab.page.select_option("[data-filter=team]", label=TEAM)
+        tab.page.emulate_media(media="print")
+        assert tab.page.is_visible("text=10 of 40 runs: team team 1&<b>")
+        box = tab.page.locator("#rows-2").locator("xpath=ancestor::table").bounding_box()
+        assert box is not None
+        assert box["height"] > 20

@@ -260,3 +260,24 @@ def test_an_insight_without_its_prefix_is_suggested(capsys: Said) -> None:
 
 def test_disruptions_in_a_session_say_how_many_they_are() -> None:
     assert repr(goodput_cli.analyze(PRIMER).disruptions) == "<1 disruption; .to_frame() has a row for each>"
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["analyze", "x.log", "--pric", "3"], "Did you mean '--price-per-hour'?"),
+        (["analyze", "llm-pretrain.json"], "llm-pretrain.json: no such file; did you mean llm-pretrain.jsonl?"),
+        (["run/job.lgo"], "run/job.lgo: no such file; did you mean run/job.log?"),
+        (["job.lgo"], "job.lgo: no such file; check the path"),
+        (["run/quite-another.txt"], "no such file; check the path"),
+    ],
+)
+def test_what_was_nearly_typed_is_named(
+    typed: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    for name in ("llm-pretrain.jsonl", "run/job.log"):
+        (tmp_path / name).write_text("")
+    assert run(typed) == 2 if "--pric" in typed else run(typed) != 0
+    assert words in " ".join(capsys.readouterr().err.split())

@@ -13,7 +13,7 @@ from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.console import print_messages, waiting, write_output
 from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import CommandLine, GroupedCommand, option, options_of, shared_options, threshold_options
-from goodput_cli.cli.session import DEFAULT_FORMAT, Session, open_session, start_to_draw
+from goodput_cli.cli.session import DEFAULT_FORMAT, Session, is_brief, open_session, start_to_draw
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.fleet.question import RUN, Grouping, Tables, Workers
 from goodput_cli.fleet.thresholds import parse_fleet_fail_under, parse_fleet_threshold
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @threshold_options(parse_fleet_threshold, parse_fleet_fail_under)
 @options_of(Workers, "workers")
 @option(RUN, "--store", metavar="DIR", type=FILE, help="Keep results here, and use those that are there.")
+@option("Out", "--full", is_flag=True, help="On a terminal, the whole report and not the first screen.")
 @option(RUN, "--plan", is_flag=True, help="Say what there is to read and how long it takes; read nothing.")
 def fleet(
     line: CommandLine,
@@ -62,6 +63,7 @@ def fleet(
     workers: Workers,
     store: str | None,
     plan: bool,
+    full: bool,
 ) -> int:
     """Show what thousands of jobs made of their time.
 
@@ -87,12 +89,17 @@ def fleet(
         grouping_of_all = replace(grouping, by=tuple(dict.fromkeys((*grouping.by, *judged_groups))))
         question = FleetQuestion(grouping_of_all, *split(options), job_name)
         report = report_on(question, session.sources, tables, workers, None if store is None else Path(store))
-    whole = Totals(report.sums, report.mpg, report.coverage.analysed)
+    whole = Totals(report.sums, report.mpg, report.held, report.coverage.analysed)
     judged = evaluate_fleet(thresholds, whole, report.groups)
     sheet = fleet_sheet(report, judged)
     for site in sites:
         _write_site(Path(site), sheet, session, grouping)
-    code = session.finish(sheet, report.diagnostics, thresholds=judged)
+    shown: Sheet = sheet
+    if is_brief(line, full=full):
+        from goodput_cli.fleet.screen import first_screen
+
+        shown = first_screen(sheet)
+    code = session.finish(shown, report.diagnostics, thresholds=judged)
     return code or (ProblemsFound.exit_code if line.strict and not report.complete else 0)
 
 

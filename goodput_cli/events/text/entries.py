@@ -383,7 +383,7 @@ def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Stamp | N
     return one
 
 
-def _state_of(record: Mapping[str, Any]) -> str:
+def state_of(record: Mapping[str, Any]) -> str:
     """`CANCELLED` of `CANCELLED by 1000` and `CANCELLED+`."""
     return str(record.get("State", "")).upper().split(" ", 1)[0].rstrip("+")
 
@@ -391,7 +391,7 @@ def _state_of(record: Mapping[str, Any]) -> str:
 def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> UntimedEvidence | None:
     """Why an allocation of Slurm ended: its state, else the signal of its exit code."""
     state = str(record.get("State", "")).upper()
-    _, code = _STATES.get(_state_of(record), (None, ""))
+    _, code = _STATES.get(state_of(record), (None, ""))
     if code:
         one = UntimedEvidence(code, "root", quoted(state), ALLOCATION, "scheduler", line, "", ended)
     else:
@@ -431,7 +431,7 @@ def collect_allocations(records: Records, output: Output) -> None:
 def _marks(record: Mapping[str, Any], line: int) -> list[LogLine]:
     submitted = _time_allocations(record, "Eligible") or _time_allocations(record, "Submit")
     started, ended = _time_allocations(record, "Start"), _time_allocations(record, "End")
-    state = _state_of(record)
+    state = state_of(record)
     found = [(EventType.SCHEDULED, submitted), (EventType.START, started)]
     if state in _STATES and started is not None:
         found.append((_STATES[state][0], ended))

@@ -12,6 +12,7 @@ from typing import Any
 
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.analysis.sheet import Column, Sheet
+from goodput_cli.fleet.held import NOT_KNOWN, Scheduled, held_sections, sentences
 from goodput_cli.fleet.hosts import hosts_that_repeat
 from goodput_cli.fleet.report import (
     CATEGORIES,
@@ -27,6 +28,7 @@ from goodput_cli.fleet.report import (
     FleetReport,
     FleetSheet,
     doubts_of_runs,
+    held_beside,
     mpg_text,
     runs_by_loss,
     runs_sheet,
@@ -56,8 +58,8 @@ from goodput_cli.report.html.page import document
 from goodput_cli.report.html.sheet import HtmlTable, html_table, with_links
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.categories import title as category_title
+from goodput_cli.vocabulary.text import duration, plural, safe, shorten
 from goodput_cli.vocabulary.text import percent as percent_text
-from goodput_cli.vocabulary.text import plural, safe, shorten
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
 Drawings = tuple[Drawing, ...]
@@ -68,6 +70,7 @@ _MISSING = "#8a8a8a"
 _LETTER = 7
 _SHORT = {"labelExpr": "datum.label && format(datum.value, datum.value < 1000 ? '~r' : '~s')"}
 """Labels of an axis: 0.5, 20 and 4k. An empty label stays empty."""
+_BASE = "https://vega.github.io/vega-datasets/"
 _LABELLED = re.compile(r'<path aria-label="([^"]*)" role="[^"]*" aria-roledescription="[^"]*"([^>]*)/>')
 """A mark with a label; what is in it is escaped, for an attribute and so for a text."""
 
@@ -220,22 +223,24 @@ def causes_chart(report: FleetReport) -> Drawings | None:
     return _drawn(layered(*layers, width=_WIDTH, height=24 * len(bars)), "causes")
 
 
-def runs_chart(report: FleetReport) -> Drawings | None:
-    """Goodput of the runs that lost most, against their length."""
+def runs_chart(report: FleetReport, pages: Mapping[RunKey, str] = MappingProxyType({})) -> Drawings | None:
+    """Goodput of the runs that lost most, against their length; each leads to its page, if it has one."""
     known = [row for row in runs_by_loss(report) if row.goodput_percent is not None]
     by_time = not report.sums.known_time
     rows = []
     for row in known[:_MOST_RUNS]:
         amount = row.ns / NS_PER_HOUR if by_time else hours(int(row.chip_ns or 0))
         if amount > 0:
-            rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _said(row, amount)})
+            page = pages.get((row.job, row.run))
+            rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _said(row, amount), "page": page})
     if len(rows) < 2:
         return None
     axis = {"title": "job hours" if by_time else "accelerator hours", "tickCount": 8, **_SHORT}
     x = field("hours", scale={"type": "log"}, axis=axis)
     y = field("goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %"})
     look = {"size": 36, "filled": True, "fillOpacity": 0.6, "strokeWidth": 0, "color": _GOOD}
-    chart = marks(rows, "point", look, x=x, y=y, description=field("name", "N"))
+    more: dict[str, Any] = {"href": field("page", "N")} if pages else {}
+    chart = marks(rows, "point", look, x=x, y=y, description=field("name", "N"), **more)
     return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")[:1]  # a point a run: once is enough for a page
 
 
@@ -270,10 +275,16 @@ def _drawn(chart: Spec, name: str) -> Drawings:
     title; a phone has no mouse."""
     spec, name = finished(chart), f"fleet-{name}"
     titled, unlabelled = (
-        partial(_LABELLED.sub, r"<path\2><title>\1</title></path>"),
-        partial(_LABELLED.sub, r"<path\2/>"),
+        partial(_labels_become, r"<path\2><title>\1</title></path>"),
+        partial(_labels_become, r"<path\2/>"),
     )
     return drawing(spec, None, name, titled), drawing(narrowed(spec), None, f"{name}-narrow", unlabelled)
+
+
+def _labels_become(written: str, svg: str) -> str:
+    """A chart whose marks say what they are as the page does. Links of the site are relative: what draws puts an
+    address of its own before them."""
+    return _LABELLED.sub(written, svg).replace(f'xlink:href="{_BASE}', 'href="')
 
 
 _MOST_ROWS = 200
@@ -317,22 +328,37 @@ def fleet_page(
         template,
         **more,
         title=title(report),
-        coverage=list(summary(report))[: 1 + (report.coverage.known_runs < report.coverage.runs)],
+        coverage=_coverage(report),
         goodput=_goodput(report),
         tiles=_tiles(report),
         lost=[
+            *([] if report.unlogged else held_beside(report)),
             *where_lost(report, lost_to),
             *hosts_that_repeat(report.hosts, report.host_test),
             *doubts_of_runs(report),
         ],
         parts=list(_parts(report, sheet, pages, every_run=every_run)),
-        method=[("time zone", report.window.timezone), *report.method.items()],
+        method=[
+            ("time zone", report.window.timezone),
+            *report.method.items(),
+            *([("MPG", mpg_text(report))] if report.mpg.mpg is None and not report.unlogged else []),
+        ],
         findings=tuple(diagnostic_lines(report.diagnostics)),
     )
 
 
+def _coverage(report: FleetReport) -> list[str]:
+    """Of which time and which runs the page is."""
+    if report.unlogged and report.allocations is not None:
+        return [f"{name} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT"]
+    some = bool(report.sums.known_time) and report.coverage.known_runs < report.coverage.runs
+    return list(summary(report))[: 1 + some]
+
+
 def _goodput(report: FleetReport) -> tuple[str, str]:
     total = report.total
+    if report.unlogged:
+        return "not known", NOT_KNOWN.removeprefix("not known: ")
     if total.goodput_percent is None:
         share = total.time_goodput_percent
         words = "goodput by job time; by chip time it is not recorded: nobody says how many accelerators runs hold"
@@ -343,10 +369,13 @@ def _goodput(report: FleetReport) -> tuple[str, str]:
 def _tiles(report: FleetReport) -> list[tuple[str, str, bool]]:
     """Names and figures; what is a sentence is small."""
     sums, total = report.sums, report.total
+    if report.unlogged and report.allocations is not None:
+        return _tiles_held(report.allocations)
     tiles = []
     if sums.known_time:
         tiles.append(("lost accelerator hours", _amount(hours(sums.lost)), False))
-        tiles.append(("of them while held", _amount(hours(sums.held_lost)), False))
+        if sums.held_lost != sums.lost:
+            tiles.append(("of them while held", _amount(hours(sums.held_lost)), False))
     if total.cost is not None:
         costs = (f"{_amount(float(amount))} {code}" for code, amount in sorted(sums.money.items()))
         tiles.append(("that cost", ", ".join(costs), False))
@@ -354,7 +383,18 @@ def _tiles(report: FleetReport) -> list[tuple[str, str, bool]]:
     if sums.availability is not None:
         tiles.append(("availability", percent_text(percent(sums.availability) or 0.0), False))
     mpg = percent(report.mpg.mpg)
-    tiles.append(("MPG", mpg_text(report) if mpg is None else percent_text(mpg), mpg is None))
+    if mpg is not None:
+        tiles.append(("MPG", percent_text(mpg), False))
+    return tiles
+
+
+def _tiles_held(found: Scheduled) -> list[tuple[str, str, bool]]:
+    """Of a fleet of which only a scheduler tells."""
+    total = found.total
+    tiles = [("accelerator hours held", _amount(total.accelerator_hours), False)] if total.accelerator_hours else []
+    if total.wait_p50_ns is not None and total.wait_p95_ns is not None:
+        tiles += [("p50 wait", duration(total.wait_p50_ns), False), ("p95 wait", duration(total.wait_p95_ns), False)]
+    tiles += [("never started", f"{total.never_started:,}", False), ("requeued", f"{total.requeued_jobs:,}", False)]
     return tiles
 
 
@@ -363,6 +403,18 @@ def _amount(value: float) -> str:
 
 
 def _parts(report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool) -> Iterator[_Part]:
+    """The sections in the order of the page: what a scheduler says, then what logs do."""
+    if report.allocations is not None:
+        yield from (_Part(one.title, (), _table(one)) for one in held_sections(report.allocations))
+    if not report.unlogged:
+        yield from _parts_of_logs(report, sheet, pages, every_run=every_run)
+    else:
+        yield from (_Part(one.title, (), _table(one)) for one in sheet.sections if one.title == LEFT_OUT)
+
+
+def _parts_of_logs(
+    report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool
+) -> Iterator[_Part]:
     """The sections in the order of the page."""
     sections = {part.title: part for part in sheet.sections}
     known = bool(report.sums.known_time)
@@ -395,7 +447,7 @@ def _parts(report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], 
             yield _Part(name, figures, table)
     scatter = f"Goodput of each run against its hours: at most {_MOST_RUNS} runs, those that lost most."
     runs = None if every_run else html_table(runs_sheet(report, _MOST_ROWS))
-    yield _Part("Runs", _figures("runs", runs_chart(report), scatter), runs)
+    yield _Part("Runs", _figures("runs", runs_chart(report, pages), scatter), runs)
 
 
 def _categories_of_weeks(report: FleetReport) -> Sheet:

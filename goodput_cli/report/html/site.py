@@ -41,25 +41,42 @@ _DASH = "-"
 
 
 @dataclass(frozen=True)
+class ListedRun:
+    """A run as the table of runs has it."""
+
+    row: RunLine
+    costs: Mapping[str, int]
+    """By kind of insight, what it cost the run: ns; nothing where the run has no page."""
+
+    @property
+    def dearest(self) -> str:
+        """The kind of insight that cost it most, as *What cost most* calls it."""
+        known = {code: ns for code, ns in self.costs.items() if code in BY_CODE and ns > 0}
+        return BY_CODE[max(sorted(known), key=lambda code: known[code])].title if known else ""
+
+
+@dataclass(frozen=True)
 class RunColumn:
-    """A column of the table of runs. text: of a cell, empty where it is not recorded. number: whether it is sorted by
-    size."""
+    """A column of the table of runs. key: as addresses of the page name it. text: of a cell, empty where it is not
+    recorded. number: whether it is sorted by size."""
 
     head: str
-    text: Callable[[RunLine], str]
+    key: str
+    text: Callable[[ListedRun], str]
     number: bool = False
 
 
 COLUMNS = (
-    RunColumn("job", lambda row: row.job),
-    RunColumn("run", lambda row: str(row.run) if row.runs > 1 else "", number=True),
-    RunColumn("team", lambda row: row.team or ""),
-    RunColumn("start (UTC)", lambda row: iso(row.start_ns)[:16].replace("T", " ")),
-    RunColumn("length", lambda row: duration(row.ns), number=True),
-    RunColumn("goodput", lambda row: _known(row.goodput_percent, ".2f", " %"), number=True),
-    RunColumn("lost h", lambda row: _known(row.lost_hours, ",.1f"), number=True),
-    RunColumn("disruptions", lambda row: str(row.disruptions), number=True),
-    RunColumn("ended", lambda row: (row.ending or "").replace("_", " ")),
+    RunColumn("job", "job", lambda one: one.row.job),
+    RunColumn("run", "run", lambda one: f"{one.row.run} of {one.row.runs}" if one.row.runs > 1 and one.row.run else ""),
+    RunColumn("team", "team", lambda one: one.row.team or ""),
+    RunColumn("start (UTC)", "start", lambda one: iso(one.row.start_ns)[:16].replace("T", " ")),
+    RunColumn("length", "length", lambda one: duration(one.row.ns), number=True),
+    RunColumn("goodput", "goodput", lambda one: _known(one.row.goodput_percent, ".2f", " %"), number=True),
+    RunColumn("lost h", "hours", lambda one: _known(one.row.lost_hours, ",.1f"), number=True),
+    RunColumn("lost most to", "lost", lambda one: one.dearest),
+    RunColumn("disruptions", "disruptions", lambda one: str(one.row.disruptions), number=True),
+    RunColumn("ended", "ended", lambda one: (one.row.ending or "").replace("_", " ")),
 )
 
 
@@ -135,13 +152,13 @@ def _write(
                 text, cost = render_run(analysis, Page(back=_BACK)), costs_of(analysis)
             except GoodputError as error:
                 failed.append(f"{safe(row.job)}: {error}")
-                links.append((None, _cells(row)))
+                links.append((None, _cells(ListedRun(row, {}))))
                 continue
             write_whole(folder / name, text, force=True)
             now[name] = Drawn(made_of, cost)
             drawn += 1
         costs.append((row, name, now[name].costs))
-        links.append((name, _cells(row)))
+        links.append((name, _cells(ListedRun(row, now[name].costs))))
     write_whole(folder / INDEX, _index(sheet, links, costs), force=True)
     _note(folder, now)
     there = {f"{_RUNS}/{path.name}" for path in (folder / _RUNS).iterdir()} if alone else set()
@@ -161,7 +178,7 @@ def _index(sheet: FleetSheet, links: Sequence[RunLink], costs: Sequence[tuple[Ru
     return fleet_page(
         sheet,
         "site.html",
-        scripts=(resource("site.js"),),
+        scripts=(resource("site.js"),) if links else (),
         more_style=resource("site.css") + _columns_style([COLUMNS[place] for place in kept]),
         every_run=True,
         pages=dict(_pages((row, name) for row, name, _ in costs)),
@@ -281,8 +298,8 @@ def _hash(*parts: str) -> str:
     return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _cells(row: RunLine) -> list[str]:
-    return [column.text(row) for column in COLUMNS]
+def _cells(one: ListedRun) -> list[str]:
+    return [column.text(one) for column in COLUMNS]
 
 
 def _known(value: float | None, form: str, unit: str = "") -> str:

@@ -1,0 +1,257 @@
+"""What a scheduler held for the jobs of a fleet, and how long they waited: of its tables alone, whether or not anybody
+kept a log. Where nobody did, goodput is not known, and never 0.
+
+Rows are those of `scheduler.py`. Everything is exact until the edge: accelerators x ns, and waits by linear
+interpolation between the two nearest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from goodput_cli.analysis.json_fields import Count, Json, written
+from goodput_cli.analysis.sheet import Column, Sheet
+from goodput_cli.analysis.table import column
+from goodput_cli.fleet.rows import declared_table
+from goodput_cli.fleet.scheduler import SACCT, Amounts, HeldRow, latest_of
+from goodput_cli.fleet.sums import hours, percent, ratio
+from goodput_cli.vocabulary.text import duration, plural
+from goodput_cli.vocabulary.text import percent as percent_text
+
+NO_LOG = "no training log"
+"""Of a job that only a scheduler tells of."""
+NOT_KNOWN = "not known: no job has a training log (name their stdout beside the table)"
+"""Goodput of a fleet without any log."""
+_ORDER = ("account", "namespace", "partition", "queue", "user")
+"""By what rows are grouped where nobody asks, the first that a table has."""
+_NONE = "(none)"
+_MOST_STATES = 6
+
+
+@dataclass(frozen=True)
+class HeldGroup:
+    """What rows of a scheduler add up to: all of them, or those with one value of a dimension."""
+
+    group: str = column("text", "the values of the dimensions, with ` / ` between them; `all`", heading="group")
+    jobs: int = column("count", "jobs by their ids", heading="jobs")
+    allocations: int = column("count", "times that something was held", heading="allocations")
+    accelerator_hours: float | None = column(
+        "number", "accelerators x time held; null where no row says how many", heading="held h"
+    )
+    share_percent: float | None = column("percent", "of all of it", name="share", heading="share")
+    wait_p50_ns: int | None = column("duration", "half of the waits are shorter", heading="p50 wait")
+    wait_p95_ns: int | None = column("duration", "95 % of the waits are shorter", heading="p95 wait")
+    never_started: int = column("count", "rows of jobs that asked and never began", heading="never started")
+    requeued_jobs: int = column("count", "jobs that began more than once", heading="requeued")
+    requeues: int = column("count", "how often")
+    failed_hours: float | None = column(
+        "number", "accelerator hours of what ended otherwise than completed", heading="not completed h"
+    )
+    failed_percent: float | None = column("percent", "their share of the group's", name="failed")
+    node_hours: float | None = column(
+        "number", "nodes x time held of rows without accelerators, which are in no other figure; null without any"
+    )
+
+
+HELD_TABLE = declared_table(
+    HeldGroup, "fleet_held", "what a scheduler held for a group of jobs",
+    "group", "held h", "share", "p50 wait", "p95 wait", "not completed h", "never started", "requeued",
+    "allocations", "jobs",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HeldState:
+    """What was held by how it ended."""
+
+    state: str = column("text", "the first word of the state, in small letters", heading="ended")
+    rows: int = column("count", "rows of the tables, those that never began too", heading="rows")
+    accelerator_hours: float | None = column("number", "accelerators x time held", heading="held h")
+
+
+STATE_TABLE = declared_table(HeldState, "fleet_held_state", "what was held by how it ended", "ended", "rows", "held h")
+
+
+@written("fleet_held_groups", "what a scheduler held, by one --by", keys="dims rows")
+@dataclass(frozen=True)
+class HeldGroups:
+    """The groups of one --by."""
+
+    dims: Annotated[tuple[str, ...], Json(key="by")]
+    """what the rows are grouped by"""
+    rows: Annotated[tuple[HeldGroup, ...], HELD_TABLE]
+    """what holds most first"""
+    amounts: tuple[Amounts, ...] = ()
+    """What each row is made of."""
+
+
+@written(
+    "fleet_allocations", "what a scheduler's own tables say",
+    keys="tables rows jobs jobs_with_log hours_with_log start_ns end_ns total states groups",
+)  # fmt: skip
+@dataclass(frozen=True)
+class Scheduled:
+    """What a scheduler's own tables say of a fleet."""
+
+    tables: Annotated[str, Json(key="rows_of")]
+    """what the rows are of: sacct, Kubernetes"""
+    rows: Count
+    """rows of the tables, steps of jobs left out"""
+    jobs: Count
+    """jobs by their ids"""
+    jobs_with_log: Count
+    """jobs of which there is a training log too"""
+    hours_with_log: Annotated[float | None, Json(key="accelerator_hours_with_log")]
+    """the accelerator hours of these"""
+    start_ns: Annotated[int, Json("instant")]
+    """the first time that the tables tell of"""
+    end_ns: Annotated[int, Json("instant")]
+    """the latest; what still runs is held until then"""
+    total: Annotated[HeldGroup, HELD_TABLE]
+    """of all rows"""
+    amounts: Amounts
+    """What that is made of."""
+    states: Annotated[tuple[HeldState, ...], STATE_TABLE]
+    """by how they ended, what held most first"""
+    groups: tuple[HeldGroups, ...]
+    """one a --by; without any by account, namespace, partition, queue or user, the first that the tables have"""
+
+
+def group_of(amounts: Amounts, name: str, whole: int) -> HeldGroup:
+    """What rows add up to, as people and programs read it. name: of the group. whole: chip time of all rows."""
+    half, most = (None if wait is None else round(wait) for wait in (amounts.wait(50), amounts.wait(95)))
+    return HeldGroup(
+        name, amounts.jobs, amounts.allocations, known_hours_of(amounts, amounts.chip_ns),
+        percent(ratio(amounts.chip_ns, whole)), half, most, amounts.never_started, amounts.requeued_jobs,
+        amounts.requeues, known_hours_of(amounts, amounts.failed_ns), percent(amounts.failed),
+        hours(amounts.node_ns) if amounts.node_ns else None,
+    )  # fmt: skip
+
+
+def known_hours_of(amounts: Amounts, chip_ns: int) -> float | None:
+    """Accelerator hours; None where no row says how many accelerators it has."""
+    return hours(chip_ns) if amounts.known else None
+
+
+def scheduled(
+    rows: Sequence[HeldRow], by: Sequence[tuple[str, ...]], texts_of: Callable[[HeldRow], Mapping[str, str]],
+    has_log: Callable[[HeldRow], bool],
+) -> Scheduled | None:  # fmt: skip
+    """What the rows say; None without any. by: dimensions that were asked for. texts_of: a row's values of them.
+    has_log: whether there is a training log of what a row held."""
+    if not rows:
+        return None
+    latest = latest_of(rows)
+    whole = Amounts(rows, latest)
+    logged = Amounts([row for row in rows if has_log(row)], latest)
+    named = {id(row): texts_of(row) for row in rows}
+    there = {name for texts in named.values() for name, text in texts.items() if text}
+    asked = [dims for dims in by if there.intersection(dims)] or [(name,) for name in _ORDER if name in there][:1]
+    return Scheduled(
+        tables=" and ".join(sorted({row.source for row in rows}, key=lambda name: name != SACCT)),
+        rows=len(rows),
+        jobs=whole.jobs,
+        jobs_with_log=logged.jobs,
+        hours_with_log=known_hours_of(whole, logged.chip_ns),
+        start_ns=min(at for row in rows for at in row.instants()),
+        end_ns=latest,
+        total=group_of(whole, "all", whole.chip_ns),
+        amounts=whole,
+        states=tuple(_states(rows, latest, whole)),
+        groups=tuple(_grouped(rows, dims, named, latest, whole.chip_ns) for dims in dict.fromkeys(asked)),
+    )
+
+
+def _states(rows: Sequence[HeldRow], latest: int, whole: Amounts) -> Iterator[HeldState]:
+    chip, count = Counter[str](), Counter[str]()
+    for row in rows:
+        count[row.state.lower()] += 1
+        chip[row.state.lower()] += row.chip_ns(latest)
+    for state in sorted(count, key=lambda name: (-chip[name], name)):
+        yield HeldState(state, count[state], known_hours_of(whole, chip[state]))
+
+
+def _grouped(
+    rows: Sequence[HeldRow], dims: tuple[str, ...], named: Mapping[int, Mapping[str, str]], latest: int, whole: int
+) -> HeldGroups:
+    found: defaultdict[tuple[str, ...], list[HeldRow]] = defaultdict(list)
+    for row in rows:
+        found[tuple(named[id(row)].get(dim) or _NONE for dim in dims)].append(row)
+    groups = [(" / ".join(values), Amounts(some, latest)) for values, some in found.items()]
+    groups.sort(key=lambda one: (-one[1].chip_ns, one[0]))
+    made = tuple(group_of(amounts, name, whole) for name, amounts in groups)
+    return HeldGroups(dims, made, tuple(amounts for _, amounts in groups))
+
+
+def title_of(found: Scheduled) -> str:
+    """`Fleet: 5 jobs, 6 rows of sacct, 0 training logs`: of a fleet without any log."""
+    rows = f"{found.rows:,} {'row' if found.rows == 1 else 'rows'} of {found.tables}"
+    return f"Fleet: {plural(found.jobs, 'job')}, {rows}, 0 training logs"
+
+
+def sentences(found: Scheduled) -> Iterator[tuple[str, str]]:
+    """What was held, how it ended and how long it waited: a word, and what it is, the same everywhere."""
+    total = found.total
+    yield "HELD", _held(total)
+    if found.jobs_with_log == 0:
+        yield "GOODPUT", NOT_KNOWN
+    states = [one for one in found.states if one.accelerator_hours]
+    if states:
+        parts = [f"{one.state} {one.accelerator_hours:,.1f} h" for one in states[:_MOST_STATES]]
+        rest = len(states) - _MOST_STATES
+        yield "ended", ", ".join(parts) + (f", and {rest} more" if rest > 0 else "")
+    yield "waited", _waited(total)
+
+
+def _held(total: HeldGroup) -> str:
+    if total.accelerator_hours is None:
+        amount = f"{total.node_hours or 0.0:,.1f} node h, accelerators not known,"
+    else:
+        amount = f"{total.accelerator_hours:,.1f} accelerator h"
+    apart = total.node_hours if total.accelerator_hours is not None else None
+    nodes = f", and {apart:,.1f} node h of rows without accelerators" if apart else ""
+    never = f"; {plural(total.never_started, 'job')} never started" if total.never_started else ""
+    return f"{amount} in {plural(total.allocations, 'allocation')}{nodes}{never}"
+
+
+def _waited(total: HeldGroup) -> str:
+    if total.wait_p50_ns is None or total.wait_p95_ns is None:
+        words = "not known"
+    else:
+        words = f"p50 {duration(total.wait_p50_ns)}, p95 {duration(total.wait_p95_ns)}"
+    if not total.requeued_jobs:
+        return words
+    times = {1: "once", 2: "twice"}.get(total.requeues, f"{total.requeues} times")
+    return f"{words}; {plural(total.requeued_jobs, 'job')} requeued {times}"
+
+
+def without_log(found: Scheduled) -> str | None:
+    """Which part of what was held has no training log, where some has one; None where all has."""
+    known, whole = found.hours_with_log, found.total.accelerator_hours
+    if known is None or not whole or found.jobs_with_log == 0 or known >= whole:
+        return None
+    share = percent_text(100 * (whole - known) / whole)
+    return f"goodput is of {known:,.1f} accelerator h with a training log; {whole - known:,.1f} h ({share}) have none"
+
+
+def held_sections(found: Scheduled) -> Iterator[Sheet]:
+    """The tables: one a --by."""
+    for table in found.groups:
+        columns = HELD_TABLE.sheet_columns(without=_empty(table.rows))
+        cells = HELD_TABLE.of_rows(table.rows).cells(columns)
+        head, *others = columns
+        named = Column(**{**vars(head), "name": " / ".join(table.dims), "title": None})
+        yield Sheet(f"Held, by {', '.join(table.dims)}", (named, *others), cells)
+
+
+def _empty(rows: Sequence[HeldGroup]) -> tuple[str, ...]:
+    """Headings of columns in which people would see nothing."""
+    headings: dict[str, Callable[[HeldGroup], Any]] = {
+        "held h": lambda one: one.accelerator_hours, "share": lambda one: one.share_percent,
+        "not completed h": lambda one: one.failed_hours, "never started": lambda one: one.never_started,
+        "requeued": lambda one: one.requeued_jobs,
+    }  # fmt: skip
+    return tuple(name for name, of in headings.items() if not any(map(of, rows)))

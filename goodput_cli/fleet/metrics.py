@@ -1,0 +1,133 @@
+"""The metrics of a fleet beside its measures: time and accelerator hours by category, costs, failures by cause, and
+what a scheduler held. The whole, and the groups of the first --by, of which the smallest are one (`other`) where there
+are many. Names of jobs are in none; what is not known has no sample, and categories add up to the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+
+from goodput_cli.analysis.sheet import Family, Labels
+from goodput_cli.fleet.held import Scheduled
+from goodput_cli.fleet.rows import CauseRow, GroupTable, category_name
+from goodput_cli.fleet.scheduler import Amounts
+from goodput_cli.fleet.sums import LabelledCategory, Sums, hours
+from goodput_cli.vocabulary.text import exact, safe
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+MOST_GROUPS = 200
+"""Of so many groups each has samples of its own; the others are one."""
+OTHER = "other"
+_QUANTILES = (50, 95)
+Sample = tuple[Labels, float]
+
+
+def metrics(
+    whole: Sums, tables: Sequence[GroupTable], causes: Sequence[CauseRow], held: Scheduled | None
+) -> Iterator[Family]:
+    """The families, those without a sample left out. tables: the groups of each --by. held: what a scheduler's tables
+    say."""
+    groups = [({}, whole), *_groups(tables)]
+    families: list[tuple[str, str, Iterable[Sample]]] = [
+        ("time_seconds", "Time of all runs by category, each run counted once.", _times(groups)),
+        ("accelerator_hours", "Accelerators x time by category.", _chips(groups)),
+        ("runs", "Runs of which something lies in the window.", _runs(groups)),
+        ("failures_by_cause", "Failures by why they died.", _causes(causes)),
+        ("cause_lost_hours", "Hours that failures lost, by cause: of accelerators, else of jobs.", _lost(causes)),
+        ("cost", "What held time without progress cost, by currency.", _costs(groups)),
+        ("wait_seconds", "Waits of a scheduler's tables.", _waits(held)),
+        ("held_hours", "Accelerator hours that a scheduler held, by how they ended.", _held(held)),
+    ]
+    for name, meaning, samples in families:
+        found = [(labels, exact(value)) for labels, value in samples]
+        if found:
+            yield Family(f"goodput_fleet_{name}", meaning, found)
+
+
+def _groups(tables: Sequence[GroupTable]) -> list[tuple[Labels, Sums]]:
+    """The groups of the first --by, what lost most first; groups that look the same once they are safe are one."""
+    found: dict[tuple[str, ...], tuple[Labels, Sums]] = {}
+    for table in tables[:1]:
+        names = [re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims]
+        for place, (row, totals) in enumerate(zip(table.rows, table.totals, strict=True)):
+            values = row.values if place < MOST_GROUPS else [OTHER] * len(names)
+            key = tuple(map(safe, values))
+            if key not in found:
+                found[key] = (dict(zip(names, values, strict=True)), Sums())
+            found[key][1].add(totals.sums)
+    return list(found.values())
+
+
+def _times(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
+    for labels, sums in groups:
+        for name, ns in _by_category(sums.time).items():
+            yield {**labels, "category": name}, float(Fraction(ns, NS_PER_SECOND))
+
+
+def _chips(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
+    for labels, sums in groups:
+        for name, ns in _by_category(sums.chip).items() if sums.known_time else ():
+            yield {**labels, "category": name}, hours(ns)
+
+
+def _by_category(amounts: Counter[LabelledCategory]) -> Counter[str]:
+    """By the name of the category, labels of custom events together: a label may be anything, and series are few."""
+    found: Counter[str] = Counter()
+    for key, ns in amounts.items():
+        found[category_name(key).partition(":")[0]] += ns
+    return found
+
+
+def _runs(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
+    return ((labels, float(sums.runs)) for labels, sums in groups if sums.runs)
+
+
+def _causes(causes: Sequence[CauseRow]) -> Iterator[Sample]:
+    return (({"cause": one.cause}, float(one.failures)) for one in causes)
+
+
+def _lost(causes: Sequence[CauseRow]) -> Iterator[Sample]:
+    """In accelerator hours where those of all runs are known, else in job hours: `of` says which."""
+    for one in causes:
+        if one.accelerator_hours is None:
+            yield {"cause": one.cause, "of": "job"}, hours(one.lost_ns)
+        else:
+            yield {"cause": one.cause, "of": "accelerator"}, one.accelerator_hours
+
+
+def _costs(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
+    for labels, sums in groups:
+        for currency, amount in sorted(sums.money.items()) if sums.priced_runs else ():
+            yield {**labels, "currency": currency}, float(amount)
+
+
+def _waits(held: Scheduled | None) -> Iterator[Sample]:
+    for labels, amounts in _held_groups(held):
+        for percentile in _QUANTILES:
+            wait = amounts.wait(percentile)
+            if wait is not None:
+                yield {**labels, "quantile": f"{percentile / 100:g}"}, float(wait / NS_PER_SECOND)
+
+
+def _held(held: Scheduled | None) -> Iterator[Sample]:
+    if held is not None:
+        for one in held.states:
+            if one.accelerator_hours is not None:
+                yield {"state": one.state}, one.accelerator_hours
+
+
+def _held_groups(held: Scheduled | None) -> Iterator[tuple[Labels, Amounts]]:
+    """The whole, and its first groups."""
+    if held is None:
+        return
+    yield {}, held.amounts
+    seen: set[str] = set()
+    for table in held.groups[:1]:
+        name = "_".join(re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims)
+        for row, amounts in list(zip(table.rows, table.amounts, strict=True))[:MOST_GROUPS]:
+            if safe(row.group) not in seen:
+                seen.add(safe(row.group))
+                yield {name: row.group}, amounts
