@@ -121,24 +121,26 @@ def has_times(name: str) -> bool:
 
 
 _DEVICE_HEAD = 4096
-_DEVICE_TABLE = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?=[^\n]*\btimestamp\b)(?=[^\n]*\b(?:utilization\.gpu|power\.draw|memory\.used)\b)[^\n]*,"
-)
-"""The header of what `nvidia-smi --query-gpu=timestamp,.. --format=csv` prints."""
-
-
-_MONITOR = re.compile(rb"\s*#[^\n]*\bgpu\b[^\n]*\b(?:sm|pwr|fb)\b", re.IGNORECASE)
-"""The first heading of `nvidia-smi dmon`."""
+_QUERIED = frozenset({b"utilization.gpu", b"power.draw", b"memory.used"})
+_MONITORED = frozenset({b"sm", b"pwr", b"fb"})
 
 
 def is_monitor(head: bytes) -> bool:
     """Whether a document that begins like this is what `nvidia-smi dmon` prints."""
-    return _MONITOR.match(head[:_DEVICE_HEAD]) is not None
+    first = _first_line(head)
+    names = first.lstrip(b"# ").split()
+    return first.startswith(b"#") and b"gpu" in names and not _MONITORED.isdisjoint(names)
 
 
 def is_device_table(head: bytes) -> bool:
-    """Whether a document that begins like this is a table of what accelerators did."""
-    return _DEVICE_TABLE.match(head[:_DEVICE_HEAD]) is not None
+    """Whether a document that begins like this is what `nvidia-smi --query-gpu=timestamp,.. --format=csv` prints."""
+    names = {one.strip().partition(b" [")[0] for one in _first_line(head).split(b",")}
+    return b"timestamp" in names and not _QUERIED.isdisjoint(names)
+
+
+def _first_line(head: bytes) -> bytes:
+    """In small letters, without a mark of byte order."""
+    return head[:_DEVICE_HEAD].removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0].lower()
 
 
 def _is_of_devices(path: str) -> bool:

@@ -186,3 +186,9 @@ def test_the_band_of_the_page_and_the_column_of_the_timeline(
     out = capsys.readouterr().out
     assert "busy" in out
     assert re.search(r"step stall.*\b[0-3]\.\d\d %", out)
+
+
+def test_samples_of_another_time_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = DeviceJob(hosts=1, steps=100).write(tmp_path)
+    assert run(["steps", str(folder), "--by", "device", "--timezone", "Asia/Tokyo"]) == 0
+    assert "outside of the window; is it --timezone?" in " ".join(capsys.readouterr().out.split())

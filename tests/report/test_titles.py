@@ -22,11 +22,11 @@ def test_they_are_in_order() -> None:
 
 def test_what_several_commands_show_has_one_heading() -> None:
     places = headings()
-    assert places["category"] == {"compare", "compat", "fleet", "timeline"}
+    assert places["category"] == {"compare", "compat", "fleet", "steps", "timeline"}
     assert places["ended"] == {"disruptions", "fleet", "jobs"}
     assert places["accelerator h"] == {"advice", "disruptions", "fleet"}
     assert places["start"] == {"compare", "fleet", "jobs", "processes", "steps", "timeline"}
 
 
 def test_headings_are_lower_case_but_for_names() -> None:
-    assert {one for one in TITLES if one != one.lower()} == {"ETTR", "MTTF", "MTTR"}
+    assert {one for one in TITLES if one != one.lower()} == {"ETTR", "MTTF", "MTTR", "kWh", "kWh lost"}

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.analysis.steps.devices import DEVICE_CATEGORIES, DEVICES, Devices, devices_line
+from goodput_cli.analysis.steps.devices import DEVICE_CATEGORIES, DEVICES, Devices, devices_line, samples_of
 from goodput_cli.analysis.steps.inside_sheet import By
 from goodput_cli.analysis.table import Table, table_rows
+from goodput_cli.vocabulary.text import period
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,7 @@ def device_sheets(analysis: Analysis, by: By) -> Iterator[Sheet]:
     found = analysis.accelerators
     if found is None:
         if by == "device":
-            yield Sheet(TITLE, (), (), notes=("no samples of accelerators lie beside the log: not recorded",))
+            yield Sheet(TITLE, (), (), notes=(_why_none(analysis),))
         return
     notes = tuple(_notes(found))
     if by == "device":
@@ -32,6 +33,14 @@ def device_sheets(analysis: Analysis, by: By) -> Iterator[Sheet]:
         more = (f"{left} more devices: --format json has all",) if left > 0 else ()
         yield _sheet(TITLE, DEVICES, found.devices[:_MOST_ROWS], (devices_line(found),), (*more, *notes))
     yield _sheet(f"{TITLE} by category", DEVICE_CATEGORIES, found.categories, (), notes if by != "device" else ())
+
+
+def _why_none(analysis: Analysis) -> str:
+    samples = [one for by_quantity in samples_of(analysis).values() for one in by_quantity.values() if len(one)]
+    if not samples:
+        return "no samples of accelerators lie beside the log: not recorded"
+    first, last = min(int(one.time[0]) for one in samples), max(int(one.time[-1]) for one in samples)
+    return f"samples of accelerators are of {period(first, last)}, outside of the window; is it --timezone?"
 
 
 def _sheet(title: str, table: Table, rows: Sequence[object], summary: tuple[str, ...], notes: tuple[str, ...]) -> Sheet:

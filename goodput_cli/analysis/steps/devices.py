@@ -184,7 +184,8 @@ def busy_between(analysis: AnalysisData, start: I64, end: I64) -> F64 | None:
             total += np.interp(end, knots, upto) - np.interp(start, knots, upto)
     if not seen.any():
         return None
-    return np.asarray(np.divide(amount, seen, out=np.full(len(seen), np.nan), where=seen > 0))
+    share: F64 = np.divide(amount, seen, out=np.full(len(seen), np.nan), where=seen > 0)
+    return share
 
 
 def _row(
