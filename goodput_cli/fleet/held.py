@@ -229,10 +229,12 @@ def _waited(total: HeldGroup) -> str:
 
 
 def without_log(found: Scheduled) -> str | None:
-    """Which part of what was held has no training log, where some has one; None where all has."""
+    """Which part of what was held has no training log; None where all has one."""
     known, whole = found.hours_with_log, found.total.accelerator_hours
-    if known is None or not whole or found.jobs_with_log == 0 or known >= whole:
+    if known is None or not whole or known >= whole:
         return None
+    if found.jobs_with_log == 0:
+        return f"none of the {whole:,.1f} accelerator h that a scheduler held has a training log"
     share = percent_text(100 * (whole - known) / whole)
     return f"goodput is of {known:,.1f} accelerator h with a training log; {whole - known:,.1f} h ({share}) have none"
 

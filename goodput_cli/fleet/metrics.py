@@ -30,7 +30,7 @@ def metrics(
 ) -> Iterator[Family]:
     """The families, those without a sample left out. tables: the groups of each --by. held: what a scheduler's tables
     say."""
-    groups = [({}, whole), *_groups(tables)]
+    groups = [({}, whole), *groups_of(tables)]
     families: list[tuple[str, str, Iterable[Sample]]] = [
         ("time_seconds", "Time of all runs by category, each run counted once.", _times(groups)),
         ("accelerator_hours", "Accelerators x time by category.", _chips(groups)),
@@ -47,7 +47,7 @@ def metrics(
             yield Family(f"goodput_fleet_{name}", meaning, found)
 
 
-def _groups(tables: Sequence[GroupTable]) -> list[tuple[Labels, Sums]]:
+def groups_of(tables: Sequence[GroupTable]) -> list[tuple[Labels, Sums]]:
     """The groups of the first --by, what lost most first; groups that look the same once they are safe are one."""
     found: dict[tuple[str, ...], tuple[Labels, Sums]] = {}
     for table in tables[:1]:

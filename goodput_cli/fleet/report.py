@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.fleet.held import NOT_KNOWN, Scheduled, held_sections, sentences, title_of, without_log
 from goodput_cli.fleet.hosts import HostTest, hosts_judged, hosts_that_repeat
-from goodput_cli.fleet.metrics import metrics
+from goodput_cli.fleet.metrics import groups_of, metrics
 from goodput_cli.fleet.question import Grouping
 from goodput_cli.fleet.recovery import (
     OUTAGE_GROUP_TABLE,
@@ -547,12 +546,9 @@ def _published(report: FleetReport, thresholds: tuple[Threshold, ...]) -> Publis
 
 
 def _families(report: FleetReport) -> Iterator[Family]:
-    """The measures that are published. Groups that look the same once they are safe are one series: the first."""
+    """The measures that are published, and what `metrics.py` has beside them."""
     groups: list[tuple[dict[str, str], Totals]] = [({}, Totals(report.sums, report.mpg))]
-    for table in report.groups[:1]:
-        names = [re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims]
-        rows = zip(table.rows, table.totals, strict=True)
-        groups += [(dict(zip(names, row.values, strict=True)), totals) for row, totals in rows]
+    groups += [(labels, Totals(sums, report.mpg)) for labels, sums in groups_of(report.groups)]
     for measure in (one for one in MEASURES.values() if one.metric is not None):
         samples: dict[tuple[str, ...], tuple[dict[str, str], str]] = {}
         for labels, totals in groups:

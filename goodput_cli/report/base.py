@@ -45,6 +45,10 @@ class Page:
     """How many colours there are, where there are any."""
     back: str = ""
     """Of a page in a site: where the page is that led to it. Its charts are drawn by its script alone."""
+    which: str = ""
+    """Of a page in a site: `run 2 of 3`, where the job has several."""
+    others: tuple[tuple[str, str], ...] = ()
+    """The other runs of that job: what each is called, and where its page is."""
 
 
 class Renderer(Protocol):

@@ -217,3 +217,19 @@ def test_what_still_runs_is_held_to_the_latest_time_and_nodes_are_never_added() 
     total = fleet(table(running, nodes))["allocations"]["total"]
     assert round(total["accelerator_hours"], 4) == 147.8889
     assert total["node_hours"] == 2
+
+
+def test_a_thousand_teams_are_201_series_that_add_up(capsys: Output) -> None:
+    count = 260
+    for number in range(count):
+        put(Path(f"logs/{number}.jsonl"), training(f"j{number}", 2, 1, at=number))
+    Path("labels.csv").write_text(text_of("job,team,accelerators", *(f"j{n},team {n},8" for n in range(count))))
+    asked = ["fleet", "logs", "--labels", "labels.csv", "--by", "team", "--workers", "1", "-q", "--format"]
+    assert run([*asked, "openmetrics"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    for name in ("goodput_fleet_ratio", "goodput_fleet_runs"):
+        assert sum(one.startswith(f"{name}{{") for one in shown) == 1 + 201
+    hours = [one for one in shown if one.startswith("goodput_fleet_accelerator_hours{")]
+    whole = sum(float(one.rsplit(" ", 1)[1]) for one in hours if "team=" not in one)
+    assert whole == sum(float(one.rsplit(" ", 1)[1]) for one in hours if "team=" in one) == count * 2 * 8
+    assert "j12" not in "".join(shown), "no names of jobs"

@@ -246,3 +246,16 @@ def test_the_recipes_are_commands_that_work() -> None:
                 "results/": "results", "/shared/site/": "site/"}  # fmt: skip
         assert run([*(here.get(word, word) for word in words), "--workers", "1"]) == 0
         assert len(list(Path("site/runs").iterdir())) == 2
+
+
+def test_pages_of_a_jobs_runs_have_titles_of_their_own_and_lead_to_each_other() -> None:
+    again = told(*(part for at in (0, 9, 18) for part in (start(at * HOUR), *steps(0, 61, at=at * HOUR, every=60),
+                                                          end((at + 2) * HOUR))))  # fmt: skip
+    put(Path("logs/again.jsonl"), of_job(again, "again"))
+    site("-q", "--runs", "each")
+    pages = sorted(Path("site/runs").glob("again-*.html"))
+    titles = [re.findall("<title>([^<]*)", page.read_text(encoding="utf-8"))[0] for page in pages]
+    assert [re.sub(":.*", "", one) for one in titles] == [f"Goodput of again, run {n} of 3" for n in (1, 2, 3)]
+    for page in pages:
+        others = [one for one in links(page) if one != "../index.html"]
+        assert sorted(others) == sorted(one.name for one in pages if one != page)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -37,6 +37,7 @@ _KIND = "goodput fleet site"
 _BACK = f"../{INDEX}"
 _SLUG = 40
 _MOST_COSTS = 8
+_MOST_OTHERS = 20
 _DASH = "-"
 
 
@@ -141,17 +142,22 @@ def _write(
     links, costs, drawn = list[RunLink](), list[tuple[RunLine, str, dict[str, int]]](), 0
     _note(folder, before)  # first: by it another that comes now knows the folder
     _make(folder / _RUNS)
+    of_job: defaultdict[str, list[RunLine]] = defaultdict(list)
+    for row in report.runs:
+        of_job[row.job].append(row)
     for row in runs_by_loss(report):
-        name, made_of = _page_name(row), _hash(made_by, str(row.accelerators), *_versions(row, versions))
+        name, page = _page_name(row), _page_of(row, of_job[row.job])
+        made_of = _hash(made_by, str(row.accelerators), repr(page.others), *_versions(row, versions))
         stays = name in before and before[name].made_of == made_of and (folder / name).exists()
         if stays and all(versions.get(one) for one in row.documents):
             now[name] = before[name]
         else:
             try:
                 analysis = analyse(row)
-                text, cost = render_run(analysis, Page(back=_BACK)), costs_of(analysis)
+                text, cost = render_run(analysis, page), costs_of(analysis)
             except GoodputError as error:
                 failed.append(f"{safe(row.job)}: {error}")
+                of_job[row.job].remove(row)
                 links.append((None, _cells(ListedRun(row, {}))))
                 continue
             write_whole(folder / name, text, force=True)
@@ -159,6 +165,9 @@ def _write(
             drawn += 1
         costs.append((row, name, now[name].costs))
         links.append((name, _cells(ListedRun(row, now[name].costs))))
+    for row in (row for row, *_ in costs if failed and row.runs > 1):  # no page leads to one that is not there
+        page = _page_of(row, of_job[row.job])
+        write_whole(folder / _page_name(row), render_run(analyse(row), page), force=True)
     write_whole(folder / INDEX, _index(sheet, links, costs), force=True)
     _note(folder, now)
     there = {f"{_RUNS}/{path.name}" for path in (folder / _RUNS).iterdir()} if alone else set()
@@ -288,6 +297,18 @@ def _page_name(row: RunLine) -> str:
     slug = re.sub(r"[^a-z0-9]+", _DASH, row.job.lower()).strip(_DASH)[:_SLUG].strip(_DASH) or "run"
     first = min(row.documents, default="")
     return f"{_RUNS}/{slug}-{row.run}-{_hash(row.job, first)[:8]}.html"
+
+
+def _page_of(row: RunLine, runs: Sequence[RunLine]) -> Page:
+    """What the page of a run says beside its report. runs: of the same job, those that have a page."""
+    if row.runs < 2 or not row.run:
+        return Page(back=_BACK)
+    others = tuple(
+        (f"run {one.run}{f' ({percent(one.goodput_percent)})' if one.goodput_percent is not None else ''}",
+         _page_name(one).removeprefix(f"{_RUNS}/"))
+        for one in runs if one is not row
+    )  # fmt: skip
+    return Page(back=_BACK, which=f"run {row.run} of {row.runs}", others=others[:_MOST_OTHERS])
 
 
 def _versions(row: RunLine, versions: Mapping[str, str]) -> Iterator[str]:
