@@ -35,9 +35,12 @@ def device_tables(
     sources, by_source = table.sources, _jobs_of_sources(table)
     homes = {code: _job_beside(code, sources, by_source) for code in collected.sources}
 
+    said = set[int]()
+
     def job_of(source: int, run: str) -> str | None:
         found = runs.get(run) or homes.get(source)
-        if found is None:
+        if found is None and source not in said:
+            said.add(source)
             notes.add("devices_of_no_job", _NO_JOB, source, [1])
         return found
 

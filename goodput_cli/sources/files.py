@@ -34,6 +34,7 @@ from goodput_cli.sources.layouts import (
     files_in_folder,
     find_files,
     has_times,
+    is_of_devices,
     shown_path,
     unreadable,
 )
@@ -121,7 +122,7 @@ class FileSource:
         """See `Listing`: what cannot be read is listed with the reason."""
         if uri == STDIN:
             return [Document(STDIN, STDIN_NAME)]
-        return [_document(path) for path in _logs_behind(uri, context)]
+        return [_document(path) for path in _logs_behind(uri, context) if not is_of_devices(path)]
 
     def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
         """See `Listing`."""

@@ -143,7 +143,7 @@ def _first_line(head: bytes) -> bytes:
     return head[:_DEVICE_HEAD].removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0].lower()
 
 
-def _is_of_devices(path: str) -> bool:
+def is_of_devices(path: str) -> bool:
     """The same of a file, which a walk does not know by its name."""
     if not path.lower().endswith(".csv"):
         return False
@@ -361,7 +361,7 @@ def _walk(folder: str, visited: set[str]) -> Iterator[str]:
                 yield from _walk(entry.path, visited)
         elif _never_ends(entry.path):
             continue
-        elif _is_read(entry.path, entry.name) or _is_of_devices(entry.path):
+        elif _is_read(entry.path, entry.name) or is_of_devices(entry.path):
             yield entry.path
 
 
