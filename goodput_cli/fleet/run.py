@@ -178,14 +178,17 @@ class _Fleet:
         """The rows of a scheduler's tables: those among the logs, and those of --sacct."""
         from goodput_cli.fleet.labels import text_of
         from goodput_cli.fleet.passes.work import Failed
-        from goodput_cli.fleet.scheduler import SACCT, once, read_rows, rows_in
+        from goodput_cli.fleet.scheduler import SACCT, of_their_jobs, once, read_rows, rows_in
 
         keys = {key: job for job, key in outcome.answers.items() if not isinstance(key, Failed)}
-        telling = {uri for _, one in store.results(keys) if SACCT in one.formats for uri in one.documents}
+        telling: dict[str, set[str]] = {}
+        for _, one in store.results(keys):
+            for uri in one.documents if SACCT in one.formats else ():
+                telling.setdefault(uri, set()).update([one.job] if len(one.formats) > 1 else [])
         silent = {row.document.uri for row in outcome.rows if row.problem is None and not (row.jobs or row.other_jobs)}
         every = [one for row in outcome.rows for one in (row.document, *row.document.parts)]
         chosen = [one for one in every if not one.parts and (well_formed(one.uri) in telling or one.uri in silent)]
-        rows = read_rows(chosen, self._asked.zone)
+        rows = of_their_jobs(read_rows(chosen, self._asked.zone), telling)
         rows += [row for path in self._tables.sacct for row in rows_in(text_of(Path(path)), path, self._asked.zone)]
         wanted = self._asked.jobs
         return once(row for row in rows if not wanted or any(fnmatchcase(row.job, glob) for glob in wanted))
@@ -277,7 +280,7 @@ class _Fleet:
         empty = [
             NotAnalysed("document", row.document.name, _why_empty(row))
             for row in outcome.rows
-            if row.problem is None and not (row.jobs or row.other_jobs) and row.document.name not in tables
+            if row.problem is None and not (row.jobs or row.other_jobs) and well_formed(row.document.uri) not in tables
         ]
         diagnostics = (
             *reading_diagnostics(outcome.rows, of_listing),

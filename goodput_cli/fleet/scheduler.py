@@ -22,6 +22,7 @@ from goodput_cli.events.formats.collected import SACCT_DELIMITERS, SACCT_HEADER
 from goodput_cli.events.text.entries import nodes_in, state_of
 from goodput_cli.fleet.labels import STILL_HELD, Allocation, TableRow, accelerators_in, instant, records_of, table_row
 from goodput_cli.sources.base import Document, RawBatch, ReadContext, read_document
+from goodput_cli.vocabulary.text import well_formed
 
 SACCT, KUBERNETES = "sacct", "Kubernetes"
 """What rows are of, in the words of a report."""
@@ -70,7 +71,7 @@ class HeldRow:
     kind: str = ""
     """Of what type all of its accelerators are."""
     table: str = ""
-    """The name of the document that it is in."""
+    """The document that it is in."""
 
     @property
     def wait_ns(self) -> int | None:
@@ -145,7 +146,7 @@ def read_rows(documents: Iterable[Document], zone: tzinfo) -> list[HeldRow]:
     for document in documents:
         text = _text_of(document)
         if text is not None:
-            found += rows_in(text, document.name, zone)
+            found += rows_in(text, well_formed(document.uri), zone)
     return once(found)
 
 
@@ -173,6 +174,19 @@ def once(rows: Iterable[HeldRow]) -> list[HeldRow]:
         if before is None or before.end_ns is None:
             by_row[key] = one
     return sorted(by_row.values(), key=lambda one: (min(one.instants(), default=0), one.id, one.start_ns or 0))
+
+
+def of_their_jobs(rows: Sequence[HeldRow], jobs: Mapping[str, set[str]]) -> list[HeldRow]:
+    """Rows by the names that logs have for their jobs: a table of one job that stands beside the log of one job is
+    about that, whatever either calls it. jobs: by document, those of which other formats tell too."""
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        names[row.table].add(row.job)
+    found = []
+    for row in rows:
+        beside = jobs.get(row.table, set())
+        found.append(replace(row, job=next(iter(beside))) if len(beside) == len(names[row.table]) == 1 else row)
+    return found
 
 
 def latest_of(rows: Iterable[HeldRow]) -> int:

@@ -233,3 +233,11 @@ def test_a_thousand_teams_are_201_series_that_add_up(capsys: Output) -> None:
     whole = sum(float(one.rsplit(" ", 1)[1]) for one in hours if "team=" not in one)
     assert whole == sum(float(one.rsplit(" ", 1)[1]) for one in hours if "team=" in one) == count * 2 * 8
     assert "j12" not in "".join(shown), "no names of jobs"
+
+
+def test_a_table_of_one_job_beside_its_log_is_about_that_whatever_it_calls_it() -> None:
+    slurm = Path(__file__).parent.parent / "real" / "slurm" / "llm-20b"
+    answer = fleet(str(slurm), "--timezone", "UTC")
+    held = answer["allocations"]
+    assert len(answer["runs"]) == 1
+    assert held["jobs_with_log"] > 0
