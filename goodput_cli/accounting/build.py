@@ -210,6 +210,8 @@ class Timeline:
             table = self.table
             if table.observed.draft_refused:
                 return "no step was read"
+            if table.observed.scheduled_alone:
+                return "only a scheduler tells of it (`goodput fleet` shows what it held)"
             unread = table.observed.unread_steps.get(table.jobs[int(table.job[0])], "") if len(table) else ""
             if unread:
                 return f"steps are there, and no rule reads them ({unread}); `goodput check --suggest` drafts one"

@@ -78,6 +78,8 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
     code = jobs.index(name)
     formats = log.formats[code] if code < len(log.formats) else ()
     table = log.table if len(jobs) == 1 else log.table.take(log.table.job == code)
+    if is_scheduled_alone([one.name for one in formats]):
+        table = replace(table, observed=replace(table.observed, scheduled_alone=True))
     return table.compacted(), name, formats
 
 

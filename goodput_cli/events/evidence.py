@@ -127,6 +127,8 @@ class EvidenceOfLog:
     files of no job."""
     draft_refused: bool = False
     """Whether rules were looked for that read steps of the log, and none could be proven."""
+    scheduled_alone: bool = False
+    """Whether nothing but a scheduler's table tells of the job that was picked."""
     quotes: bool = True
     """Whether the words of lines may be shown; what they mean is judged either way."""
     signs: tuple[Sign, ...] = ()

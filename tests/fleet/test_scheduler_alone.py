@@ -241,3 +241,15 @@ def test_a_table_of_one_job_beside_its_log_is_about_that_whatever_it_calls_it() 
     held = answer["allocations"]
     assert len(answer["runs"]) == 1
     assert held["jobs_with_log"] > 0
+
+
+def test_one_job_of_a_table_alone_is_not_judged(tmp_path: Path) -> None:
+    """Nor is one that failed: nobody knows what it trained before."""
+    table = tmp_path / "sacct.txt"
+    table.write_text(
+        "JobID|JobName|State|Submit|Start|End|NNodes\n"
+        "1|pretrain|NODE_FAIL|2026-03-01T10:00:00|2026-03-01T11:00:00|2026-03-01T12:00:00|4\n"
+    )
+    analysis = goodput_cli.analyze(table)
+    assert analysis.goodput_percent is None
+    assert "only a scheduler tells of it" in (analysis.timeline.why_unknown or "")
