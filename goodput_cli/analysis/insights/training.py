@@ -19,7 +19,7 @@ from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout
 from goodput_cli.analysis.insights.inside import waited_for_data
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, hangs_now
-from goodput_cli.analysis.steps.inside import growth_between
+from goodput_cli.analysis.steps.growth import growth_between
 from goodput_cli.analysis.steps.levels import changes_level
 from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, step_pace
 from goodput_cli.analysis.steps.times import TimedSteps, step_time_parts, timed_steps

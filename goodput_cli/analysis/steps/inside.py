@@ -8,7 +8,6 @@ ledger.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,26 +15,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
+from goodput_cli.analysis.steps.launches import Launch, launches_of, mean_of_ranks, most_of
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.arrays import F64, I64, Mask
-from goodput_cli.events.inside import CLASSES, NOT_LOGGED, PhaseClass, PhaseName, RankSteps, class_of
+from goodput_cli.arrays import F64
+from goodput_cli.events.inside import CLASSES, PhaseClass, PhaseName, class_of
 from goodput_cli.vocabulary.categories import Category
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
-BLOCK = 24
-"""Steps a block, for what is said of a rank's habits."""
 _LIKELY = 0.05
 """Of the step time: a rank is above the others in one phase and below them in another by this, or it is chance."""
 OF_A_HOST = 1.5
 """A host is named, and not one of its ranks, where all of them together cost so many times what the worst does."""
 OVERLAPS = 0.02
 """Of the net step time: phases that are longer than their steps by more overlap."""
-_SLOW_FIRST = 1.5
-"""A first record of one step that took so many medians is that of compilation."""
 
 
 @dataclass(frozen=True)
@@ -174,150 +169,11 @@ def inside_of(analysis: AnalysisData) -> tuple[Inside, ...]:
     if not parts:
         return ()
     within = (analysis.window.start_ns, analysis.window.end_ns)
-    groups: defaultdict[tuple[str, int], list[_Launch]] = defaultdict(list)
-    for launch in _launches(analysis.timeline, parts, within):
+    groups: defaultdict[tuple[str, int], list[Launch]] = defaultdict(list)
+    for launch in launches_of(analysis.timeline, parts, within):
         groups[launch.pool, len(launch.ranks)].append(launch)
     found = [_answer(pool, launches) for (pool, _), launches in groups.items()]
     return tuple(sorted((one for one in found if one.phases), key=lambda one: -(one.net_step_ns or 0)))
-
-
-@dataclass(frozen=True)
-class _Launch:
-    """The ranks of one launch of one program beside each other: R ranks and S steps. NaN: not logged."""
-
-    pool: str
-    ranks: tuple[int, ...]
-    """Of "rank" statistics; the rows of the tables."""
-    hosts: tuple[str, ...]
-    weight: F64
-    """[S], how much of each record is kept and in the window."""
-    last: I64
-    """[S], the last step of each record."""
-    count: I64
-    """[S], steps a record."""
-    first: Mask
-    """[S]"""
-    took: F64
-    """[R, S], ns."""
-    phases: dict[PhaseName, F64]
-    """[R, S], ns."""
-    whole: dict[str, dict[PhaseName, F64]]
-    """By statistic other than "rank": [S]."""
-    whole_took: F64
-    """[S], of these."""
-    summed: bool
-
-    @property
-    def weight_later(self) -> F64:
-        """The same without first steps."""
-        return np.where(self.first, 0.0, self.weight)
-
-    @property
-    def records_a_block(self) -> int:
-        """How many records are about `BLOCK` steps."""
-        return max(1, math.ceil(BLOCK / float(np.median(self.count)))) if len(self.count) else BLOCK
-
-
-def _launches(timeline: Timeline, parts: Sequence[RankSteps], within: tuple[int, int]) -> Iterator[_Launch]:
-    """The launches of all programs. Ranks of one launch meet by the step that they resumed from, or by their times."""
-    groups: defaultdict[tuple[str, int, tuple[int, int] | None], list[tuple[RankSteps, F64]]] = defaultdict(list)
-    by_process: defaultdict[tuple[str, tuple[int, int]], list[RankSteps]] = defaultdict(list)
-    for one in parts:
-        if one.process is None:
-            attempt = _attempts_at(timeline, one.time)
-            kept = _kept(timeline, attempt, one) * _seen(one.time, within)
-            for each in np.unique(attempt).tolist():
-                groups[one.pool, each, None].append((one, np.where(attempt == each, kept, np.nan)))
-        else:
-            by_process[one.pool, one.process].append(one)
-    for (pool, process), ranks in by_process.items():
-        leader = min(ranks, key=lambda one: one.rank)
-        attempt = np.full(1, int(np.median(_attempts_at(timeline, leader.time))))
-        seen = leader.step[_seen(leader.time, within)]
-        for one in ranks:
-            kept = _kept(timeline, np.broadcast_to(attempt, len(one)), one)
-            kept = kept * np.isin(one.step, seen)
-            groups[pool, int(attempt[0]), process].append((one, kept))
-    for (pool, _, _), members in groups.items():
-        yield _aligned(pool, members)
-
-
-def _attempts_at(timeline: Timeline, time: I64) -> I64:
-    """The attempt of each instant."""
-    found = np.searchsorted(timeline.attempts.begin, time, side="left") - 1
-    return np.maximum(found, 0).astype(np.int64)
-
-
-def _seen(time: I64, within: tuple[int, int]) -> Mask:
-    return np.asarray((time >= within[0]) & (time <= within[1]))
-
-
-def _kept(timeline: Timeline, attempt: I64, one: RankSteps) -> F64:
-    """The share of the steps of each record that is kept (accounting §4)."""
-    if not len(timeline.attempts):
-        return np.zeros(len(one))
-    limit = np.clip(timeline.lineage.limit[attempt], -1, np.int64(1) << 54)
-    if timeline.attempts.step_ends:
-        limit = limit + 1  # so many steps are done: the last of them is one less, counted from 0
-    first = one.step - one.count + 1
-    return np.clip(limit - first, 0, one.count) / np.maximum(one.count, 1)
-
-
-def _aligned(pool: str, members: Sequence[tuple[RankSteps, F64]]) -> _Launch:
-    """The records of ranks side by side, by step."""
-    steps = np.unique(np.concatenate([one.step[~np.isnan(kept)] for one, kept in members]))
-    size = len(steps)
-    ranks = sorted({(one.rank, one.host) for one, _ in members if one.statistic == "rank"})
-    row = {rank: at for at, rank in enumerate(ranks)}
-    weight, count, first = np.zeros(size), np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_)
-    took, whole_took = np.full((len(ranks), size), np.nan), np.full(size, np.nan)
-    phases: dict[PhaseName, F64] = {}
-    whole: defaultdict[str, dict[PhaseName, F64]] = defaultdict(dict)
-    for one, kept in members:
-        own = ~np.isnan(kept)
-        at = np.searchsorted(steps, one.step[own])
-        weight[at] = np.maximum(weight[at], kept[own])
-        count[at], first[at] = np.maximum(count[at], one.count[own]), first[at] | one.first[own]
-        lengths = _or_nan(one.took[own])
-        if one.statistic == "rank":
-            took[row[one.rank, one.host], at] = lengths
-        else:
-            whole_took[at] = np.fmax(whole_took[at], lengths)
-        for place, name in enumerate(one.names):
-            values = _or_nan(one.ns[own, place])
-            if one.statistic == "rank":
-                table = phases.setdefault(name, np.full((len(ranks), size), np.nan))
-                table[row[one.rank, one.host], at] = values
-            else:
-                of = whole[one.statistic].setdefault(name, np.full(size, np.nan))
-                of[at] = values
-    mean_took = _mean_of_ranks(took) if len(ranks) else whole_took
-    first |= _compiling(first, count, np.where(np.isnan(mean_took), whole_took, mean_took))
-    return _Launch(
-        pool, tuple(rank for rank, _ in ranks), tuple(host for _, host in ranks), weight, steps, count, first, took,
-        phases, dict(whole), whole_took, any(one.summed > 1 for one, _ in members),
-    )  # fmt: skip
-
-
-def _or_nan(ns: I64) -> F64:
-    return np.where(ns == NOT_LOGGED, np.nan, ns.astype(np.float64))
-
-
-def _mean_of_ranks(values: F64) -> F64:
-    """[S]: the mean of the ranks that are there in each step; NaN where none is."""
-    known = ~np.isnan(values)
-    count = known.sum(axis=0)
-    total = np.where(known, values, 0).sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def _compiling(first: Mask, count: I64, took: F64) -> Mask:
-    """The first record of a launch, where it is of one step and took far longer than they mostly do."""
-    found = np.zeros(len(first), dtype=np.bool_)
-    if first.any() or len(took) < 4 or count[0] != 1 or np.isnan(took[0]):
-        return found
-    found[0] = took[0] > _SLOW_FIRST * float(np.nanmedian(took[1:] / count[1:]))
-    return found
 
 
 @dataclass
@@ -346,7 +202,7 @@ class _Sums:
 _OTHER = PhaseName("other", "other")
 
 
-def _answer(pool: str, launches: Sequence[_Launch]) -> Inside:
+def _answer(pool: str, launches: Sequence[Launch]) -> Inside:
     sums = _Sums()
     ranks, hosts = _Wins(), _Wins()
     for launch in launches:
@@ -374,7 +230,7 @@ def _answer(pool: str, launches: Sequence[_Launch]) -> Inside:
     )
 
 
-def _add(sums: _Sums, launch: _Launch) -> None:
+def _add(sums: _Sums, launch: Launch) -> None:
     """Step time and the time of each phase."""
     weight = launch.weight_later
     sums.steps += float((weight * launch.count).sum())
@@ -383,10 +239,10 @@ def _add(sums: _Sums, launch: _Launch) -> None:
     if launch.ranks and not np.isnan(launch.took).all():
         in_ledger = sum((np.nan_to_num(launch.phases[name]) for name in ledger), np.zeros_like(launch.took))
         net = launch.took - in_ledger
-        _add_times(sums, launch, _mean_of_ranks(launch.took), _mean_of_ranks(net))
+        _add_times(sums, launch, mean_of_ranks(launch.took), mean_of_ranks(net))
         total = sum((np.nan_to_num(launch.phases[name]) for name in inside), np.zeros_like(net))
         rest = net - total
-        sums.overlap += float((np.nan_to_num(_mean_of_ranks(np.maximum(-rest, 0))) * weight).sum())
+        sums.overlap += float((np.nan_to_num(mean_of_ranks(np.maximum(-rest, 0))) * weight).sum())
         _add_phase(sums, launch, _OTHER, np.maximum(rest, 0), weight)
     for name, values in launch.phases.items():
         _add_phase(sums, launch, name, values, weight)
@@ -394,26 +250,26 @@ def _add(sums: _Sums, launch: _Launch) -> None:
         _add_whole(sums, launch, weight)
 
 
-def _add_times(sums: _Sums, launch: _Launch, took: F64, net: F64) -> None:
+def _add_times(sums: _Sums, launch: Launch, took: F64, net: F64) -> None:
     known = ~np.isnan(took)
     sums.timed |= bool(known.any())
     sums.net += float((np.where(known, net, 0) * launch.weight_later).sum())
     sums.first += float((np.where(known, took, 0) * np.where(launch.first, launch.weight, 0)).sum())
 
 
-def _add_phase(sums: _Sums, launch: _Launch, name: PhaseName, values: F64, weight: F64) -> None:
+def _add_phase(sums: _Sums, launch: Launch, name: PhaseName, values: F64, weight: F64) -> None:
     """[R, S] of a phase."""
     known = ~np.isnan(values)
     present = known.any(axis=0)
     filled = np.where(known, values, 0)
     sums.slowest[name] += float((np.where(present, filled.max(axis=0), 0) * weight).sum())
-    sums.mean[name] += float((np.where(present, _mean_of_ranks(values), 0) * weight).sum())
+    sums.mean[name] += float((np.where(present, mean_of_ranks(values), 0) * weight).sum())
     totals = (filled * weight).sum(axis=1)
     for at, rank in enumerate(launch.ranks):
         sums.by_rank[name][rank] += float(totals[at])
 
 
-def _add_whole(sums: _Sums, launch: _Launch, weight: F64) -> None:
+def _add_whole(sums: _Sums, launch: Launch, weight: F64) -> None:
     """Times of the whole job, or of the slowest of ranks that are not told apart."""
     found = {**launch.whole.get("job", {}), **launch.whole.get("max", {})}
     top = np.zeros(len(weight))
@@ -503,7 +359,7 @@ class _Wins:
         return Habit(self.blocks, dict(self.slowest), self.others)
 
 
-def _add_ranks(sums: _Sums, launch: _Launch, rank_wins: _Wins, host_wins: _Wins) -> None:
+def _add_ranks(sums: _Sums, launch: Launch, rank_wins: _Wins, host_wins: _Wins) -> None:
     """What each rank and host cost, and which rank is likely to be waited for."""
     weight = launch.weight_later
     sums.host_of |= dict(zip(launch.ranks, launch.hosts, strict=True))
@@ -516,7 +372,7 @@ def _add_ranks(sums: _Sums, launch: _Launch, rank_wins: _Wins, host_wins: _Wins)
         hosts = sorted(set(launch.hosts))
         if len(hosts) > 1 and all(hosts):
             of_host = np.array([hosts.index(host) for host in launch.hosts])
-            by_host = np.array([_most(own[of_host == at]) for at in range(len(hosts))])
+            by_host = np.array([most_of(own[of_host == at]) for at in range(len(hosts))])
             sums.hosts_compared = True
             for at, ns in _costs(by_host, weight):
                 sums.host_cost[hosts[at]] += ns
@@ -525,7 +381,7 @@ def _add_ranks(sums: _Sums, launch: _Launch, rank_wins: _Wins, host_wins: _Wins)
         sums.likely[launch.ranks[at]] += ns
 
 
-def _own_times(launch: _Launch) -> F64 | None:
+def _own_times(launch: Launch) -> F64 | None:
     """[R, S]: time of each rank without waiting for others; NaN where none of it is logged. None: of no rank."""
     own = [
         values
@@ -536,12 +392,6 @@ def _own_times(launch: _Launch) -> F64 | None:
         return None
     known = np.logical_or.reduce([~np.isnan(values) for values in own])
     return np.where(known, sum((np.nan_to_num(values) for values in own), np.zeros_like(own[0])), np.nan)
-
-
-def _most(values: F64) -> F64:
-    """[S]: the most of the ranks that are there; NaN where none is."""
-    known = ~np.isnan(values)
-    return np.where(known.any(axis=0), np.where(known, values, -1).max(axis=0), np.nan)
 
 
 def _costs(own: F64, weight: F64) -> Iterator[tuple[int, float]]:
@@ -557,7 +407,7 @@ def _costs(own: F64, weight: F64) -> Iterator[tuple[int, float]]:
     yield from ((at, float(ns)) for at, ns in enumerate(totals.tolist()) if ns > 0)
 
 
-def _likely(launch: _Launch, weight: F64) -> Iterator[tuple[int, float]]:
+def _likely(launch: Launch, weight: F64) -> Iterator[tuple[int, float]]:
     """Ranks that are above the middle one in one phase that may wait and below it in another, by 5 % of the step, in
     the same blocks; the seconds are the smaller of both."""
     mixed = [v for name, v in launch.phases.items() if not name.parent and class_of(name.phase) is PhaseClass.MIXED]
@@ -569,7 +419,7 @@ def _likely(launch: _Launch, weight: F64) -> Iterator[tuple[int, float]]:
         block = steps[begin : begin + size]
         totals = np.array([np.nansum(values[:, block], axis=1) for values in mixed])
         away = totals - np.median(totals, axis=1, keepdims=True)
-        least = _LIKELY * float(np.nansum(_mean_of_ranks(launch.took[:, block])))
+        least = _LIKELY * float(np.nansum(mean_of_ranks(launch.took[:, block])))
         ns = np.minimum(away.max(axis=0), -away.min(axis=0))
         for at in np.flatnonzero(ns > least).tolist():
             yield at, float(ns[at])
@@ -615,56 +465,3 @@ def _host_rows(sums: _Sums) -> Iterator[HostRow]:
         for host, ranks in by_host.items()
     ]  # fmt: skip
     yield from sorted(rows, key=lambda row: (-(row.cost_ns or 0), -(row.own_ns or 0), row.host))
-
-
-@dataclass(frozen=True)
-class Growth:
-    """The phase that made steps longer."""
-
-    phase: str
-    ns: int
-    """By how much longer it was in each of them."""
-    share: float
-    """Of what the steps were longer."""
-
-
-def growth_between(analysis: AnalysisData, first_step: int, last_step: int) -> Growth | None:
-    """The phase that grew most in some steps against all others, by its slowest rank; None where no line says it, or
-    the steps were no longer."""
-    parts = [one for one in analysis.table.inside if one.job == analysis.job.name and len(one)]
-    within = (analysis.window.start_ns, analysis.window.end_ns)
-    inside: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    counts, whole = [0.0, 0.0], [0.0, 0.0]
-    for launch in _launches(analysis.timeline, parts, within):
-        chosen = (launch.last >= first_step) & (launch.last - launch.count + 1 <= last_step)
-        weights = [launch.weight_later * ~chosen, launch.weight_later * chosen]
-        took, phases = _by_step(launch)
-        for at, weight in enumerate(weights):
-            weight = np.where(np.isnan(took), 0, weight)
-            counts[at] += float((weight * launch.count).sum())
-            whole[at] += float((weight * np.nan_to_num(took)).sum())
-            for phase, values in phases.items():
-                inside[phase][at] += float((weight * values).sum())
-    if not all(counts) or not inside:
-        return None
-    longer = whole[1] / counts[1] - whole[0] / counts[0]
-    phase = max(inside, key=lambda name: inside[name][1] / counts[1] - inside[name][0] / counts[0])
-    more = inside[phase][1] / counts[1] - inside[phase][0] / counts[0]
-    return Growth(phase, round(more), more / longer) if longer > 0 and more > 0 else None
-
-
-def _by_step(launch: _Launch) -> tuple[F64, dict[str, F64]]:
-    """[S]: the net time of each record, and of each whole phase the time of its slowest rank."""
-    tables = {**{name: _most(values) for name, values in launch.phases.items()}}
-    for statistic in ("job", "max"):
-        tables |= launch.whole.get(statistic, {})
-    took = _mean_of_ranks(launch.took) if launch.ranks else launch.whole_took
-    took = np.where(np.isnan(took), launch.whole_took, took)
-    found: dict[str, F64] = {}
-    for name, values in tables.items():
-        known = np.nan_to_num(values)
-        if class_of(name.phase) is PhaseClass.LEDGER:
-            took = took - known
-        elif not name.parent:
-            found[name.phase] = found.get(name.phase, np.zeros(len(known))) + known
-    return took, found
