@@ -1,4 +1,4 @@
-"""Ranks of one launch beside each other, step by step, with how much of each step is kept: what phases are summed over."""
+"""Ranks of one launch beside each other, step by step, with how much of each step is kept: what phases are sums of."""
 
 from __future__ import annotations
 
