@@ -23,7 +23,7 @@ COMMANDS = {
     "rolling": LazyCommand("job", "Show goodput and badput in windows that move through the job."),
     "timeline": LazyCommand("job", "Show what the job did when, and the lines that prove it."),
     "disruptions": LazyCommand("job", "List every disruption: what it lost, and the proof."),
-    "steps": LazyCommand("job", "Show step times: statistics, slowest steps, slow regimes, and what filled them."),
+    "steps": LazyCommand("job", "Show step times: statistics, slow regimes, what filled them."),
     "advise": LazyCommand("job", "Say how often to save, and what would buy most goodput."),
     "compare": LazyCommand("compare", "Show runs side by side, and what made the difference."),
     "jobs": LazyCommand("compare", "List every job in the logs, with its goodput."),

@@ -15,11 +15,10 @@ from .amounts import Books
 from .attempts import median
 from .canvas import RANK, Canvas, Claim, painted
 from .claims import claims_beside_training
-from .ends import strides
 from .events import Event, read
 from .job import Job, Options, understand
 from .life import Pairing, lost_end
-from .lineage import TrainingSpan, lineage
+from .lineage import TrainingSpan
 from .lives import Life, Record, Span, covered, latest
 from .training import WASTED, Training, train
 
@@ -142,22 +141,13 @@ class Reader:
             return
         credited = ends.get("credited")
         resumed_at = self.training.credited_end.get(index)
-        count = self.credited_steps(index) if resumed_at is not None else 1
+        count = self.training.credited_count.get(index, 1)
         shown = [begin for begin, _ in saves.get(step.number + count - 1, []) if begin >= step.time]
         if resumed_at is None and not shown:
             life.complete, life.seen = False, step.time
             return
         end = min(shown) if shown else (credited.end if credited is not None else resumed_at or step.time)
         self.add(life, saves, None, step.time, end, count)
-
-    def credited_steps(self, index: int) -> int:
-        """How many steps the last record stands for: up to where the lineage resumed, if it came so far."""
-        attempts = self.job.attempts
-        spans = [(one.steps[0].number, one.steps[-1].number) if one.steps else None for one in attempts]
-        stride = strides(attempts)
-        resumed, last = lineage(spans, stride).get(index), attempts[index].steps[-1].number
-        assert resumed is not None
-        return resumed - last if last >= resumed - stride[index] else 1
 
     def job_s_last_step(self, life: Life, step: Event, saves: dict[int, list[Span]]) -> None:
         final = next((s for s in self.stretches(life.attempt) if s.role == "final"), None)
@@ -241,7 +231,7 @@ class Reader:
         position = life.first
         for stretch in self.stretches(life.attempt):
             credited = stretch.role == "credited"
-            position += self.credited_steps(life.attempt) if credited else int(stretch.kept)
+            position += self.training.credited_count[life.attempt] if credited else int(stretch.kept)
         return position
 
     def shift(self, lives: list[Life]) -> int:

@@ -22,7 +22,8 @@ UNDETERMINED = "disruption_undetermined"
 
 @dataclass
 class Training:
-    """spans, and claims beside them. By attempt, ns: where a wasted or a credited last step ends.
+    """spans, and claims beside them. By attempt, ns: where a wasted or a credited last step ends; and for
+    how many steps the credited one stands.
 
     in_flight: [start, end) of all that counts as a step for data loading, ns. undetermined: attempts that died at an
     unlogged moment. infers_startup: not with asynchronous saves.
@@ -32,6 +33,7 @@ class Training:
     claims: list[Claim] = field(default_factory=list)
     wasted_end: dict[int, int] = field(default_factory=dict)
     credited_end: dict[int, int] = field(default_factory=dict)
+    credited_count: dict[int, int] = field(default_factory=dict)
     in_flight: list[tuple[int, int]] = field(default_factory=list)
     undetermined: set[int] = field(default_factory=set)
     infers_startup: bool = True
@@ -216,6 +218,7 @@ def credit(job: Job, training: Training, index: int, count: Fraction, measured: 
     limit = end_of_credit(job, index)
     wish = start + round(count * (pace or 0))
     training.credited_end[index] = end = min(wish, limit)
+    training.credited_count[index] = int(count)
     steps = count if end == wish or not pace else Fraction(end - start) / pace
     if end > start:
         training.spans.append(TrainingSpan(index, start, end, steps, steps, role="credited"))

@@ -122,7 +122,7 @@ def with_endings(record: JobRecord) -> JobRecord:
             ends.append(Ending(EndKind.END, life.stop, life.first, None))
             continue
         run = AttemptReplay(record, policy, index, 0, life.first)
-        died = run.within(life.budget, record.end).position
+        died = run.within(life.budget, max(record.end, life.stop)).position
         stored = [int(made) + record.shift for made in _completed(life, run)]
         stored = [position for position in stored if position <= died + 1]
         usable += [position for position in stored if position > life.first]

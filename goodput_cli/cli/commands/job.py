@@ -330,7 +330,7 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["link",
     "accelerator did.",
 )
 def steps(line: CommandLine, slowest: int, by: Literal["phase", "rank", "host", "device"]) -> int:
-    """Show step times: statistics, slowest steps, slow regimes, and what filled them.
+    """Show step times: statistics, slow regimes, what filled them.
 
     SOURCE is as for analyze. Logs that record only checkpoints have no step times: exit code 4.
     """
