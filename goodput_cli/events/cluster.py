@@ -120,7 +120,8 @@ def observe(records: Records, output: Output, rows: CauseRows) -> None:
                     found = replace(found, signs=tuple(signs_of_object(one, found)), budget=budget)
                     output.texts.objects.append((records.origin.source, found))
         else:
-            seen += [_reasoned(record, line)] if "reason" in record else _error_file(record, line, rows)
+            known = record.get("reason") in REASONS if isinstance(record.get("reason"), str) else False
+            seen += [_reasoned(record, line)] if known else _error_file(record, line, rows)
     output.texts.add(records.origin.source, TextPart(seen=seen, by_host=True))
 
 

@@ -240,8 +240,8 @@ def without_log(found: Scheduled) -> str | None:
 
 
 def held_sections(found: Scheduled) -> Iterator[Sheet]:
-    """The tables: one a --by."""
-    for table in found.groups:
+    """The tables: one a --by; of tables that have nothing to group by, one of all rows."""
+    for table in found.groups or (HeldGroups(("of",), (found.total,)),):
         columns = HELD_TABLE.sheet_columns(without=_empty(table.rows))
         cells = HELD_TABLE.of_rows(table.rows).cells(columns)
         head, *others = columns

@@ -157,7 +157,9 @@ def _message_key(values: Values, few: int) -> str | None:
     texts: dict[str, int] = {}
     for path, found in values.items():
         others = [one for one in found if not isinstance(one, bool) and _written(one) is None]
-        said = [one for one in others if number(one) is None and re.search(r" |^\d+/\d+$", one)]
+        said = [
+            one for one in others if isinstance(one, str) and number(one) is None and re.search(r" |^\d+/\d+$", one)
+        ]
         named = path.rpartition(".")[2].lower() in _TEXT_NAMES
         texts[path] = sum(named or re.search(r"\d", one) is not None for one in said)
         if (
