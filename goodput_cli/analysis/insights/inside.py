@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.insights.hosts import tails
 from goodput_cli.analysis.insights.kinds import Candidate
-from goodput_cli.analysis.steps.inside import OF_A_HOST, Habit, HostRow, Inside, RankRow, data_in_ledger, inside_of
+from goodput_cli.analysis.steps.inside import (
+    LEAST_PERCENT,
+    OF_A_HOST,
+    Habit,
+    HostRow,
+    Inside,
+    RankRow,
+    data_in_ledger,
+    inside_of,
+    mostly_data,
+)
 from goodput_cli.vocabulary.text import duration, percent
 
 if TYPE_CHECKING:
@@ -16,7 +26,6 @@ if TYPE_CHECKING:
 
 _LEAST_BLOCKS = 10
 _CHANCE = 0.01
-_LEAST_PERCENT = 10.0
 _WITHIN = ", within steps that count as goodput"
 
 
@@ -48,7 +57,7 @@ def find_inside(analysis: AnalysisData) -> Iterator[Candidate]:
         if slow is not None:
             yield _of_slow(analysis, inside, slow)
         wait = inside.phase("wait")
-        if wait is not None and (wait.percent or 0) >= _LEAST_PERCENT:
+        if wait is not None and (wait.percent or 0) >= LEAST_PERCENT:
             share = percent(wait.percent or 0)
             text = f"the trainer waited for samples during {share} of its step time, {duration(wait.slowest_ns)}"
             yield _candidate(analysis, "generation_idle", wait.slowest_ns, text + _WITHIN)
@@ -62,10 +71,10 @@ def waited_for_data(analysis: AnalysisData) -> tuple[int, str]:
         if not rows or not inside.net_step_ns:
             continue
         data, slow = max(rows, key=lambda row: row.slowest_ns), slow_one(inside)
-        alone = slow.cost_ns or 0 if slow is not None and _mostly_data(slow) else 0
+        alone = slow.cost_ns or 0 if slow is not None and mostly_data(slow) else 0
         ns = max(data.slowest_ns - alone - data_in_ledger(analysis), 0)
         share = 100 * ns / inside.net_step_ns
-        if share >= _LEAST_PERCENT:
+        if share >= LEAST_PERCENT:
             of = " on its slowest rank" if inside.ranks else ""
             return ns, f"{percent(share)} of step time waited for data{of}{_WITHIN}"
     return 0, ""
@@ -78,14 +87,10 @@ def _of_slow(analysis: AnalysisData, inside: Inside, slow: RankRow | HostRow) ->
         name, by = f"rank {slow.rank}" + (f" on {slow.host}" if slow.host else ""), "rank"
     else:
         name, by = f"host {slow.host}", "host"
-    why = "loading data" if _mostly_data(slow) else "its own work"
+    why = "loading data" if mostly_data(slow) else "its own work"
     about = "about " if inside.about else ""
     text = f"{name} held up all others for {about}{duration(ns)}{share}: {why} took longest there{_WITHIN}"
     return _candidate(analysis, "slow_rank", ns, text, ("--by", by))
-
-
-def _mostly_data(slow: RankRow | HostRow) -> bool:
-    return 2 * (slow.data_ns or 0) > (slow.own_ns or 0)
 
 
 def _candidate(analysis: AnalysisData, code: str, ns: int, text: str, options: tuple[str, ...] = ()) -> Candidate:

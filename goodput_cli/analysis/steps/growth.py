@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_cli.analysis.steps.launches import Launch, launches_of, mean_of_ranks, most_of
+from goodput_cli.analysis.steps.launches import Launch, launches_in, mean_of_ranks, most_of
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import PhaseClass, class_of
 
@@ -30,11 +30,9 @@ class Growth:
 def growth_between(analysis: AnalysisData, first_step: int, last_step: int) -> Growth | None:
     """The phase that grew most in some steps against all others, by its slowest rank; None where no line says it, or
     the steps were no longer."""
-    parts = [one for one in analysis.table.inside if one.job == analysis.job.name and len(one)]
-    within = (analysis.window.start_ns, analysis.window.end_ns)
     inside: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     counts, whole = [0.0, 0.0], [0.0, 0.0]
-    for launch in launches_of(analysis.timeline, parts, within):
+    for launch in launches_in(analysis):
         chosen = (launch.last >= first_step) & (launch.last - launch.count + 1 <= last_step)
         weights = [launch.weight_later * ~chosen, launch.weight_later * chosen]
         took, phases = _by_step(launch)
@@ -54,7 +52,7 @@ def growth_between(analysis: AnalysisData, first_step: int, last_step: int) -> G
 
 def _by_step(launch: Launch) -> tuple[F64, dict[str, F64]]:
     """[S]: the net time of each record, and of each whole phase the time of its slowest rank."""
-    tables = {**{name: most_of(values) for name, values in launch.phases.items()}}
+    tables = {name: most_of(values) for name, values in launch.phases.items()}
     for statistic in ("job", "max"):
         tables |= launch.whole.get(statistic, {})
     took = mean_of_ranks(launch.took) if launch.ranks else launch.whole_took

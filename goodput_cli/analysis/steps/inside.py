@@ -9,14 +9,14 @@ ledger.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
-from goodput_cli.analysis.steps.launches import Launch, launches_of, mean_of_ranks, most_of
+from goodput_cli.analysis.steps.launches import Launch, launches_in, mean_of_ranks, most_of
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import CLASSES, PhaseClass, PhaseName, class_of
@@ -29,6 +29,8 @@ _LIKELY = 0.05
 """Of the step time: a rank is above the others in one phase and below them in another by this, or it is chance."""
 OF_A_HOST = 1.5
 """A host is named, and not one of its ranks, where all of them together cost so many times what the worst does."""
+LEAST_PERCENT = 10.0
+"""From this share of the net step time on, what steps waited for is worth a sentence."""
 OVERLAPS = 0.02
 """Of the net step time: phases that are longer than their steps by more overlap."""
 
@@ -158,6 +160,11 @@ class Inside:
         return next((row for row in self.phases if row.phase == name and row.logged is None), None)
 
 
+def mostly_data(row: RankRow | HostRow) -> bool:
+    """Whether more than half of its own time is loading of data."""
+    return 2 * (row.data_ns or 0) > (row.own_ns or 0)
+
+
 def data_in_ledger(analysis: AnalysisData) -> int:
     """Loading of data (ns) that is badput: what a recorder says of both is not counted as goodput."""
     return sum(row.ns for row in analysis.badput if row.category == Category.DATA_LOADING_SYNC.id)
@@ -165,12 +172,8 @@ def data_in_ledger(analysis: AnalysisData) -> int:
 
 def inside_of(analysis: AnalysisData) -> tuple[Inside, ...]:
     """What filled the steps of each program of the job, that with the most step time first."""
-    parts = [one for one in analysis.table.inside if one.job == analysis.job.name and len(one)]
-    if not parts:
-        return ()
-    within = (analysis.window.start_ns, analysis.window.end_ns)
     groups: defaultdict[tuple[str, int], list[Launch]] = defaultdict(list)
-    for launch in launches_of(analysis.timeline, parts, within):
+    for launch in launches_in(analysis):
         groups[launch.pool, len(launch.ranks)].append(launch)
     found = [_answer(pool, launches) for (pool, _), launches in groups.items()]
     return tuple(sorted((one for one in found if one.phases), key=lambda one: -(one.net_step_ns or 0)))
@@ -441,8 +444,8 @@ def _rank_rows(sums: _Sums, ranks: Sequence[int]) -> Iterator[RankRow]:
     yield from sorted(rows, key=lambda row: (-(row.cost_ns or 0), -row.likely_ns, -(row.own_ns or 0), row.rank))
 
 
-def _of_rank(sums: _Sums, rank: int, chosen: object) -> int | None:
-    found = [ns[rank] for name, ns in sums.by_rank.items() if chosen(name) and rank in ns]  # type: ignore[operator]
+def _of_rank(sums: _Sums, rank: int, chosen: Callable[[PhaseName], bool]) -> int | None:
+    found = [ns[rank] for name, ns in sums.by_rank.items() if chosen(name) and rank in ns]
     return round(sum(found)) if found else None
 
 
@@ -452,7 +455,7 @@ def _host_rows(sums: _Sums) -> Iterator[HostRow]:
         if host:
             by_host[host].append(rank)
 
-    def most(ranks: Sequence[int], chosen: object) -> int | None:
+    def most(ranks: Sequence[int], chosen: Callable[[PhaseName], bool]) -> int | None:
         found = [ns for rank in ranks if (ns := _of_rank(sums, rank, chosen)) is not None]
         return max(found, default=None)
 

@@ -11,6 +11,7 @@ from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.analysis.steps.inside import (
     HOSTS,
+    LEAST_PERCENT,
     OF_A_HOST,
     PHASES,
     RANKS,
@@ -19,6 +20,7 @@ from goodput_cli.analysis.steps.inside import (
     PhaseRow,
     RankRow,
     data_in_ledger,
+    mostly_data,
 )
 from goodput_cli.analysis.table import table_rows
 from goodput_cli.analysis.work import KeptWork
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
 By = Literal["phase", "rank", "host", "device"]
 TITLE = "Inside steps"
 _MOST_ROWS = 20
-_LEAST_PERCENT = 10.0
-"""From this share of the net step time on, the first screen says what steps waited for."""
 _MOST_MISSING = 10
 
 
@@ -126,7 +126,7 @@ def inside_line(analysis: Analysis) -> str | None:
     """The largest of what steps waited for, in a sentence; None where it is less than a tenth of the step time."""
     in_ledger = data_in_ledger(analysis) if analysis.inside else 0
     found = [said for one in analysis.inside for said in _waits(one, in_ledger)]
-    found = [one for one in found if one[0] >= _LEAST_PERCENT]
+    found = [one for one in found if one[0] >= LEAST_PERCENT]
     return f"{max(found)[1]}, counted as goodput" if found else None
 
 
@@ -140,7 +140,7 @@ def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
     data = 100 * loading / one.net_step_ns
     if data > 0:
         whose = ""
-        if worst is not None and cost and 2 * (worst.data_ns or 0) > (worst.own_ns or 0):
+        if worst is not None and cost and mostly_data(worst):
             place = f", {worst.host}" if worst.host else ""
             whose = f" (rank {worst.rank}{place}: up to {duration(cost)})"
         yield data, f"{percent(data)} of step time waited for data{whose}"

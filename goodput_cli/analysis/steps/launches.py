@@ -6,12 +6,16 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.inside import NOT_LOGGED, PhaseName, RankSteps
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import AnalysisData
 
 BLOCK = 24
 """Steps a block, for what is said of a rank's habits."""
@@ -54,6 +58,12 @@ class Launch:
     def records_a_block(self) -> int:
         """How many records are about `BLOCK` steps."""
         return max(1, math.ceil(BLOCK / float(np.median(self.count)))) if len(self.count) else BLOCK
+
+
+def launches_in(analysis: AnalysisData) -> Iterator[Launch]:
+    """The launches of all programs of an analysed job, in its window."""
+    parts = [one for one in analysis.table.inside if one.job == analysis.job.name and len(one)]
+    return launches_of(analysis.timeline, parts, (analysis.window.start_ns, analysis.window.end_ns))
 
 
 def launches_of(timeline: Timeline, parts: Sequence[RankSteps], within: tuple[int, int]) -> Iterator[Launch]:
