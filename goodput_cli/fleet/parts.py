@@ -86,7 +86,7 @@ def _listed(**columns: Any) -> Any:
     return pa.list_(pa.struct(list(columns.items())))
 
 
-_INT, _TEXT, _KEY = pa.int64(), pa.string(), "key"
+_INT, _TEXT, _KEY, _RULES = pa.int64(), pa.string(), "key", "rules"
 _TYPES = {
     "int": _INT, "int | None": _INT, "float | None": pa.float64(), "bool": pa.bool_(),
     "str": _TEXT, "str | None": _TEXT,
@@ -146,10 +146,14 @@ def read_extents(part: bytes, wanted: set[str]) -> list[tuple[str, int, int, int
     return [(job, run, start, end) for key, job, run, start, end, reason in rows if key in wanted and reason is None]
 
 
-def part_keys(part: bytes) -> list[str]:
-    """The keys of the jobs in a part."""
-    keys: list[str] = _columns(part, _KEY).column(_KEY).to_pylist()
-    return keys
+def part_keys(part: bytes) -> list[tuple[str, str, int]]:
+    """Of each run in a part the key of its job, the job, and which version of the rules made it: 1 where the part is
+    older than that column."""
+    names = [_KEY, "job", _RULES]
+    with pq.ParquetFile(pa.BufferReader(part)) as file:
+        known = [name for name in names if name in file.schema_arrow.names]
+        columns: dict[str, list[Any]] = file.read(columns=known, use_threads=False).to_pydict()
+    return list(zip(*(columns.get(name, [1] * len(columns[_KEY])) for name in names), strict=True))
 
 
 def _columns(part: bytes, *names: str) -> pa.Table:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, run_heads
+from goodput_cli.accounting.options import RULES
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.analysis.account import (
     NO_TRAINING_LOG,
@@ -166,6 +167,8 @@ class RunResult(Struct, frozen=True):
     """Floating-point operations of one step of all accelerators, as its log says it."""
     peak_flops: float | None = None
     """What one accelerator does in a second at its best: as options or its log say it."""
+    rules: int = RULES
+    """Which version of the rules made it."""
 
     @property
     def size(self) -> int:
@@ -407,8 +410,9 @@ class AccountRuns:
 
 @cache
 def code_version() -> str:
-    """Changes with this package and with the formats that others plug in: results of other code are not used."""
-    digest = blake2b(digest_size=_KEY_BYTES)
+    """Changes with the rules, with this package and with the formats that others plug in: results of other code are not
+    used. The rules by themselves, as a package in an archive has no files to tell it by."""
+    digest = blake2b(b"rules %d\0" % RULES, digest_size=_KEY_BYTES)
     package = Path(str(files("goodput_cli")))
     for path in sorted(package.rglob("*.py")):
         digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())

@@ -289,7 +289,7 @@ class _Fleet:
             *labels.diagnostics(),
             *labels.former.diagnostics(),
             *asked.reading.renamed_settings(labels.former.by_job, (), "".join(asked.jobs)),
-            *store.diagnostics(),
+            *store.diagnostics({job for job, _ in outcome.answers}),
         )
         documents = sum(len(row.document.parts) or 1 for row in outcome.rows)
         return report_of(

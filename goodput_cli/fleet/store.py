@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from goodput_cli.accounting.options import RULES
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, not_written, reason_of
 from goodput_cli.fleet.passes.work import DocumentRow
@@ -60,6 +61,8 @@ class Store:
     """Files that are not as they were written: what they held is made anew."""
     known: set[str] = field(default_factory=set)
     """Keys of the jobs whose results were there when it was opened."""
+    former: dict[str, int] = field(default_factory=dict)
+    """Jobs of which there were only results of other rules, and which version these are of, the newest of several."""
     _held: list[Row] = field(default_factory=list)
     _held_bytes: int = 0
 
@@ -70,12 +73,23 @@ class Store:
             store = cls(folder, lasting)
             store._make()
             if lasting:  # only such a store has parts, and Arrow takes 60 MB
-                from goodput_cli.fleet.parts import part_keys
-
-                store.known.update(key for _, part in store._whole(_RESULTS) for key in part_keys(part))
+                store._look()
             return store
         except OSError as error:
             raise GoodputError(f"{folder}: the store cannot be used: {reason_of(error)}") from error
+
+    def _look(self) -> None:
+        """Note what is there."""
+        from goodput_cli.fleet.parts import part_keys
+
+        anew = set()
+        for key, job, rules in (one for _, part in self._whole(_RESULTS) for one in part_keys(part)):
+            self.known.add(key)
+            if rules == RULES:
+                anew.add(job)
+            else:
+                self.former[job] = max(rules, self.former.get(job, 0))
+        self.former = {job: rules for job, rules in self.former.items() if job not in anew}
 
     def holds(self, uri: str) -> bool:
         """Whether a document is a file of the store itself, which may lie among the logs."""
@@ -109,11 +123,20 @@ class Store:
                 ):  # a store that may only be read; else said once, and gone with what is left behind
                     os.replace(path, self.folder / f"{_UNFINISHED}damaged-{path.name}")
 
-    def diagnostics(self) -> list[Diagnostic]:
-        """What is wrong with the store."""
+    def diagnostics(self, jobs: Iterable[str]) -> Iterator[Diagnostic]:
+        """What is wrong with the store, and whose results in it are of other rules. jobs: those of this report."""
         names = sorted(set(self.damaged))
-        message = "parts of the store that are damaged; what they held is read and accounted for again"
-        return [Diagnostic.of("damaged_store_part", message, len(names), tuple(names))] if names else []
+        if names:
+            message = "parts of the store that are damaged; what they held is read and accounted for again"
+            yield Diagnostic.of("damaged_store_part", message, len(names), tuple(names))
+        former = {job: self.former[job] for job in jobs if job in self.former}
+        if former:
+            versions = " and ".join(map(str, sorted(set(former.values()))))
+            message = (
+                f"earlier reports from this store have {plural(len(former), 'job')} by the rules of version "
+                f"{versions}, and this one by version {RULES}: figures of the two may differ for that alone"
+            )
+            yield Diagnostic.of("rules_differ", message, len(former), tuple(sorted(former)))
 
     def documents(self, listed: Sequence[Document], reader: str) -> dict[str, DocumentRow]:
         """By URI, what is known of documents that have not changed. reader: what a row must have been read with."""

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from goodput_cli.accounting.options import RULES
 from goodput_cli.analysis.document import Document
 from goodput_cli.analysis.sheet import Family, Labels
 from goodput_cli.analysis.threshold import VERDICTS, Threshold
@@ -32,6 +33,7 @@ def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer'
 def families(document: Document) -> Iterator[Family]:
     """Every metric, also those without a sample; docs/ci.md describes each."""
     yield from document.figures()
+    yield Family("goodput_rules", "Version of the rules that made these figures.", [({}, str(RULES))])
     gates = document.gates()
     if gates is not None:
         yield from _thresholds(gates.thresholds)

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.options import RULES
 from goodput_cli.analysis.document import Document
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.sheet import NS, SCHEMA_VERSION, Cell, Column, ColumnKind, Sheet
@@ -89,8 +90,7 @@ def render(document: Document, page: Page) -> bytes:  # noqa: ARG001 - a rendere
     table = document.tables()[-1]
     columns = table_columns(table)
     schema = pa.schema([pa.field(well_formed(column.head(NS)), _TYPES[column.kind]) for _, column in columns])
-    about = {"schema_version": str(SCHEMA_VERSION), "table": table.title, "version": _program_version()}
-    return _write(schema, _of_rows(table, columns), about)
+    return _write(schema, _of_rows(table, columns), _made_by(table.title))
 
 
 def _of_rows(table: Sheet, columns: Sequence[tuple[int, Column]]) -> Iterator[Sequence[pa.Array]]:
@@ -189,8 +189,7 @@ def _about_analysis(analysis: Analysis, table: str) -> dict[str, str]:
         "excluded": [[iso(start), iso(end)] for start, end in analysis.timeline.rules.exclusions],
     }
     return {
-        "schema_version": str(SCHEMA_VERSION),
-        "table": table,
+        **_made_by(table),
         "job": analysis.job.name,
         "window_start": iso(window.start_ns),
         "window_end": iso(window.end_ns),
@@ -198,16 +197,16 @@ def _about_analysis(analysis: Analysis, table: str) -> dict[str, str]:
         "excluded_ns": str(window.excluded_ns),
         "goodput_ns": "" if analysis.goodput_unknown else str(analysis.goodput.ns),
         "method": json.dumps(method),
-        "version": _program_version(),
     }
 
 
-def _program_version() -> str:
-    """`goodput-cli 0.2.0`."""
+def _made_by(table: str) -> dict[str, str]:
+    """What every table says about itself. version: such as `goodput-cli 0.2.0`."""
     try:
-        return f"goodput-cli {version('goodput-cli')}"
+        program = f"goodput-cli {version('goodput-cli')}"
     except PackageNotFoundError:
-        return "goodput-cli"
+        program = "goodput-cli"
+    return {"schema_version": str(SCHEMA_VERSION), "rules": str(RULES), "table": table, "version": program}
 
 
 def _instants(values: NDArray[np.int64]) -> pa.Array:

@@ -11,11 +11,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from goodput_cli.accounting.options import RULES
 from goodput_cli.cli.main import run
 from goodput_cli.fleet import store as store_module
 from tests.support.fleets import fleet, put, training
@@ -188,3 +192,41 @@ def test_a_part_that_is_lost_while_it_is_used_is_one_sentence(
     monkeypatch.setattr(store_module.Store, "extents", lost)
     assert run(["fleet", str(logs), "--store", "store", "--workers", "1", "-q"]) == 1
     assert "were lost from the store" in capsys.readouterr().err
+
+
+def _made_by_other_rules(store: Path, rules: int | None) -> None:
+    """Turn results into those of other code, made by other rules; None: by a goodput that did not write which."""
+    for part in (store / "results").glob("*.parquet"):
+        table = pq.read_table(part).drop_columns(["key"] if rules is not None else ["key", "rules"])
+        if rules is not None:
+            table = table.set_column(table.schema.get_field_index("rules"), "rules", pa.array([rules] * len(table)))
+        table = table.append_column("key", pa.array([f"{number:032x}" for number in range(len(table))]))
+        pq.write_table(table, part)
+        part.rename(part.with_stem(blake2b(part.read_bytes(), digest_size=16).hexdigest()))
+
+
+@pytest.mark.parametrize(("rules", "version"), [(None, 1), (RULES + 1, RULES + 1)])
+def test_results_of_other_rules_are_made_anew_and_that_is_said_once(rules: int | None, version: int) -> None:
+    for name in ("a", "b"):
+        put(Path(f"logs/{name}.jsonl"), training(name, 1, 0.5))
+    plain = fleet("logs", "--store", "store", "--job-name", "a")
+    _made_by_other_rules(Path("store"), rules)
+    for one in Path("store/documents").glob("*"):
+        one.unlink()
+    asked = ("logs", "--store", "store")
+    anew, again, whole = fleet(*asked, "--job-name", "a"), fleet(*asked, "--job-name", "a"), fleet(*asked)
+    (said,) = (one for one in anew["diagnostics"] if one["code"] == "rules_differ")
+    assert said["message"] == (
+        f"earlier reports from this store have 1 job by the rules of version {version}, and this one by version "
+        f"{RULES}: figures of the two may differ for that alone"
+    )
+    assert said["where"] == ["a"]
+    assert {**anew, "diagnostics": plain["diagnostics"]} == plain == again
+    assert not [one for one in whole["diagnostics"] if one["code"] == "rules_differ"]
+
+
+def test_each_result_says_which_rules_made_it() -> None:
+    put(Path("a.jsonl"), training("a", 1, 0.5))
+    fleet("a.jsonl", "--store", "store")
+    (part,) = Path("store/results").glob("*.parquet")
+    assert pq.read_table(part)["rules"].to_pylist() == [RULES]

@@ -64,7 +64,10 @@ def test_a_store_that_was_left_is_no_obstacle(tmp_path: Path) -> None:
     shutil.copytree(ROOT / SAVED / "store", tmp_path / "store")
     line = ("fleet", f"{LOGS}/fleet")
     plain = answer(*line)
-    assert [answer(*line, "--store", str(tmp_path / "store")) for _ in range(2)] == [plain, plain]
+    first, second = (answer(*line, "--store", str(tmp_path / "store")) for _ in range(2))
+    told = [one for one in first["diagnostics"] if one["code"] == "rules_differ"]
+    assert [one["count"] for one in told] == [plain["coverage"]["runs"]]  # it was left by rules of version 1
+    assert [{**first, "diagnostics": plain["diagnostics"]}, second] == [plain, plain]
 
 
 def test_a_snapshot_that_was_left_is_brought_up_to_date(tmp_path: Path) -> None:

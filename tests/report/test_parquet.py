@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import goodput_cli
+from goodput_cli.accounting.options import RULES
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError
@@ -107,6 +108,7 @@ def test_the_file_says_what_it_is() -> None:
     analysis = goodput_cli.analyze(PRIMER, reference_step_time=120, stall_factor=4.0)
     metadata = {key.decode(): value.decode() for key, value in table_of(analysis).schema.metadata.items()}
     assert metadata["goodput.schema_version"] == "1"
+    assert metadata["goodput.rules"] == str(RULES)
     assert metadata["goodput.table"] == "segments"
     assert metadata["goodput.job"] == "goodput-primer"
     assert metadata["goodput.window_ns"] == str(analysis.window.ns)
