@@ -36,6 +36,11 @@ _LARGEST = 1 << 30
 _STDIN = "-"
 _NO_TEXT = (".parquet", ".db", ".wandb")
 """Endings of files that hold no lines."""
+_KINDS = (("PK\x03\x04", "a zip (as docx, xlsx, npz and PyTorch's checkpoints are)"), ("%PDF-", "a PDF"))
+"""How files begin that are taken for logs, and what they are."""
+_HEAD_LINES, _HEAD, _ODD = 100, 4096, 10
+"""So much of a file is looked at; one character of so many that no text holds shows that it is none."""
+_CONTROLS = "\t\r\n\x08\x0c\x1b"
 _KNOWN = frozenset({"bad_value", "rows_lost_at_kill", "tracker_runs_left_out"})
 _MOST_KEPT, _IN_MEMORY = 256 << 20, 16 << 20
 """Bytes of standard input that are kept to be read again; of these so many in memory."""
@@ -74,18 +79,20 @@ class DraftedReading:
             return log
         if _gives_steps(log) or not _KNOWN.isdisjoint(noticed):
             return _with_doubt(log, _saves_in_bars(log, names, self._from_its_begin))
-        made = self._drafted(names)
+        made = self._drafted(names, log)
         if not made.refused:
             self.draft = made
             return self._read.pop()
-        return log if not _NO_STEPS.isdisjoint(noticed) else _not_drafted(log, self._taken, made.refused[0])
+        if not _NO_STEPS.isdisjoint(noticed):
+            return log
+        return _not_drafted(log, names, self._taken, made.refused[0])
 
     def suggested(self) -> Draft:
         """A mapping to edit, or why none can be drafted."""
         with self._kept():
             log, names = self.reading.read(self.sources, self.timezone), _names(self.sources)
             reads_all = _gives_steps(log) and _saves_in_bars(log, names, self._from_its_begin) is None
-            return _native(log) if reads_all else self._drafted(names)
+            return _native(log) if reads_all else self._drafted(names, log)
 
     @contextmanager
     def _kept(self) -> Iterator[None]:
@@ -125,11 +132,14 @@ class DraftedReading:
         noticed = merge((said, *analysis.diagnostics))
         return replace(analysis, drafted=drafted, diagnostics=noticed, thresholds=_not_judged(analysis.thresholds))
 
-    def _drafted(self, names: Sequence[str]) -> Draft:
+    def _drafted(self, names: Sequence[str], log: EventLog) -> Draft:
         from goodput_cli.events.mappings.draft.write import draft
 
         taken = _lines(names, self._from_its_begin())
         self._taken = len(taken.lines)
+        other = "" if len(log.table) else _no_text(taken.lines)
+        if other:
+            raise NotEnoughData(f"nothing was read: {names[0]} is {other}, no text")
         made = draft(taken.lines, _stem(names[0]), _changed(names), self._account)
         part = () if taken.whole else (f"its rules were proven on the first {len(taken.lines):,} lines alone",)
         return replace(made, doubts=(*made.doubts, *part))
@@ -224,6 +234,14 @@ class _Kept:
         """Begin again, with what was kept."""
         self._rewound = True
         self._file.seek(0)
+
+
+def _no_text(lines: Sequence[tuple[str, str]]) -> str:
+    """What lines are of which no text is made; empty for text."""
+    head = "".join(text for _, text in lines[:_HEAD_LINES])[:_HEAD]
+    kind = next((kind for begin, kind in _KINDS if head.startswith(begin)), "")
+    odd = sum(char == "\N{REPLACEMENT CHARACTER}" or (char < " " and char not in _CONTROLS) for char in head)
+    return kind or ("binary" if _ODD * odd > len(head) else "")
 
 
 class _Taken(NamedTuple):
@@ -352,7 +370,7 @@ def _gives_steps(log: EventLog) -> bool:
     return bool(np.isin(log.table.kind, (Kind.STEP, Kind.FINISHED, Kind.SAVED)).any())
 
 
-def _not_drafted(log: EventLog, lines: int, reason: str) -> EventLog:
+def _not_drafted(log: EventLog, names: Sequence[str], lines: int, reason: str) -> EventLog:
     """A log without steps of which no rules could be drafted, with what is said of it; as it is where nearly all of
     its lines are read. lines: how many it has. Raises NotEnoughData where it spans no time."""
     from goodput_cli.analysis.account import no_events
@@ -366,7 +384,8 @@ def _not_drafted(log: EventLog, lines: int, reason: str) -> EventLog:
     died = max((one for one in seen if not one.of_host), key=lambda one: (one.source, one.line), default=None)
     why = "" if died is None else f" ({died.where} may say why it died: {died.code})"
     if len(table) == 0:
-        raise NotEnoughData(f"nothing was read: 0 events of {plural(lines, 'line')}{why}; {reason}")
+        of = f"{names[0]}: " if len(names) == 1 else ""
+        raise NotEnoughData(f"{of}nothing was read: 0 events of {plural(lines, 'line')}{why}; {reason}")
     read = len(set(zip(table.source.tolist(), table.line.tolist(), strict=True)))
     if lines - read < _FEW_UNREAD and not table.observed.unread_steps:
         return log

@@ -10,13 +10,17 @@ from goodput_cli.vocabulary.text import did_you_mean
 _WIDTH = 79
 FORMATS = "formats"
 """What lists the programs whose logs are read."""
+KINDS = "words"
+"""What lists the words of which there is help, by kind."""
 _MARK, _MARKED = "?", "likely"
 """What stands behind a cause that is only likely."""
 
 
-def explain(name: str) -> str | None:
-    """Some paragraphs on a name; None where it is the name of nothing."""
+def explain(name: str, commands: Iterable[str] = ()) -> str | None:
+    """Some paragraphs on a name; None where it is the name of nothing. commands: those there are."""
     asked = name.strip().lower()
+    if asked == KINDS:
+        return _folded(f"{kind}: {', '.join(names)}" for kind, names in _kinds(commands).items())
     if asked == FORMATS:
         from goodput_cli.vocabulary.programs import program_lines
 
@@ -25,18 +29,37 @@ def explain(name: str) -> str | None:
     lines = [*_of_findings(asked), *_of_causes(asked), *_of_words(asked), *_of_programs(asked)]
     if not lines:
         return None
-    return "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_long_words=False) for line in lines)
+    return _folded(lines)
 
 
 def suggestion(name: str, commands: Iterable[str]) -> str:
     """What may have been meant, as a question; empty where nothing is like it. commands: those there are."""
+    return did_you_mean(name, (FORMATS, KINDS, *(one for names in _kinds(commands).values() for one in names)))
+
+
+def _kinds(commands: Iterable[str]) -> dict[str, list[str]]:
+    """All names of which there is help, by kind."""
     from goodput_cli.analysis.insights.kinds import BY_CODE
     from goodput_cli.diagnostics.diagnostic import CODES
     from goodput_cli.vocabulary.categories import NAMES
-    from goodput_cli.vocabulary.causes import CAUSES
-    from goodput_cli.vocabulary.words import WORDS
+    from goodput_cli.vocabulary.causes import CAUSES, GROUPS
+    from goodput_cli.vocabulary.programs import PROGRAMS
+    from goodput_cli.vocabulary.words import words
 
-    return did_you_mean(name, (*commands, FORMATS, *CODES, *BY_CODE, *NAMES, *CAUSES, *WORDS))
+    return {
+        "commands": list(commands),
+        "categories": list(NAMES),
+        "insights": list(BY_CODE),
+        "diagnostics": list(CODES),
+        "causes": list(CAUSES),
+        "groups of causes": list(GROUPS),
+        "formats": list(dict.fromkeys(name for program in PROGRAMS for name in program.formats)),
+        "words of answers": list(words()),
+    }
+
+
+def _folded(lines: Iterable[str]) -> str:
+    return "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_long_words=False) for line in lines)
 
 
 def _of_findings(name: str) -> Iterator[str]:

@@ -74,13 +74,10 @@ class LazyGroup(click.Group):
             return [names[0], "--help"]
         from goodput_cli.cli.explained import explain, suggestion
 
-        text = explain(names[0]) if names else ctx.get_help()
+        text = explain(names[0], self.commands) if names else ctx.get_help()
         if not text and names:
-            topics = (
-                "commands, diagnostics, insights, categories, causes, the words of reports and `formats` have some: "
-                "`goodput help` lists the commands"
-            )
-            ctx.fail(f"there is no help on {names[0]!r}; {suggestion(names[0], self.commands) or topics}")
+            meant = suggestion(names[0], self.commands)
+            ctx.fail(f"there is no help on {names[0]!r}; {meant or '`goodput help words` lists what has some'}")
         if text:
             click.echo(text, color=ctx.color)
             ctx.exit()
@@ -107,10 +104,24 @@ class LazyGroup(click.Group):
             args = self._command_to_explain(ctx, args[1:])
         elif self.default is not None and args[0] not in self.commands and _is_log(args[0]):
             args = [self.default, *args]
-        name, command, rest = super().resolve_command(ctx, args)
+        try:
+            name, command, rest = super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise _with_words(error, args[0]) from None
         if name in self._elsewhere:
             command = self._elsewhere[name].load(name)
         return name, command, rest
+
+
+def _with_words(error: click.UsageError, name: str) -> click.UsageError:
+    """What is said of a name that is no command's and like none: a word of which there is help may have been meant."""
+    from goodput_cli.cli.explained import suggestion
+
+    meant = "" if "?" in error.format_message() else suggestion(name, ())
+    if not meant:
+        return error
+    said = f"{error.format_message()} {meant[0].upper()}{meant[1:]} `goodput help WORD` explains it."
+    return click.UsageError(said, error.ctx)
 
 
 class FileName(click.ParamType[Any]):

@@ -18,7 +18,7 @@ from goodput_cli.analysis.table import column
 from goodput_cli.fleet.rows import declared_table
 from goodput_cli.fleet.scheduler import SACCT, Amounts, HeldRow, latest_of
 from goodput_cli.fleet.sums import hours, percent, ratio
-from goodput_cli.vocabulary.text import duration, plural
+from goodput_cli.vocabulary.text import duration, plural, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
 
 NO_LOG = "no training log"
@@ -200,7 +200,7 @@ def sentences(found: Scheduled) -> Iterator[tuple[str, str]]:
         yield "GOODPUT", NOT_KNOWN
     states = [one for one in found.states if one.accelerator_hours]
     if states:
-        parts = [f"{one.state} {one.accelerator_hours:,.1f} h" for one in states[:_MOST_STATES]]
+        parts = [f"{one.state} {tenths(one.accelerator_hours or 0.0)} h" for one in states[:_MOST_STATES]]
         rest = len(states) - _MOST_STATES
         yield "ended", ", ".join(parts) + (f", and {rest} more" if rest > 0 else "")
     yield "waited", _waited(total)
@@ -208,11 +208,11 @@ def sentences(found: Scheduled) -> Iterator[tuple[str, str]]:
 
 def _held(total: HeldGroup) -> str:
     if total.accelerator_hours is None:
-        amount = f"{total.node_hours or 0.0:,.1f} node h, accelerators not known,"
+        amount = f"{tenths(total.node_hours or 0.0)} node h, accelerators not known,"
     else:
-        amount = f"{total.accelerator_hours:,.1f} accelerator h"
+        amount = f"{tenths(total.accelerator_hours)} accelerator h"
     apart = total.node_hours if total.accelerator_hours is not None else None
-    nodes = f", and {apart:,.1f} node h of rows without accelerators" if apart else ""
+    nodes = f", and {tenths(apart)} node h of rows without accelerators" if apart else ""
     never = f"; {plural(total.never_started, 'job')} never started" if total.never_started else ""
     return f"{amount} in {plural(total.allocations, 'allocation')}{nodes}{never}"
 
@@ -234,9 +234,10 @@ def without_log(found: Scheduled) -> str | None:
     if known is None or not whole or known >= whole:
         return None
     if found.jobs_with_log == 0:
-        return f"none of the {whole:,.1f} accelerator h that a scheduler held has a training log"
+        return f"none of the {tenths(whole)} accelerator h that a scheduler held has a training log"
     share = percent_text(100 * (whole - known) / whole)
-    return f"goodput is of {known:,.1f} accelerator h with a training log; {whole - known:,.1f} h ({share}) have none"
+    of, rest = tenths(known), tenths(whole - known)
+    return f"goodput is of {of} accelerator h with a training log; {rest} h ({share}) have none"
 
 
 def held_sections(found: Scheduled) -> Iterator[Sheet]:

@@ -12,9 +12,10 @@ from goodput_cli.analysis.disruptions.chain import REDONE
 from goodput_cli.analysis.disruptions.recovery import mean_and_quantiles, recoveries_of
 from goodput_cli.analysis.recoveries import Recoveries
 from goodput_cli.analysis.sheet import Family
-from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.analysis.table import column
 from goodput_cli.events.signs import Point
 from goodput_cli.fleet.results import RunDisruption, RunLink
+from goodput_cli.fleet.rows import declared_table
 from goodput_cli.fleet.sums import hours
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import exact
@@ -61,12 +62,14 @@ class OutageGroupRow:
     most_lost_in: str | None = column("text", "the link that lost most", heading="most lost in")
 
 
-def _table(record: type, name: str, words: str) -> Table:
-    return Table(name, words, columns_of(record, attribute))
-
-
-OUTAGE_LINK_TABLE = _table(OutageLinkRow, "fleet_outage_link", "a link of all outages")
-OUTAGE_GROUP_TABLE = _table(OutageGroupRow, "fleet_outage_group", "outages of one cause, host or team")
+OUTAGE_LINK_TABLE = declared_table(
+    OutageLinkRow, "fleet_outage_link", "a link of all outages",
+    "link", "outages", "lost", "accelerator h", "share", "median", "p90", "longest",
+)  # fmt: skip
+OUTAGE_GROUP_TABLE = declared_table(
+    OutageGroupRow, "fleet_outage_group", "outages of one cause, host or team",
+    "what", "name", "outages", "lost", "accelerator h", "MTTR", "detect", "most lost in",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ from goodput_cli.fleet.scheduler import Amounts
 from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums, Totals, hours, percent
 from goodput_cli.fleet.thresholds import MEASURES
 from goodput_cli.vocabulary.categories import brief_name
-from goodput_cli.vocabulary.text import clock, duration, exact, iso, plural, safe
+from goodput_cli.vocabulary.text import clock, duration, exact, iso, plural, safe, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
 
 NOT_RECORDED = "not recorded"
@@ -302,7 +302,9 @@ def summary(report: FleetReport) -> Iterator[str]:
         return
     coverage, sums = report.coverage, report.sums
     (first, _), (last, _) = clock(report.window.start_ns), clock(report.window.end_ns - 1)
-    held = f"{hours(sums.counted):,.1f} accelerator h in {plural(coverage.known_runs, 'run')} with known accelerators"
+    held = (
+        f"{tenths(hours(sums.counted))} accelerator h in {plural(coverage.known_runs, 'run')} with known accelerators"
+    )
     if not sums.known_time:
         held = "accelerators of no run are known (--labels, --allocations or --accelerators name them)"
     yield f"{first} - {last}, {plural(len(report.weeks), 'week')}, {held}"
@@ -361,17 +363,17 @@ def held_beside(report: FleetReport) -> Iterator[str]:
 def _lost_and_held(report: FleetReport) -> str:
     """`13,538.0 h = 32,366.42 USD`; where accelerators were not held for all of it, which part was."""
     sums, cost = report.sums, report.total.cost
-    amount = f"{hours(sums.lost):,.1f} h"
+    amount = f"{tenths(hours(sums.lost))} h"
     if sums.lost == sums.held_lost:
         return amount if cost is None else f"{amount} = {grouped(cost)}"
-    held = f"{amount}, {hours(sums.held_lost):,.1f} of them while accelerators were held"
+    held = f"{amount}, {tenths(hours(sums.held_lost))} of them while accelerators were held"
     return held if cost is None else f"{held}: {grouped(cost)}"
 
 
 def lost_words(report: FleetReport, *, by_time: bool) -> str:
     """What was lost, and what to. by_time: every run counts by its time alone."""
     sums = report.sums
-    amount = f"{hours(_lost(sums, by_time=True)):,.1f} job h" if by_time else _lost_and_held(report)
+    amount = f"{tenths(hours(_lost(sums, by_time=True)))} job h" if by_time else _lost_and_held(report)
     worst = sums.worst(by_time=by_time)
     if worst is None:
         return amount
@@ -410,7 +412,7 @@ def _most(kind: str, amounts: Sequence[tuple[int, str]], lost: int) -> list[str]
 
 
 def _of(amount: int, lost: int, words: str = "") -> str:
-    return f"({hours(amount):,.1f} h, {_percent(percent(Fraction(amount, lost)))}{words})"
+    return f"({tenths(hours(amount))} h, {_percent(percent(Fraction(amount, lost)))}{words})"
 
 
 def mpg_text(report: FleetReport) -> str:

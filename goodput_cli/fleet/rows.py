@@ -16,6 +16,7 @@ from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.fleet.results import RunResult
 from goodput_cli.fleet.sums import LabelledCategory, Sums, Totals, decimals, hours, percent, ratio
 from goodput_cli.vocabulary.categories import Category, brief_name
+from goodput_cli.vocabulary.text import tenths
 
 _CHIP: dict[str, Any] = {
     "json": {"type": "string", "pattern": "^-?[0-9]+$"}, "audience": Audience.JSON, "key": "chip_ns",
@@ -336,8 +337,8 @@ def _for_people(one: Column) -> Column:
     """People see hours to a tenth, 17,831.0, and amounts of money as 1,250.00 USD."""
     exact = one.values
     assert exact is not None
-    form = "{:.2g}" if one.name == "p" else "{:,.1f}"
-    shown = grouped if one.name == "cost" else form.format if one.kind == "number" else None
+    number = "{:.2g}".format if one.name == "p" else tenths
+    shown = grouped if one.name == "cost" else number if one.kind == "number" else None
     if shown is None:
         return one
     return replace(one, people_values=lambda rows: [None if value is None else shown(value) for value in exact(rows)])

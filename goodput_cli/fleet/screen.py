@@ -26,7 +26,7 @@ from goodput_cli.fleet.report import (
 from goodput_cli.fleet.rows import WEEK_TABLE, category_name
 from goodput_cli.fleet.sums import PRODUCTIVE, hours, percent
 from goodput_cli.vocabulary.categories import Category, brief_name
-from goodput_cli.vocabulary.text import clock, plural
+from goodput_cli.vocabulary.text import clock, plural, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
 
 _MOST_ROWS, _MOST_LOSSES, _MOST_DOUBTS = 6, 3, 1
@@ -91,7 +91,7 @@ def _losses(report: FleetReport, *, timed: bool) -> Iterator[str]:
     if len(found) < 2:
         return  # the line above says it
     for ns, name in sorted(found, key=lambda one: (-one[0], one[1]))[:_MOST_LOSSES]:
-        yield f"{hours(ns):>10,.1f} h  {percent_text(percent(Fraction(ns, lost)) or 0.0):>8}  {brief_name(name)}"
+        yield f"{tenths(hours(ns)):>10} h  {percent_text(percent(Fraction(ns, lost)) or 0.0):>8}  {brief_name(name)}"
 
 
 def _table(report: FleetReport) -> tuple[Sheet, str]:

@@ -86,6 +86,16 @@ def duration(ns: int) -> str:
     return f"{days} d {hours:02d} h"
 
 
+def tenths(number: float) -> str:
+    """A number to a tenth, one below to two digits: what is there is never 0. `17,831.0`, `0.03`, `0`."""
+    if number and abs(number) < _LEAST_TENTH:
+        return f"{number:.2g}" if abs(number) >= _LEAST_SHOWN else f"<{_LEAST_SHOWN}"
+    return f"{number:,.1f}"
+
+
+_LEAST_TENTH, _LEAST_SHOWN = 0.095, 0.001
+
+
 def duration_of_seconds(seconds: float) -> str:
     """A length of time given in seconds, as `duration` writes it."""
     return duration(round(seconds * 1e9))
@@ -221,7 +231,7 @@ def _rounded(ns: int, unit: int) -> int:
     return (ns + unit // 2) // unit
 
 
-_ALIKE = 0.6
+_ALIKE, _SLIP = 0.6, 0.2
 _LIKELIEST = 2
 
 
@@ -236,8 +246,9 @@ def likeliest(name: str, known: Iterable[str]) -> list[str]:
     begun = [one for one in names if one.startswith(words)]
     spelled = difflib.get_close_matches(words, names, n=_LIKELIEST, cutoff=_ALIKE)
     alike = [one for one in spelled if one not in held]
-    if alike and likeness(words, alike[0]) > _ALIKE + 0.2:  # a slip of the finger, rather than half a name
-        held = [alike.pop(0), *held]
+    if alike and (best := likeness(words, alike[0])) > _ALIKE + _SLIP:  # of the finger, rather than half a name
+        held = [alike[0], *held]
+        alike = [one for one in alike[1:] if likeness(words, one) > best - _SLIP]
     return [names[one] for one in dict.fromkeys((*held, *begun, *alike))][:_LIKELIEST]
 
 

@@ -58,3 +58,19 @@ def test_a_near_miss_is_asked_for() -> None:
     result = CliRunner().invoke(goodput, ["help", "device_om"])
     assert result.exit_code == 2
     assert "did you mean device_oom" in result.output
+
+
+def test_help_words_lists_them_by_kind() -> None:
+    text = CliRunner().invoke(goodput, ["help", "words"]).output
+    assert {line.split(":")[0] for line in text.splitlines() if not line.startswith(" ")} >= {
+        "commands", "categories", "insights", "diagnostics", "causes", "formats", "words of answers",
+    }  # fmt: skip
+    assert all(len(line) <= 80 for line in text.splitlines())
+    listed = set(re.split(r", |: ", " ".join(text.split())))
+    assert {"analyze", "MTBF", "gpu_memory", "silent_death"} <= listed
+
+
+def test_a_word_in_the_place_of_a_command_is_asked_for() -> None:
+    result = CliRunner().invoke(goodput, ["formts"])
+    assert result.exit_code == 2
+    assert "No such command 'formts'. Did you mean formats? `goodput help WORD` explains it." in result.output

@@ -257,6 +257,29 @@ def test_a_refusal_says_what_is_in_the_log(tmp_path: Path, capsys: pytest.Captur
     assert "check --suggest" not in err
 
 
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (
+            b"PK\x03\x04\x14\x00\x06\x00" + bytes(range(256)),
+            "is a zip (as docx, xlsx, npz and PyTorch's checkpoints are)",
+        ),
+        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n", "is a PDF"),
+        (bytes(range(256)) * 8, "is binary"),
+    ],
+    ids=["docx", "pdf", "bytes"],
+)
+def test_what_is_no_text_gets_no_advice_to_draft_a_mapping(
+    held: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "report.log"
+    log.write_bytes(held)
+    code, _, err = asked(capsys, "analyze", log)
+    assert code == 4
+    assert f"nothing was read: {log} {said}, no text" in err
+    assert "mapping" not in err
+
+
 def test_steps_that_nothing_reads_stand_beside_what_cannot_be_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip

@@ -25,6 +25,7 @@ from goodput_cli.vocabulary.text import (
     seconds_text,
     shorten,
     telling_decimals,
+    tenths,
     well_formed,
 )
 
@@ -178,3 +179,19 @@ def test_a_column_of_instants_is_written_as_each_of_them(given: list[tuple[int, 
 )
 def test_json_in_one_line_is_plain_ascii(value: object, text: str) -> None:
     assert one_line(value) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0.0"),
+        (17831, "17,831.0"),
+        (0.1, "0.1"),
+        (0.095, "0.1"),
+        (0.0344, "0.034"),
+        (2e-4, "<0.001"),
+        (-0.03, "-0.03"),
+    ],
+)
+def test_tenths_never_say_0_of_what_is_there(number: float, text: str) -> None:
+    assert tenths(number) == text
