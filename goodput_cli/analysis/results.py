@@ -134,6 +134,19 @@ class CategoryTime:
         return self.category if self.label is None else f"{self.category}:{self.label}"
 
 
+class CategoryTimes(tuple[CategoryTime, ...]):
+    """Times in several categories: a tuple that pandas can show."""
+
+    __slots__ = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Columns: category, label (or missing), ns (int64), seconds, percent. Needs pandas."""
+        import pandas as pd
+
+        names = ("category", "label", "ns", "seconds", "percent")
+        return pd.DataFrame({name: [getattr(row, name) for row in self] for name in names})
+
+
 @written(
     "at_risk_part",
     "kept progress after the last completed save, 0 after a clean end; null where the log has no saves",
@@ -452,7 +465,7 @@ class AnalysisData:
     """The part of it that the question is about."""
     goodput: CategoryTime
     """Time that became training progress (`productive`)."""
-    badput: tuple[CategoryTime, ...]
+    badput: CategoryTimes
     """Every category that is not zero, `other` included, `excluded` not; the largest first."""
     overlapped: tuple[CategoryTime, ...]
     """Time beside the ledger (`data_loading_async`)."""

@@ -107,3 +107,13 @@ def test_fetch_takes_one_source_or_several(tmp_path: Path) -> None:
 def test_the_names_for_plug_ins_are_those_behind_them() -> None:
     assert (plugins.RawBatch, plugins.Page, plugins.safe) == (RawBatch, Page, safe)
     assert all(hasattr(plugins, name) for name in plugins.__all__)
+
+
+def test_badput_is_a_tuple_that_pandas_can_show() -> None:
+    analysis = goodput_cli.analyze("sample_logs/primer-50-percent.jsonl", reference_step_time=120)
+    frame = analysis.badput.to_frame()
+    assert list(frame.category) == [row.category for row in analysis.badput]
+    assert frame.percent.sum() == 50.0 == analysis.goodput_percent
+    assert analysis.to_frame().category[0] == "productive"
+    training = analysis.segments[analysis.segments.category == "productive"]  # the figures of README.md
+    assert (training.seconds.sum(), training.slowdown_ns.sum(), analysis.goodput.seconds) == (7500, 1500 * 10**9, 6000)

@@ -25,7 +25,7 @@ from goodput_cli.analysis.goodput.phrases import (
     threshold_reason,
 )
 from goodput_cli.analysis.goodput.thresholds import parse_fail_under, parse_threshold
-from goodput_cli.analysis.results import Window
+from goodput_cli.analysis.results import CategoryTimes, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_names, format_of, load_renderer
@@ -52,7 +52,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
 
 def failing() -> Analysis:
     total = 200 * MINUTE
-    low = replace(primer(), goodput=amount("productive", total * 849_996 // 1_000_000, total), badput=())
+    low = replace(primer(), goodput=amount("productive", total * 849_996 // 1_000_000, total), badput=CategoryTimes())
     expressions = [parse_fail_under("85"), parse_threshold("queued>1h"), parse_threshold("disruptions>3")]
     low = replace(low, not_recorded=("queued",))
     return replace(low, thresholds=evaluate(expressions, low))
@@ -181,7 +181,7 @@ def test_json_is_as_the_contract_shows_it() -> None:
 
 
 def test_json_never_holds_nan() -> None:
-    empty = primer(window=Window(BASE, BASE, 0), goodput=amount("productive", 0, 0), badput=())
+    empty = primer(window=Window(BASE, BASE, 0), goodput=amount("productive", 0, 0), badput=CategoryTimes())
     assert as_json(empty)["goodput"]["percent"] is None
     for name in ("table", "markdown", "csv"):
         assert "nan" not in render(name, empty)

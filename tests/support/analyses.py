@@ -12,7 +12,7 @@ import numpy as np
 import goodput_cli
 from goodput_cli.analysis.disruptions.rows import no_disruptions
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.results import AtRisk, CategoryTime, Job, Reference, StepStatistics, Window
+from goodput_cli.analysis.results import AtRisk, CategoryTime, CategoryTimes, Job, Reference, StepStatistics, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import COLUMNS, REFERENCE_LIBRARY, EventTable, LogFormat
 
@@ -59,7 +59,7 @@ def primer(**changes: Any) -> Analysis:
         job=Job("goodput-primer", BASE, BASE + total, "terminated", 2, 1, 1, 25, 75, 50.0, (25, 75), (RESILIENCY,)),
         window=Window(BASE, BASE + total, 0),
         goodput=amount("productive", 100 * MINUTE, total),
-        badput=badput,
+        badput=CategoryTimes(badput),
         overlapped=(),
         at_risk=None,
         reference=Reference(120.0, "given", 100 * MINUTE, 25, 75, 50, 11, 2, 2, 2),
@@ -96,7 +96,7 @@ def hostile() -> Analysis:
         job=Job(HOSTILE, BASE, BASE + total + MINUTE, "not_logged", 3, 2, 2, 0, 99, 99.5, (0, 99), (ORBAX, RECORDER)),
         window=Window(BASE, BASE + total + MINUTE, MINUTE),
         goodput=amount("productive", productive, total),
-        badput=rows,
+        badput=CategoryTimes(rows),
         overlapped=(amount("data_loading_async", 77 * 10**9, total),),
         at_risk=AtRisk(12.0, 30 * 10**9),
         reference=Reference(2.5, "auto", productive, None, None, None, 200, 3, 0, 0),

@@ -32,7 +32,7 @@ from goodput_cli.analysis.goodput.findings import findings, not_recorded, union_
 from goodput_cli.analysis.goodput.thresholds import CAUSE, INSIGHT, OOM, PHASE
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import PREFIXES, decimal, percent_of, value_of
-from goodput_cli.analysis.results import AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
+from goodput_cli.analysis.results import AtRisk, CategoryTime, CategoryTimes, Elastic, Job, Reference, Saves, Window
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.analysis.steps.sheet import step_statistics
 from goodput_cli.analysis.summary import Summary, summary_of
@@ -158,7 +158,7 @@ def analyse_window(
         job=job,
         window=window,
         goodput=CategoryTime(CATEGORIES[Category.PRODUCTIVE], None, productive, percent),
-        badput=tuple(sorted(badput, key=lambda row: (-row.ns, row.category, row.label or ""))),
+        badput=CategoryTimes(sorted(badput, key=lambda row: (-row.ns, row.category, row.label or ""))),
         overlapped=_overlapped(timeline, start, end, counted),
         at_risk=at_risk(timeline),
         reference=_reference(timeline, productive),

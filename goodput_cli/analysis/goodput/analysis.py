@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import costs_of, costs_of_attempts
 from goodput_cli.analysis.goodput import phrases as facts
-from goodput_cli.analysis.results import AnalysisData
+from goodput_cli.analysis.results import AnalysisData, CategoryTimes
 from goodput_cli.analysis.timeline.rows import EDGES, KINDS, evidence, segment_rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, EventTable
@@ -61,7 +61,7 @@ class Analysis(AnalysisData):
         """Rows of the answer as a DataFrame: `categories` (goodput among them), `insights`, `disruptions`, `attempts`
         (what each cost), `segments` or `events`. Raises UsageError for anything else."""
         makers: dict[str, Callable[[], pd.DataFrame]] = {
-            "categories": lambda: _categories(self),
+            "categories": CategoryTimes((self.goodput, *self.badput)).to_frame,
             "insights": lambda: _insights(self),
             "disruptions": self.disruptions.to_frame,
             "attempts": lambda: costs_of_attempts(costs_of(self)).to_frame(),
@@ -133,14 +133,6 @@ class Analysis(AnalysisData):
     def events(self) -> pd.DataFrame:
         """The job's events in time order as a DataFrame (needs pandas)."""
         return event_frame(self.table)
-
-
-def _categories(analysis: Analysis) -> pd.DataFrame:
-    """Columns: category, label (or missing), ns, seconds, percent. Goodput first."""
-    import pandas as pd
-
-    rows, names = (analysis.goodput, *analysis.badput), ("category", "label", "ns", "seconds", "percent")
-    return pd.DataFrame({name: [getattr(row, name) for row in rows] for name in names})
 
 
 def _insights(analysis: Analysis) -> pd.DataFrame:
