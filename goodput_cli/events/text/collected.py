@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, pairwise
-from operator import itemgetter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,10 +18,11 @@ from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.inside import RankSteps, within_memory
 from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
-from goodput_cli.events.signs import Sign, UntimedSign
+from goodput_cli.events.signs import Sign
 from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text.allocation_signs import signs_of_allocations
 from goodput_cli.events.text.collector import CollectedSource, Collector
+from goodput_cli.events.text.days import local_clock, on_days, zones_of
 from goodput_cli.events.text.evidence_times import observations_of, says_events
 from goodput_cli.events.text.folders import launch_of, stem_of
 from goodput_cli.events.text.infer_times import (
@@ -37,8 +37,15 @@ from goodput_cli.events.text.inside_lines import inside_of
 from goodput_cli.events.text.jobs import Named, TextFile, beside, name_jobs
 from goodput_cli.events.text.lines import UNREAD_STEPS
 from goodput_cli.events.text.log_lines import EventType, LogLine
-from goodput_cli.events.text.meaning import metrics_of, said
-from goodput_cli.events.text.neighbours import completed, last_steps, times_beside
+from goodput_cli.events.text.meaning import formats_of, metrics_of, said
+from goodput_cli.events.text.neighbours import (
+    completed,
+    last_steps,
+    of_their_programs,
+    times_beside,
+    with_text_beside,
+    with_traces,
+)
 from goodput_cli.events.text.notes import (
     Part,
     note_assumed,
@@ -59,7 +66,7 @@ from goodput_cli.events.text.programs.runs import (
     of_their_runs,
     run_events,
 )
-from goodput_cli.events.text.stamps import Stamp, Zone, with_days, without_invented_fraction
+from goodput_cli.events.text.stamps import without_invented_fraction
 from goodput_cli.events.text.to_rows import (
     ONE_STORY,
     add_rows,
@@ -69,12 +76,9 @@ from goodput_cli.events.text.to_rows import (
     without_preludes,
 )
 from goodput_cli.events.text.views import one_job_each, placed_by_steps, recorded_steps
-from goodput_cli.events.timestamps import TimestampReader
-from goodput_cli.vocabulary.when import load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.events.reading_options import ReadingOptions
-    from goodput_cli.events.text.traces import TracedProcess
     from goodput_cli.events.trackers.runs import Run
 
 
@@ -193,8 +197,8 @@ class Texts:
         a run of Weights & Biases printed is no log of its own where its run is read."""
         for one in self._every.values():  # records come grouped by their shape
             one.log_lines.sort(key=lambda log_line: log_line.line)
-        every = _of_their_programs(self._every, names)
-        self._every = {code: _with_days(code, one, hints, output) for code, one in _with_traces(every, names).items()}
+        every = of_their_programs(self._every, names)
+        self._every = {code: on_days(code, one, hints, output) for code, one in with_traces(every, names).items()}
         if any(one.tracked for one in self._every.values()):
             from goodput_cli.events.trackers.wandb import without_outputs  # few logs are of trackers
 
@@ -221,11 +225,11 @@ class Texts:
     ) -> EvidenceOfLog:
         """What was seen of deaths and recoveries, in all sources. After `rows`, which finds when things were. entries:
         identities of entries of Cloud Logging, by their codes."""
-        zones = _zones(self._sources, names) if output.zones is not None else {}
+        zones = zones_of(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._every, names)
 
         def local(code: int) -> Callable[[int], int]:
-            return _local(self._every[code].log_lines, hints, output, zones.get(folder_of(names[code])))[0]
+            return local_clock(self._every[code].log_lines, hints, output, zones.get(folder_of(names[code])))[0]
 
         found = observations_of(self._every, names, local, near, hints.year, hints.now_ns, self._jobs, entries)
         found = replace(found, signs=(*found.signs, *self._signs))
@@ -235,11 +239,11 @@ class Texts:
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output
     ) -> dict[int, _InTime]:
         """Each source with the times of its lines."""
-        zones = self.zones = _zones(self._sources, names) if output.zones is not None else {}
+        zones = self.zones = zones_of(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._sources, names)
         trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.log_lines)}
         found: dict[int, _InTime] = {}
-        twins = _with_text_beside(sources, names)
+        twins = with_text_beside(sources, names)
         for code, source in completed(sources, names).items():
             if code in twins:
                 message = "scalars without a time of day, of a run whose text lies beside them: not read"
@@ -424,25 +428,12 @@ class Texts:
         source: CollectedSource, hints: ReadingOptions, output: Output, zone: FoundZone | None, near: Sequence[int]
     ) -> InferredTimes:
         modified = source.modified_ns or hints.now_ns
-        local, said_zone = _local(source.log_lines, hints, output, zone)
+        local, said_zone = local_clock(source.log_lines, hints, output, zone)
         when = hints.clock_start
         start = None if when is None else when.value if when.kind == "instant" else local(when.value)
         placed = infer_times(source.log_lines, modified, hints.year, local, ONE_STORY, near, start)
         placed = replace(placed, anew=by_elapsed(source.log_lines))
         return replace(placed, naive=()) if said_zone else placed
-
-
-def _with_traces(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
-    """The sources with the events that torchtitan's traces say: of each launch, those of its lowest rank."""
-    folders: defaultdict[str, list[tuple[int, TracedProcess]]] = defaultdict(list)
-    for code, one in sources.items():
-        folders[beside(names[code])] += [(code, process) for process in one.processes.values()]
-    found = dict(sources)
-    for of_folder in folders.values():
-        for code, log_lines in torchtitan.log_lines_of(of_folder).items() if of_folder else ():
-            every = sorted((*found[code].log_lines, *log_lines), key=lambda log_line: log_line.line)
-            found[code] = replace(found[code], log_lines=every)
-    return found
 
 
 def _unread_steps(
@@ -463,118 +454,6 @@ def _unread_steps(
     if unread and not by_job:
         found[""] = next(iter(unread.values()))
     return found
-
-
-def _of_their_programs(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
-    """The sources without what lines say that many programs print, where their program shows itself nowhere in their
-    folder. What was collected stays: a line that shows it may follow."""
-    common = {
-        code
-        for code, one in sources.items()
-        if any(log_line.event and log_line.event.common for log_line in one.log_lines)
-    }
-    if not common:
-        return dict(sources)
-    shown = {
-        (beside(names[code]), log_line.event.format)
-        for code, one in sources.items()
-        for log_line in one.log_lines
-        if log_line.event is not None and not log_line.event.common
-    }
-
-    def counts(code: int, log_line: LogLine) -> bool:
-        event = log_line.event
-        return event is None or not event.common or (beside(names[code]), event.format) in shown
-
-    found = dict(sources)
-    for code in common:
-        lines = sources[code].log_lines
-        kept = (one if counts(code, one) else replace(one, event=None) for one in lines)
-        found[code] = replace(sources[code], log_lines=[one for one in kept if one.event or one.stamp])
-    return found
-
-
-def _with_days(code: int, source: CollectedSource, hints: ReadingOptions, output: Output) -> CollectedSource:
-    """A source with what it has of times of day on their days. What was collected stays: a dated line may follow."""
-    if not _has_times_of_day(source):
-        return _with_days_of_signs(source, hints)
-    lines = [replace(one, event=None if one.event is None else replace(one.event)) for one in source.log_lines]
-    seen = [replace(one) for one in source.seen]
-    places: list[tuple[int, Any, str]] = [(one.line, one, "stamp") for one in lines]
-    places += [(one.line, one.event, "at") for one in lines if one.event is not None]
-    places += [(one.line, one, name) for one in seen for name in _STAMPS]
-    places = sorted((one for one in places if getattr(*one[1:]) is not None), key=itemgetter(0))
-    from_local = _local(lines, hints, output, None)[0]
-    changed, begin = source.modified_ns or hints.now_ns, hints.clock_start
-    changed += changed - from_local(changed)  # in the zone of the stamps
-    at = None if begin is None else begin.value
-    if begin is not None and begin.kind == "instant":
-        at = 2 * begin.value - from_local(begin.value)
-    stamps, assumed = with_days([getattr(one, name) for _, one, name in places], changed, at, hints.year)
-    for (_, one, name), stamp in zip(places, stamps, strict=True):
-        setattr(one, name, stamp)
-    if assumed:
-        message = "no line has a date: the day is that of the file's last change"
-        output.notes.add("day_assumed", message, code, [places[0][0]])
-    return _with_days_of_signs(replace(source, log_lines=lines, seen=seen), hints)
-
-
-def _with_days_of_signs(source: CollectedSource, hints: ReadingOptions) -> CollectedSource:
-    """A source whose signs have the days of the lines around them, which stay as they are. Where none has a day, a time
-    of day names no moment."""
-    if not any(one.stamp.zone is Zone.DAYLESS for one in source.signs):
-        return source
-    lines = [(one.line, one.stamp) for one in source.log_lines if one.stamp is not None]
-    if not lines:
-        return replace(source, signs=[one for one in source.signs if one.stamp.zone is not Zone.DAYLESS])
-    places: list[tuple[int, Stamp, UntimedSign | None]] = [(line, stamp, None) for line, stamp in lines]
-    places = sorted([*places, *((one.line, one.stamp, one) for one in source.signs)], key=itemgetter(0))
-    stamps, _ = with_days([stamp for _, stamp, _ in places], source.modified_ns or hints.now_ns, None, hints.year)
-    signs = [replace(one, stamp=stamp) for (_, _, one), stamp in zip(places, stamps, strict=True) if one is not None]
-    return replace(source, signs=signs)
-
-
-_STAMPS = ("before", "stamp", "behind", "late")
-"""Fields of evidence that are times."""
-
-
-def _has_times_of_day(source: CollectedSource) -> bool:
-    stamps = chain(
-        (one.stamp for one in source.log_lines),
-        (one.event.at for one in source.log_lines if one.event is not None),
-        (getattr(one, name) for one in source.seen for name in _STAMPS),
-    )
-    return any(stamp is not None and stamp.zone is Zone.DAYLESS for stamp in stamps)
-
-
-def _local(
-    log_lines: Sequence[LogLine], hints: ReadingOptions, output: Output, zone: FoundZone | None
-) -> tuple[Callable[[int], int], str]:
-    """What a local time of a source is in ns UTC, and the zone that a mapping names."""
-    said_zone = hints.mappings.zone_of(_formats(log_lines)) if hints.mapping and output.zones else ""
-    if said_zone:
-        return TimestampReader(load_zone(said_zone)).from_local, said_zone
-    return output.clock.from_local if zone is None else zone.from_local, ""
-
-
-_TEXT_OF = {"detectron2": "detectron2-text", "mmengine": "mmengine-text"}
-"""Formats without a time of day, and those of the text that the same program writes beside."""
-
-
-def _with_text_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> frozenset[int]:
-    """Sources of scalars in whose folder the text of the same program tells of steps too, and when."""
-    told = {
-        (beside(names[code]), one.event.format)
-        for code, source in sources.items()
-        for one in source.log_lines
-        if one.event is not None and one.event.type is EventType.STEP and one.event.format in _TEXT_OF.values()
-    }
-    formats = {code: _formats(source.log_lines) for code, source in sources.items()} if told else {}
-    return frozenset(
-        code
-        for code, some in formats.items()
-        if some and all((beside(names[code]), _TEXT_OF.get(one, "")) in told for one in some)
-    )
 
 
 def _same_runs(
@@ -611,17 +490,8 @@ def _settled(log_lines: list[LogLine], of_trainer: bool, hints: ReadingOptions) 
     for (log_line, _), stamp in zip(stamped, whole, strict=True):
         log_line.stamp = stamp
     log_lines = as_records(counted_steps(launcher.next_jobs(mllog.alone(log_lines))), of_trainer)
-    own_clock = hints.mapping and hints.mappings.has_own_clock(_formats(log_lines))
+    own_clock = hints.mapping and hints.mappings.has_own_clock(formats_of(log_lines))
     return [log_line for log_line in log_lines if log_line.event is not None] if own_clock else log_lines
-
-
-def _zones(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[str, FoundZone]:
-    """The zone of each folder, where a collector's times stand beside those of its lines."""
-    log_lines: defaultdict[str, list[LogLine]] = defaultdict(list)
-    for code, source in sources.items():
-        log_lines[folder_of(names[code])] += [log_line for log_line in source.log_lines if log_line.local is not None]
-    found = {folder: FoundZone(of_folder) for folder, of_folder in log_lines.items() if of_folder}
-    return {folder: zone for folder, zone in found.items() if zone}
 
 
 def _named(
@@ -666,12 +536,8 @@ def _own_job(log_lines: Sequence[LogLine], source: str, hints: ReadingOptions) -
         return mllog.job_of(of_mllog, source)
     names = {one.name: one.job for one in (log_line.event for log_line in log_lines) if one is not None and one.job}
     names.pop("log_interval", None)
-    of_path = hints.mappings.job_in(source, _formats(log_lines)) if hints.mapping else ""
+    of_path = hints.mappings.job_in(source, formats_of(log_lines)) if hints.mapping else ""
     return of_path or names.get("wandb_exp_name") or next(iter(names.values()), "")
-
-
-def _formats(log_lines: Sequence[LogLine]) -> frozenset[str]:
-    return frozenset(one.format for one in (log_line.event for log_line in log_lines) if one is not None)
 
 
 def _is_run(log_line: LogLine) -> bool:

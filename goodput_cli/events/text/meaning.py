@@ -522,3 +522,8 @@ def _is_tag(values: Sequence[tuple[str, str]], lines: Sequence[tuple[int, int]],
         return name in _OF_RANKS | _OF_PARTS or (min(few) <= 1 and max(few) - min(few) < len(few))
     placed = sorted(dict(zip((line for pair in lines for line in pair), numbers, strict=True)).items())
     return name not in _OF_TIMES and all(after > before for (_, before), (_, after) in pairwise(placed))
+
+
+def formats_of(log_lines: Sequence[LogLine]) -> frozenset[str]:
+    """The formats of which lines are."""
+    return frozenset(one.format for one in (log_line.event for log_line in log_lines) if one is not None)

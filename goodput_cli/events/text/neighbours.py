@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.tensorboard import folder_of
@@ -17,10 +18,14 @@ from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.folders import launch_of, stem_of
 from goodput_cli.events.text.jobs import beside
 from goodput_cli.events.text.log_lines import ENDS, NO_STEP_YET, EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import formats_of, said
+from goodput_cli.events.text.programs import torchtitan
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
+
+if TYPE_CHECKING:
+    from goodput_cli.events.text.traces import TracedProcess
 
 
 @dataclass(frozen=True)
@@ -270,3 +275,65 @@ def _died(
 
 def _tells_of_death(one: UntimedEvidence) -> bool:
     return one.raised or one.role in _DEATHS
+
+
+def of_their_programs(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
+    """The sources without what lines say that many programs print, where their program shows itself nowhere in their
+    folder. What was collected stays: a line that shows it may follow."""
+    common = {
+        code
+        for code, one in sources.items()
+        if any(log_line.event and log_line.event.common for log_line in one.log_lines)
+    }
+    if not common:
+        return dict(sources)
+    shown = {
+        (beside(names[code]), log_line.event.format)
+        for code, one in sources.items()
+        for log_line in one.log_lines
+        if log_line.event is not None and not log_line.event.common
+    }
+
+    def counts(code: int, log_line: LogLine) -> bool:
+        event = log_line.event
+        return event is None or not event.common or (beside(names[code]), event.format) in shown
+
+    found = dict(sources)
+    for code in common:
+        lines = sources[code].log_lines
+        kept = (one if counts(code, one) else replace(one, event=None) for one in lines)
+        found[code] = replace(sources[code], log_lines=[one for one in kept if one.event or one.stamp])
+    return found
+
+
+_TEXT_OF = {"detectron2": "detectron2-text", "mmengine": "mmengine-text"}
+"""Formats without a time of day, and those of the text that the same program writes beside."""
+
+
+def with_text_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> frozenset[int]:
+    """Sources of scalars in whose folder the text of the same program tells of steps too, and when."""
+    told = {
+        (beside(names[code]), one.event.format)
+        for code, source in sources.items()
+        for one in source.log_lines
+        if one.event is not None and one.event.type is EventType.STEP and one.event.format in _TEXT_OF.values()
+    }
+    formats = {code: formats_of(source.log_lines) for code, source in sources.items()} if told else {}
+    return frozenset(
+        code
+        for code, some in formats.items()
+        if some and all((beside(names[code]), _TEXT_OF.get(one, "")) in told for one in some)
+    )
+
+
+def with_traces(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
+    """The sources with the events that torchtitan's traces say: of each launch, those of its lowest rank."""
+    folders: defaultdict[str, list[tuple[int, TracedProcess]]] = defaultdict(list)
+    for code, one in sources.items():
+        folders[beside(names[code])] += [(code, process) for process in one.processes.values()]
+    found = dict(sources)
+    for of_folder in folders.values():
+        for code, log_lines in torchtitan.log_lines_of(of_folder).items() if of_folder else ():
+            every = sorted((*found[code].log_lines, *log_lines), key=lambda log_line: log_line.line)
+            found[code] = replace(found[code], log_lines=every)
+    return found
