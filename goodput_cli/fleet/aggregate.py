@@ -32,7 +32,7 @@ from goodput_cli.fleet.labels import (
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
 from goodput_cli.fleet.recovery import Outage, Outages
 from goodput_cli.fleet.results import RunDisruption, RunResult
-from goodput_cli.fleet.rows import DisruptionRow, RunLine, run_name
+from goodput_cli.fleet.rows import DisruptionRow, RunLine, cost_of, most_lost_to, run_name
 from goodput_cli.fleet.sums import (
     EXCLUDED,
     NOT_HELD,
@@ -173,12 +173,23 @@ class FleetRun:
             disruptions=sum(one.ended not in UNCOUNTED for one in self.disruptions),
             failures=len(self.failed),
             goodput_ns=productive,
+            lost_ns=counted - productive,
             goodput_percent=100 * productive / counted if counted > 0 else None,
             chip_ns=str(whole.counted) if self._known else None,
             lost_hours=hours(whole.lost) if self._known else None,
+            most_lost_to=most_lost_to(whole),
+            causes=self._causes(),
+            cost=cost_of(whole),
             doubts=list(self.result.doubts),
             documents=list(self.result.documents),
         )
+
+    def _causes(self) -> str:
+        """Why its failures died, what lost most first."""
+        lost: Counter[str] = Counter()
+        for one in self.failed:
+            lost[one.cause] += one.lost_ns
+        return ", ".join(sorted(lost, key=lambda cause: (-lost[cause], cause)))
 
     def hosts_up(self) -> Counter[HostKey]:
         """Time up (ns) of each host: by what the log says of each attempt, else by the allocations that the attempt

@@ -340,8 +340,8 @@ class FleetQuestion:
     def method(self) -> dict[str, str]:
         """How it was accounted for and added up: every option that is not as by default, and the choices of method."""
         question = self.question
-        method = {one.names[0].removeprefix("--"): one.typed(getattr(question.method, one.name))
-                  for one in declared(type(question.method))}  # fmt: skip
+        method = {one.names[0].removeprefix("--"): one.typed(value) for one in declared(type(question.method))
+                  if (value := getattr(question.method, one.name)) is not None}  # fmt: skip
         if question.reference_step_time is not None:
             method["reference-step-time"] = str(question.reference_step_time)
         if question.exclude:

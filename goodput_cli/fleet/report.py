@@ -69,6 +69,7 @@ OUTAGES, OUTAGE_GROUPS = "Where outages went", "Outages by cause, host and team"
 CHANGES = "What changed since the week before"
 """Titles of sections."""
 _MOST_REASONS, _MOST_DOUBTS, _FEW = 10, 5, 3
+_HALF = Fraction(1, 2)
 _BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
 _BY_TIME = ("job h", "share of job time", "goodput by job time")
 """Columns for people of which one half says nothing: where accelerators are known, and where they are not."""
@@ -301,19 +302,13 @@ def summary(report: FleetReport) -> Iterator[str]:
         yield from (f"{name:<8} {words}" for name, words in sentences(report.allocations))
         return
     coverage, sums = report.coverage, report.sums
-    (first, _), (last, _) = clock(report.window.start_ns), clock(report.window.end_ns - 1)
     held = (
-        f"{tenths(hours(sums.counted))} accelerator h in {plural(coverage.known_runs, 'run')} with known accelerators"
+        held_words(report) or "accelerators of no run are known (--labels, --allocations or --accelerators name them)"
     )
-    if not sums.known_time:
-        held = "accelerators of no run are known (--labels, --allocations or --accelerators name them)"
-    yield f"{first} - {last}, {plural(len(report.weeks), 'week')}, {held}"
+    yield f"{window_words(report)}, {held}"
     if sums.known_time and coverage.known_runs < coverage.runs:
-        share = percent(coverage.known_time)
-        yield (
-            f"accelerators known for {coverage.known_runs} of {plural(coverage.runs, 'run')}, "
-            f"{_percent(share)} of the job time; --labels, --allocations or --accelerators name the rest"
-        )
+        yield f"{known_words(coverage)}; --labels, --allocations or --accelerators name the rest"
+    yield from began_again(report)
     yield from said_by_logs(coverage)
     yield from headline(report)
     if report.recoveries is not None and (words := recovery_words(report.recoveries)) is not None:
@@ -325,12 +320,40 @@ def summary(report: FleetReport) -> Iterator[str]:
         yield "incomplete: what could not be analysed is listed below, and is in no total"
 
 
+def known_words(coverage: Coverage) -> str:
+    """Of which part the accelerators are known."""
+    share = _percent(percent(coverage.known_time))
+    return f"accelerators known for {coverage.known_runs} of {plural(coverage.runs, 'run')}, {share} of the job time"
+
+
+def window_words(report: FleetReport) -> str:
+    """`2026-05-04 - 2026-06-28, 8 weeks`."""
+    (first, _), (last, _) = clock(report.window.start_ns), clock(report.window.end_ns - 1)
+    return f"{first} - {last}, {plural(len(report.weeks), 'week')}"
+
+
+def held_words(report: FleetReport) -> str:
+    """Of how many accelerator hours it is; empty where nobody knows accelerators."""
+    coverage, sums = report.coverage, report.sums
+    runs = f"{plural(coverage.known_runs, 'run')} with known accelerators"
+    return f"{tenths(hours(sums.counted))} accelerator h in {runs}" if sums.known_time else ""
+
+
 def said_by_logs(coverage: Coverage) -> Iterator[str]:
     """Of how many runs the logs say what labels and options do not."""
     found = (("accelerators", coverage.accelerators_logged), ("ideal step times", coverage.program_logged))
     parts = [f"{what} of {plural(count, 'run')}" for what, count in found if count]
     if parts:
         yield f"{' and '.join(parts)} are as their logs say; --labels and --accelerators win"
+
+
+def began_again(report: FleetReport) -> Iterator[str]:
+    """How many runs are one more use of a name whose earlier run nothing says was finished: a sentence, if any."""
+    again = sum(one.redone for one in report.runs)
+    if again:
+        jobs = plural(len({one.job for one in report.runs}), "job")
+        runs = plural(len(report.runs), "run")
+        yield f"{runs} of {jobs}: {again} began again at their first step (--runs auto takes such runs as one job)"
 
 
 def headline(report: FleetReport) -> Iterator[str]:
@@ -363,40 +386,56 @@ def held_beside(report: FleetReport) -> Iterator[str]:
 def _lost_and_held(report: FleetReport) -> str:
     """`13,538.0 h = 32,366.42 USD`; where accelerators were not held for all of it, which part was."""
     sums, cost = report.sums, report.total.cost
-    amount = f"{tenths(hours(sums.lost))} h"
+<<<<<<< HEAD
+    amount = f"{lost_amount(sums, by_time=False)} h"
+=======
+    amount = f"{lost_amount(sums, by_time=False)} h"
+>>>>>>> 57817bf8 (The weeks stand before the runs and lead to them, as teams and causes do; runs say why they died, what they cost and which a later one threw away; a page says what the terminal says)
     if sums.lost == sums.held_lost:
         return amount if cost is None else f"{amount} = {grouped(cost)}"
     held = f"{amount}, {tenths(hours(sums.held_lost))} of them while accelerators were held"
     return held if cost is None else f"{held}: {grouped(cost)}"
 
 
+def by_time(report: FleetReport) -> bool:
+    """Whether every run counts by its time alone: where accelerators are not known for half of it."""
+    known = report.coverage.known_time
+    return known is None or known < _HALF
+
+
 def lost_words(report: FleetReport, *, by_time: bool) -> str:
     """What was lost, and what to. by_time: every run counts by its time alone."""
     sums = report.sums
-    amount = f"{tenths(hours(_lost(sums, by_time=True)))} job h" if by_time else _lost_and_held(report)
+<<<<<<< HEAD
+    amount = f"{lost_amount(sums, by_time=True)} job h" if by_time else _lost_and_held(report)
+=======
+    amount = f"{lost_amount(sums, by_time=True)} job h" if by_time else _lost_and_held(report)
+>>>>>>> 57817bf8 (The weeks stand before the runs and lead to them, as teams and causes do; runs say why they died, what they cost and which a later one threw away; a page says what the terminal says)
     worst = sums.worst(by_time=by_time)
     if worst is None:
         return amount
     return f"{amount}; most to {brief_name(category_name(worst[0]))} {_of(worst[1], _lost(sums, by_time=by_time))}"
 
 
-def where_lost(report: FleetReport, to_what: str = "") -> Iterator[str]:
-    """What took most of what was lost, and which group and size lost most: a sentence, if anything was lost.
-
-    to_what: what took most in the words of the page, where these are not categories."""
-    sums, by_time = report.sums, not report.sums.known_time
-    lost = _lost(sums, by_time=by_time)
-    worst = sums.worst()
+def where_lost(report: FleetReport) -> Iterator[str]:
+    """What took most of what was lost, and which group and size lost most: a sentence, if anything was lost."""
+    sums, timed = report.sums, by_time(report)
+    lost, worst = _lost(sums, by_time=timed), sums.worst(by_time=timed)
     if worst is None or lost <= 0:
         return
-    parts = [to_what or f"to {brief_name(category_name(worst[0]))} {_of(worst[1], lost, ' of what was lost')}"]
+    parts = [f"to {brief_name(category_name(worst[0]))} {_of(worst[1], lost, ' of what was lost')}"]
     for table in report.groups[:1]:
         rows = zip(table.rows, table.totals, strict=True)
-        amounts = [(_lost(one.sums, by_time=by_time), row.group) for row, one in rows]
+        amounts = [(_lost(one.sums, by_time=timed), row.group) for row, one in rows]
         parts += _most(", ".join(table.dims), amounts, lost)
-    sizes = [(_lost(report.size_sums[row.size], by_time=by_time), row.size) for row in report.sizes]
+    sizes = [(_lost(report.size_sums[row.size], by_time=timed), row.size) for row in report.sizes]
     parts += _most("size", sizes, lost)
-    yield f"most was lost {', '.join(parts)}{', by job time' if by_time else ''}"
+    yield f"most was lost {', '.join(parts)}{', by job time' if timed else ''}"
+
+
+def lost_amount(sums: Sums, *, by_time: bool) -> str:
+    """Hours of jobs or of accelerators."""
+    return tenths(hours(_lost(sums, by_time=by_time)))
 
 
 def _lost(sums: Sums, *, by_time: bool) -> int:
@@ -425,6 +464,21 @@ def mpg_text(report: FleetReport) -> str:
         lacking = [name for name, value in (("scheduling", mpg.scheduling), ("program", mpg.program)) if value is None]
         return f"{NOT_RECORDED} ({' and '.join(lacking) or 'runtime'} goodput unknown)"
     return f"{_percent(percent(mpg.mpg))}, program goodput known for {_percent(known)} of the kept chip time"
+
+
+def not_known(report: FleetReport) -> Iterator[str]:
+    """What the fleet does not know of itself, and what would tell."""
+    if report.unlogged:
+        return
+    coverage, mpg = report.coverage, report.mpg
+    lacking = coverage.runs - coverage.known_runs
+    if lacking:
+        runs = "any run" if lacking == coverage.runs else f"{lacking} of {plural(coverage.runs, 'run')}"
+        yield f"accelerators of {runs} (--labels, --allocations or --accelerators name them)"
+    if mpg.scheduling is None:
+        yield "scheduling goodput (--capacity says how many accelerators there are)"
+    if mpg.program is None or (mpg.coverage is not None and mpg.coverage < LEAST_COVERAGE):
+        yield "program goodput (--labels with ideal_step_seconds, or flops_per_step and peak_flops)"
 
 
 def section(report: FleetReport, heading: str, table: Table, rows: Sequence[Any], notes: tuple[str, ...] = ()) -> Sheet:

@@ -15,6 +15,7 @@ from functools import cache, cached_property
 from hashlib import blake2b
 from importlib.metadata import entry_points
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -140,6 +141,8 @@ class RunResult(Struct, frozen=True):
     documents: tuple[str, ...]
     """Where its events stand."""
     formats: tuple[str, ...] = ()
+    redone: bool = False
+    """Whether a later run of the name began at or below its first step, and nothing says that it was finished."""
     attempts: int = 0
     ended: bool = False
     ending: str | None = None
@@ -209,11 +212,14 @@ def account_runs(
         whole = _account(job, ordered, question, None, documents, (0, 1))
         if whole.reason is None and (runs == "all" or whole.runs == 1):
             return [whole if runs == "all" else structs.replace(whole, run=1)]
-    count = len(run_starts(ordered.table))
+    starts, apart = run_starts(ordered.table), run_starts(ordered.table, apart=True)
+    count = len(starts)
     if runs == AUTO:
-        runs = "each" if len(run_starts(ordered.table, apart=True)) == count else "all"
+        runs = "each" if len(apart) == count else "all"
     chosen = {"each": list(range(1, count + 1)), "last": [count], "all": [0]}[runs]
-    return [_account(job, ordered, question, as_of, documents, (run, count)) for run in chosen]
+    accounted = [_account(job, ordered, question, as_of, documents, (run, count)) for run in chosen]
+    finished = [any(start < row <= end for row in apart) for start, end in pairwise(starts)]
+    return [structs.replace(one, redone=0 < one.run < count and not finished[one.run - 1]) for one in accounted]
 
 
 def _account(

@@ -43,7 +43,8 @@ def category_name(key: LabelledCategory) -> str:
     return key[0].id if key[1] is None else f"{key[0].id}:{key[1]}"
 
 
-def _most_lost_to(sums: Sums) -> str | None:
+def most_lost_to(sums: Sums) -> str | None:
+    """The category that took most; None where nothing was lost."""
     worst = sums.worst()
     return None if worst is None else category_name(worst[0])
 
@@ -52,7 +53,7 @@ def _counted(sums: Sums) -> str:
     return str(sums.counted)
 
 
-def _cost(sums: Sums) -> str | None:
+def cost_of(sums: Sums) -> str | None:
     """`168908.00 USD`; currencies are never added."""
     amounts = (f"{decimals(amount)} {code}" for code, amount in sorted(sums.money.items()))
     return (", ".join(amounts) or "0.00") if sums.priced_runs else None
@@ -107,7 +108,7 @@ class GroupRow:
     lost_hours: float | None = hours_of("lost", "accelerator hours without progress", heading="lost h")
     held_lost_hours: float | None = hours_of("held_lost", "those in which accelerators were held: only these cost")
     cost: str | None = column(
-        "text", "what they cost, by currency; null without prices", heading="cost", json={"type": "string"}, of=_cost
+        "text", "what they cost, by currency; null without prices", heading="cost", json={"type": "string"}, of=cost_of
     )
     priced_runs: int = column("count", "runs with a price")
     failures: int = column("count", "disruptions that count as failures", heading="failures")
@@ -118,7 +119,7 @@ class GroupRow:
         "percent", "ML productivity goodput; null unless all three are there", name="mpg"
     )
     most_lost_to: str | None = column(
-        "text", "the category that took most", brief=brief_name, heading="most lost to", of=_most_lost_to
+        "text", "the category that took most", brief=brief_name, heading="most lost to", of=most_lost_to
     )
 
 
@@ -151,7 +152,7 @@ class WeekRow:
     lost_hours: float | None = hours_of("lost", "accelerator hours without progress")
     failures: int = column("count", "disruptions that count as failures", heading="failures")
     most_lost_to: str | None = column(
-        "text", "the category that took most", brief=brief_name, heading="most lost to", of=_most_lost_to
+        "text", "the category that took most", brief=brief_name, heading="most lost to", of=most_lost_to
     )
     categories: list[dict[str, Any]] = column(
         "text", "chip time by category", audience=Audience.JSON,
@@ -283,6 +284,7 @@ class RunLine:
     failures: int = column("count", "those that count as failures")
     ending: str | None = column("text", "how the last attempt ended", heading="ended")
     goodput_ns: int = column("count", "productive time in the window, in ns", name="goodput_ns")
+    lost_ns: int = column("count", "the rest of it without exclusions, in ns", name="lost_ns", later=True)
     goodput_percent: float | None = column(
         "percent", "of the window without exclusions", name="goodput", heading="goodput"
     )
@@ -290,6 +292,20 @@ class RunLine:
     lost_hours: float | None = column(
         "number", "accelerator hours without progress; null where nobody knows", heading="lost h"
     )
+    most_lost_to: str | None = column("text", "the category that took most", brief=brief_name, heading="most lost to",
+                                      later=True)  # fmt: skip
+    causes: str = column("text", "why its failures died, what lost most first", heading="why", later=True)
+    cost: str | None = column(
+        "text",
+        "what its time without progress cost, as of a group",
+        heading="cost",
+        json={"type": "string"},
+        later=True,
+    )
+    redone: bool = column(
+        "text", "whether a later run of the name began at or below its first step, and nothing says that it was "
+        "finished", audience=Audience.JSON, json={"type": "boolean"}, later=True,
+    )  # fmt: skip
     doubts: list[str] = column(
         "text", "why its goodput may be that of another job, or of two", audience=Audience.JSON,
         json={"type": "array", "items": {"type": "string"}}, later=True,
@@ -379,7 +395,8 @@ DISRUPTION_TABLE = declared_table(
 )  # fmt: skip
 RUN_TABLE = declared_table(
     RunLine, "fleet_run", "a run",
-    "job", "run", "start", "team", "accelerators", "goodput", "lost h", "disruptions", "ended",
+    "job", "run", "start", "team", "accelerators", "goodput", "most lost to", "why", "lost h", "cost", "disruptions",
+    "ended",
 )  # fmt: skip
 NOT_ANALYSED_TABLE = declared_table(
     NotAnalysed, "fleet_left_out", "what is in no total",
@@ -431,6 +448,13 @@ class GroupTable:
 def run_name(one: RunResult | RunLine) -> str:
     """`llm-7b`, and `llm-7b #2` for one of several runs."""
     return f"{one.job} #{one.run}" if one.runs > 1 and one.run else one.job
+
+
+def which_run(one: RunLine) -> str:
+    """`2 of 3`, and whether a later one threw it away; empty of a name that was used once."""
+    if one.runs < 2 or not one.run:
+        return ""
+    return f"{one.run} of {one.runs}{', thrown away later' if one.redone else ''}"
 
 
 def category_rows(sums: Sums) -> list[CategoryRow]:

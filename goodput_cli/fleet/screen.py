@@ -17,6 +17,7 @@ from goodput_cli.fleet.report import (
     WEEKS,
     FleetReport,
     FleetSheet,
+    by_time,
     doubts_of_runs,
     group_section,
     lost_words,
@@ -30,7 +31,6 @@ from goodput_cli.vocabulary.text import clock, plural, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
 
 _MOST_ROWS, _MOST_LOSSES, _MOST_DOUBTS = 6, 3, 1
-_HALF = Fraction(1, 2)
 _REST = "goodput fleet LOGS -o site/   --full: weeks, sizes, causes, hosts, disruptions"
 _REST_UNLOGGED = "goodput fleet TABLE -o fleet.html shows every column"
 
@@ -45,12 +45,6 @@ def first_screen(sheet: FleetSheet) -> Sheet:
         sections=(), notes=(*([left] if left else []), _REST_UNLOGGED if report.unlogged else _REST),
     )  # fmt: skip
     return replace(short, report=None)
-
-
-def by_time(report: FleetReport) -> bool:
-    """Whether every run counts by its time alone: where accelerators are not known for half of it."""
-    known = report.coverage.known_time
-    return known is None or known < _HALF
 
 
 def _title(report: FleetReport) -> str:

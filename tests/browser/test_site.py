@@ -10,6 +10,7 @@ import pytest
 
 from goodput_cli.cli.main import run
 from tests.browser.tabs import DESKTOP, PHONE, Tab, opened
+from tests.causes.test_rules import FIRST, SECOND, raised
 from tests.support.fleets import put, text_of, training
 
 
@@ -173,6 +174,70 @@ def test_dots_and_teams_lead_to_runs(browser: Any, many: Path) -> None:
         tab.page.evaluate("document.querySelector('#runs').closest('details').open = true")
         tab.page.click("#runs svg a path", force=True)
         tab.until("document.title.startsWith('Goodput of')")
+
+
+@pytest.fixture(scope="module")
+def died(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of runs that died of two causes, in two weeks and two teams, one of them with an odd name."""
+    folder = tmp_path_factory.mktemp("died")
+    full, memory = (
+        "OSError: [Errno 28] No space left on device",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+    )
+    for name, *said in (("a", memory), ("b", memory), ("c", full), ("d", memory, full)):
+        later = [[line.replace("2026-03-01", f"2026-03-{day:02d}") for line in SECOND] for day in (2, 3)]
+        lives = [line for life in ([], *later)[: len(said)] for line in life]
+        lines = [*FIRST, *raised(1, said[0]), *lives, *(raised(2, said[1]) if len(said) > 1 else ()), *later[-1]]
+        put(folder / "logs" / name / f"{name}.log", lines)
+    put(folder / "logs" / "late.jsonl", training("late", 10, 6, at=70 * 86_400))
+    (folder / "labels.csv").write_text(text_of("job,team,accelerators", f'[ab],"{ODD}",8', "*,rl,8"))
+    asked = ["fleet", str(folder / "logs"), "--labels", str(folder / "labels.csv"), "--by", "team", "--workers", "1"]
+    assert run([*asked, "-q", "-o", f"{folder}/site/"]) == 0
+    return folder / "site" / "index.html"
+
+
+ODD = "vision: <b>&1"
+PRESSED = [
+    ("#weeks path.press", "week=2026-W", ["2026-W09", "2026-W10", "2026-W11"]),
+    ("#groups path.press", "team=", [ODD, "rl"]),
+    ("#causes path.press", "cause=", ["device_oom", "disk_full"]),
+]
+
+
+@pytest.mark.parametrize(("marks", "address", "names"), PRESSED, ids=["week", "team", "cause"])
+def test_a_press_on_a_part_of_a_chart_shows_its_runs_as_its_row_does(
+    browser: Any, died: Path, marks: str, address: str, names: list[str]
+) -> None:
+    """As many as the row of the table beside the chart counts, whose name leads there too; and a step back shows all."""
+    with opened(browser, died, drawn=False) as tab:
+        tab.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        figure = tab.page.locator(marks).first.locator("xpath=ancestor::section[1]")
+        said = tab.evaluate(f"[...document.querySelectorAll('{marks} title')].map((one) => one.textContent)")
+        assert {one.rpartition(": ")[0] for one in said} <= set(names)
+        for place, one in enumerate(said[:4]):
+            name = one.rpartition(": ")[0]
+            tab.page.locator(marks).nth(place).dispatch_event("click")
+            tab.until(f"{_ADDRESS}.startsWith('#{address}')")
+            shown = jobs(tab)
+            row = figure.locator("tbody tr").filter(has=tab.page.get_by_role("rowheader", name=name, exact=True)).first
+            heads = figure.locator("table").first.locator("thead tr > *").all_inner_texts()
+            assert len(shown) == int(row.locator("> *").nth(heads.index("runs")).inner_text())
+            tab.page.go_back()
+            tab.until("document.querySelector('#shown').textContent.endsWith('in all')")
+            row.locator("th a").click()
+            assert jobs(tab) == shown
+            tab.page.go_back()
+        assert tab.errors == tab.dialogs == tab.said == []
+
+
+def test_runs_are_found_by_any_of_their_causes(browser: Any, died: Path) -> None:
+    with opened(browser, died, drawn=False) as tab:
+        tab.page.select_option("[data-filter=cause]", label="disk_full")
+        assert sorted(jobs(tab)) == ["c", "d"]
+        tab.page.reload()
+        assert sorted(jobs(tab)) == ["c", "d"]
+        tab.page.evaluate("location.hash = '#kind=disruptions'")
+        tab.until("document.querySelector('[data-filter=cause]').value === ''")
 
 
 def test_what_is_folded_is_printed(browser: Any, many: Path) -> None:

@@ -133,7 +133,7 @@ def test_no_format_says_0_percent(name: str, capsys: Output) -> None:
     assert "0.00 %" not in shown.replace("100.00 %", "")
     assert "goodput_fleet_ratio{" not in shown
     if name not in ("csv", "openmetrics"):  # which have the groups, and the states
-        assert "145.9 accelerator h in 5 allocations" in shown
+        assert "145.9 accelerator h in 5 allocations" in shown.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_metrics_say_waits_and_held_hours(capsys: Output) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shlex
@@ -18,7 +19,7 @@ from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.cli.main import run
 from tests.support.fleets import HOUR, of_job, put, text_of, training
 from tests.support.markdown_docs import ROOT, section
-from tests.support.story import end, start, steps, told
+from tests.support.story import end, job_finished, start, steps, told
 from tests.support.waiting import LONG_ENOUGH, until
 
 Output = pytest.CaptureFixture[str]
@@ -131,19 +132,42 @@ def test_a_row_of_the_table_is_little_more_than_its_words() -> None:
     site("-q", "--accelerators", "8")
     index = Path("site/index.html").read_text(encoding="utf-8")
     table = index[index.index('id="every-run"') :]
-    rows = re.findall('<tr><th scope="row">.*', table[: table.index("</table>")])
+    rows = re.findall('<tr data-w="[0-9 ]*"(?: data-k="[0-9 ]*")?><th scope="row">.*', table[: table.index("</table>")])
     assert len(rows) == 2
     for row in rows:
         words = "".join(re.findall('href="([^"]*)"|>([^<]+)', row)[0]) + "".join(re.findall(">([^<]+)", row))
         assert len(row) - len(words) < 100
 
 
-def test_the_headline_and_the_table_below_it_speak_of_the_same_kinds() -> None:
+def said_on(page: Path) -> str:
+    """Its text, without what keeps numbers and units in a line."""
+    return html.unescape(page.read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize("more", [[], ["--accelerators", "8", "--price-per-hour", "2"]], ids=["time", "chips"])
+def test_the_page_says_what_the_terminal_says(more: list[str], capsys: Output) -> None:
+    """What was lost, to what, and what it cost: the same figures in the same words."""
     put(Path("logs/a.jsonl"), training("a", 12, 10))
-    site("-q", "--accelerators", "8")
-    index = Path("site/index.html").read_text(encoding="utf-8")
-    first = re.findall('data-head="what">([^<]*)<.*?data-head="accelerator h">([^<]*)<', index)[0]
-    assert f"most was lost to {first[0]} ({first[1]} h in " in index
+    site("-q", *more)
+    capsys.readouterr()
+    run(["fleet", "logs", "--workers", "1", "-q", *more])
+    shown = " ".join(capsys.readouterr().out.split())
+    page = said_on(Path("site/index.html"))
+    (sentence,) = re.findall("<bdi>(most was lost to [^<]*)</bdi>", page)
+    assert sentence in shown
+    tiles = dict(re.findall("<dt>([^<]*)</dt><dd><bdi>([^<]*)</bdi>", page))
+    assert [name for name in tiles if name.startswith("lost")] == [
+        "lost accelerator hours" if more else "lost job hours"
+    ]
+    if more:
+        assert f"lost {tiles['lost accelerator hours']} h = {tiles['that cost']}" in shown
+    assert "not recorded" not in page.partition('id="method"')[0]
+
+
+def test_what_is_not_known_is_one_line_at_the_end_and_says_what_would_tell() -> None:
+    site("-q")
+    (line,) = re.findall("<dt>not known</dt><dd><bdi>([^<]*)</bdi>", said_on(Path("site/index.html")))
+    assert re.findall("--[a-z]+", line) == ["--labels", "--allocations", "--accelerators", "--capacity", "--labels"]
 
 
 def test_tables_that_name_a_run_lead_to_its_page() -> None:
@@ -255,7 +279,28 @@ def test_pages_of_a_jobs_runs_have_titles_of_their_own_and_lead_to_each_other() 
     site("-q", "--runs", "each")
     pages = sorted(Path("site/runs").glob("again-*.html"))
     titles = [re.findall("<title>([^<]*)", page.read_text(encoding="utf-8"))[0] for page in pages]
-    assert [re.sub(":.*", "", one) for one in titles] == [f"Goodput of again, run {n} of 3" for n in (1, 2, 3)]
+    redone = ", thrown away later"
+    assert [re.sub(":.*", "", one) for one in titles] == [
+        f"Goodput of again, run {n} of 3{redone if n < 3 else ''}" for n in (1, 2, 3)
+    ]
+    assert "5 runs of 3 jobs: 2 began again at their first step" in said_on(Path("site/index.html"))
     for page in pages:
         others = [one for one in links(page) if one != "../index.html"]
         assert sorted(others) == sorted(one.name for one in pages if one != page)
+    put(Path("logs/again.jsonl"), Path("logs/again.jsonl").read_text().splitlines()[: 2 * len(again) // 3])
+    site("-q", "--runs", "each")
+    left = sorted(Path("site/runs").glob("again-*.html"))
+    assert [re.findall("run [0-9] of [0-9]", said_on(page))[0] for page in left] == ["run 1 of 2", "run 2 of 2"]
+    assert all((page.parent / one).exists() for page in left for one in links(page))
+
+
+def test_a_run_that_finished_was_not_thrown_away() -> None:
+    """Only a `job_end_time` is written on the way out of a crash too."""
+    again = told(*(part for at in (0, 9) for part in (start(at * HOUR), *steps(0, 61, at=at * HOUR, every=60),
+                                                      job_finished((at + 2) * HOUR))))  # fmt: skip
+    put(Path("logs/again.jsonl"), of_job(again, "again"))
+    site("-q", "--runs", "each")
+    page = said_on(Path("site/index.html"))
+    assert ">1 of 2<" in page.replace("\n", "<")
+    assert "thrown away" not in page
+    assert "began again" not in page

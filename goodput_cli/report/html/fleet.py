@@ -27,16 +27,21 @@ from goodput_cli.fleet.report import (
     WEEKS,
     FleetReport,
     FleetSheet,
+    began_again,
+    by_time,
     doubts_of_runs,
     held_beside,
-    mpg_text,
+    held_words,
+    known_words,
+    lost_amount,
+    not_known,
     runs_by_loss,
     runs_sheet,
-    summary,
     title,
     where_lost,
+    window_words,
 )
-from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_name, category_rows
+from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_rows, grouped
 from goodput_cli.fleet.sums import Sums, hours, percent
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.charts import LOST_COLOUR
@@ -54,11 +59,11 @@ from goodput_cli.report.html.drawing import (
     only,
     sum_of,
 )
-from goodput_cli.report.html.page import document
+from goodput_cli.report.html.page import LONG, document
 from goodput_cli.report.html.sheet import HtmlTable, html_table, with_links
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.categories import title as category_title
-from goodput_cli.vocabulary.text import duration, plural, safe, shorten
+from goodput_cli.vocabulary.text import duration, plural, safe, shorten, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
@@ -66,7 +71,8 @@ Drawings = tuple[Drawing, ...]
 _WIDTH = 820
 _MOST_GROUPS, _MOST_RUNS, _NAME = 20, 150, 32
 _GOOD = Category.PRODUCTIVE.look.colour
-_MISSING = "#8a8a8a"
+_GOODPUT = category_title(Category.PRODUCTIVE.id)
+_SAID = field("said", "N")
 _LETTER = 7
 _SHORT = {"labelExpr": "datum.label && format(datum.value, datum.value < 1000 ? '~r' : '~s')"}
 """Labels of an axis: 0.5, 20 and 4k. An empty label stays empty."""
@@ -76,34 +82,37 @@ _LABELLED = re.compile(r'<path aria-label="([^"]*)" role="[^"]*" aria-roledescri
 
 
 def factors_chart(report: FleetReport) -> Drawings:
-    """Capacity, allocated, kept and ideal chip time: what is missing is an outline."""
+    """Capacity, allocated, kept and ideal chip time, as far as they are known."""
     sums, mpg = report.sums, report.mpg
-    capacity = None if not mpg.scheduling else hours(sums.allocated / mpg.scheduling)
-    ideal = None if not mpg.program else hours(sums.kept * mpg.program)
-    known = {
-        "capacity": capacity,
+    amounts = {
+        "capacity": None if not mpg.scheduling else hours(sums.allocated / mpg.scheduling),
         "allocated": hours(sums.allocated),
         "kept training": hours(sums.kept),
-        "ideal": ideal,
+        "ideal": None if not mpg.program else hours(sums.kept * mpg.program),
     }
-    widest = max([value for value in known.values() if value is not None], default=1)
+    known = {name: value for name, value in amounts.items() if value is not None}
     shares = {"allocated": mpg.scheduling, "kept training": mpg.runtime, "ideal": mpg.program}
     rows = [
-        {"name": name, "hours": widest if value is None else value, "missing": value is None,
-         "text": "not recorded" if value is None else f"{value:,.1f} h{_of_above(shares.get(name))}"}
+        {"name": name, "hours": value, "text": f"{tenths(value)} h{_of_above(shares.get(name))}"}
         for name, value in known.items()
-    ]  # fmt: skip
-    y = field("name", "N", sort=list(known), axis={"title": None, "labelLimit": 200, "minExtent": _room_for(known)})
-    scale = {"domain": [0, 1.45 * widest], "nice": False}  # room for the words behind the widest
-    x = field("hours", axis={"title": "accelerator hours", "tickCount": 6, **_SHORT}, scale=scale)
-    outline = {"filled": False, "stroke": _MISSING, "strokeDash": [4, 3]}
+    ]
+    return _bars(rows, "accelerator hours", _GOOD, "factors")
+
+
+def _bars(rows: Sequence[Mapping[str, Any]], axis: str, colour: str, name: str) -> Drawings:
+    """A bar a row, with words behind it."""
+    names = [str(row["name"]) for row in rows]
+    y = field("name", "N", sort=names, axis={"title": None, "labelLimit": 240, "minExtent": _room_for(names)})
+    widest = max(float(row["hours"]) for row in rows)
+    scale = {"domain": [0, 1.45 * widest or 1], "nice": False}  # room for the words behind the widest
+    x = field("hours", axis={"title": axis, "tickCount": 6, **_SHORT}, scale=scale)
     word = {"align": "left", "dx": 4, "color": INK, "fontSize": 12}
+    said = {"description": field("said", "N")} if "said" in rows[0] else {}
     layers = (
-        marks(rows, "bar", {"color": _GOOD}, only("!datum.missing"), x=x, y=y),
-        marks(rows, "bar", outline, only("datum.missing"), x=x, y=y),
+        marks(rows, "bar", {"color": colour}, x=x, y=y, **said),
         marks(rows, "text", word, x=x, y=y, text=field("text", "N")),
     )
-    return _drawn(layered(*layers, width=_WIDTH, height=120), "factors")
+    return _drawn(layered(*layers, width=_WIDTH, height=30 * len(rows)), name)
 
 
 def _of_above(share: Fraction | None) -> str:
@@ -111,30 +120,41 @@ def _of_above(share: Fraction | None) -> str:
     return "" if share is None else f" ({percent_text(float(100 * share))} of the one above)"
 
 
-def weeks_chart(report: FleetReport) -> Drawings:
-    """Accelerator hours a week by category, and goodput over them."""
-    by_time = not report.sums.known_time
+def weeks_chart(report: FleetReport) -> Drawings | None:
+    """Accelerator hours a week by category, and goodput over them; of one week there is nothing to compare."""
+    timed = by_time(report)
+    if len(report.weeks) < 2:
+        return None
     weeks = [week.week + ("~" if week.partial else "") for week in report.weeks]  # those without a run too
     rows = [
-        {"week": name, "category": _family(key_name), "hours": amount, "order": order}
-        for name, sums in zip(weeks, report.week_sums, strict=True)
-        for order, (key_name, amount) in enumerate(_amounts(sums, by_time=by_time))
+        {"week": name, "order": order, **row}
+        for name, week, sums in zip(weeks, report.weeks, report.week_sums, strict=True)
+        for order, row in enumerate(_amounts(sums, week.week, timed=timed))
     ]
     line = [
-        {"week": name, "goodput": value}
+        {"week": name, "goodput": value, "said": f"{week.week}: {percent_text(value)} goodput"}
         for name, week in zip(weeks, report.weeks, strict=True)
-        if (value := week.time_goodput_percent if by_time else week.goodput_percent) is not None
+        if (value := week.time_goodput_percent if timed else week.goodput_percent) is not None
     ]
     axis = {"title": None, "labelAngle": -40, "labelOverlap": True}
     x = field("week", "O", axis=axis, scale={"domain": weeks})
-    hours_axis = {"title": "job hours" if by_time else "accelerator hours", "minExtent": _room_for(["0.00k"]), **_SHORT}
+    hours_axis = {"title": "job hours" if timed else "accelerator hours", "minExtent": _room_for(["0.00k"]), **_SHORT}
     percents = field(
         "goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %", "grid": False, "orient": "right"}
     )
     dots = {"point": {"filled": True, "color": INK}, "color": INK, "strokeWidth": 2}
     layers = (
-        marks(rows, "bar", {}, x=x, y=sum_of("hours", axis=hours_axis), color=_colour(rows), order=field("order")),
-        marks(line, "line", dots, x=x, y=percents),
+        marks(
+            rows,
+            "bar",
+            {},
+            x=x,
+            y=sum_of("hours", axis=hours_axis),
+            color=_colour(rows),
+            order=field("order"),
+            description=_SAID,
+        ),
+        marks(line, "line", dots, x=x, y=percents, description=_SAID),
     )
     return _drawn(layered(*layers, **independent("y"), width=_WIDTH, height=260), "weeks")
 
@@ -142,23 +162,20 @@ def weeks_chart(report: FleetReport) -> Drawings:
 def groups_chart(report: FleetReport) -> Drawings | None:
     """Lost accelerator hours of the first --by, by category."""
     table = report.groups[0]
-    by_time = not report.sums.known_time
+    timed = by_time(report)
     rows: list[dict[str, str | float]] = []
     order: list[str] = []
     for row, totals in list(zip(table.rows, table.totals, strict=True))[:_MOST_GROUPS]:
         name = shorten(safe(row.group), _NAME)
         order.append(name)
-        rows += [
-            {"group": name, "category": _family(key), "hours": amount}
-            for key, amount in _amounts(totals.sums, by_time=by_time)
-            if key != Category.PRODUCTIVE.id
-        ]
+        amounts = _amounts(totals.sums, shorten(safe(row.group), LONG), timed=timed)
+        rows += [{"group": name, **one} for one in amounts if one["category"] != _GOODPUT]
     if not rows:
         return None
     y = field("group", "N", sort=order, axis={"title": None, "labelLimit": 240, "minExtent": _room_for(order)})
-    title_of_x = "lost job hours" if by_time else "lost accelerator hours"
+    title_of_x = "lost job hours" if timed else "lost accelerator hours"
     x = sum_of("hours", axis={"title": title_of_x, "tickCount": 8, **_SHORT})
-    chart = marks(rows, "bar", {}, x=x, y=y, color=_colour(rows))
+    chart = marks(rows, "bar", {}, x=x, y=y, color=_colour(rows), description=_SAID)
     return _drawn({**chart, "width": _WIDTH, "height": max(24 * len(order), 60)}, "groups")
 
 
@@ -206,36 +223,29 @@ def causes_chart(report: FleetReport) -> Drawings | None:
         return None
     known = all(row.accelerator_hours is not None for row in rows)
     amounts = [float(row.accelerator_hours or 0) if known else row.lost_ns / NS_PER_HOUR for row in rows]
-    bars = [
-        {"name": row.cause, "hours": amount, "text": f"{_amount(amount)} h, {plural(row.failures, 'failure')}"}
-        for row, amount in zip(rows, amounts, strict=True)
+    words = [
+        f"{_amount(amount)} h, {plural(row.failures, 'failure')}" for row, amount in zip(rows, amounts, strict=True)
     ]
-    names = [row.cause for row in rows]
-    y = field("name", "N", sort=names, axis={"title": None, "labelLimit": 240, "minExtent": _room_for(names)})
-    scale = {"domain": [0, 1.45 * max(amounts) or 1], "nice": False}  # room for the words behind the widest
-    of_what = "lost accelerator hours" if known else "lost job hours"
-    x = field("hours", axis={"title": of_what, "tickCount": 6, **_SHORT}, scale=scale)
-    word = {"align": "left", "dx": 4, "color": INK, "fontSize": 12}
-    layers = (
-        marks(bars, "bar", {"color": LOST_COLOUR}, x=x, y=y),
-        marks(bars, "text", word, x=x, y=y, text=field("text", "N")),
-    )
-    return _drawn(layered(*layers, width=_WIDTH, height=24 * len(bars)), "causes")
+    bars = [
+        {"name": row.cause, "hours": amount, "text": text, "said": f"{row.cause}: {text}"}
+        for row, amount, text in zip(rows, amounts, words, strict=True)
+    ]
+    return _bars(bars, "lost accelerator hours" if known else "lost job hours", LOST_COLOUR, "causes")
 
 
 def runs_chart(report: FleetReport, pages: Mapping[RunKey, str] = MappingProxyType({})) -> Drawings | None:
     """Goodput of the runs that lost most, against their length; each leads to its page, if it has one."""
     known = [row for row in runs_by_loss(report) if row.goodput_percent is not None]
-    by_time = not report.sums.known_time
+    timed = by_time(report)
     rows = []
     for row in known[:_MOST_RUNS]:
-        amount = row.ns / NS_PER_HOUR if by_time else hours(int(row.chip_ns or 0))
+        amount = row.ns / NS_PER_HOUR if timed else hours(int(row.chip_ns or 0))
         if amount > 0:
             page = pages.get((row.job, row.run))
             rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _said(row, amount), "page": page})
     if len(rows) < 2:
         return None
-    axis = {"title": "job hours" if by_time else "accelerator hours", "tickCount": 8, **_SHORT}
+    axis = {"title": "job hours" if timed else "accelerator hours", "tickCount": 8, **_SHORT}
     x = field("hours", scale={"type": "log"}, axis=axis)
     y = field("goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %"})
     look = {"size": 36, "filled": True, "fillOpacity": 0.6, "strokeWidth": 0, "color": _GOOD}
@@ -248,21 +258,23 @@ def _said(row: RunLine, amount: float) -> str:
     """`llm-7b #2, search: 74.20 % of 1,024.0 h`."""
     number = f" #{row.run}" if row.runs > 1 and row.run else ""
     team = f", {shorten(safe(row.team), _NAME)}" if row.team else ""
-    return (
-        f"{shorten(safe(row.job), _NAME)}{number}{team}: {percent_text(row.goodput_percent or 0.0)} of {amount:,.1f} h"
-    )
+    return f"{shorten(safe(row.job), _NAME)}{number}{team}: {percent_text(row.goodput_percent or 0.0)} of {tenths(amount)} h"
 
 
-def _amounts(sums: Sums, *, by_time: bool) -> list[tuple[str, float]]:
-    """Hours by category, productive first; what is excluded or negative is in no picture."""
-    source = sums.time if by_time else sums.chip
-    keys = sorted(source, key=lambda key: (key[0] != Category.PRODUCTIVE, key[0], key[1] or ""))
-    return [(category_name(key), hours(source[key])) for key in keys if key[0] != Category.EXCLUDED and source[key] > 0]
-
-
-def _family(category: str) -> str:
-    """A category in a legend: custom events are one."""
-    return category_title(category.partition(":")[0])
+def _amounts(sums: Sums, name: str, *, timed: bool) -> list[dict[str, str | float]]:
+    """Hours by category as a legend has it, productive first; what is excluded or negative is in no picture. name: of
+    what they are the hours; what a mark says begins with it, and names nothing else behind its last `: `."""
+    source = sums.time if timed else sums.chip
+    keys = sorted(source, key=lambda key: (key[0] != Category.PRODUCTIVE, key[0]))
+    found: dict[str, float] = {}
+    for key in keys:
+        if key[0] != Category.EXCLUDED and source[key] > 0:
+            title = category_title(key[0].id)  # custom events are one
+            found[title] = found.get(title, 0.0) + hours(source[key])
+    return [
+        {"category": title, "hours": amount, "said": f"{name}: {tenths(amount)} h of {title}"}
+        for title, amount in found.items()
+    ]
 
 
 def _room_for(names: Iterable[str]) -> int:
@@ -305,6 +317,11 @@ class _Part:
     table: HtmlTable | None = None
     details: HtmlTable | None = None
 
+    @property
+    def first(self) -> bool:
+        """Whether a site shows it before its runs: the weeks, where there are some to compare."""
+        return self.title == WEEKS and bool(self.figures)
+
 
 def render(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """The report as one HTML page."""
@@ -316,12 +333,11 @@ def fleet_page(
     template: str,
     *,
     every_run: bool = False,
-    lost_to: str = "",
     pages: Mapping[RunKey, str] = MappingProxyType({}),
     **more: Any,
 ) -> str:
     """The same by a template that shows more. every_run: it has a table of all runs, which needs no second one.
-    lost_to: as in `where_lost`. pages: of runs, which tables that name one lead to."""
+    pages: of runs, which tables that name one lead to."""
     report = sheet.report
     assert report is not None
     return document(
@@ -333,7 +349,7 @@ def fleet_page(
         tiles=_tiles(report),
         lost=[
             *([] if report.unlogged else held_beside(report)),
-            *where_lost(report, lost_to),
+            *where_lost(report),
             *hosts_that_repeat(report.hosts, report.host_test),
             *doubts_of_runs(report),
         ],
@@ -341,7 +357,7 @@ def fleet_page(
         method=[
             ("time zone", report.window.timezone),
             *report.method.items(),
-            *([("MPG", mpg_text(report))] if report.mpg.mpg is None and not report.unlogged else []),
+            *([("not known", "; ".join(lacking))] if (lacking := list(not_known(report))) else []),
         ],
         findings=tuple(diagnostic_lines(report.diagnostics)),
     )
@@ -351,34 +367,34 @@ def _coverage(report: FleetReport) -> list[str]:
     """Of which time and which runs the page is."""
     if report.unlogged and report.allocations is not None:
         return [f"{name} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT"]
-    some = bool(report.sums.known_time) and report.coverage.known_runs < report.coverage.runs
-    return list(summary(report))[: 1 + some]
+    coverage = report.coverage
+    some = [known_words(coverage)] if 0 < coverage.known_runs < coverage.runs else []
+    return [", ".join(filter(None, [window_words(report), held_words(report)])), *some, *began_again(report)]
 
 
 def _goodput(report: FleetReport) -> tuple[str, str]:
     total = report.total
     if report.unlogged:
         return "not known", NOT_KNOWN.removeprefix("not known: ")
-    if total.goodput_percent is None:
-        share = total.time_goodput_percent
-        words = "goodput by job time; by chip time it is not recorded: nobody says how many accelerators runs hold"
-        return ("not recorded" if share is None else percent_text(share)), words
-    return percent_text(total.goodput_percent), "goodput by chip time: accelerators x time that became progress"
+    if by_time(report):
+        share, words = total.time_goodput_percent, "goodput by job time: every run counts by its length alone"
+    else:
+        share, words = total.goodput_percent, "goodput by chip time: accelerators x time that became progress"
+    return ("not known" if share is None else percent_text(share)), words
 
 
 def _tiles(report: FleetReport) -> list[tuple[str, str, bool]]:
     """Names and figures; what is a sentence is small."""
-    sums, total = report.sums, report.total
+    sums = report.sums
     if report.unlogged and report.allocations is not None:
         return _tiles_held(report.allocations)
-    tiles = []
-    if sums.known_time:
-        tiles.append(("lost accelerator hours", _amount(hours(sums.lost)), False))
-        if sums.held_lost != sums.lost:
-            tiles.append(("of them while held", _amount(hours(sums.held_lost)), False))
-    if total.cost is not None:
-        costs = (f"{_amount(float(amount))} {code}" for code, amount in sorted(sums.money.items()))
-        tiles.append(("that cost", ", ".join(costs), False))
+    tiles = [
+        (f"lost {'job' if by_time(report) else 'accelerator'} hours", lost_amount(sums, by_time=by_time(report)), False)
+    ]
+    if not by_time(report) and sums.held_lost != sums.lost:
+        tiles.append(("of them while held", tenths(hours(sums.held_lost)), False))
+    if report.total.cost is not None:
+        tiles.append(("that cost", grouped(report.total.cost), False))
     tiles.append(("failures", f"{sums.failures:,}", False))
     if sums.availability is not None:
         tiles.append(("availability", percent_text(percent(sums.availability) or 0.0), False))
@@ -399,7 +415,7 @@ def _tiles_held(found: Scheduled) -> list[tuple[str, str, bool]]:
 
 
 def _amount(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
+    return f"{value:,.0f}" if value >= 100 else tenths(value)
 
 
 def _parts(report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool) -> Iterator[_Part]:
@@ -419,7 +435,7 @@ def _parts_of_logs(
     sections = {part.title: part for part in sheet.sections}
     known = bool(report.sums.known_time)
     if known:
-        words = "Capacity, allocated, kept and ideal accelerator hours; what is outlined is not recorded."
+        words = "Capacity, allocated, kept and ideal accelerator hours, as far as they are known."
         yield _Part("From capacity to progress", _figures("factors", factors_chart(report), words))
     weeks = "Hours of each week by category, goodput as a line. Weeks marked ~ lie in the window in part."
     details = html_table(_categories_of_weeks(report))
@@ -447,19 +463,21 @@ def _parts_of_logs(
             yield _Part(name, figures, table)
     scatter = f"Goodput of each run against its hours: at most {_MOST_RUNS} runs, those that lost most."
     runs = None if every_run else html_table(runs_sheet(report, _MOST_ROWS))
-    yield _Part("Runs", _figures("runs", runs_chart(report, pages), scatter), runs)
+    dots = runs_chart(report, pages)
+    if dots is not None or runs is not None:
+        yield _Part("Runs", _figures("runs", dots, scatter), runs)
 
 
 def _categories_of_weeks(report: FleetReport) -> Sheet:
     """The share of each category in each week: a row a category, a column a week that has runs."""
-    by_time = not report.sums.known_time
+    timed = by_time(report)
     weeks = [(week.week, sums) for week, sums in zip(report.weeks, report.week_sums, strict=True) if week.runs]
     shares = [
-        {row.category: row.time_share_percent if by_time else row.share_percent for row in category_rows(sums)}
+        {row.category: row.time_share_percent if timed else row.share_percent for row in category_rows(sums)}
         for _, sums in weeks
     ]
     names = [row.category for row in category_rows(report.sums) if any(row.category in share for share in shares)]
-    of_what = "job time" if by_time else "accelerator hours"
+    of_what = "job time" if timed else "accelerator hours"
     return Sheet(
         f"What each week went to, shares of its {of_what}",
         (CATEGORY_TABLE.sheet_columns()[0], *(Column(week, "percent") for week, _ in weeks)),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
@@ -70,8 +71,10 @@ def _file(name: str) -> Path | None:
 
 
 _FOLDER = "goodput_cli.report.html"
-_LONG = 300
+LONG = 300
 """Longer text of a log is folded: its beginning and end are shown, all of it when it is opened."""
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|USD|(?:h|min|s|d|ms|accelerator h|job h)\b))")
+"""Between a number and its unit: a line does not end there."""
 _ACTING_IN_SCRIPTS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -181,9 +184,10 @@ def _environment() -> Environment:
         keep_trailing_newline=False,
         bytecode_cache=_compiled(),
     )
-    environment.filters["shorten"] = lambda text: shorten(safe(text), _LONG)
+    environment.filters["shorten"] = lambda text: shorten(safe(text), LONG)
     environment.filters["width"] = _width
-    environment.tests["long"] = lambda text: isinstance(text, str) and len(safe(text)) > _LONG
+    environment.filters["united"] = lambda text: _UNIT.sub("\N{NO-BREAK SPACE}", text)
+    environment.tests["long"] = lambda text: isinstance(text, str) and len(safe(text)) > LONG
     return environment
 
 

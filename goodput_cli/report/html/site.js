@@ -24,7 +24,7 @@
   function number(said) {
     const parts = [...said.matchAll(/([\d.]+) (d|h|min|s|ms)\b/g)];
     if (parts.length) return parts.reduce((sum, [, count, unit]) => sum + count * lengths[unit], 0);
-    return parseFloat(said.replaceAll(/[\s%,]/g, ""));
+    return parseFloat(said.replaceAll(/[\s%,<>]/g, ""));
   }
 
   // Numbers by size, lengths of time too, words by the alphabet, and what is not recorded last in both directions.
@@ -46,10 +46,17 @@
     sorted = downward ? `-${name}` : name;
   }
 
+  // Whether a row has what is chosen: the rows name weeks and kinds by their places among the choices.
+  const among = (row, name, key) => (row.dataset[key] ?? "").split(" ").includes(String(fields[name].selectedIndex));
+  const listed = (row, name) => text(row, name).split(", ");
+
   const fits = {
     q: (row, value) => value.toLowerCase().split(/\s+/).every((word) => row.textContent.toLowerCase().includes(word)),
     team: (row, value) => text(row, "team") === value,
     lost: (row, value) => text(row, "lost") === value,
+    cause: (row, value) => listed(row, "cause").includes(value),
+    kind: (row) => among(row, "kind", "k"),
+    week: (row) => among(row, "week", "w"),
     from: (row, value) => text(row, "start") >= value,
     to: (row, value) => text(row, "start").slice(0, 10) <= value,
     goodput: (row, value) => number(text(row, "goodput")) < Number(value),
@@ -92,7 +99,7 @@
     }
     for (const [name, one] of Object.entries(fields)) {
       one.value = said[name] ?? "";
-      if (one.value === "" && said[name]) one.value = ""; // no such choice
+      if (one.selectedIndex === -1) one.value = ""; // no such choice
     }
     const wanted = said.sort ?? "";
     if (wanted) sort(wanted.replace(/^-/, ""), wanted.startsWith("-"));
@@ -110,10 +117,11 @@
     }
   }
 
-  function choices(select, name) {
-    const found = [...new Set(rows.map((row) => text(row, name)).filter(Boolean))].sort((a, b) => a.localeCompare(b, "en"));
-    select.append(...found.map((one) => new Option(one, one)));
-    select.closest("label").hidden = found.length < 2;
+  // Choices of a filter; one of which there is nothing to choose is not shown.
+  function choices(name, values) {
+    const found = [...new Set(values.filter(Boolean))].sort((a, b) => a.localeCompare(b, "en"));
+    fields[name].append(...found.map((one) => new Option(one, one)));
+    fields[name].closest("label").hidden = fields[name].options.length < 3;
   }
 
   heads.forEach((head) => {
@@ -130,8 +138,9 @@
   });
   order.selectedIndex = -1;
   order.addEventListener("change", () => (sort(order.value, false), keep(true)));
-  choices(fields.team, "team");
-  choices(fields.lost, "lost");
+  for (const name of ["team", "lost"]) choices(name, rows.map((row) => text(row, name)));
+  choices("cause", rows.flatMap((row) => listed(row, "cause")));
+  for (const name of ["kind", "week"]) choices(name, []);
   for (const one of Object.values(fields)) {
     if (one.tagName !== "SELECT") one.addEventListener("input", () => keep(false)); // each letter is no step back
     one.addEventListener("change", () => keep(true));
@@ -140,16 +149,40 @@
   form.addEventListener("reset", () => setTimeout(() => keep(true)));
   window.addEventListener("popstate", read);
   window.addEventListener("hashchange", read);
-  // A team in a table or a kind of loss leads to its runs.
-  for (const cell of document.querySelectorAll("[data-choose]")) {
-    const [name, value] = [cell.dataset.choose, cell.textContent.trim()];
-    const known = [...fields[name].options].some((one) => one.value === value);
-    if (!known) continue;
+  // A team, week, cause or kind of loss elsewhere on the page leads to its runs: the names in tables are links, and the
+  // parts of charts beside such a table can be pressed. What a mark says begins with its name.
+  const known = (name, value) => [...fields[name].options].some((one) => one.value !== "" && one.value === value);
+  const hash = (name, value) => `#${name}=${encodeURIComponent(value)}`;
+  const toRuns = () => document.getElementById("all-runs").scrollIntoView();
+
+  function linked(cell, name) {
+    const value = cell.textContent.trim();
+    if (!known(name, value)) return;
     const link = document.createElement("a");
-    link.href = `#${name}=${encodeURIComponent(value)}`;
+    link.href = hash(name, value);
     link.append(...cell.childNodes);
-    link.addEventListener("click", () => document.getElementById("all-runs").scrollIntoView());
+    link.addEventListener("click", toRuns);
     cell.append(link);
+  }
+
+  function pressable(mark, name) {
+    const said = mark.querySelector("title")?.textContent ?? "";
+    const value = said.slice(0, said.lastIndexOf(": "));
+    if (!known(name, value)) return;
+    mark.classList.add("press");
+    mark.addEventListener("click", () => {
+      location.hash = hash(name, value);
+      toRuns();
+    });
+  }
+
+  for (const cell of document.querySelectorAll("[data-choose]")) linked(cell, cell.dataset.choose);
+  for (const [name, head] of [["team", "team"], ["week", "week"], ["cause", "why"]]) {
+    for (const section of document.querySelectorAll("main > section")) {
+      const cells = section.querySelectorAll(`tbody th[data-head="${head}"]`);
+      for (const cell of cells) linked(cell, name);
+      if (cells.length) for (const mark of section.querySelectorAll("figure path")) pressable(mark, name);
+    }
   }
   // A link to a folded part opens it.
   function open() {

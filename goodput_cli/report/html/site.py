@@ -22,14 +22,16 @@ import msgspec
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.errors import GoodputError, UsageError, not_written
-from goodput_cli.fleet.report import FleetSheet, runs_by_loss
-from goodput_cli.fleet.rows import RunLine, run_name
+from goodput_cli.fleet.report import FleetSheet, by_time, runs_by_loss
+from goodput_cli.fleet.rows import RunLine, WeekRow, grouped, run_name, which_run
 from goodput_cli.fleet.sums import hours
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render as render_run
 from goodput_cli.report.html.fleet import RunKey, fleet_page
 from goodput_cli.report.html.page import resource
-from goodput_cli.vocabulary.text import duration, iso, percent, plural, safe
+from goodput_cli.vocabulary.categories import brief_name
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.text import duration, iso, percent, plural, safe, tenths
 from goodput_cli.whole_file import one_at_a_time, write_whole
 
 INDEX, _RUNS, _MADE_OF = "index.html", "runs", "site.json"
@@ -46,14 +48,10 @@ class ListedRun:
     """A run as the table of runs has it."""
 
     row: RunLine
+    href: str | None
+    """Where its own page is; None where it could not be drawn."""
     costs: Mapping[str, int]
     """By kind of insight, what it cost the run: ns; nothing where the run has no page."""
-
-    @property
-    def dearest(self) -> str:
-        """The kind of insight that cost it most, as *What cost most* calls it."""
-        known = {code: ns for code, ns in self.costs.items() if code in BY_CODE and ns > 0}
-        return BY_CODE[max(sorted(known), key=lambda code: known[code])].title if known else ""
 
 
 @dataclass(frozen=True)
@@ -63,26 +61,26 @@ class RunColumn:
 
     head: str
     key: str
-    text: Callable[[ListedRun], str]
+    text: Callable[[RunLine], str]
     number: bool = False
 
 
 COLUMNS = (
-    RunColumn("job", "job", lambda one: one.row.job),
-    RunColumn("run", "run", lambda one: f"{one.row.run} of {one.row.runs}" if one.row.runs > 1 and one.row.run else ""),
-    RunColumn("team", "team", lambda one: one.row.team or ""),
-    RunColumn("start (UTC)", "start", lambda one: iso(one.row.start_ns)[:16].replace("T", " ")),
-    RunColumn("length", "length", lambda one: duration(one.row.ns), number=True),
-    RunColumn("goodput", "goodput", lambda one: _known(one.row.goodput_percent, ".2f", " %"), number=True),
-    RunColumn("lost h", "hours", lambda one: _known(one.row.lost_hours, ",.1f"), number=True),
-    RunColumn("lost most to", "lost", lambda one: one.dearest),
-    RunColumn("disruptions", "disruptions", lambda one: str(one.row.disruptions), number=True),
-    RunColumn("ended", "ended", lambda one: (one.row.ending or "").replace("_", " ")),
+    RunColumn("job", "job", lambda row: row.job),
+    RunColumn("run", "run", which_run),
+    RunColumn("team", "team", lambda row: row.team or ""),
+    RunColumn("start (UTC)", "start", lambda row: iso(row.start_ns)[:16].replace("T", " ")),
+    RunColumn("length", "length", lambda row: duration(row.ns), number=True),
+    RunColumn("goodput", "goodput", lambda row: _known(row.goodput_percent, percent), number=True),
+    RunColumn("most lost to", "lost", lambda row: brief_name(row.most_lost_to) if row.most_lost_to else ""),
+    RunColumn("why", "cause", lambda row: row.causes),
+    RunColumn("lost h", "hours", lambda row: _known(row.lost_hours, tenths), number=True),
+    RunColumn("lost job h", "time", lambda row: tenths(hours(row.lost_ns)), number=True),
+    RunColumn("cost", "cost", lambda row: grouped(row.cost or ""), number=True),
+    RunColumn("ended", "ended", lambda row: (row.ending or "").replace("_", " ")),
 )
-
-
-RunLink = tuple[str | None, list[str]]
-"""A row of the table of runs: where the run's own page is, None where it could not be drawn; and the cells."""
+_BY_TIME, _BY_CHIPS = "lost job h", "lost h"
+"""Columns of which one says it: where accelerators are known, and where they are not."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,7 @@ def _write(
     report = sheet.report
     assert report is not None
     before, now, failed = _made_of(folder) or {}, dict[str, Drawn](), list[str]()
-    links, costs, drawn = list[RunLink](), list[tuple[RunLine, str, dict[str, int]]](), 0
+    listed, drawn = list[ListedRun](), 0
     _note(folder, before)  # first: by it another that comes now knows the folder
     _make(folder / _RUNS)
     of_job: defaultdict[str, list[RunLine]] = defaultdict(list)
@@ -147,7 +145,7 @@ def _write(
         of_job[row.job].append(row)
     for row in runs_by_loss(report):
         name, page = _page_name(row), _page_of(row, of_job[row.job])
-        made_of = _hash(made_by, str(row.accelerators), repr(page.others), *_versions(row, versions))
+        made_of = _hash(made_by, str(row.accelerators), page.which, repr(page.others), *_versions(row, versions))
         stays = name in before and before[name].made_of == made_of and (folder / name).exists()
         if stays and all(versions.get(one) for one in row.documents):
             now[name] = before[name]
@@ -158,17 +156,17 @@ def _write(
             except GoodputError as error:
                 failed.append(f"{safe(row.job)}: {error}")
                 of_job[row.job].remove(row)
-                links.append((None, _cells(ListedRun(row, {}))))
+                listed.append(ListedRun(row, None, {}))
                 continue
             write_whole(folder / name, text, force=True)
             now[name] = Drawn(made_of, cost)
             drawn += 1
-        costs.append((row, name, now[name].costs))
-        links.append((name, _cells(ListedRun(row, now[name].costs))))
-    for row in (row for row, *_ in costs if failed and row.runs > 1):  # no page leads to one that is not there
+        listed.append(ListedRun(row, name, now[name].costs))
+    with_pages = [one.row for one in listed if one.href is not None]
+    for row in (row for row in with_pages if failed and row.runs > 1):  # no page leads to one that is not there
         page = _page_of(row, of_job[row.job])
         write_whole(folder / _page_name(row), render_run(analyse(row), page), force=True)
-    write_whole(folder / INDEX, _index(sheet, links, costs), force=True)
+    write_whole(folder / INDEX, _index(sheet, listed), force=True)
     _note(folder, now)
     there = {f"{_RUNS}/{path.name}" for path in (folder / _RUNS).iterdir()} if alone else set()
     gone = [name for name in {**before, **dict.fromkeys(filter(_PAGE.fullmatch, there))} if name not in now]
@@ -178,27 +176,40 @@ def _write(
     return [f"{INDEX} and {plural(len(now), 'page')} of runs, {drawn} drawn anew{left}", *failed]
 
 
-def _index(sheet: FleetSheet, links: Sequence[RunLink], costs: Sequence[tuple[RunLine, str, Mapping[str, int]]]) -> str:
-    """The page that leads to all others. costs: of each run that has a page, as in `cost_rows`."""
-    assert sheet.report is not None
-    by_time = not sheet.report.sums.known_time
-    dearest = cost_rows(costs, by_time=by_time)
-    kept = [place for place in range(len(COLUMNS)) if any(cells[place] for _, cells in links)]
+def _index(sheet: FleetSheet, listed: Sequence[ListedRun]) -> str:
+    """The page that leads to all others."""
+    report = sheet.report
+    assert report is not None
+    timed = by_time(report)
+    costs = cost_rows(((one.row, one.href, one.costs) for one in listed if one.href is not None), by_time=timed)
+    cells = {column: [column.text(one.row) for one in listed] for column in COLUMNS}
+    nothing = {"", UNKNOWN_CAUSE}  # that nobody says why is no column
+    kept = [one for one in COLUMNS if set(cells[one]) - nothing and one.head != (_BY_CHIPS if timed else _BY_TIME)]
+    rows = zip(listed, zip(*(cells[column] for column in kept), strict=True), strict=True)
     return fleet_page(
         sheet,
         "site.html",
-        scripts=(resource("site.js"),) if links else (),
-        more_style=resource("site.css") + _columns_style([COLUMNS[place] for place in kept]),
+        scripts=(resource("site.js"),) if listed else (),
+        more_style=resource("site.css") + _columns_style(kept),
         every_run=True,
-        pages=dict(_pages((row, name) for row, name, _ in costs)),
-        lost_to="".join(
-            f"to {row['title']} ({row['amount']} h in {plural(row['runs'], 'run')})" for row in dearest[:1]
-        ),
-        costs=dearest,
-        costs_of="job" if by_time else "accelerator",
-        runs=[(href, [cells[place] for place in kept]) for href, cells in links],
-        heads=[COLUMNS[place] for place in kept],
+        pages=dict(_pages((one.row, one.href) for one in listed if one.href is not None)),
+        costs=costs,
+        costs_of="job" if timed else "accelerator",
+        weeks=[week.week for week in report.weeks],
+        runs=[(one.href, texts, _places(report.weeks, one.row), _kinds(costs, one)) for one, texts in rows],
+        heads=kept,
     )
+
+
+def _places(weeks: Sequence[WeekRow], row: RunLine) -> str:
+    """The weeks in which something of a run lies, by their numbers from 1."""
+    inside = (week.start_ns < row.end_ns and row.start_ns < week.end_ns for week in weeks)
+    return " ".join(str(number) for number, lies in enumerate(inside, 1) if lies)
+
+
+def _kinds(costs: Sequence[Mapping[str, Any]], one: ListedRun) -> str:
+    """Which kinds of those that cost most cost this run something, by their numbers from 1."""
+    return " ".join(str(number) for number, row in enumerate(costs, 1) if one.costs.get(row["code"], 0) > 0)
 
 
 def _pages(drawn: Iterable[tuple[RunLine, str]]) -> Iterator[tuple[RunKey, str]]:
@@ -211,13 +222,13 @@ def _pages(drawn: Iterable[tuple[RunLine, str]]) -> Iterator[tuple[RunKey, str]]
 
 
 def _columns_style(columns: Sequence[RunColumn]) -> str:
-    """Numbers stand at the right, and in cards each cell says what it is: once for a column, not in each of its cells,
+    """Numbers stand at the right and keep their unit, and in cards each cell says what it is: once for a column, not in each of its cells,
     which would be half of the page."""
     rules = []
     for place, column in enumerate(columns, 1):
         cell = f"#every-run tbody tr > :nth-child({place})"
         if column.number:
-            rules.append(f"{cell} {{ text-align: right; }}")
+            rules.append(f"{cell} {{ text-align: right; white-space: nowrap; }}")
         rules.append(f"@media (max-width: 40rem) {{ {cell}::before {{ content: '{column.head} '; }} }}")
     return "\n".join(rules)
 
@@ -250,8 +261,9 @@ def cost_rows(costs: Iterable[tuple[RunLine, str, Mapping[str, int]]], *, by_tim
         kind = BY_CODE[code]
         rows.append(
             {
+                "code": code,
                 "title": kind.title,
-                "amount": f"{hours(whole):,.1f}",
+                "amount": tenths(hours(whole)),
                 "runs": len(of_kind),
                 "job": row.job,
                 "href": href,
@@ -308,7 +320,7 @@ def _page_of(row: RunLine, runs: Sequence[RunLine]) -> Page:
          _page_name(one).removeprefix(f"{_RUNS}/"))
         for one in runs if one is not row
     )  # fmt: skip
-    return Page(back=_BACK, which=f"run {row.run} of {row.runs}", others=others[:_MOST_OTHERS])
+    return Page(back=_BACK, which=f"run {which_run(row)}", others=others[:_MOST_OTHERS])
 
 
 def _versions(row: RunLine, versions: Mapping[str, str]) -> Iterator[str]:
@@ -319,9 +331,5 @@ def _hash(*parts: str) -> str:
     return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _cells(one: ListedRun) -> list[str]:
-    return [column.text(one) for column in COLUMNS]
-
-
-def _known(value: float | None, form: str, unit: str = "") -> str:
-    return "" if value is None else f"{value:{form}}{unit}"
+def _known(value: float | None, words: Callable[[float], str]) -> str:
+    return "" if value is None else words(value)
