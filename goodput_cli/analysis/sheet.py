@@ -165,8 +165,8 @@ class Card:
     """What stands beside it: a name, and a few words."""
     tone: Tone | None = None
     """Whether it is good news or bad; None for neither."""
-    covers: int = 0
-    """How many lines of the summary, from the first, it says as well."""
+    covers: tuple[str, ...] = ()
+    """Lines of the summary that it says as well."""
 
 
 Outcome = Literal["passed", "failed", "not_judged"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,64 @@ def test_the_charts_zoom_together_and_answer(browser: Any, report: Path) -> None
         tab.page.locator("#step-times").get_by_role("button", name="Whole window").click()
         tab.until("document.querySelector('#progress .shown').innerText === 'the whole window'")
         tab.is_quiet()
+
+
+def drag(tab: Tab, begin: float, end: float) -> None:
+    """Over the main chart, in parts of its width."""
+    box = tab.page.locator("#progress .live").bounding_box()
+    tab.page.mouse.move(box["x"] + begin * box["width"], box["y"] + 100)
+    tab.page.mouse.down()
+    tab.page.mouse.move(box["x"] + (begin + end) / 2 * box["width"], box["y"] + 110)
+    tab.page.mouse.move(box["x"] + end * box["width"], box["y"] + 110)
+    tab.page.mouse.up()
+
+
+def until_shown(tab: Tab, condition: str) -> str:
+    tab.until(f"(shown => {condition})(document.querySelector('#progress .shown').innerText)")
+    return zoomed(tab)
+
+
+def seconds_shown(words: str) -> list[float]:
+    """From when to when, in seconds since 1970."""
+    parts = re.findall(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", words)
+    return [datetime.fromisoformat(f"{part}+00:00").timestamp() for part in parts]
+
+
+def test_a_drag_zooms_shift_moves_and_double_click_escape_and_back_undo_it(browser: Any, report: Path) -> None:
+    with opened(browser, report) as tab:
+        tab.page.locator("#progress .live").scroll_into_view_if_needed()
+        drag(tab, 0.4, 0.6)
+        near = until_shown(tab, "shown !== 'the whole window'")
+        start, end = seconds_shown(near)
+        assert 0.15 < (end - start) / (11 * 3600) < 0.3
+        tab.page.keyboard.down("Shift")
+        drag(tab, 0.7, 0.5)
+        tab.page.keyboard.up("Shift")
+        moved = until_shown(tab, f"shown !== '{near}'")
+        later = seconds_shown(moved)
+        assert later[0] > start
+        assert later[1] - later[0] == pytest.approx(end - start, abs=2)
+        tab.page.locator("#progress .live").focus()
+        tab.page.keyboard.press("Escape")
+        until_shown(tab, f"shown === '{near}'")
+        tab.page.locator("#progress").get_by_role("button", name="Zoom in").press("Enter")
+        until_shown(tab, f"shown !== '{near}'")
+        tab.page.locator("#progress").get_by_role("button", name="Back").press("Enter")
+        until_shown(tab, f"shown === '{near}'")
+        tab.page.locator("#progress .live").dblclick(position={"x": 500, "y": 80})
+        until_shown(tab, "shown === 'the whole window'")
+        assert tab.is_quiet()
+
+
+def test_a_link_to_a_disruption_shows_its_summary_too(browser: Any, report: Path) -> None:
+    with opened(browser, report) as tab:
+        tab.page.evaluate("location.hash = '#disruption-4'")
+        summary = "document.getElementById('disruption-4').closest('details').querySelector('summary')"
+        tab.until(f"{summary}.getBoundingClientRect().top >= 0 && scrollY > 0")
+        known = tab.page.locator("#disruption-4 dl").first
+        exact = known.locator("dd[title='5439.906047 s']")
+        assert exact.inner_text() == "1 h 31 min"
+        assert not re.search(r"[0-9]\.[0-9]{4,} s", known.inner_text())
 
 
 def test_a_wheel_scrolls_the_page_and_zooms_only_with_ctrl(browser: Any, report: Path) -> None:
@@ -238,7 +297,8 @@ def test_the_pages_of_other_commands(browser: Any, command: str, tmp_path: Path)
 
 def test_the_first_screen_says_what_cost_most_and_shows_the_picture(browser: Any, report: Path) -> None:
     with opened(browser, report) as tab:
-        assert "step 1503 hung for 25 min 08 s" in tab.page.locator("section.insights").inner_text()
+        said = tab.page.locator("section.insights").inner_text().replace("\N{NO-BREAK SPACE}", " ")
+        assert "step 1503 hung for 25 min 08 s" in said
         steps = "document.querySelector('#progress .concat_0_group path.background').getBoundingClientRect().bottom"
         assert tab.evaluate(steps) <= 940  # 898 here; other letters are higher
         tab.page.locator("section.insights a", has_text="disruption 4").first.click()

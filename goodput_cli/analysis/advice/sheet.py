@@ -93,6 +93,7 @@ def card(advice: AdviceData) -> Card:
         figure=figure or f"every {_every(interval.every_steps)}",
         words=(headline[:1] + headline[1:].lower(), *([interval.say] if interval.say else [])),
         facts=tuple(_card_facts(advice)),
+        covers=(headline, *([interval.say] if interval.say else [])),
         tone="good" if interval.verdict in ("change", "keep") else None,
     )
 

@@ -17,7 +17,6 @@ from goodput_cli.analysis.sheet import Card
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import (
-    change,
     duration,
     duration_of_seconds,
     exact,
@@ -217,7 +216,6 @@ def card(comparison: ComparisonData) -> Card:
             *(f"but: {one}" for one in comparison.doubts),
         ),
         facts=tuple(_card_facts(pair, len(comparison.pairs) if several else None)),
-        covers=0 if several else len(comparison.doubts) + len(tuple(work_lines(pair))) + 1,
     )
 
 
@@ -228,7 +226,11 @@ def _figure(pair: Pair) -> str:
         return f"{points(float(pair.points))} points" if pair.points else "no change"
     if work.unit is None:
         return "not the same work"
-    return f"{work.percent:+.1f} % time" if work.is_clear else _not_clear(work)
+    return (
+        f"{abs(work.percent):.1f} % {'more' if work.percent > 0 else 'less'} time"
+        if work.is_clear
+        else _not_clear(work)
+    )
 
 
 def goodput_line(pair: Pair) -> str:
@@ -307,15 +309,17 @@ def one_sided_lines(pair: Pair) -> Iterator[str]:
 
 
 def fact_words(pair: Pair, fact: Change) -> tuple[str, str, str]:
-    """What a fact was, what it is, and the change."""
+    """What a fact was, what it is, and the change, without a sign: `+` is better, and more of a fact need not be."""
     was = _value(fact, fact.baseline, pair.baseline)
     now = _value(fact, fact.value, pair.side)
     if fact.change is None:
         return was, now, NOT_RECORDED if NOT_RECORDED in (was, now) else ""
-    moved = _moved(fact, fact.change)
+    moved = _moved(fact, abs(fact.change))
+    if fact.change:
+        moved += " more" if fact.change > 0 else " less"
     if fact.percent and fact.measure.dimension in ("time", "count"):
-        share = float(fact.percent)
-        moved += f" ({share:+.{1 if abs(share) < _ROUND_FROM else 0}f} %)"
+        share = abs(float(fact.percent))
+        moved += f" ({share:.{1 if share < _ROUND_FROM else 0}f} %)"
     return was, now, moved
 
 
@@ -334,11 +338,11 @@ def _value(fact: Change, value: Fraction | None, side: Side) -> str:
 def _moved(fact: Change, moved: Fraction) -> str:
     match fact.measure.dimension:
         case "time":
-            return change(round(moved * 10**9))
+            return duration(round(moved * 10**9))
         case "count":
-            return f"{'+' if moved > 0 else ''}{number(round(float(moved), 1))}"
+            return number(round(float(moved), 1))
         case _:
-            return f"{points(float(moved))} points"
+            return f"{points(float(moved)).removeprefix('+')} points"
 
 
 def threshold_value(threshold: Threshold) -> str:

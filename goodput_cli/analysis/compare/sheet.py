@@ -96,14 +96,16 @@ def compare_sheet(comparison: ComparisonData) -> Sheet:
     """The whole comparison."""
     several = len(comparison.pairs) > 1
     against = f"against {side_name(comparison.baseline)}"
+    said = tuple(_said(comparison))
+    covered = 0 if several else len(comparison.doubts) + len(tuple(work_lines(comparison.pairs[0]))) + 1
     return Sheet(
         title=f"Goodput of {len(comparison.pairs)} sides {against}" if several else f"Goodput {against}",
         columns=(*_PEOPLE, *_TABLES),
         rows=tuple((*(None for _ in _PEOPLE), *cells) for cells in _all_rows(comparison)),
         grouped_rows=tuple((*cells, *(None for _ in _TABLES)) for cells in _overview(comparison)),
-        summary=tuple(_said(comparison)),
+        summary=said,
         chart=change_chart(comparison.pairs[0]),
-        card=card(comparison),
+        card=replace(card(comparison), covers=said[:covered]),
         sections=tuple(
             part
             for pair in comparison.pairs

@@ -125,9 +125,12 @@ _CONFIG: Spec = {
 
 
 def finished(chart: Spec, zoomed: Sequence[str] = ()) -> Spec:
-    """The specification of a chart in our style. zoomed: views whose time axis moves: by drags, by a wheel with Ctrl
-    (alone it scrolls the page), and by scripts, with the signal `zoom_t`."""
-    select = {"type": "interval", "encodings": ["x"], "clear": False, "zoom": "wheel![event.ctrlKey||event.metaKey]"}
+    """The specification of a chart in our style. zoomed: views whose time axis moves: by drags with Shift, by a wheel
+    with Ctrl (alone it scrolls the page), and by scripts, with the signal `zoom_t`."""
+    select = {
+        "type": "interval", "encodings": ["x"], "clear": False, "zoom": "wheel![event.ctrlKey||event.metaKey]",
+        "translate": "[pointerdown[event.shiftKey], window:pointerup] > window:pointermove!",
+    }  # fmt: skip
     zoom = {"name": "zoom", "select": select, "bind": "scales", "views": list(zoomed)}
     return {"$schema": _SCHEMA, **chart, **({"params": [zoom]} if zoomed else {}), "config": _CONFIG}
 
@@ -209,10 +212,15 @@ def drawn(spec: Spec, columns: ChartColumns | None) -> str:
     return begin_to_draw("svg", _filled(spec, columns, _WHITE))().decode() + "\n"
 
 
+def untitled(spec: Spec) -> Spec:
+    """A chart for a page, which has a title of its own."""
+    return {name: value for name, value in spec.items() if name != "title"}
+
+
 def narrowed(spec: Spec) -> Spec:
-    """A chart for a phone: a narrow plot, less room for names, and no title, for the page has one. report.js does the
-    same to charts that move."""
-    return {name: _narrow(name, value) for name, value in spec.items() if name != "title"}
+    """A chart for a phone: a narrow plot, less room for names, and no title. report.js does the same to charts that
+    move."""
+    return {name: _narrow(name, value) for name, value in untitled(spec).items()}
 
 
 def _narrow(name: str, value: Any) -> Any:

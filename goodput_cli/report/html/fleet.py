@@ -107,7 +107,7 @@ def _bars(rows: Sequence[Mapping[str, Any]], axis: str, colour: str, name: str) 
     scale = {"domain": [0, 1.45 * widest or 1], "nice": False}  # room for the words behind the widest
     x = field("hours", axis={"title": axis, "tickCount": 6, **_SHORT}, scale=scale)
     word = {"align": "left", "dx": 4, "color": INK, "fontSize": 12}
-    said = {"description": field("said", "N")} if "said" in rows[0] else {}
+    said: dict[str, Any] = {"description": _SAID} if "said" in rows[0] else {}
     layers = (
         marks(rows, "bar", {"color": colour}, x=x, y=y, **said),
         marks(rows, "text", word, x=x, y=y, text=field("text", "N")),

@@ -188,7 +188,9 @@ _EVIDENCE = {
 }
 
 
-Details = tuple[int, str, OutageOnPage | None, list[tuple[str, str]], list[tuple[str, str]]]
+Fact = tuple[str, str, str]
+"""What it is, what is known of it, and the same exactly where that is more; else empty."""
+Details = tuple[int, str, OutageOnPage | None, list[Fact], list[tuple[str, str]]]
 """One disruption: its number and title, where it went, everything that is known of it, and the lines that show it."""
 
 
@@ -225,15 +227,15 @@ def _details(analysis: Analysis, row: Disruption) -> Details:
     return row.number, title, outage_on_page(analysis, row), list(_disruption_facts(row)), evidence
 
 
-def _disruption_facts(row: Disruption) -> Iterator[tuple[str, str]]:
-    """Everything that JSON holds of a disruption; amounts in seconds are exact."""
-    yield "last step", _step(row.last_step)
-    yield "last sign of life", iso(row.last_sign_of_life_ns)
-    yield "died before", iso(row.death_latest_ns)
-    yield "next start", iso(row.next_start_ns)
-    yield "next attempt up", iso(row.next_up_ns)
-    yield "resumed at step", _step(row.resumed_step)
-    yield "steps lost", ("at least " if row.steps_lost_is == "at_least" else "") + _step(row.steps_lost)
+def _disruption_facts(row: Disruption) -> Iterator[Fact]:
+    """Everything that JSON holds of a disruption."""
+    yield "last step", _step(row.last_step), ""
+    yield "last sign of life", iso(row.last_sign_of_life_ns), ""
+    yield "died before", iso(row.death_latest_ns), ""
+    yield "next start", iso(row.next_start_ns), ""
+    yield "next attempt up", iso(row.next_up_ns), ""
+    yield "resumed at step", _step(row.resumed_step), ""
+    yield "steps lost", ("at least " if row.steps_lost_is == "at_least" else "") + _step(row.steps_lost), ""
     amounts = {
         "wasted": row.wasted_ns,
         "downtime": row.downtime_ns,
@@ -245,10 +247,10 @@ def _disruption_facts(row: Disruption) -> Iterator[tuple[str, str]]:
         "regained after": row.regained_after_ns,
     }
     for name, ns in amounts.items():
-        yield name, "not known" if ns is None else f"{seconds_text(ns)} s"
-    yield from _facts_of_cause(row)
+        yield (name, "not known", "") if ns is None else (name, duration(ns), f"{seconds_text(ns)} s")
+    yield from ((name, value, "") for name, value in _facts_of_cause(row))
     if row.ranks_before is not None or row.ranks_after is not None:
-        yield "ranks before and after", f"{_step(row.ranks_before)}, {_step(row.ranks_after)}"
+        yield "ranks before and after", f"{_step(row.ranks_before)}, {_step(row.ranks_after)}", ""
 
 
 def _facts_of_cause(row: Disruption) -> Iterator[tuple[str, str]]:

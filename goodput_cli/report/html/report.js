@@ -4,12 +4,14 @@
 (() => {
   const STEP = 0.01; // how far an arrow key moves the cursor, in parts of what is shown
   const NARROW = 620; // below this width (px) titles of lanes get less room
+  const LEAST = 6; // a drag of fewer px is none
   const ROOMY = 960; // below this width there is no room for all numbers of disruptions
   const data = JSON.parse(document.getElementById("data").textContent);
   const tables = data.tables;
   const charts = []; // {figure, holder, view, cursor, tip}
   let shown = [data.start, data.end];
   let at = null; // where the cursor is, in ms since 1970
+  const past = []; // what was shown before, for steps back
 
   function rows(table) {
     const names = Object.keys(table);
@@ -76,6 +78,17 @@
     asked = wanted;
     if (!busy) requestAnimationFrame(follow);
     busy = true;
+  }
+
+  function go(wanted) {
+    past.push(shown.slice());
+    show(wanted);
+  }
+
+  function back() {
+    let wanted = past.pop();
+    while (wanted && alike(wanted, shown)) wanted = past.pop();
+    show(wanted ?? [data.start, data.end]);
   }
 
   async function follow() {
@@ -199,25 +212,61 @@
     if (!quiet) chart.spoken.textContent = lines.join("; ");
   }
 
-  function pointed(chart, event) {
+  // Where a pointer is over the holder of a chart, in px, and whether that is inside its plot.
+  function under(chart, event) {
     const { left, width } = plot(chart);
     const x = event.clientX - chart.holder.getBoundingClientRect().left;
-    at = x < left || x > left + width ? null : shown[0] + ((x - left) / width) * (shown[1] - shown[0]);
+    return { x: Math.min(Math.max(x, left), left + width), inside: x >= left && x <= left + width };
+  }
+
+  function instant(chart, x) {
+    const { left, width } = plot(chart);
+    return shown[0] + ((x - left) / width) * (shown[1] - shown[0]);
+  }
+
+  function pointed(chart, event) {
+    const { x, inside } = under(chart, event);
+    at = inside ? instant(chart, x) : null;
     place(chart);
+    if (chart.from === null) return;
+    chart.brush.hidden = Math.abs(x - chart.from) < LEAST;
+    chart.brush.style.left = `${Math.min(x, chart.from)}px`;
+    chart.brush.style.width = `${Math.abs(x - chart.from)}px`;
+    chart.brush.style.height = `${plot(chart).height}px`;
+  }
+
+  // A drag zooms to what it marks. With Shift the chart moves what is shown by itself.
+  function grasped(chart, event) {
+    const { x, inside } = under(chart, event);
+    if (event.button !== 0 || !inside) return;
+    if (event.shiftKey) past.push(shown.slice());
+    else chart.from = x;
+  }
+
+  function released(chart, event) {
+    if (chart.from === null) return;
+    const { x } = under(chart, event);
+    const from = chart.from;
+    chart.from = null;
+    chart.brush.hidden = true;
+    if (event.type === "pointerup" && Math.abs(x - from) >= LEAST) {
+      go([instant(chart, Math.min(x, from)), instant(chart, Math.max(x, from))]);
+    }
   }
 
   function zoom(factor) {
     const middle = at !== null && at >= shown[0] && at <= shown[1] ? at : (shown[0] + shown[1]) / 2;
-    show(shown.map((edge) => middle + (edge - middle) * factor));
+    go(shown.map((edge) => middle + (edge - middle) * factor));
   }
 
-  const slide = (part) => show(shown.map((edge) => edge + part * (shown[1] - shown[0])));
+  const slide = (part) => go(shown.map((edge) => edge + part * (shown[1] - shown[0])));
   const tools = [
     ["Zoom in", () => zoom(0.5)],
     ["Zoom out", () => zoom(2)],
     ["Earlier", () => slide(-0.5)],
     ["Later", () => slide(0.5)],
-    ["Whole window", () => show([data.start, data.end])],
+    ["Back", back],
+    ["Whole window", () => go([data.start, data.end])],
   ];
 
   function pressed(chart, event) {
@@ -227,8 +276,8 @@
     if (event.key in moves) at = Math.min(Math.max(moves[event.key], shown[0]), shown[1]);
     else if (event.key === "+" || event.key === "=") zoom(0.5);
     else if (event.key === "-") zoom(2);
-    else if (event.key === "0") show([data.start, data.end]);
-    else if (event.key === "Escape") at = null;
+    else if (event.key === "0") go([data.start, data.end]);
+    else if (event.key === "Escape") (at = null), back();
     else return;
     event.preventDefault();
     place(chart, false);
@@ -266,15 +315,19 @@
     holder.tabIndex = 0;
     holder.setAttribute("role", "group");
     holder.setAttribute("aria-roledescription", "chart");
-    holder.setAttribute("aria-label", `${still.getAttribute("aria-label")} Arrow keys move along it, + and - zoom.`);
-    const chart = { figure, name: figure.dataset.chart, still, holder, canvas };
+    holder.setAttribute("aria-label", `${still.getAttribute("aria-label")} Arrow keys move along it, + and - zoom, Escape goes back.`);
+    const chart = { figure, name: figure.dataset.chart, still, holder, canvas, from: null };
+    chart.brush = made("div", "brush");
     chart.cursor = made("div", "cursor");
     chart.tip = made("div", "tip");
     chart.spoken = made("p", "unseen");
     chart.spoken.setAttribute("aria-live", "polite");
     chart.tip.setAttribute("aria-hidden", "true");
-    chart.cursor.hidden = chart.tip.hidden = true;
-    holder.append(canvas, chart.cursor, chart.tip, chart.spoken);
+    chart.cursor.hidden = chart.tip.hidden = chart.brush.hidden = true;
+    holder.append(canvas, chart.brush, chart.cursor, chart.tip, chart.spoken);
+    holder.addEventListener("pointerdown", (event) => grasped(chart, event));
+    for (const type of ["pointerup", "pointercancel"]) window.addEventListener(type, (event) => released(chart, event));
+    holder.addEventListener("dblclick", back);
     holder.addEventListener("pointermove", (event) => pointed(chart, event));
     holder.addEventListener("pointerleave", () => { at = null; place(null); });
     holder.addEventListener("keydown", (event) => pressed(chart, event));

@@ -38,6 +38,7 @@ from goodput_cli.report.html.drawing import (
     painted,
     texts,
     title,
+    untitled,
 )
 from goodput_cli.report.html.page import document
 from goodput_cli.report.terminal import cell_texts, full_heading, is_left, shown_columns, shown_rows
@@ -46,6 +47,8 @@ from goodput_cli.vocabulary.text import finite, points, safe, shorten
 _HEIGHT = 320
 _LONGEST_TITLE = 80
 _KEY = "line: on average; band: 95 %; dots: this job's own failures again; bar on the axis: as good"
+_KEYS: dict[type[Chart], str] = {IntervalChart: f"{_KEY[0].upper()}{_KEY[1:]}."}
+"""Of a chart without its title: a page has one of its own, and says the answer once."""
 _MARKS = {
     "advised": ("circle", KEPT_COLOUR, KEPT_COLOUR),
     "today, on average": ("diamond", LOST_COLOUR, LOST_COLOUR),
@@ -275,8 +278,8 @@ class HtmlTable:
 
 def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """An answer that is a table as one HTML page."""
-    covered = 0 if sheet.card is None else sheet.card.covers
-    shown = replace(sheet, summary=sheet.summary[covered:])
+    covered = () if sheet.card is None else sheet.card.covers
+    shown = replace(sheet, summary=tuple(line for line in sheet.summary if line not in covered))
     return document("sheet.html", title=sheet.title, card=sheet.card, table=html_table(shown))
 
 
@@ -285,7 +288,7 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
     every, columns = shown_rows(sheet), shown_columns(sheet)
     rows = list(islice(every, most))
     judged = any(column.name in _TONES for _, column in columns)
-    spec = None if sheet.chart is None else _standing_alone(sheet)
+    spec = None if sheet.chart is None else untitled(_standing_alone(sheet))
     cells = [_cells(column, [row[position] for row in rows], judged=judged) for position, column in columns]
     return HtmlTable(
         title=sheet.title,
@@ -296,7 +299,7 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
         notes=sheet.notes,
         more=tuple(html_table(part, most) for part in sheet.sections),
         drawings=() if spec is None else (drawing(spec, None, "chart"), drawing(narrowed(spec), None, "chart-narrow")),
-        words="" if sheet.chart is None else sheet.chart.words,
+        words="" if sheet.chart is None else f"{sheet.chart.words} {_KEYS.get(type(sheet.chart), '')}".strip(),
     )
 
 

@@ -222,8 +222,8 @@ def _pages(drawn: Iterable[tuple[RunLine, str]]) -> Iterator[tuple[RunKey, str]]
 
 
 def _columns_style(columns: Sequence[RunColumn]) -> str:
-    """Numbers stand at the right and keep their unit, and in cards each cell says what it is: once for a column, not in each of its cells,
-    which would be half of the page."""
+    """Numbers stand at the right and keep their unit, and in cards each cell says what it is: once for a column, not in
+    each of its cells, which would be half of the page."""
     rules = []
     for place, column in enumerate(columns, 1):
         cell = f"#every-run tbody tr > :nth-child({place})"
