@@ -13,6 +13,15 @@ from typing import Any
 ROOT = Path(__file__).parent.parent.parent
 DESKTOP, PHONE = 1280, 390
 
+CUT = """[...document.querySelectorAll("table")].filter((table) => {
+  const rows = [...table.tBodies[0].rows].filter((row) => !row.hidden);
+  const shown = rows.filter((row) => row.checkVisibility({ contentVisibilityAuto: true }));
+  const said = table.closest(".rows")?.querySelector(".printed");
+  const words = `${shown.length} of ${rows.length} `;
+  return shown.length < rows.length && !(said?.checkVisibility() && said.textContent.startsWith(words));
+}).length"""
+"""How many tables are cut and do not say so."""
+
 
 def chromium() -> str:
     """The browser: GOODPUT_CHROMIUM, or chromium on the PATH."""

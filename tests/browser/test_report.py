@@ -13,7 +13,7 @@ import goodput_cli
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render
-from tests.browser.tabs import DESKTOP, PHONE, ROOT, Tab, opened
+from tests.browser.tabs import CUT, DESKTOP, PHONE, ROOT, Tab, opened
 from tests.report.test_html_report import HOSTILE_NAMES, hostile_log, written
 from tests.support.recorder_log import Recorder
 
@@ -292,6 +292,8 @@ def test_the_pages_of_other_commands(browser: Any, command: str, tmp_path: Path)
         with opened(browser, file, width=width, drawn=False) as tab:
             assert tab.page.locator("table").first.is_visible()
             assert tab.evaluate("document.documentElement.scrollWidth") == width
+            tab.page.emulate_media(media="print")
+            assert tab.evaluate(CUT) == 0
             tab.is_quiet()
 
 
@@ -332,6 +334,24 @@ def test_a_link_to_a_folded_row_opens_and_marks_it_without_a_script(browser: Any
         assert page.locator(f"#{last}").is_visible()
         page.locator(".rows:has(#step-1503) input").check()
         assert all(rows.nth(number).is_visible() for number in range(rows.count()))
+
+
+TRACKS = """[...document.querySelectorAll("table")].map((table) =>
+  [...table.querySelectorAll("svg.bar")].filter((bar) => bar.checkVisibility()).map((bar) => bar.clientWidth))"""
+"""How long the bars of each table could be, in px."""
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_bars_of_a_table_have_tracks_of_one_length(browser: Any, tmp_path: Path, width: int) -> None:
+    logs = [str(ROOT / "sample_logs" / name) for name in ("llm-pretrain.jsonl", "llm-pretrain-r2.jsonl")]
+    pages = [["rolling", logs[0]], ["compare", *logs], ["fleet", *logs, "--workers", "1", "--accelerators", "8"]]
+    for command in pages:
+        file = tmp_path / f"{command[0]}.html"
+        assert run([*command, "-q", "-o", str(file)]) == 0
+        with opened(browser, file, width=width, drawn=False) as tab:
+            tracks = [one for one in tab.evaluate(TRACKS) if one]
+            assert tracks
+            assert all(len(set(one)) == 1 and one[0] >= 80 for one in tracks)
 
 
 @pytest.mark.parametrize("command", ["disruptions", "compare", "advise"])

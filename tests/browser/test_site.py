@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from goodput_cli.cli.main import run
-from tests.browser.tabs import DESKTOP, PHONE, Tab, opened
+from tests.browser.tabs import CUT, DESKTOP, PHONE, Tab, opened
 from tests.causes.test_rules import FIRST, SECOND, raised
 from tests.support.fleets import put, text_of, training
 
@@ -208,7 +208,7 @@ PRESSED = [
 def test_a_press_on_a_part_of_a_chart_shows_its_runs_as_its_row_does(
     browser: Any, died: Path, marks: str, address: str, names: list[str]
 ) -> None:
-    """As many as the row of the table beside the chart counts, whose name leads there too; and a step back shows all."""
+    """As many as the row of the table beside the chart counts, whose name leads there too; a step back shows all."""
     with opened(browser, died, drawn=False) as tab:
         tab.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
         figure = tab.page.locator(marks).first.locator("xpath=ancestor::section[1]")
@@ -240,11 +240,18 @@ def test_runs_are_found_by_any_of_their_causes(browser: Any, died: Path) -> None
         tab.until("document.querySelector('[data-filter=cause]').value === ''")
 
 
-def test_what_is_folded_is_printed(browser: Any, many: Path) -> None:
+def test_what_is_folded_is_printed_and_what_is_cut_says_so(browser: Any, many: Path) -> None:
     with opened(browser, many, drawn=False) as tab:
+        tab.page.emulate_media(media="print")
+        assert tab.page.get_by_text("10 of 40 rows; all are on the page").is_visible()
+        assert tab.evaluate(CUT) == 0
+        hidden = "filter((one) => !one.checkVisibility({ contentVisibilityAuto: true }))"
+        assert (
+            tab.evaluate(f"[...document.querySelectorAll('main details h2, main details table')].{hidden}.length") == 0
+        )
+        tab.page.emulate_media(media="screen")
         tab.page.select_option("[data-filter=team]", label=TEAM)
         tab.page.emulate_media(media="print")
         assert tab.page.is_visible("text=10 of 40 runs: team team 1&<b>")
-        box = tab.page.locator("#rows-2").locator("xpath=ancestor::table").bounding_box()
-        assert box is not None
-        assert box["height"] > 20
+        assert len(jobs(tab)) == 10
+        assert tab.evaluate(CUT) == 0
