@@ -33,7 +33,10 @@ COMMANDS = {  # and how many drawings: pages without scripts have each twice, on
     "checkpoints": (["analyze", CHECKPOINTS], 2),
     "compare": (["compare", NIGHT, AGAIN], 2),
     "advise": (["advise", NIGHT], 2),
-    "fleet": (["fleet", NIGHT, AGAIN, "--workers", "1", "--accelerators", "8", "--by", "week"], 9),
+    "fleet": (
+        ["fleet", NIGHT, AGAIN, "--workers", "1", "--accelerators", "8", "--by", "week", "--from", "2026-01-01"],
+        9,
+    ),
 }
 
 

@@ -20,6 +20,7 @@ from goodput_cli.report.html.sheet import MOST_ROWS, render
 from goodput_cli.vocabulary.text import safe
 from tests.report.test_sheets import ROWS, sheet
 from tests.support.analyses import HOSTILE
+from tests.support.pages import said_on
 
 LOG = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain.jsonl"
 
@@ -59,7 +60,7 @@ def test_a_comparison_opens_with_what_changed(tmp_path: Path) -> None:
     """A card as the report's: the points, from where to where, and what moved most; no line of it stands twice."""
     page = tmp_path / "compare.html"
     assert run(["compare", str(LOG), str(LOG.with_name("llm-pretrain-r2.jsonl")), "-q", "-o", str(page)]) == 0
-    card, _, rest = page.read_text().partition("</main>")[0].partition('class="headline"')[2].partition("</section>")
+    card, _, rest = said_on(page).partition("</main>")[0].partition('class="headline"')[2].partition("</section>")
     for words in ("cannot be told", "70.43 % to 69.35 %", "1 min 28 s of its 2 h 15 min", "wasted progress +9.34"):
         assert words in card
     assert card.index("one of the kept steps took 11.6 s all in, and 11.8 s before") < card.index("goodput of")
@@ -68,11 +69,14 @@ def test_a_comparison_opens_with_what_changed(tmp_path: Path) -> None:
 
 
 def test_advice_opens_with_the_interval(tmp_path: Path) -> None:
+    """The advice stands once: not above the chart, and not among the lines below it."""
     page = tmp_path / "advise.html"
     assert run(["advise", str(LOG), "-q", "-o", str(page)]) == 0
-    card = page.read_text().partition('class="headline"')[2].partition("</section>")[0]
-    for words in ("every 50 steps", "68.00 % -&gt; 72.26 %, +4.26 points", "every 200 steps", "failures half as often"):
+    card, _, rest = said_on(page).partition('class="headline"')[2].partition("</section>")
+    for words in ("every 50 steps", "68.00 % -> 72.26 %, +4.26 points", "every 200 steps", "failures half as often"):
         assert words in card
+    assert "68.00 % -> 72.26 %" not in rest
+    assert "save every 50 steps (" not in rest.lower()
 
 
 def test_a_page_holds_every_cell_that_people_are_shown() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import re
 import shlex
@@ -19,6 +18,7 @@ from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.cli.main import run
 from tests.support.fleets import HOUR, of_job, put, text_of, training
 from tests.support.markdown_docs import ROOT, section
+from tests.support.pages import said_on
 from tests.support.story import end, job_finished, start, steps, told
 from tests.support.waiting import LONG_ENOUGH, until
 
@@ -137,11 +137,6 @@ def test_a_row_of_the_table_is_little_more_than_its_words() -> None:
     for row in rows:
         words = "".join(re.findall('href="([^"]*)"|>([^<]+)', row)[0]) + "".join(re.findall(">([^<]+)", row))
         assert len(row) - len(words) < 100
-
-
-def said_on(page: Path) -> str:
-    """Its text, without what keeps numbers and units in a line."""
-    return html.unescape(page.read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.mark.parametrize("more", [[], ["--accelerators", "8", "--price-per-hour", "2"]], ids=["time", "chips"])

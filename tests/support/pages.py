@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from pathlib import Path
 
 _EMPTY = frozenset(("meta", "link", "br", "img", "input", "hr"))
 
@@ -85,3 +87,8 @@ def read_page(text: str) -> Element:
     reader.close()
     assert len(reader.open) == 1, f"<{reader.open[-1].name}> is not closed"
     return reader.root
+
+
+def said_on(page: Path) -> str:
+    """A page as it reads: no entities, and nothing that keeps a number and its unit in one line."""
+    return html.unescape(page.read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
