@@ -386,11 +386,7 @@ def held_beside(report: FleetReport) -> Iterator[str]:
 def _lost_and_held(report: FleetReport) -> str:
     """`13,538.0 h = 32,366.42 USD`; where accelerators were not held for all of it, which part was."""
     sums, cost = report.sums, report.total.cost
-<<<<<<< HEAD
     amount = f"{lost_amount(sums, by_time=False)} h"
-=======
-    amount = f"{lost_amount(sums, by_time=False)} h"
->>>>>>> 57817bf8 (The weeks stand before the runs and lead to them, as teams and causes do; runs say why they died, what they cost and which a later one threw away; a page says what the terminal says)
     if sums.lost == sums.held_lost:
         return amount if cost is None else f"{amount} = {grouped(cost)}"
     held = f"{amount}, {tenths(hours(sums.held_lost))} of them while accelerators were held"
@@ -406,11 +402,7 @@ def by_time(report: FleetReport) -> bool:
 def lost_words(report: FleetReport, *, by_time: bool) -> str:
     """What was lost, and what to. by_time: every run counts by its time alone."""
     sums = report.sums
-<<<<<<< HEAD
     amount = f"{lost_amount(sums, by_time=True)} job h" if by_time else _lost_and_held(report)
-=======
-    amount = f"{lost_amount(sums, by_time=True)} job h" if by_time else _lost_and_held(report)
->>>>>>> 57817bf8 (The weeks stand before the runs and lead to them, as teams and causes do; runs say why they died, what they cost and which a later one threw away; a page says what the terminal says)
     worst = sums.worst(by_time=by_time)
     if worst is None:
         return amount

@@ -31,6 +31,7 @@ from goodput_cli.vocabulary.text import (
 NOT_RECORDED = "not recorded"
 _LONGEST_NAME = 40
 _MOST_MOVED = 3
+_LEAST_SHARE = 0.05
 _ROUND_FROM = 10
 _VERY_DIFFERENT = 2
 _LEAST_PERCENT = 10
@@ -314,13 +315,16 @@ def fact_words(pair: Pair, fact: Change) -> tuple[str, str, str]:
     now = _value(fact, fact.value, pair.side)
     if fact.change is None:
         return was, now, NOT_RECORDED if NOT_RECORDED in (was, now) else ""
-    moved = _moved(fact, abs(fact.change))
-    if fact.change:
-        moved += " more" if fact.change > 0 else " less"
-    if fact.percent and fact.measure.dimension in ("time", "count"):
-        share = abs(float(fact.percent))
-        moved += f" ({share:.{1 if share < _ROUND_FROM else 0}f} %)"
-    return was, now, moved
+    moved = _share(fact) or _moved(fact, abs(fact.change))
+    return was, now, f"{moved} {'more' if fact.change > 0 else 'less'}" if fact.change else moved
+
+
+def _share(fact: Change) -> str | None:
+    """What part of what it was; None where that says nothing."""
+    if not fact.percent or fact.measure.dimension not in ("time", "count"):
+        return None
+    share = abs(float(fact.percent))
+    return "<0.1 %" if share < _LEAST_SHARE else f"{share:.{1 if share < _ROUND_FROM else 0}f} %"
 
 
 def _value(fact: Change, value: Fraction | None, side: Side) -> str:

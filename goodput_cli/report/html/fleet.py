@@ -258,7 +258,8 @@ def _said(row: RunLine, amount: float) -> str:
     """`llm-7b #2, search: 74.20 % of 1,024.0 h`."""
     number = f" #{row.run}" if row.runs > 1 and row.run else ""
     team = f", {shorten(safe(row.team), _NAME)}" if row.team else ""
-    return f"{shorten(safe(row.job), _NAME)}{number}{team}: {percent_text(row.goodput_percent or 0.0)} of {tenths(amount)} h"
+    job, goodput = shorten(safe(row.job), _NAME), percent_text(row.goodput_percent or 0.0)
+    return f"{job}{number}{team}: {goodput} of {tenths(amount)} h"
 
 
 def _amounts(sums: Sums, name: str, *, timed: bool) -> list[dict[str, str | float]]:
