@@ -99,9 +99,9 @@ def test_what_a_rank_alone_costs_is_told_once() -> None:
     own[1] = 0.3
     analysis = with_ranks(own)
     (inside,) = analysis.inside
-    assert [one.code for one in find_inside(analysis)] == ["slow_rank"]
-    assert next(find_inside(analysis)).ns == round((STEPS - 1) * 0.28 * SECOND)
-    assert waited_for_data(analysis) == (0, "")
+    assert [one.code for one in find_inside(analysis, analysis.inside)] == ["slow_rank"]
+    assert next(find_inside(analysis, analysis.inside)).ns == round((STEPS - 1) * 0.28 * SECOND)
+    assert waited_for_data(analysis, analysis.inside) == (0, "")
     assert inside_line(analysis) == (
         f"30.00 % of step time waited for data (rank 1: up to {2} min 14 s), counted as goodput"
     )
@@ -111,8 +111,8 @@ def test_what_a_rank_alone_costs_is_told_once() -> None:
 def test_all_ranks_that_wait_for_data_are_input_bound_and_no_rank_is_blamed() -> None:
     own = np.full((4, STEPS), 0.3)
     analysis = with_ranks(own)
-    assert list(find_inside(analysis)) == []
-    ns, text = waited_for_data(analysis)
+    assert list(find_inside(analysis, analysis.inside)) == []
+    ns, text = waited_for_data(analysis, analysis.inside)
     assert ns == round((STEPS - 1) * 0.3 * SECOND)
     assert text.startswith("30.00 % of step time waited for data on its slowest rank")
 

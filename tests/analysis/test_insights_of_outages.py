@@ -116,7 +116,7 @@ def noticed_after(seconds: float, save_seconds: float = 90) -> Sequence[Insight]
     ).analysis  # fmt: skip
     signed = with_signs(analysis.timeline, sign(Point.DETECTED, died + seconds, by="launcher"))
     answer = find_disruptions(signed, signed.start, signed.end)
-    return find_insights(replace(analysis, timeline=signed, disruptions=answer))
+    return find_insights(replace(analysis, timeline=signed, disruptions=answer), ())
 
 
 def test_a_watchdog_that_would_save_less_than_a_minute_is_not_offered() -> None:
@@ -140,7 +140,7 @@ def test_a_start_that_takes_long_is_no_silence() -> None:
     analysis = account(*story, start(1700), steps(30, 30, at=1720), end(2100)).analysis
     signed = with_signs(analysis.timeline, sign(Point.DETECTED, 1599, by="launcher"))
     answer = find_disruptions(signed, signed.start, signed.end)
-    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer)))
+    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer), ()))
     assert "noticed" not in texts
 
 
@@ -158,5 +158,5 @@ def test_behind_a_checkpoint_it_trained() -> None:
     analysis = account(*story, saved(3202, 100)).analysis
     signed = with_signs(analysis.timeline, sign(Point.DETECTED, 2400, by="launcher"))
     answer = find_disruptions(signed, signed.start, signed.end)
-    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer)))
+    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer), ()))
     assert "noticed" not in texts

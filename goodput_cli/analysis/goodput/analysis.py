@@ -91,7 +91,7 @@ class Analysis(AnalysisData):
         """What cost most and what to do, the most costly first (docs/insights.md). Made when it is read."""
         from goodput_cli.analysis.insights.find import find_insights  # with all finders, which many commands do without
 
-        return find_insights(self)
+        return find_insights(self, self.inside)
 
     @cached_property
     def inside(self) -> tuple[Inside, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,7 @@ from goodput_cli.vocabulary.categories import Category
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.steps.inside import Inside
 
 _OF_SHORT_JOBS = frozenset({
     "several_runs", "repeat_host", "same_step", "older_checkpoint", "failed_saves", "failing_starts", "long_outage",
@@ -42,11 +43,11 @@ _OF_SHORT_JOBS = frozenset({
 _OF_STARTS = (Category.TPU_INITIALIZATION, Category.TRAINING_PREP, Category.RESTORE, Category.OTHER)
 
 
-def find_insights(analysis: AnalysisData) -> tuple[Insight, ...]:
-    """The insights of the window, the most costly first."""
+def find_insights(analysis: AnalysisData, inside: Sequence[Inside]) -> tuple[Insight, ...]:
+    """The insights of the window, the most costly first. inside: what filled the steps of each program."""
     made = [
         _made(analysis, one)
-        for one in told(analysis, list(_all(analysis)))
+        for one in told(analysis, list(_all(analysis, inside)))
         if one.ns >= LEAST_NS
         and 100 * one.ns >= BY_CODE[one.code].least_percent * analysis.window.counted_ns
         and (one.code in _OF_SHORT_JOBS or not analysis.too_short)
@@ -61,7 +62,7 @@ def is_judged(kind: InsightKind, analysis: AnalysisData) -> bool:
     return not kind.needs or any(value is not None for value in values)
 
 
-def _all(analysis: AnalysisData) -> Iterator[Candidate]:
+def _all(analysis: AnalysisData, inside: Sequence[Inside]) -> Iterator[Candidate]:
     timeline, window = analysis.timeline, analysis.window
     within = (window.start_ns, window.end_ns)
     periodic = find_periodic(analysis)
@@ -93,11 +94,11 @@ def _all(analysis: AnalysisData) -> Iterator[Candidate]:
     yield from slow
     if slow_saves is not None:
         yield slow_saves
-    yield from find_input_bound(analysis, sum(one.in_goodput_ns for one in slow))
-    inside = list(find_inside(analysis)) if analysis.table.inside else []
-    yield from inside
+    yield from find_input_bound(analysis, inside, sum(one.in_goodput_ns for one in slow))
+    held = list(find_inside(analysis, inside))
+    yield from held
     if analysis.table.devices:
-        yield from find_idle_devices(analysis, sum(one.in_goodput_ns for one in (*slow, *inside)))
+        yield from find_idle_devices(analysis, sum(one.in_goodput_ns for one in (*slow, *held)))
     yield from find_given_up(analysis, taken_back)
     failing = failing_starts(failures)
     yield from find_shares(analysis, failing)

@@ -3,7 +3,7 @@ waits for samples (docs/inside-steps.md). All of it counts as goodput."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.insights.hosts import tails
@@ -16,8 +16,9 @@ from goodput_cli.analysis.steps.inside import (
     Inside,
     RankRow,
     data_in_ledger,
-    inside_of,
+    held_up,
     mostly_data,
+    waited,
 )
 from goodput_cli.vocabulary.text import duration, percent
 
@@ -50,9 +51,9 @@ def slow_one(inside: Inside) -> RankRow | HostRow | None:
     return rank
 
 
-def find_inside(analysis: AnalysisData) -> Iterator[Candidate]:
+def find_inside(analysis: AnalysisData, programs: Sequence[Inside]) -> Iterator[Candidate]:
     """A rank or host that holds up others, and a trainer that waits for samples."""
-    for inside in inside_of(analysis):
+    for inside in programs:
         slow = slow_one(inside)
         if slow is not None:
             yield _of_slow(analysis, inside, slow)
@@ -63,10 +64,10 @@ def find_inside(analysis: AnalysisData) -> Iterator[Candidate]:
             yield _candidate(analysis, "generation_idle", wait.slowest_ns, text + _WITHIN)
 
 
-def waited_for_data(analysis: AnalysisData) -> tuple[int, str]:
+def waited_for_data(analysis: AnalysisData, programs: Sequence[Inside]) -> tuple[int, str]:
     """Time (ns) that steps waited for data on the slowest rank, but for what one rank alone costs, and what is said of
     it; 0 where it is less than a tenth of the step time. What the ledger has as loading is not told again."""
-    for inside in inside_of(analysis):
+    for inside in programs:
         rows = [row for row in inside.phases if row.phase == "data" and row.percent]
         if not rows or not inside.net_step_ns:
             continue
@@ -76,21 +77,15 @@ def waited_for_data(analysis: AnalysisData) -> tuple[int, str]:
         share = 100 * ns / inside.net_step_ns
         if share >= LEAST_PERCENT:
             of = " on its slowest rank" if inside.ranks else ""
-            return ns, f"{percent(share)} of step time waited for data{of}{_WITHIN}"
+            return ns, f"{waited(share, 'data')}{of}{_WITHIN}"
     return 0, ""
 
 
 def _of_slow(analysis: AnalysisData, inside: Inside, slow: RankRow | HostRow) -> Candidate:
-    ns = slow.cost_ns or 0
-    share = f" ({percent(100 * ns / inside.net_step_ns)} of step time)" if inside.net_step_ns else ""
-    if isinstance(slow, RankRow):
-        name, by = f"rank {slow.rank}" + (f" on {slow.host}" if slow.host else ""), "rank"
-    else:
-        name, by = f"host {slow.host}", "host"
     why = "loading data" if mostly_data(slow) else "its own work"
-    about = "about " if inside.about else ""
-    text = f"{name} held up all others for {about}{duration(ns)}{share}: {why} took longest there{_WITHIN}"
-    return _candidate(analysis, "slow_rank", ns, text, ("--by", by))
+    by = "rank" if isinstance(slow, RankRow) else "host"
+    text = f"{held_up(inside, slow)}: {why} took longest there{_WITHIN}"
+    return _candidate(analysis, "slow_rank", slow.cost_ns or 0, text, ("--by", by))
 
 
 def _candidate(analysis: AnalysisData, code: str, ns: int, text: str, options: tuple[str, ...] = ()) -> Candidate:

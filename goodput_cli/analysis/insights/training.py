@@ -33,6 +33,7 @@ from goodput_cli.vocabulary.text import duration, duration_of_seconds, number, p
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData, CategoryTime
+    from goodput_cli.analysis.steps.inside import Inside
 
 
 _MOST_ROWS = 5
@@ -219,14 +220,14 @@ def _more_loading(timeline: Timeline, regimes: Sequence[Regime]) -> int:
     return loaded - (elsewhere * (timeline.end - timeline.start - long) // long if long > 0 else 0)
 
 
-def find_input_bound(analysis: AnalysisData, explained: int) -> Iterator[Candidate]:
-    """Waiting for data: outside steps for certain, inside them perhaps. explained: loading (ns) of which another
-    insight tells."""
+def find_input_bound(analysis: AnalysisData, programs: Sequence[Inside], explained: int) -> Iterator[Candidate]:
+    """Waiting for data: outside steps for certain, inside them perhaps. programs: what filled their steps. explained:
+    loading (ns) of which another insight tells."""
     window = analysis.window
     outside, text = _lost_to(analysis, Category.DATA_LOADING_SYNC), "no step was in flight while data was loaded"
     inside = max(sum(row.ns for row in analysis.overlapped if row.category == OVERLAPPED) - explained, 0)
     training = analysis.goodput.ns
-    waited, said = waited_for_data(analysis) if analysis.table.inside else (0, "")
+    waited, said = waited_for_data(analysis, programs)
     if waited:
         inside, text = waited, said
     elif training and inside > _TENTH * training:

@@ -21,6 +21,7 @@ from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import CLASSES, PhaseClass, PhaseName, class_of
 from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.text import duration, percent
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
@@ -158,6 +159,26 @@ class Inside:
     def phase(self, name: str) -> PhaseRow | None:
         """The row of a whole phase."""
         return next((row for row in self.phases if row.phase == name and row.logged is None), None)
+
+
+def named(row: RankRow | HostRow) -> str:
+    """`rank 3 on node-1`, `host node-1`."""
+    if isinstance(row, HostRow):
+        return f"host {row.host}"
+    return f"rank {row.rank}" + (f" on {row.host}" if row.host else "")
+
+
+def held_up(inside: Inside, row: RankRow | HostRow) -> str:
+    """`rank 3 on node-1 held up all others for about 5 min 00 s (4.20 % of step time)`; about, where steps were summed:
+    sums hide who was last in each."""
+    ns = row.cost_ns or 0
+    share = f" ({percent(100 * ns / inside.net_step_ns)} of step time)" if inside.net_step_ns else ""
+    return f"{named(row)} held up all others for {'about ' if inside.about else ''}{duration(ns)}{share}"
+
+
+def waited(share: float, what: str) -> str:
+    """`12.30 % of step time waited for data`."""
+    return f"{percent(share)} of step time waited for {what}"
 
 
 def mostly_data(row: RankRow | HostRow) -> bool:

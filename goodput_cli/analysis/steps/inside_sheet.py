@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from goodput_cli.analysis.eta import Eta
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
-from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.sheet import Column, Sheet
 from goodput_cli.analysis.steps.inside import (
     HOSTS,
     LEAST_PERCENT,
@@ -20,7 +21,10 @@ from goodput_cli.analysis.steps.inside import (
     PhaseRow,
     RankRow,
     data_in_ledger,
+    held_up,
     mostly_data,
+    named,
+    waited,
 )
 from goodput_cli.analysis.table import table_rows
 from goodput_cli.analysis.work import KeptWork
@@ -39,23 +43,20 @@ def inside_sheets(analysis: Analysis, by: By = "phase") -> Iterator[Sheet]:
     """The tables of what filled steps: one for each program of the job."""
     for one in analysis.inside:
         title = f"{TITLE}{f' of {one.program}' if one.program and len(analysis.inside) > 1 else ''}"
-        summary, notes = tuple(_summary(one)), tuple(_notes(one))
-        if by == "rank" and one.ranks:
-            columns, rows = RANKS.people_columns(), one.ranks[:_MOST_ROWS]
-            left = len(one.ranks) - len(rows)
-            notes = (*((f"{left} more ranks: --format json has all",) if left else ()), *notes)
-            cells = table_rows(columns, len(rows), lambda rows=rows: [rows])  # type: ignore[misc]
-        elif by == "host" and one.hosts:
-            columns = HOSTS.people_columns()
-            hosts = one.hosts[:_MOST_ROWS]
-            cells = table_rows(columns, len(hosts), lambda rows=hosts: [rows])  # type: ignore[misc]
-        else:
-            columns = PHASES.people_columns(without=() if one.ranks else ("mean", "median"))
-            phases = [_shown(row) for row in one.phases]
-            cells = table_rows(columns, len(phases), lambda rows=phases: [rows])  # type: ignore[misc]
-            if by in ("rank", "host"):
-                notes = (f"no times by {by} are logged", *notes)
-        yield Sheet(title=title, summary=summary, columns=columns, rows=cells, notes=notes)
+        columns, rows, told = _rows(one, by)
+        cells = table_rows(columns, len(rows), partial(iter, [rows]))
+        yield Sheet(title, columns, cells, summary=tuple(_summary(one)), notes=(*told, *_notes(one)))
+
+
+def _rows(one: Inside, by: By) -> tuple[tuple[Column, ...], Sequence[object], tuple[str, ...]]:
+    """The columns and rows of a table, and what it does not have."""
+    if (by == "rank" and one.ranks) or (by == "host" and one.hosts):
+        table, rows = (RANKS, one.ranks) if by == "rank" else (HOSTS, one.hosts)
+        left = len(rows) - _MOST_ROWS
+        more = (f"{left} more {by}s: --format json has all",) if left > 0 else ()
+        return table.people_columns(), rows[:_MOST_ROWS], more
+    columns = PHASES.people_columns(without=() if one.ranks else ("mean", "median"))
+    return columns, list(map(_shown, one.phases)), (f"no times by {by} are logged",) if by in ("rank", "host") else ()
 
 
 def _shown(row: PhaseRow) -> PhaseRow:
@@ -79,21 +80,15 @@ def _summary(one: Inside) -> Iterator[str]:
 
 
 def _notes(one: Inside) -> Iterator[str]:
-    for row in one.ranks[:1]:
-        if row.cost_ns:
-            yield (
-                f"rank {row.rank}{_on(row.host)} held up all others by {_up_to(one)}{duration(row.cost_ns)}"
-                f"{_of_steps(one, row.cost_ns)}: its own work took longest"
-            )
+    yield from (f"{held_up(one, row)}: its own work took longest" for row in one.ranks[:1] if row.cost_ns)
     worst = one.ranks[0].cost_ns or 0 if one.ranks else 0
     for host in one.hosts[:1]:
         if host.cost_ns and host.cost_ns > OF_A_HOST * worst:
-            cost = f"{_up_to(one)}{duration(host.cost_ns)}{_of_steps(one, host.cost_ns)}"
-            yield f"host {host.host} held up all others by {cost}: all of its ranks together"
+            yield f"{held_up(one, host)}: all of its ranks together"
     for row in one.ranks:
         if row.likely_ns:
             yield (
-                f"rank {row.rank}{_on(row.host)} may hold up others by {duration(row.likely_ns)}: longer than the rank "
+                f"{named(row)} may hold up others by {duration(row.likely_ns)}: longer than the rank "
                 "in the middle in one phase that may wait, shorter in another"
             )
     if one.ranks and any(row.kind == "mixed" for row in one.phases):
@@ -102,24 +97,11 @@ def _notes(one: Inside) -> Iterator[str]:
             "wait for it"
         )
     if one.missing_ranks:
-        named = ", ".join(map(str, one.missing_ranks[:_MOST_MISSING]))
+        ranks = ", ".join(map(str, one.missing_ranks[:_MOST_MISSING]))
         more = len(one.missing_ranks) - _MOST_MISSING
-        yield f"no times of ranks {named}{f' and {more} more' if more > 0 else ''}: not recorded, not 0"
+        yield f"no times of ranks {ranks}{f' and {more} more' if more > 0 else ''}: not recorded, not 0"
     if one.overlaps:
         yield f"phases are longer than their steps by {duration(one.overlap_ns)}: they overlap; nothing is scaled"
-
-
-def _on(host: str | None) -> str:
-    return f" ({host})" if host else ""
-
-
-def _up_to(one: Inside) -> str:
-    """Sums of steps hide who was last in each."""
-    return "about " if one.about else ""
-
-
-def _of_steps(one: Inside, ns: int) -> str:
-    return f" ({percent(100 * ns / one.net_step_ns)} of step time)" if one.net_step_ns else ""
 
 
 def inside_line(analysis: Analysis) -> str | None:
@@ -141,17 +123,16 @@ def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
     if data > 0:
         whose = ""
         if worst is not None and cost and mostly_data(worst):
-            place = f", {worst.host}" if worst.host else ""
-            whose = f" (rank {worst.rank}{place}: up to {duration(cost)})"
-        yield data, f"{percent(data)} of step time waited for data{whose}"
+            whose = f" ({named(worst)}: up to {duration(cost)})"
+        yield data, f"{waited(data, 'data')}{whose}"
     if worst is not None and cost:
         share = 100 * cost / one.net_step_ns
-        yield share, f"rank {worst.rank}{_on(worst.host)} held up all others for {percent(share)} of step time"
+        yield share, f"{named(worst)} held up all others for {percent(share)} of step time"
     wait = one.phase("wait")
     if wait is not None and wait.percent:
         samples = any(row.kind == "rl" for row in one.phases)
-        what = "waited for samples" if samples else "was waiting, as the log says"
-        yield wait.percent, f"{percent(wait.percent)} of step time {what}"
+        idle = f"{percent(wait.percent)} of step time was waiting, as the log says"
+        yield wait.percent, waited(wait.percent, "samples") if samples else idle
 
 
 @written(
@@ -186,16 +167,17 @@ class InsideAnswer:
     """when the job will be done; left out where nobody says at which step that is"""
 
 
+_NO_PROGRAM = Inside(
+    program="", ranks_logged=0, missing_ranks=(), steps=0.0, net_step_ns=None, first_step_ns=0, overlap_ns=0, phases=()
+)
+
+
 def inside_answer(analysis: Analysis) -> InsideAnswer | None:
     """The part of an answer; None where neither phases nor work were logged."""
-    one, work, eta = next(iter(analysis.inside), None), analysis.work, analysis.eta
-    if one is None:
-        if work is None and eta is None:
-            return None
-        return InsideAnswer(
-            program="", steps=0.0, net_step_ns=None, ranks_logged=0, phases=(), ranks=(), hosts=(), programs=(),
-            work=work, eta=eta,
-        )  # fmt: skip
+    work, eta = analysis.work, analysis.eta
+    if not analysis.inside and work is None and eta is None:
+        return None
+    one = next(iter(analysis.inside), _NO_PROGRAM)
     return InsideAnswer(
         program=one.program, steps=one.steps, net_step_ns=one.net_step_ns, ranks_logged=one.ranks_logged,
         phases=one.phases, ranks=one.ranks, hosts=one.hosts, programs=analysis.inside, work=work, eta=eta,
