@@ -105,7 +105,8 @@ def _influence(curve: Curve) -> F64:
     exposure = curve.exposure
     cost = curve.lost + exposure.gaps / exposure.failures
     share = cost / np.maximum(cost.sum(axis=0), 1e-9)
-    return share if exposure.mtbf_given is not None else share - (exposure.lives / exposure.budgets)[:, None]
+    parts: F64 = share if exposure.mtbf_given is not None else share - (exposure.lives / exposure.budgets)[:, None]
+    return parts
 
 
 def _skewness(parts: F64, length: int) -> F64:

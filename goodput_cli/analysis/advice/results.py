@@ -27,6 +27,11 @@ ENOUGH_FAILURES = 10
 """From so many failures on ranges are promised to hold: their lives say how long a burst is."""
 
 
+def failed_lives(count: int, of: int) -> str:
+    """`1 failed life`; `2 of 4 failed lives`, of which the others lost nothing that depends on the interval."""
+    return f"{count}{f' of {of}' if count != of else ''} failed {'life' if of == 1 else 'lives'}"
+
+
 @dataclass(frozen=True)
 class Recorded:
     """the job as it was"""
@@ -41,7 +46,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class EarlyDeaths:
-    """lives shorter than a tenth of the MTBF"""
+    """failed lives shorter than a tenth of the training between failures"""
 
     count: int
     """how many there are"""
@@ -88,7 +93,9 @@ class RecordFacts:
     lives: int
     """how many"""
     failures: int
-    """lives that ended unplanned"""
+    """as `goodput analyze` counts them"""
+    failed_lives: int
+    """lives that ended unplanned: failures of attempts that had finished a step"""
     disruptions: int
     """as `goodput disruptions` counts them"""
     kinds: LifeEndings
@@ -96,7 +103,9 @@ class RecordFacts:
     life_seconds: float
     """of all lives, without start-up and final hangs"""
     mtbf_seconds: float | None
-    """life_seconds / failures, or as given"""
+    """as `goodput analyze` has it: time up / failures"""
+    training_between_failures_seconds: float | None
+    """life_seconds / failed_lives, or as given"""
     work_seconds: float
     """kept training"""
     gap_seconds: float
@@ -189,6 +198,13 @@ def _lambert(log: float) -> float:
 
 
 Verdict = Literal["keep", "change", "unclear", "refused"]
+Reason = Literal[
+    "no_saves", "save_cost_unknown", "too_short", "never_ends", "no_failure", "few_failures", "not_sure",
+]  # fmt: skip
+SHOWN: dict[Verdict, str] = {
+    "refused": "NO INTERVAL ADVISED", "unclear": "NO CLEAR ADVICE", "keep": "KEEP SAVING EVERY", "change": "SAVE EVERY",
+}  # fmt: skip
+"""How the line of a verdict begins."""
 How = Literal["exact", "replay", "average", "bound"]
 _HOW = {"enum": list(get_args(How))}
 
@@ -229,8 +245,8 @@ class IntervalAdvice:
 
     verdict: Verdict
     """keep, change, unclear, or refused"""
-    reason: str | None
-    """a code, of refused and unclear"""
+    reason: Reason | None
+    """why, of refused and unclear"""
     say: str | None
     """the same as a sentence"""
     every_steps: int | None
@@ -259,8 +275,8 @@ class IntervalAdvice:
     """its 95 % interval"""
     probability: float | None
     """of a gain above 0"""
-    failures: int
-    """that the advice rests on"""
+    counted_lives: int
+    """that the advice rests on: failed lives whose loss depends on the interval"""
     replayed: ReplayFacts | None
     """the replay at the advised interval; null: none was made"""
     formulas: Formulas
