@@ -15,7 +15,7 @@ from typing import Annotated, Literal, get_args
 
 from goodput_cli.accounting.options import Method
 from goodput_cli.analysis.answers import Diagnostics, MeasuredWindow, NamedJob, Thresholds, measured_window, named_job
-from goodput_cli.analysis.json_fields import written
+from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.question import Death
 from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Audience
@@ -25,6 +25,10 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 ENOUGH_FAILURES = 10
 """From so many failures on ranges are promised to hold: their lives say how long a burst is."""
+
+
+_ADDED = Json(optional=True)
+"""Of a key that not all answers have."""
 
 
 def failed_lives(count: int, of: int) -> str:
@@ -94,7 +98,7 @@ class RecordFacts:
     """how many"""
     failures: int
     """as `goodput analyze` counts them"""
-    failed_lives: int
+    failed_lives: Annotated[int, _ADDED]
     """lives that ended unplanned: failures of attempts that had finished a step"""
     disruptions: int
     """as `goodput disruptions` counts them"""
@@ -104,8 +108,8 @@ class RecordFacts:
     """of all lives, without start-up and final hangs"""
     mtbf_seconds: float | None
     """as `goodput analyze` has it: time up / failures"""
-    training_between_failures_seconds: float | None
-    """life_seconds / failed_lives, or as given"""
+    training_between_failures_seconds: Annotated[float | None, _ADDED]
+    """life_seconds / failed_lives, or as given; left out where no life failed"""
     work_seconds: float
     """kept training"""
     gap_seconds: float
@@ -275,7 +279,7 @@ class IntervalAdvice:
     """its 95 % interval"""
     probability: float | None
     """of a gain above 0"""
-    counted_lives: int
+    counted_lives: Annotated[int, _ADDED]
     """that the advice rests on: failed lives whose loss depends on the interval"""
     replayed: ReplayFacts | None
     """the replay at the advised interval; null: none was made"""
@@ -283,6 +287,8 @@ class IntervalAdvice:
     """for comparison"""
     if_cost: tuple[IfCost, ...]
     """where the cost of a save is not known: the best interval for some costs"""
+    failures: Annotated[int | None, _ADDED] = None
+    """as earlier answers have counted_lives; no longer written"""
 
 
 @dataclass(frozen=True)
