@@ -34,6 +34,7 @@ from goodput_cli.fleet.report import (
     runs_sheet,
     summary,
     title,
+    used_by_devices,
     where_lost,
 )
 from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_name, category_rows
@@ -352,7 +353,7 @@ def _coverage(report: FleetReport) -> list[str]:
     if report.unlogged and report.allocations is not None:
         return [f"{name} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT"]
     some = bool(report.sums.known_time) and report.coverage.known_runs < report.coverage.runs
-    return list(summary(report))[: 1 + some]
+    return [*list(summary(report))[: 1 + some], *used_by_devices(report)]
 
 
 def _goodput(report: FleetReport) -> tuple[str, str]:
