@@ -348,9 +348,8 @@ def used_by_devices(report: FleetReport) -> Iterator[str]:
         known = f"known for {sums.powered_runs} {of}"
         parts.append(f"{energy_text(float(sums.kwh))}, {percent_text(share, 0)} of it lost ({known})")
     if sums.idle_hours is not None:
-        parts.append(
-            f"{float(sums.idle_hours):,.1f} h of training below {IDLE:.0f} % busy (known for {sums.watched_runs} {of})"
-        )
+        idle = f"{tenths(float(sums.idle_hours))} h of training below {IDLE:.0f} % busy"
+        parts.append(f"{idle} (known for {sums.watched_runs} {of})")
     if parts:
         yield f"accelerators: {'; '.join(parts)}"
 
