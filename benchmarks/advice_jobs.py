@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from goodput_cli.analysis.advice.curve import Exposure
 from goodput_cli.analysis.advice.record import (
     FLAT,
     Amounts,
@@ -114,6 +115,18 @@ def true_goodput(job: Job, every: int, lives: int = 40_000, seed: int = 99) -> f
     drawn = job.drawn(np.random.default_rng(seed), lives)
     kept = np.floor(drawn / (every * job.step + job.cost)) * every * job.step
     return 100 * float(kept.sum() / (drawn.sum() + lives * job.gap))
+
+
+def goodput_of_run(job: Job, record: Exposure, random: np.random.Generator) -> float:
+    """Percent, of another run of the job that does the work of a record."""
+    left, clock, saved = record.work, record.fixed, job.every * job.step
+    period = saved + job.cost
+    while True:
+        for life in job.drawn(random, 64).tolist():
+            if left * period / saved <= life:
+                return 100 * record.productive / (clock + left * period / saved)
+            left -= life // period * saved
+            clock += life + job.gap
 
 
 def best_interval(job: Job) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.devices import DeviceCollector, DeviceSamples
+from goodput_cli.events.devices import MOST_DEVICES, DeviceCollector, DeviceSamples
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
@@ -20,6 +20,7 @@ _TOOL = re.compile(
     re.IGNORECASE,
 )
 """Words of file names that name a tool, and no host."""
+_MOST_COUNTED = 1000
 _NO_JOB = "samples of accelerators that lie beside logs of several jobs, or of none: nobody knows whose; left out"
 
 
@@ -33,6 +34,9 @@ def device_tables(
     """All samples with their jobs, hosts and instants. runs: the job of each run of ML Diagnostics. clock_of: from the
     name of a source to what makes instants of its local times."""
     sources, by_source = table.sources, _jobs_of_sources(table)
+    if collected.left_out:
+        words = f"samples of more than {MOST_DEVICES:,} devices; left out"
+        notes.add("bad_sample", words, collected.sources[-1], [1] * min(collected.left_out, _MOST_COUNTED))
     homes = {code: _job_beside(code, sources, by_source) for code in collected.sources}
 
     said = set[int]()
@@ -45,7 +49,7 @@ def device_tables(
         return found
 
     clocks = {code: _instants(clock_of(sources[code])) for code in collected.naive}
-    return collected.tables(job_of, _hosts([*collected.naive], sources), clocks)
+    return collected.tables(job_of, _hosts(sorted(collected.by_name), sources), clocks)
 
 
 def _jobs_of_sources(table: EventTable) -> dict[int, set[str]]:

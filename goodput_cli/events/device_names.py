@@ -30,6 +30,7 @@ _OF_MLFLOW = {
     "utilization_percentage": (Quantity.BUSY, 1.0), "memory_usage_percentage": (Quantity.MEMORY, 1.0),
     "memory_usage_megabytes": (Quantity.MEMORY_BYTES, 1e6), "power_usage_watts": (Quantity.POWER, 1.0),
 }  # fmt: skip
+_OF_HOST = re.compile(r"system/(?P<host>[^/]+)/(?P<what>\w+)")
 _HOSTS = {
     "cpu": Quantity.HOST_CPU, "system.cpu": Quantity.HOST_CPU, "memory_percent": Quantity.HOST_MEMORY,
     "system.memory_percent": Quantity.HOST_MEMORY, "system/cpu_utilization_percentage": Quantity.HOST_CPU,
@@ -46,8 +47,9 @@ DCGM: Mapping[str, tuple[Quantity, float]] = {
 def of_tracker(name: str, host: str = "", run: str = "") -> Named | None:
     """What a metric of the machine is of, by its name in Weights & Biases or MLflow; None: of nothing that counts.
     host: of the process, where the name says none."""
-    if (of_host := _HOSTS.get(name)) is not None:
-        return Named(Device(host, "0", None, run), of_host, 1.0)
+    node = _OF_HOST.fullmatch(name)
+    if (of_host := _HOSTS.get(name if node is None else f"system/{node['what']}")) is not None:
+        return Named(Device(host if node is None else node["host"], "0", None, run), of_host, 1.0)
     if (found := _WANDB.fullmatch(name)) is not None and found["what"] in _OF_WANDB:
         quantity, times = _OF_WANDB[found["what"]], 1.0
     elif (found := _MLFLOW.fullmatch(name)) is not None and found["what"] in _OF_MLFLOW:

@@ -1,152 +1,177 @@
-"""Tables that tools write about accelerators: a document of `nvidia-smi` beside a log, found by its header."""
+"""Tables that tools print of accelerators: `nvidia-smi --query-gpu`, `nvidia-smi dmon`, `dcgmi dmon`; a document beside
+a log, found by its headings."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping
-from datetime import date
+from functools import lru_cache
 
 import numpy as np
 
 from goodput_cli.events.devices import Device, DevicePart, Quantity
-from goodput_cli.events.formats.base import Parsed
+from goodput_cli.events.formats.base import NOTHING, Parsed
+from goodput_cli.events.text.stamps import (
+    Stamp,
+    Zone,
+    in_latest_year,
+    kernel_stamp,
+    placed_stamp,
+    read_or_none,
+    stamp_or_none,
+)
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
+from goodput_cli.sources.layouts import ENTITY, device_heads
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
-_QUERY: Mapping[str, Quantity] = {"utilization.gpu": Quantity.BUSY, "power.draw": Quantity.POWER}
+_MIB = 2.0**20
+_QUANTITIES: Mapping[str, tuple[Quantity, float]] = {
+    "utilization.gpu": (Quantity.BUSY, 1.0), "power.draw": (Quantity.POWER, 1.0),
+    "sm": (Quantity.BUSY, 1.0), "pwr": (Quantity.POWER, 1.0), "fb": (Quantity.MEMORY_BYTES, _MIB),
+    "gputl": (Quantity.BUSY, 1.0), "tenso": (Quantity.CORE, 100.0), "power": (Quantity.POWER, 1.0),
+    "fbusd": (Quantity.MEMORY_BYTES, _MIB),
+}  # fmt: skip
+"""Columns, and what turns their unit into ours."""
+_METER, _J_PER_COUNT = "totec", 1e-3
 _USED, _TOTAL = "memory.used", "memory.total"
-_NAMES = ("index", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid", "serial", "gpu_serial")
+_NAMES = ("index", "gpu", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid", "serial", "gpu_serial")
 """Columns that tell devices apart, the best first."""
-_TIME = re.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?$")
-_NONE = ("", "n/a", "[n/a]", "[not supported]", "[unknown error]", "[insufficient permissions]", "[gpu requires reset]")
-"""What nvidia-smi prints where a device does not say it; lower case."""
+_NONE = (
+    "", "-", "n/a", "[n/a]", "[not supported]", "[unknown error]", "[insufficient permissions]", "[gpu requires reset]",
+)  # fmt: skip
+"""What tools print where a device does not say it; lower case."""
 _BYTES = {"mib": 1 << 20, "mb": 10**6, "gib": 1 << 30, "kib": 1 << 10, "": 1 << 20}
-_EPOCH = date(1970, 1, 1).toordinal()
-_LONGEST = 4096
+_EPOCH = re.compile(r"1\d{9}(?:\.(\d{1,9}))?")
+_NO_TIME = "no day and time: nvidia-smi dmon writes them with -o DT, dcgmi dmon by `| ts '%Y-%m-%dT%H:%M:%S%z'`"
 
 
-def _heads(line: str) -> list[str]:
-    """`utilization.gpu` of `utilization.gpu [%]`."""
-    return [head.strip().partition(" [")[0].lower() for head in line.split(",")]
+class _Columns:
+    """Where in a row of a table is what; by its headings."""
 
-
-def local_ns(text: str) -> int | None:
-    """A time of nvidia-smi as ns since 1970 of its own clock; None: it is none."""
-    found = _TIME.match(text)
-    if found is None:
-        return None
-    year, month, day, hour, minute, second = map(int, found.groups()[:6])
-    try:
-        days = date(year, month, day).toordinal() - _EPOCH
-    except ValueError:
-        return None
-    fraction = int((found[7] or "").ljust(9, "0"))
-    return days * NS_PER_DAY + (hour * 3600 + minute * 60 + second) * NS_PER_SECOND + fraction
-
-
-class Monitor:
-    """Reads what `nvidia-smi dmon -o DT` prints: columns of blanks, under headings that come again."""
-
-    by_line = False
-    _QUANTITIES: Mapping[str, tuple[Quantity, float]] = {
-        "sm": (Quantity.BUSY, 1.0), "pwr": (Quantity.POWER, 1.0), "fb": (Quantity.MEMORY_BYTES, 2.0**20),
-    }  # fmt: skip
-
-    def __init__(self) -> None:
-        self._heads: list[str] = []
-
-    def feed(self, batch: RawBatch) -> Parsed:
-        """The samples of the next lines."""
-        part = DevicePart(naive=True)
-        bad: list[tuple[int, str]] = []
-        for number, line in enumerate(batch.data.decode(errors="replace").split("\n"), batch.first_line):
-            cells = line.split()
-            if not cells or cells[0].startswith("#"):
-                names = [cell.lstrip("#").lower() for cell in cells if cell != "#"]
-                self._heads = names if "gpu" in names else self._heads
-            elif reason := self._row(number, cells, part):
-                bad.append((number, reason))
-        return Parsed((), np.empty(0, dtype=np.int64), bad, devices=part)
-
-    def finish(self) -> Parsed:
-        """The end of the document: nothing is left over."""
-        return Parsed((), np.empty(0, dtype=np.int64))
-
-    def _row(self, number: int, cells: list[str], part: DevicePart) -> str:
-        if len(cells) < len(self._heads):
-            return f"{len(cells)} columns where the header has {len(self._heads)}"
-        row = dict(zip(self._heads, cells, strict=False))
-        day = row.get("date", "")
-        time = local_ns(f"{day[:4]}/{day[4:6]}/{day[6:]} {row.get('time', '')}")
-        if time is None:
-            return "no day and time: dmon writes them with -o DT"
-        device = Device("", row["gpu"])
-        for head, (quantity, times) in self._QUANTITIES.items():
-            value = None if row.get(head, "-") == "-" else _number(row[head])
-            if value is not None:
-                part.add(number, device, quantity, time, value * times)
-        return ""
+    def __init__(self, heads: list[str]) -> None:
+        self.comma, self.of_dcgm = "timestamp" in heads, heads[0] == ENTITY
+        self.separator = "," if self.comma else None
+        """Of cells; None: blanks."""
+        heads = ["", *heads] if self.of_dcgm else heads  # `GPU 0` under `#Entity`
+        at = {head: place for place, head in enumerate(heads)}
+        self.size = len(heads)
+        self.device = at[ENTITY] if self.of_dcgm else next((at[name] for name in _NAMES if name in at), None)
+        self.time = [at[head] for head in ("timestamp", "date", "time") if head in at]
+        self.values = [(at[head], *_QUANTITIES[head]) for head in heads if head in _QUANTITIES]
+        self.meter, self.used, self.total = (at.get(head) for head in (_METER, _USED, _TOTAL))
 
 
 class DeviceTable:
-    """Reads what `nvidia-smi --query-gpu` prints (see `DocumentReader`)."""
+    """Reads what such a tool prints: a row a device and instant, under headings that come again (`DocumentReader`)."""
 
     by_line = False
 
     def __init__(self) -> None:
-        self._heads: list[str] = []
+        self._columns: _Columns | None = None
+        self._before: Stamp | None = None
+        """Of the last line that holds nothing but a time, as loops around a tool print."""
+        self._naive: bool | None = None
+        """Whether its times are local; None before the first one."""
+        self._devices: dict[str, Device] = {}
+        self._meters: dict[str, tuple[int, float]] = {}
+        self._modified_ns: int | None = None
 
     def feed(self, batch: RawBatch) -> Parsed:
-        """The samples of the next lines; a header that comes again is none."""
-        part = DevicePart(naive=True)
-        bad: list[tuple[int, str]] = []
+        """The samples of the next lines."""
+        part, bad = DevicePart(host_in_name=True), []
+        self._modified_ns = batch.modified_ns
         for number, line in enumerate(batch.data.decode(errors="replace").split("\n"), batch.first_line):
-            text = line.strip("\ufeff \r")
-            if not text:
-                continue
-            if not self._heads or text[:9] == "timestamp" or "timestamp," in text[:_LONGEST]:
-                self._heads = _heads(text)
-            elif reason := self._row(number, text, part):
+            text = line.strip("\ufeff \t\r")
+            if heads := device_heads(text):
+                self._columns = _Columns(heads)
+            elif text and (reason := self._row(number, text, part)):
                 bad.append((number, reason))
+        part.naive = bool(self._naive)
         return Parsed((), np.empty(0, dtype=np.int64), bad, devices=part)
 
     def finish(self) -> Parsed:
         """The end of the document: nothing is left over."""
-        return Parsed((), np.empty(0, dtype=np.int64))
+        return NOTHING
 
     def _row(self, number: int, text: str, part: DevicePart) -> str:
         """Take one line; why it is none."""
-        cells = text.split(",")
-        if len(cells) != len(self._heads):
-            return f"{len(cells)} columns where the header has {len(self._heads)}"
-        row = dict(zip(self._heads, map(str.strip, cells), strict=True))
-        time = local_ns(row["timestamp"])
-        if time is None:
-            return "no time of nvidia-smi"
-        device = Device("", next((row[name] for name in _NAMES if row.get(name)), "0"))
-        for head, quantity in _QUERY.items():
-            value = _number(row.get(head, ""))
-            if value is not None:
-                part.add(number, device, quantity, time, value)
-        used, total = _bytes(row.get(_USED, "")), _bytes(row.get(_TOTAL, ""))
-        if used is not None:
-            part.add(number, device, Quantity.MEMORY_BYTES, time, used)
-            if total:
-                part.add(number, device, Quantity.MEMORY, time, 100 * used / total)
+        columns = self._columns
+        cells = text.split(columns.separator) if columns is not None else []
+        more = 0 if columns is None else len(cells) - columns.size  # what `ts` puts before a line
+        if columns is None or more < 0 or (more and columns.comma):
+            return self._other(text, f"{len(cells)} columns where the headings have {len(cells) - more}")
+        before, cells = (" ".join(cells[:more]), cells[more:]) if more else ("", cells)
+        if columns.of_dcgm and cells[0] != "GPU" and cells[1].isdecimal():  # an instance of one, a link, a processor
+            return ""
+        name = "0" if columns.device is None else cells[columns.device].strip()
+        if not (columns.comma or name.isdecimal()):
+            return self._other(text, "names no device")
+        stamp = self._stamp([cells[place] for place in columns.time], before)
+        if isinstance(stamp, str):
+            return stamp
+        device = self._devices.setdefault(name, Device("", name))
+        for place, quantity, times in columns.values:
+            if (value := _number(cells[place])) is not None:
+                part.add(number, device, quantity, stamp.ns, value * times)
+        if columns.meter is not None and (count := _number(cells[columns.meter])) is not None:
+            part.add_count(number, device, self._meters.get(name), (stamp.ns, count), _J_PER_COUNT)
+            self._meters[name] = stamp.ns, count
+        if columns.used is not None and (used := _bytes(cells[columns.used])) is not None:
+            part.add(number, device, Quantity.MEMORY_BYTES, stamp.ns, used)
+            if columns.total is not None and (total := _bytes(cells[columns.total])):
+                part.add(number, device, Quantity.MEMORY, stamp.ns, 100 * used / total)
         return ""
+
+    def _other(self, text: str, reason: str) -> str:
+        """A line that is no row: of units, of a time alone, or a bad one for a reason."""
+        if "#" in text or f" {text}".find(" ID ") >= 0:
+            return ""
+        if (stamp := _stamp_of(text)) is not None and _is_all(text):
+            self._before = stamp
+            return ""
+        return reason
+
+    def _stamp(self, cells: list[str], before: str) -> Stamp | str:
+        """When a row was written; why nobody knows. cells: that say it; before: what stands before its columns."""
+        if len(cells) == 2:
+            before = f"{cells[0][:4]}-{cells[0][4:6]}-{cells[0][6:]} {cells[1]}"
+        elif cells:
+            before = cells[0].strip()
+        stamp = _stamp_of(before) if before else self._before
+        if stamp is not None and stamp.zone is Zone.YEARLESS and self._modified_ns is not None:
+            stamp = in_latest_year(stamp, self._modified_ns)
+        if stamp is None or stamp.zone in (Zone.YEARLESS, Zone.DAYLESS):
+            return _NO_TIME
+        naive = stamp.zone is not Zone.EXACT
+        if self._naive not in (None, naive):
+            return "times with a zone and without one in one file"
+        self._naive = naive
+        return stamp
+
+
+@lru_cache(maxsize=16)
+def _stamp_of(text: str) -> Stamp | None:
+    """The time that a text begins with: neighbours mostly have the same."""
+    if (found := _EPOCH.fullmatch(text)) is not None:
+        return Stamp(int(text[:10]) * NS_PER_SECOND + int((found[1] or "").ljust(9, "0")), Zone.EXACT, False)
+    return read_or_none(text) or stamp_or_none(f"{text} ") or kernel_stamp(text)
+
+
+def _is_all(text: str) -> bool:
+    """Whether a line that begins with a time holds nothing else."""
+    found = None if _EPOCH.fullmatch(text) else placed_stamp(f"{text} ")
+    return found is None or found[1][1] >= len(text)
 
 
 def _number(cell: str) -> float | None:
     """A value with or without its unit; NaN where it is no number, None where the device does not say it."""
-    if cell.lower() in _NONE:
-        return None
     try:
-        return float(cell.partition(" ")[0])
+        return float(cell.strip().partition(" ")[0])
     except ValueError:
-        return math.nan
+        return None if cell.strip().lower() in _NONE else math.nan
 
 
 def _bytes(cell: str) -> float | None:
     value = _number(cell)
-    return None if value is None else value * _BYTES.get(cell.partition(" ")[2].strip().lower(), math.nan)
+    return None if value is None else value * _BYTES.get(cell.strip().partition(" ")[2].strip().lower(), math.nan)

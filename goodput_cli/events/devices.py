@@ -7,8 +7,9 @@ there are, and keeps what was read in bounded memory (docs/accelerators.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +47,9 @@ MOST_ROWS = 2_500_000
 MOST_DEVICES = 1 << 17
 _MOST_PASSES, _LITTLE_LESS = 64, 0.9
 """Samples are put together so often at once at most; where a pass left more than that share, for longer ones."""
+_SETTLED_AT, _SETTLED = 1.25, 0.6
+"""Where so many times `MOST_ROWS` are there, samples are put together until they are so few: that is done seldom."""
+_PIECE = 1 << 18
 _SLOTS = 8
 """Room for quantities in a key."""
 
@@ -65,6 +69,8 @@ class Device(NamedTuple):
 
 def why_no_value(quantity: Quantity, value: float) -> str:
     """Why a number is no value of a quantity; "" where it is one."""
+    if 0 <= value <= _WHOLE:
+        return ""
     if not math.isfinite(value):
         return "is no finite number"
     if value < 0:
@@ -79,6 +85,8 @@ class DevicePart:
 
     naive: bool = False
     """Whether its times are local, without a zone."""
+    host_in_name: bool = False
+    """Whether the name of its file says the host."""
     device: list[Device] = field(default_factory=list)
     quantity: list[int] = field(default_factory=list)
     time: list[int] = field(default_factory=list)
@@ -140,6 +148,24 @@ class DeviceSamples:
         return len(self.time)
 
 
+def joined_samples(parts: Iterable[DeviceSamples]) -> tuple[DeviceSamples, ...]:
+    """The samples of several parts of a job's log, those of one quantity of one device as one series; what parts have
+    twice counts once."""
+    found: dict[tuple[str, str, str, int], list[DeviceSamples]] = {}
+    for one in parts:
+        found.setdefault((one.job, one.host, one.device, one.quantity), []).append(one)
+    return tuple(several[0] if len(several) == 1 else _one_series(several) for several in found.values())
+
+
+def _one_series(several: Sequence[DeviceSamples]) -> DeviceSamples:
+    time, first = np.unique(np.concatenate([one.time for one in several]), return_index=True)
+    held, value, high = (
+        np.concatenate([getattr(one, name) for one in several])[first] for name in ("held", "value", "high")
+    )
+    held[:-1] = np.minimum(held[:-1], np.diff(time))
+    return replace(several[0], time=time, held=held, value=value, high=high, about=any(one.about for one in several))
+
+
 class _Columns(NamedTuple):
     """Rows of all devices, sorted by key and time once they were `_ordered`."""
 
@@ -149,7 +175,7 @@ class _Columns(NamedTuple):
     value: F32
     high: F32
 
-    def take(self, rows: NDArray[np.intp] | Mask) -> _Columns:
+    def take(self, rows: NDArray[np.intp] | Mask | slice) -> _Columns:
         return _Columns(self.key[rows], self.time[rows], self.held[rows], self.value[rows], self.high[rows])
 
 
@@ -158,8 +184,9 @@ _EMPTY = _Columns(np.zeros(0, np.int32), np.zeros(0, np.int64), *(np.zeros(0, np
 
 def _ordered(parts: Sequence[_Columns]) -> _Columns:
     """All rows in order of key and time, each instant of a key once."""
-    rows = _Columns(*(np.concatenate([part[at] for part in parts]) for at in range(len(_EMPTY))))
-    rows = rows.take(np.lexsort((rows.time, rows.key)))
+    order = np.lexsort([np.concatenate([part[at] for part in parts]) for at in (1, 0)])
+    rows = _Columns(*(np.concatenate([part[at] for part in parts])[order] for at in range(len(_EMPTY))))
+    del order
     again = np.append(False, (rows.key[1:] == rows.key[:-1]) & (rows.time[1:] == rows.time[:-1]))
     return rows.take(~again) if again.any() else rows
 
@@ -198,6 +225,15 @@ def _merged(rows: _Columns, longest: float) -> _Columns:
     return _Columns(rows.key, rows.time, held, value, high).take(kept)
 
 
+def _pieces(rows: _Columns) -> Iterator[_Columns]:
+    """Whole series, so many at once that what is made of them takes little memory."""
+    size = len(rows.key)
+    bounds = np.append(np.flatnonzero(np.append(True, rows.key[1:] != rows.key[:-1])), size)
+    edges = np.append(bounds[np.searchsorted(bounds, np.arange(0, size, _PIECE))], size)
+    for begin, end in pairwise(np.unique(edges).tolist()):
+        yield rows.take(slice(begin, end))
+
+
 class DeviceCollector:
     """Collects the samples of all sources, by their codes."""
 
@@ -211,6 +247,8 @@ class DeviceCollector:
         """For so long (s) samples that were put together hold at most."""
         self.naive: set[int] = set()
         """Sources whose times have no zone."""
+        self.by_name: set[int] = set()
+        """Sources whose names say the host."""
         self.summed = False
         self.left_out = 0
         """Samples of more devices than are kept."""
@@ -229,15 +267,19 @@ class DeviceCollector:
             return
         if part.naive:
             self.naive.add(source)
-        codes = [self._code(source, device) for device in part.device]
-        known = np.array([code >= 0 for code in codes])
+        if part.host_in_name:
+            self.by_name.add(source)
+        each = {id(device): device for device in part.device}  # few objects, and a tuple has no hash of its own
+        code_of = {at: self._code(source, device) for at, device in each.items()}
+        codes = np.array([code_of[at] for at in map(id, part.device)], dtype=np.int32)
+        known = codes >= 0
         self.left_out += int((~known).sum())
-        key = np.array(codes, dtype=np.int32) * _SLOTS + np.array(part.quantity, dtype=np.int32)
+        key = codes * _SLOTS + np.array(part.quantity, dtype=np.int32)
         value = np.array(part.value, dtype=np.float32)
         rows = _Columns(key, np.array(part.time, dtype=np.int64), np.array(part.held, dtype=np.float32), value, value)
         self._new.append(rows.take(known))
         self._waiting += len(key)
-        if self._waiting > self._most // 4:
+        if len(self._done.key) + self._waiting > _SETTLED_AT * self._most:
             self._settle()
 
     def _code(self, source: int, device: Device) -> int:
@@ -248,11 +290,17 @@ class DeviceCollector:
 
     def _settle(self) -> None:
         self._done, self._new, self._waiting = _ordered([self._done, *self._new]), [], 0
+        if len(self._done.key) <= self._most:
+            return
         for _ in range(_MOST_PASSES):
             before = len(self._done.key)
-            if before <= self._most:
+            if before <= _SETTLED * self._most:
                 return
-            self._done, self.summed = _merged(self._done, self._longest), True
+            rows, self._done, self.summed = self._done, _EMPTY, True
+            pieces = [_merged(one, self._longest) for one in _pieces(rows)]
+            del rows
+            self._done = _Columns(*(np.concatenate([one[at] for one in pieces]) for at in range(len(_EMPTY))))
+            del pieces
             if len(self._done.key) > _LITTLE_LESS * before:
                 self._longest *= 2
 

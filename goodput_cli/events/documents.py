@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from msgspec import structs
 
-from goodput_cli.events.device_tables import DeviceTable, Monitor
+from goodput_cli.events.device_tables import DeviceTable
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
 from goodput_cli.events.formats.base import NOTHING, DocumentReader, Parsed
@@ -22,7 +22,7 @@ from goodput_cli.events.json_documents import JsonLines, JsonObjects
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.sources.base import Batch, RawBatch, Record
 from goodput_cli.sources.blocks import is_event_file
-from goodput_cli.sources.layouts import RUN_FILE_ENDING, is_device_table, is_monitor, side_log, store_file
+from goodput_cli.sources.layouts import RUN_FILE_ENDING, is_device_table, side_log, store_file
 
 _HEAD = 1 << 16
 _LONGEST_FIELD = 1 << 20
@@ -141,8 +141,6 @@ def _of_text(batch: RawBatch, hints: ReadingOptions) -> DocumentReader | None:
 
     if is_device_table(batch.data):
         return DeviceTable()
-    if is_monitor(batch.data):
-        return Monitor()
     mappings = hints.mappings
     by_delimiter = mappings.delimiters
 

@@ -115,6 +115,8 @@ SAMPLES = (BATCH_SIZE, "samples_per_step")
 """Names of metrics that say so, the surest first."""
 ACCELERATORS = ("accelerators", "num_devices", "num_gpus", "world_size")
 """The same of how many accelerators there are."""
+PROFILING = "profiling"
+"""A metric without steps: 1 where a profile session begins, 0 where it ends."""
 TOKENS_PER_STEP = "tokens_per_step"
 """The name of the metric that says how many tokens a step takes."""
 

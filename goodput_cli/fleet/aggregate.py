@@ -32,7 +32,7 @@ from goodput_cli.fleet.labels import (
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
 from goodput_cli.fleet.recovery import Outage, Outages
 from goodput_cli.fleet.results import RunDisruption, RunResult
-from goodput_cli.fleet.rows import DisruptionRow, RunLine, cost_of, most_lost_to, run_name
+from goodput_cli.fleet.rows import DisruptionRow, RunLine, cost_of, most_lost_to, number_of, run_name
 from goodput_cli.fleet.sums import (
     EXCLUDED,
     NOT_HELD,
@@ -43,6 +43,7 @@ from goodput_cli.fleet.sums import (
     LabelledCategory,
     Sums,
     cut_spans,
+    cut_used,
     decimals,
     hours,
 )
@@ -123,8 +124,11 @@ class FleetRun:
         """The amounts of the run in each week in which it has some."""
         edges = np.array([self._pieces[0].start, *(one.end for one in self._pieces)], dtype=np.int64)
         weekly: dict[int, Sums] = defaultdict(Sums)
-        for piece, (time, steps) in zip(self._pieces, cut_spans(self.result.spans, edges), strict=True):
-            weekly[self._calendar.week_at(piece.start)].add(self._amounts(piece, time, steps))
+        cut = zip(self._pieces, cut_spans(self.result.spans, edges), cut_used(self.result.used, edges), strict=True)
+        for piece, (time, steps), used in cut:
+            in_week = weekly[self._calendar.week_at(piece.start)]
+            in_week.add(self._amounts(piece, time, steps))
+            in_week.add(used)
         for week, sums in (one for own in self._own for one in allocated_weekly(own, self._calendar)):
             weekly[week].add(sums)
         of_nodes = int(self.labels.accelerators_per_node is not None and self._known)
@@ -141,6 +145,7 @@ class FleetRun:
             sums.runs = int(bool(sums.time))  # in a week of waiting alone it is no run yet
             sums.known_runs, sums.priced_runs = sums.runs * self._known, sums.runs * (self._price is not None)
             sums.ideal_allocated = sums.allocated if self._ideal_is_known else 0
+            _once_each(sums)
         return weekly
 
     def outages(self) -> list[RunDisruption]:
@@ -153,6 +158,7 @@ class FleetRun:
         for sums in weekly.values():
             whole.add(sums)
         whole.runs, whole.known_runs, whole.priced_runs = 1, int(self._known), int(self._price is not None)
+        _once_each(whole)
         whole.shares = [(whole.time[PRODUCTIVE], whole.time_counted)]
         last = self._pieces[-1].accelerators
         if self.result.at_risk_ns and self.end == self.result.end_ns and last is not None:
@@ -180,6 +186,7 @@ class FleetRun:
             most_lost_to=most_lost_to(whole),
             causes=self._causes(),
             cost=cost_of(whole),
+            **{name: number_of(getattr(whole, name)) for name in ("kwh", "lost_kwh", "idle_hours")},
             doubts=list(self.result.doubts),
             documents=list(self.result.documents),
         )
@@ -266,6 +273,11 @@ class FleetRun:
                 sums.ideal_kept = sums.kept
                 sums.ideal = Fraction(steps) * count * (labels.ideal_seconds(count) or 0) * NS_PER_SECOND
         return sums
+
+
+def _once_each(of_run: Sums) -> None:
+    """A run counts once, however many of its pieces were seen."""
+    of_run.powered_runs, of_run.watched_runs = min(of_run.powered_runs, 1), min(of_run.watched_runs, 1)
 
 
 def _with_logged(named: RunLabels, result: RunResult) -> RunLabels:

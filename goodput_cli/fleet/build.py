@@ -84,6 +84,8 @@ def report_of(
             unlogged=fleet.unlogged,
             unlogged_chip_ns=fleet.unlogged_chip_ns,
             assumed_chip_ns=sums.assumed,
+            powered_runs=sums.powered_runs or None,
+            watched_runs=sums.watched_runs or None,
             accelerators_logged=fleet.accelerators_logged or None,
             program_logged=fleet.program_logged or None,
         ),

@@ -86,6 +86,8 @@ def _listed(**columns: Any) -> Any:
     return pa.list_(pa.struct(list(columns.items())))
 
 
+_AMOUNTS = ("joules", "trained", "powered", "idle", "watched")
+"""What accelerators used."""
 _INT, _TEXT, _KEY, _RULES = pa.int64(), pa.string(), "key", "rules"
 _TYPES = {
     "int": _INT, "int | None": _INT, "float | None": pa.float64(), "bool": pa.bool_(),
@@ -95,6 +97,7 @@ _TYPES = {
     "tuple[I64, I64]": _listed(start=_INT, end=_INT),
     "tuple[tuple[str, str, int], ...]": _listed(code=_TEXT, severity=_TEXT, count=_INT),
     "Spans": _listed(start=_INT, end=_INT, category=_TEXT, label=_TEXT, slowdown=_INT, steps=pa.float64()),
+    "Used": _listed(start=_INT, end=_INT, **dict.fromkeys(_AMOUNTS, pa.float64())),
 }  # fmt: skip
 """How the fields of a result are columns, by their types."""
 _TYPES["tuple[RunLink, ...]"] = _listed(**{name: _TYPES[kind] for name, kind in RunLink.__annotations__.items()})
@@ -120,7 +123,7 @@ def _row(key: str, result: RunResult) -> dict[str, Any]:
     labels = [*map(well_formed, spans.pop("labels")), None]  # -1: none
     spans["category"] = [CATEGORIES[code] for code in spans["category"]]
     spans["label"] = [labels[code] for code in spans["label"]]
-    columns = {"spans": spans.values(), "up": row["up"], "partial": row["partial"]}
+    columns = {"spans": spans.values(), "used": row["used"].values(), "up": row["up"], "partial": row["partial"]}
     lists = {"findings": row["findings"], **{name: zip(*lists, strict=True) for name, lists in columns.items()}}
     for name, rows in lists.items():
         names = [one.name for one in _RESULTS.field(name).type.value_type]
@@ -162,14 +165,14 @@ def _columns(part: bytes, *names: str) -> pa.Table:
         return file.read(columns=names, use_threads=False)
 
 
-_ARRAYS = ("spans", "up", "partial", "listed")
+_ARRAYS = ("spans", "used", "up", "partial", "listed")
 """Columns that are read as arrays: as values of Python they would take time."""
 
 
 def _result(table: pa.Table, row: int) -> RunResult:
     values = {name: table.column(name)[row] for name in RunResult.__struct_fields__}
     plain = {name: value.as_py() for name, value in values.items() if name not in _ARRAYS}
-    spans, up, partial, listed = (values[name].values for name in _ARRAYS)
+    spans, used, up, partial, listed = (values[name].values for name in _ARRAYS)
     names = spans.field("label").to_pylist()
     labels = list(dict.fromkeys(name for name in names if name is not None))
     code_of = {name: code for code, name in enumerate(labels)}
@@ -180,6 +183,7 @@ def _result(table: pa.Table, row: int) -> RunResult:
             "label": np.array([code_of.get(name, -1) for name in names], dtype=np.int32),
             "labels": labels,
         },
+        "used": {name: np.from_dlpack(used.field(name)) for name in ("start", "end", *_AMOUNTS)},
         "up": [np.from_dlpack(up.field(name)) for name in ("start", "end")],
         "partial": [np.from_dlpack(partial.field(name)) for name in ("start", "end")],
         "listed": np.from_dlpack(listed),

@@ -12,6 +12,7 @@ from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, written
 from goodput_cli.analysis.recoveries import Recoveries, recovery_words
 from goodput_cli.analysis.sheet import Answered, Family, Published, Sheet
+from goodput_cli.analysis.steps.devices import IDLE, energy_text
 from goodput_cli.analysis.table import Table
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.fleet.held import NOT_KNOWN, Scheduled, held_sections, sentences, title_of, without_log
@@ -55,7 +56,7 @@ from goodput_cli.fleet.rows import (
     run_name,
 )
 from goodput_cli.fleet.scheduler import Amounts
-from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums, Totals, hours, percent
+from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums, Totals, hours, percent, ratio
 from goodput_cli.fleet.thresholds import MEASURES
 from goodput_cli.vocabulary.categories import brief_name
 from goodput_cli.vocabulary.text import clock, duration, exact, iso, plural, safe, tenths
@@ -124,6 +125,10 @@ class Coverage:
     """their accelerator hours"""
     assumed_chip_ns: ChipTime
     """of runs with allocations, chip time that no allocation covers"""
+    powered_runs: Annotated[int | None, Json(key="runs_with_energy", optional=True)] = None
+    """runs of which samples of power hold; left out where there are none"""
+    watched_runs: Annotated[int | None, Json(key="runs_with_idle_hours", optional=True)] = None
+    """runs of which samples say in training how busy accelerators were; left out where there are none"""
     accelerators_logged: Annotated[int | None, Json(key="runs_with_logged_accelerators", optional=True)] = None
     """runs whose accelerators only their logs say; left out where there are none"""
     program_logged: Annotated[int | None, Json(key="runs_with_logged_flops", optional=True)] = None
@@ -311,6 +316,7 @@ def summary(report: FleetReport) -> Iterator[str]:
     yield from began_again(report)
     yield from said_by_logs(coverage)
     yield from headline(report)
+    yield from used_by_devices(report)
     if report.recoveries is not None and (words := recovery_words(report.recoveries)) is not None:
         yield words
     yield from held_beside(report)
@@ -354,6 +360,21 @@ def began_again(report: FleetReport) -> Iterator[str]:
         jobs = plural(len({one.job for one in report.runs}), "job")
         runs = plural(len(report.runs), "run")
         yield f"{runs} of {jobs}: {again} began again at their first step (--runs auto takes such runs as one job)"
+
+
+def used_by_devices(report: FleetReport) -> Iterator[str]:
+    """What accelerators used and idled, as far as samples of them say it: a sentence, if any do."""
+    sums, of = report.sums, f"of {plural(report.coverage.runs, 'run')}"
+    parts = []
+    if sums.kwh is not None and sums.lost_kwh is not None:
+        share = percent(ratio(sums.lost_kwh, sums.kwh)) or 0.0
+        known = f"known for {sums.powered_runs} {of}"
+        parts.append(f"{energy_text(float(sums.kwh))}, {percent_text(share, 0)} of it lost ({known})")
+    if sums.idle_hours is not None:
+        idle = f"{tenths(float(sums.idle_hours))} h of training below {IDLE:.0f} % busy"
+        parts.append(f"{idle} (known for {sums.watched_runs} {of})")
+    if parts:
+        yield f"accelerators: {'; '.join(parts)}"
 
 
 def headline(report: FleetReport) -> Iterator[str]:
@@ -473,9 +494,12 @@ def not_known(report: FleetReport) -> Iterator[str]:
         yield "program goodput (--labels with ideal_step_seconds, or flops_per_step and peak_flops)"
 
 
-def section(report: FleetReport, heading: str, table: Table, rows: Sequence[Any], notes: tuple[str, ...] = ()) -> Sheet:
+def section(
+    report: FleetReport, heading: str, table: Table, rows: Sequence[Any], notes: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
+) -> Sheet:  # fmt: skip
     """Declared rows as a table, without what people would see nothing in."""
-    columns = table.sheet_columns(without=_BY_TIME if report.sums.known_time else _BY_CHIPS)
+    columns = table.sheet_columns(without=(*without, *(_BY_TIME if report.sums.known_time else _BY_CHIPS)))
     return Sheet(heading, columns, table.of_rows(rows).cells(columns), notes=notes)
 
 
@@ -547,9 +571,15 @@ def changed(change: Change) -> str:
 
 def group_section(report: FleetReport, table: GroupTable) -> Sheet:
     """The groups of one --by as a table."""
-    sheet = section(report, f"By {', '.join(table.dims)}", GROUP_TABLE, table.shown)
+    sheet = section(report, f"By {', '.join(table.dims)}", GROUP_TABLE, table.shown, without=_unknown(table.rows))
     group, *others = sheet.columns  # for people
     return replace(sheet, columns=(replace(group, name=" / ".join(table.dims)), *others))
+
+
+def _unknown(rows: Sequence[GroupRow]) -> tuple[str, ...]:
+    """Headings of what samples of accelerators say, where no group has any."""
+    energy = () if any(row.kwh is not None for row in rows) else ("kWh", "kWh lost")
+    return energy if any(row.idle_hours is not None for row in rows) else (*energy, "idle h")
 
 
 def by_reason(rows: Sequence[NotAnalysed]) -> tuple[list[LeftOut], tuple[str, ...]]:

@@ -54,7 +54,7 @@ from goodput_cli.events.signs import Point
 from goodput_cli.fleet.passes.work import Origin
 from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.text import well_formed
-from goodput_cli.vocabulary.when import AUTO, When
+from goodput_cli.vocabulary.when import AUTO, NS_PER_HOUR, NS_PER_MINUTE, When
 
 _KEY_BYTES = 16
 """Of what names the results of a job."""
@@ -75,6 +75,23 @@ class Spans(Struct, frozen=True):
     steps: F64 = field(default_factory=lambda: np.zeros(0))
     """Kept steps that begin in each."""
     labels: tuple[str, ...] = ()
+
+
+class Used(Struct, frozen=True):
+    """What accelerators used and idled, in pieces of a run of which samples hold, in order of time."""
+
+    start: I64 = field(default_factory=lambda: _NOTHING)
+    end: I64 = field(default_factory=lambda: _NOTHING)
+    joules: F64 = field(default_factory=lambda: np.zeros(0))
+    """Without exclusions."""
+    trained: F64 = field(default_factory=lambda: np.zeros(0))
+    """The part of it that was training that counts."""
+    powered: F64 = field(default_factory=lambda: np.zeros(0))
+    """Device time (ns) in which samples of power hold."""
+    idle: F64 = field(default_factory=lambda: np.zeros(0))
+    """Device time (ns) of training that counts in which accelerators were busy for less than 20 %."""
+    watched: F64 = field(default_factory=lambda: np.zeros(0))
+    """Device time (ns) of training that counts in which samples say how busy they were."""
 
 
 class RunLink(Struct, frozen=True):
@@ -155,6 +172,7 @@ class RunResult(Struct, frozen=True):
     doubts: tuple[str, ...] = ()
     """Why its goodput may be that of another job, as `Answer.doubts`."""
     spans: Spans = field(default_factory=Spans)
+    used: Used = field(default_factory=Used)
     up: tuple[I64, I64] = (_NOTHING, _NOTHING)
     """When attempts were up, and until when."""
     hosts: tuple[str, ...] = ()
@@ -178,7 +196,14 @@ class RunResult(Struct, frozen=True):
         """About how many bytes of memory it takes."""
         intervals = 2 * len(self.up[0]) + len(self.partial[0])
         names = sum(map(len, self.hosts))
-        return 3000 + 40 * len(self.spans.start) + 16 * intervals + 500 * len(self.disruptions) + names
+        return (
+            3000
+            + 40 * len(self.spans.start)
+            + 56 * len(self.used.start)
+            + 16 * intervals
+            + 500 * len(self.disruptions)
+            + names
+        )
 
 
 @dataclass(frozen=True)
@@ -275,6 +300,7 @@ def _result(bare: RunResult, timeline: Timeline, ordered: Ordered, question: Que
         ),
         findings=tuple(sorted((one.code, one.severity, one.count) for one in noticed)),
         spans=joined_spans(timeline),
+        used=_used(timeline),
         up=up_times(timeline),
         hosts=hosts,
         listed=listed,
@@ -306,6 +332,24 @@ def joined_spans(timeline: Timeline) -> Spans:
         steps,
         timeline.table.labels,
     )
+
+
+_FINE, _MOST_PIECES = (NS_PER_MINUTE, 10 * NS_PER_MINUTE, NS_PER_HOUR), 1000
+"""So long are the pieces in which it is kept what accelerators used: the shortest of which a run has not too many."""
+
+
+def _used(timeline: Timeline) -> Used:
+    """What accelerators used and idled, piece by piece of the run."""
+    if not timeline.table.devices:
+        return Used()
+    from goodput_cli.analysis.steps.devices import used_between  # few logs hold any
+
+    length = next((ns for ns in _FINE if timeline.end - timeline.start <= _MOST_PIECES * ns), _FINE[-1])
+    inside = np.arange(timeline.start // length + 1, -(-timeline.end // length), dtype=np.int64) * length
+    edges = np.concatenate(([timeline.start], inside, [timeline.end]))
+    found = used_between(timeline, timeline.table.jobs[0], edges)
+    seen = (found.powered > 0) | (found.watched > 0)
+    return Used(edges[:-1][seen], edges[1:][seen], *(column[seen] for column in found))
 
 
 def _partial(table: EventTable, end: int) -> tuple[I64, I64]:

@@ -38,6 +38,21 @@ def known_hours(sums: Sums, chip_ns: int) -> float | None:
     return hours(chip_ns) if sums.known_time else None
 
 
+def used_of(name: str, words: str, **more: Any) -> Any:
+    """A column of what accelerators used or idled, as far as samples of them say it."""
+    return column("number", f"{words}; null: not recorded", of=lambda sums: number_of(getattr(sums, name)),
+                  later=True, **more)  # fmt: skip
+
+
+def number_of(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)
+
+
+_KWH = "energy (kWh) of accelerators, where samples of their power hold"
+_LOST_KWH = "of it, what was no training that counts"
+_IDLE = "accelerator hours of training in which those that were seen were busy for less than 20 %"
+
+
 def category_name(key: LabelledCategory) -> str:
     """`queued`, or `custom_badput_events:EVAL`."""
     return key[0].id if key[1] is None else f"{key[0].id}:{key[1]}"
@@ -121,6 +136,9 @@ class GroupRow:
     most_lost_to: str | None = column(
         "text", "the category that took most", brief=brief_name, heading="most lost to", of=most_lost_to
     )
+    kwh: float | None = used_of("kwh", _KWH, heading="kWh")
+    lost_kwh: float | None = used_of("lost_kwh", _LOST_KWH, heading="kWh lost")
+    idle_hours: float | None = used_of("idle_hours", _IDLE, heading="idle h")
 
 
 @dataclass(frozen=True)
@@ -306,6 +324,9 @@ class RunLine:
         "text", "whether a later run of the name began at or below its first step, and nothing says that it was "
         "finished", audience=Audience.JSON, json={"type": "boolean"}, later=True,
     )  # fmt: skip
+    kwh: float | None = column("number", f"{_KWH}; null: not recorded", later=True)
+    lost_kwh: float | None = column("number", f"{_LOST_KWH}; null: not recorded", later=True)
+    idle_hours: float | None = column("number", f"{_IDLE}; null: not recorded", later=True)
     doubts: list[str] = column(
         "text", "why its goodput may be that of another job, or of two", audience=Audience.JSON,
         json={"type": "array", "items": {"type": "string"}}, later=True,
@@ -362,8 +383,8 @@ def _for_people(one: Column) -> Column:
 
 GROUP_TABLE = declared_table(
     GroupRow, "fleet_group", "a group of runs",
-    "group", "runs", "accelerator h", "goodput", "lost h", "cost", "failures", "most lost to",
-    "goodput by job time",
+    "group", "runs", "accelerator h", "goodput", "lost h", "cost", "kWh", "idle h", "failures",
+    "most lost to", "kWh lost", "goodput by job time",
 )  # fmt: skip
 CATEGORY_TABLE = declared_table(
     CategoryRow, "fleet_category", "a category of the fleet",

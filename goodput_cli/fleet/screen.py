@@ -23,6 +23,7 @@ from goodput_cli.fleet.report import (
     lost_words,
     section,
     title,
+    used_by_devices,
 )
 from goodput_cli.fleet.rows import WEEK_TABLE, category_name
 from goodput_cli.fleet.sums import PRODUCTIVE, hours, percent
@@ -69,6 +70,7 @@ def _lines(report: FleetReport) -> Iterator[str]:
     yield from _losses(report, timed=timed)
     if report.allocations is not None:
         yield from (f"{name:<8} {words}" for name, words in sentences(report.allocations) if name == "waited")
+    yield from used_by_devices(report)
     yield from list(hosts_that_repeat(report.hosts, report.host_test))[:1]
     yield from doubts_of_runs(report)[:_MOST_DOUBTS]
     if report.not_analysed:

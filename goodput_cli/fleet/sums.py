@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fractions import Fraction
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
@@ -22,7 +23,7 @@ from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.json_fields import Json
 from goodput_cli.arrays import I64
-from goodput_cli.fleet.results import Spans
+from goodput_cli.fleet.results import Spans, Used
 from goodput_cli.fleet.scheduler import Amounts
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.when import NS_PER_HOUR
@@ -100,6 +101,16 @@ class Sums:
     """Time (ns) from failures to the lines that say that they were noticed."""
     detected: int = 0
     """Of how many there is such a line."""
+    energy: int = 0
+    """What accelerators used without exclusions, where samples of power hold (mJ)."""
+    energy_lost: int = 0
+    """The part of it that was no training that counts."""
+    powered_runs: int = 0
+    """Runs of which samples of power hold."""
+    idle: int = 0
+    """Device time (ns) of training in which accelerators were busy for less than 20 %."""
+    watched_runs: int = 0
+    """Runs of which samples say in training how busy accelerators were."""
     shares: list[tuple[int, int]] = field(default_factory=list)
     """Of each run: productive time, and time without exclusions (ns)."""
 
@@ -170,6 +181,22 @@ class Sums:
         lower, upper = poisson_interval(self.failures)
         return (self.up / upper if self.up else None, self.up / lower if self.failures else None)
 
+    @property
+    def kwh(self) -> Fraction | None:
+        """Energy of the accelerators that were seen; None where nobody knows any."""
+        return Fraction(self.energy, _MJ_PER_KWH) if self.powered_runs else None
+
+    @property
+    def lost_kwh(self) -> Fraction | None:
+        """The part of it that was no training that counts."""
+        return Fraction(self.energy_lost, _MJ_PER_KWH) if self.powered_runs else None
+
+    @property
+    def idle_hours(self) -> Fraction | None:
+        """Accelerator hours of training in which those that were seen were busy for less than 20 %; None where nobody
+        knows any."""
+        return Fraction(self.idle, NS_PER_HOUR) if self.watched_runs else None
+
     def worst(self, *, by_time: bool = False) -> tuple[LabelledCategory, int] | None:
         """The category that lost most, and how much: chip time, or time where nobody knows it or it is asked for; None
         where nothing was lost."""
@@ -178,6 +205,7 @@ class Sums:
         return min(lost.items(), key=lambda item: (-item[1], item[0][0], item[0][1] or "")) if lost else None
 
 
+_MJ_PER_KWH = 3_600_000_000
 _AMOUNTS = tuple(one.name for one in fields(Sums))
 LEAST_COVERAGE = Fraction(4, 5)
 """MPG of a smaller share of the kept chip time is not recorded."""
@@ -347,6 +375,19 @@ def cut_spans(spans: Spans, edges: I64) -> Iterator[tuple[dict[LabelledCategory,
             amounts[SLOWDOWN] = amounts.get(SLOWDOWN, 0) + slow
             amounts[PRODUCTIVE] = amounts.get(PRODUCTIVE, 0) - slow
         yield amounts, kept
+
+
+def cut_used(used: Used, edges: I64) -> Iterator[Sums]:
+    """What accelerators used and idled in each piece between two neighbours of `edges` (as of `cut_spans`); of a piece
+    of `used` that is cut, amounts count in proportion to its time."""
+    length = np.maximum(used.end - used.start, 1)
+    for begin, end in pairwise(edges.tolist()):
+        part = np.maximum(np.minimum(used.end, end) - np.maximum(used.start, begin), 0) / length
+        energy, trained = (round(1000 * float((part * one).sum())) for one in (used.joules, used.trained))
+        yield Sums(
+            energy=energy, energy_lost=energy - trained, powered_runs=int((part * used.powered).sum() > 0),
+            idle=round(float((part * used.idle).sum())), watched_runs=int((part * used.watched).sum() > 0),
+        )  # fmt: skip
 
 
 def _slowdown_upto(spans: Spans, span: I64, time: I64) -> I64:

@@ -86,6 +86,18 @@ MEASURES: Mapping[str, Measure[Totals]] = {
             lambda one: Fraction(one.sums.failures) if one.sums.runs else None,
             metric="goodput_fleet_failures",
         ),
+        Measure(
+            "kwh", "count", "Energy (kWh) of accelerators, where samples of power hold.", lambda one: one.sums.kwh,
+            metric="goodput_fleet_kwh",
+        ),
+        Measure(
+            "lost_kwh", "count", "Of it, what was no training that counts.", lambda one: one.sums.lost_kwh,
+            metric="goodput_fleet_lost_kwh",
+        ),
+        Measure(
+            "idle_hours", "count", "Accelerator hours of training with accelerators below 20 % busy.",
+            lambda one: one.sums.idle_hours, metric="goodput_fleet_idle_hours",
+        ),
         Measure("wait_p95", "time", "95 % of the waits of a scheduler's table are shorter.", _wait),
         _measure("held.failed_percent", "Share of what a scheduler held that did not complete.", _failed),
         _measure("analysed", "Runs that are in the totals, of all that were found.", lambda one: one.analysed),

@@ -18,6 +18,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, Document, ReadContext, is_new, scheme_of
 from goodput_cli.sources.blocks import line_blocks, until_damaged
+from goodput_cli.sources.layouts import DEVICE_HEAD, holds_samples
 from goodput_cli.sources.object_store import (
     DeniedError,
     MissingError,
@@ -70,7 +71,7 @@ class BucketSource:
         An object that changes under the reader is a diagnostic: `object_replaced`, `object_deleted`.
         """
         place, path = self._place(uri, context)
-        chosen = choose(uri, path, place.listed(uri, path))
+        chosen = choose(uri, path, place.listed(uri, path), place.samples)
         wanted = [one for one in chosen if is_new(place.identity(one), context)]
         context.expect(sum(one.size for one in wanted))
         return place.batches(wanted)
@@ -78,7 +79,7 @@ class BucketSource:
     def documents(self, uri: str, context: ReadContext) -> list[Document]:
         """See `Listing`: the objects, each in the version that is there."""
         place, path = self._place(uri, context)
-        chosen = choose(uri, path, place.listed(uri, path))
+        chosen = choose(uri, path, place.listed(uri, path), place.samples)
         return [
             Document(uri, uri, one.size, one.version, identity=place.identity(one), apart=True)
             for one, uri in ((one, place.uri(one.name)) for one in chosen)
@@ -143,6 +144,16 @@ class _Place:
             yield from objects
             if not token:
                 return
+
+    def samples(self, objects: list[StoredObject]) -> set[str]:
+        """The names of those that hold samples of accelerators alone."""
+        heads = [Part(one, 0, min(one.size, DEVICE_HEAD)) for one in objects if one.size]
+        fetched = read_ahead(heads, self._get, Event(), WORKERS, HELD_PARTS)
+        found = set()
+        for head, future in zip(heads, fetched, strict=True):
+            with suppress(SourceError, MissingError):  # what cannot be read is said where it is wanted
+                found.update([head.wanted.name] if holds_samples(future.result()) else [])
+        return found
 
     def _newest(self, name: str) -> StoredObject | None:
         return self._persist(self.uri(name), lambda: self.store.newest(self.bucket, name))

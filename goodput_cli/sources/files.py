@@ -122,7 +122,7 @@ class FileSource:
         """See `Listing`: what cannot be read is listed with the reason."""
         if uri == STDIN:
             return [Document(STDIN, STDIN_NAME)]
-        return [_document(path) for path in _logs_behind(uri, context) if not is_of_devices(path)]
+        return [_document(path) for path in _logs_behind(uri, context)]
 
     def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
         """See `Listing`."""
@@ -186,7 +186,7 @@ def _beside_trackers(paths: list[str], tracked: Sequence[str], context: ReadCont
         )
         context.report(Diagnostic.of("tracker_beside", message, len(shown), shown))
         return paths
-    return sorted(tracked)
+    return sorted((*tracked, *(path for path in paths if is_of_devices(path, whatever_its_name=True))))
 
 
 def _document(path: str) -> Document:

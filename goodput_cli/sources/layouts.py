@@ -6,6 +6,7 @@ import glob
 import os
 import re
 import stat
+import zlib
 from calendar import timegm
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
@@ -14,7 +15,7 @@ from itertools import islice, takewhile
 from msgspec import Struct
 
 from goodput_cli.errors import SourceError
-from goodput_cli.sources.blocks import LOG_ENDINGS, is_event_file, is_log_name
+from goodput_cli.sources.blocks import GZIP_MAGIC, LOG_ENDINGS, is_event_file, is_log_name
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 RUN_FILE_ENDING = ".wandb"
@@ -120,37 +121,59 @@ def has_times(name: str) -> bool:
     return name in _WITH_TIMES or is_event_file(name)
 
 
-_DEVICE_HEAD = 4096
-_QUERIED = frozenset({b"utilization.gpu", b"power.draw", b"memory.used"})
-_MONITORED = frozenset({b"sm", b"pwr", b"fb"})
+DEVICE_HEAD = 4096
+"""So much (bytes) of a file shows whether it is a table of accelerators."""
+_LONGEST_STAMP = 60
+ENTITY = "entity"
+_QUERIED = frozenset({"utilization.gpu", "power.draw", "memory.used"})
+_MONITORED = frozenset({"sm", "pwr", "fb"})
+_OF_DCGM = frozenset({"gputl", "power", "totec", "fbusd", "tenso"})
 
 
-def is_monitor(head: bytes) -> bool:
-    """Whether a document that begins like this is what `nvidia-smi dmon` prints."""
-    first = _first_line(head)
-    names = first.lstrip(b"# ").split()
-    return first.startswith(b"#") and b"gpu" in names and not _MONITORED.isdisjoint(names)
+def device_heads(line: str) -> list[str]:
+    """The headings of `nvidia-smi --query-gpu=timestamp,.. --format=csv`, `nvidia-smi dmon` and `dcgmi dmon`, small,
+    that stand in a line, be it behind a time; none where there are none."""
+    if "timestamp" in line:
+        names = [one.strip().partition(" [")[0].lower() for one in line.split(",")]
+        return names if "timestamp" in names and not _QUERIED.isdisjoint(names) else []
+    place = line.find("#", 0, _LONGEST_STAMP)
+    names = line[place + 1 :].lower().split() if place >= 0 else []
+    if names[:1] in ([ENTITY], ["entityid"]):
+        return [ENTITY, *names[1:]] if not _OF_DCGM.isdisjoint(names) else []
+    return names if "gpu" in names and not _MONITORED.isdisjoint(names) else []
 
 
 def is_device_table(head: bytes) -> bool:
-    """Whether a document that begins like this is what `nvidia-smi --query-gpu=timestamp,.. --format=csv` prints."""
-    names = {one.strip().partition(b" [")[0] for one in _first_line(head).split(b",")}
-    return b"timestamp" in names and not _QUERIED.isdisjoint(names)
+    """Whether a document that begins like this is such a table. The headings may follow a line with a time."""
+    lines = head[:DEVICE_HEAD].removeprefix(b"\xef\xbb\xbf").decode(errors="replace").lstrip().split("\n", 3)[:2]
+    return bool(device_heads(lines[0])) or (
+        len(lines) > 1 and len(lines[0]) < _LONGEST_STAMP and bool(device_heads(lines[1]))
+    )
 
 
-def _first_line(head: bytes) -> bytes:
-    """In small letters, without a mark of byte order."""
-    return head[:_DEVICE_HEAD].removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0].lower()
+def holds_samples(head: bytes) -> bool:
+    """Whether a file that begins like this, packed or not, holds samples of accelerators alone: such a table, or an
+    answer of Prometheus' query_range."""
+    if head.startswith(GZIP_MAGIC):
+        try:
+            head = zlib.decompressobj(31).decompress(head, DEVICE_HEAD)
+        except zlib.error:
+            return False
+    return is_device_table(head) or _ANSWER.match(head) is not None
 
 
-def is_of_devices(path: str) -> bool:
-    """The same of a file, which a walk does not know by its name."""
-    if not path.lower().endswith(".csv"):
+_ANSWER = re.compile(rb'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"\s*:\s*"matrix"')
+DEVICE_TABLES = (".csv", ".csv.gz")
+"""How files are called of which a walk looks into the first bytes."""
+
+
+def is_of_devices(path: str, *, whatever_its_name: bool = False) -> bool:
+    """The same of a file; unless `whatever_its_name`, of one that a walk does not know by its name."""
+    if not (whatever_its_name or path.lower().endswith(DEVICE_TABLES)):
         return False
     try:
         with open(path, "rb") as file:
-            head = file.read(_DEVICE_HEAD)
-            return is_device_table(head) or is_monitor(head)
+            return holds_samples(file.read(DEVICE_HEAD))
     except OSError:
         return False
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from goodput_cli.errors import SourceError
 from goodput_cli.sources.blocks import LOG_ENDINGS, is_log_name
-from goodput_cli.sources.layouts import is_cycle_file, is_of_tracker, logs_and_runs
+from goodput_cli.sources.layouts import DEVICE_TABLES, is_cycle_file, is_of_tracker, logs_and_runs
 from goodput_cli.sources.remote import TransientError
 
 CONNECT_SECONDS = 5.0
@@ -123,37 +123,41 @@ def fixed_part(path: str) -> str:
     return path[: match.start()] if match else path
 
 
-def choose(uri: str, path: str, listed: Iterable[StoredObject]) -> list[StoredObject]:
+Samples = Callable[[list[StoredObject]], set[str]]
+"""The names of those objects that hold samples of accelerators alone, as their first bytes show."""
+
+
+def choose(uri: str, path: str, listed: Iterable[StoredObject], samples: Samples) -> list[StoredObject]:
     """The objects that `path` stands for among those that begin with its fixed part, sorted by name.
 
     An object of exactly this name wins; then a glob (`**` crosses folders, all else does not; a glob that matches
     folders only stands for the logs in them), a folder, and names that begin like this. Of folders and prefixes only
-    logs are taken, by their endings. Raises SourceError if nothing is left.
+    logs are taken, by their endings, and `samples` beside them. Raises SourceError if nothing is left.
     """
     objects = sorted(listed, key=lambda one: one.name)
     exact = [one for one in objects if one.name == path and not path.endswith("/")]
     if exact:
         return exact
-    return _matches(uri, path, objects) if has_magic(path) else _beneath(uri, path, objects)
+    return (_matches if has_magic(path) else _beneath)(uri, path, objects, samples)
 
 
-def _matches(uri: str, path: str, objects: list[StoredObject]) -> list[StoredObject]:
+def _matches(uri: str, path: str, objects: list[StoredObject], samples: Samples) -> list[StoredObject]:
     pattern = _glob_pattern(path.rstrip("/"))
     whole, inside = re.compile(pattern), re.compile(pattern + "/.*")
     if not path.endswith("/"):
         chosen = [one for one in objects if whole.fullmatch(one.name) and not one.name.endswith("/")]
         if chosen:
             return chosen
-    chosen = _read_of([one for one in objects if inside.fullmatch(one.name)])
+    chosen = _read_of([one for one in objects if inside.fullmatch(one.name)], samples)
     if not chosen:
         raise SourceError(f"{uri}: the glob matches no object; check the spelling (* stays in a folder, ** does not)")
     return chosen
 
 
-def _beneath(uri: str, path: str, objects: list[StoredObject]) -> list[StoredObject]:
+def _beneath(uri: str, path: str, objects: list[StoredObject], samples: Samples) -> list[StoredObject]:
     folder = path.rstrip("/") + "/"
     inside = [one for one in objects if one.name.startswith(folder)] if path else objects
-    chosen = _read_of(inside or objects)
+    chosen = _read_of(inside or objects, samples)
     if chosen:
         return chosen
     if not objects:
@@ -162,14 +166,19 @@ def _beneath(uri: str, path: str, objects: list[StoredObject]) -> list[StoredObj
     raise SourceError(f"{uri}: no log among these objects ({endings}, also .gz and .zst); name the objects")
 
 
-def _read_of(objects: list[StoredObject]) -> list[StoredObject]:
-    """What is read of a folder: logs, and where there are none what experiment trackers wrote."""
+def _read_of(objects: list[StoredObject], samples: Samples) -> list[StoredObject]:
+    """What is read of a folder: logs, and where there are none what experiment trackers wrote; and samples of
+    accelerators."""
     files = logs_and_runs(
         one.name
         for one in objects
         if is_log_name(one.name) or is_of_tracker(one.name, in_bucket=True) or is_cycle_file(one.name)
     )
-    names = set(files.logs or files.tracked)
+    asked = {*files.logs} if files.tracked else set()
+    of_devices = samples(
+        [one for one in objects if one.name in asked or one.name.lower().endswith(DEVICE_TABLES)]
+    ).difference(files.tracked)
+    names = {*([one for one in files.logs if one not in of_devices] or files.tracked), *of_devices}
     return [one for one in objects if one.name in names]
 
 

@@ -44,7 +44,7 @@ def advice_on_the_night() -> Advice:
 
 def test_the_night_saves_too_rarely() -> None:
     interval = advice_on_the_night().interval
-    assert (interval.verdict, interval.every_steps, interval.failures) == ("change", 50, 4)
+    assert (interval.verdict, interval.every_steps, interval.counted_lives) == ("change", 50, 4)
     assert interval.today_percent == pytest.approx(67.99, abs=0.01)
     assert interval.goodput_percent == pytest.approx(72.25, abs=0.02)
     assert interval.gain_ci95_points == pytest.approx((0.36, 11.77), abs=0.02)

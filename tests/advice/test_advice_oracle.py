@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from benchmarks.advice import cover
 from benchmarks.advice_jobs import BURSTS, Job, record_of_job
-from goodput_cli.analysis.advice.curve import Curve, Saving, exposure_of
-from goodput_cli.analysis.advice.draws import block_length, spread
+from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, exposure_of
+from goodput_cli.analysis.advice.draws import block_length, one_run, spread
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
@@ -23,6 +23,7 @@ from tests.oracle import advice as oracle
 from tests.oracle import advice_replay as plainly
 from tests.oracle.advice_ranges import Known, ranges
 from tests.oracle.advice_ranges import block_length as block_length_of_oracle
+from tests.oracle.advice_ranges import one_run as one_run_of_oracle
 from tests.strategies import messy_logs, step_logs
 
 INTERVALS = (1, 2, 3, 5)
@@ -70,16 +71,32 @@ def lives_of(record: JobRecord) -> list[tuple[object, ...]]:
     ]
 
 
+def known(exposure: Exposure) -> Known:
+    return Known(
+        exposure.lives.tolist(), exposure.budgets, exposure.work, exposure.gaps, exposure.fixed, exposure.extra,
+        exposure.productive, exposure.behind.tolist(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("failures", "latency"), [(1, 0.0), (4, 30.0), (12, 0.0), (23, 0.0)])
+def test_the_range_of_one_run_is_that_of_the_oracle(failures: int, latency: float) -> None:
+    job = replace(BURSTS, failures=failures)
+    exposure = exposure_of(record_of_job(job, np.random.default_rng(failures)))
+    found = one_run(Curve(exposure, [job.every], Saving(job.cost, latency)))
+    of_oracle = one_run_of_oracle(
+        known(exposure), job.every * exposure.pace, job.cost, latency,
+        lambda: np.random.Generator(np.random.PCG64(1)).random,
+    )  # fmt: skip
+    assert found == pytest.approx(of_oracle, rel=1e-9)
+
+
 @pytest.mark.parametrize("failures", [1, 2, 5, 10, 17, 31])
 def test_ranges_are_those_of_the_oracle(failures: int) -> None:
     """Of jobs whose failures come in bursts, so that either of the two ranges is the wider one somewhere."""
     job = replace(BURSTS, failures=failures)
     exposure = exposure_of(record_of_job(job, np.random.default_rng(failures)))
     drawn = spread(Curve(exposure, EVERY, Saving(job.cost)), None, None).goodput
-    of_oracle = Known(
-        exposure.lives.tolist(), exposure.budgets, exposure.work, exposure.gaps, exposure.fixed, exposure.extra,
-        exposure.productive,
-    )  # fmt: skip
+    of_oracle = known(exposure)
     for place, every in enumerate(EVERY):
         assert drawn[:, place].tolist() == pytest.approx(ranges(of_oracle, every * exposure.pace, job.cost), rel=1e-9)
 

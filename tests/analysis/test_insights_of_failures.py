@@ -283,7 +283,8 @@ def test_every_start_that_dies_before_a_step_finishes_counts_and_is_no_life_of_a
     assert found["failing_starts"].seconds == 12 * 330
     assert not any("cache compiled programs" in (one.advice or "") for one in told.insights)
     advice = advise_job(told.timeline, "j", Options())
-    assert (advice.record.failures, advice.record.lives, advice.interval.failures) == (1, 2, 1)
+    assert (advice.record.failures, advice.record.failed_lives, advice.record.lives) == (13, 1, 2)
+    assert advice.interval.counted_lives == 1
 
 
 def test_the_initialisation_of_starts_that_die_is_theirs() -> None:

@@ -37,8 +37,8 @@ def test_the_sample_night(capsys: Output) -> None:
     [
         ("11-no-saves", "the log shows no save: let the program log them"),
         ("09-two-failures", "KEEP SAVING EVERY 60 STEPS"),
-        ("04-outage", "2 failures say too little; log more failures, or give --mtbf"),
-        ("02-no-failure", "no failure was seen: not more often than every 50 steps"),
+        ("04-outage", "2 failed lives say too little; log more failures, or give --mtbf"),
+        ("02-no-failure", "no life failed: not more often than every 50 steps"),
         ("12-running", "the end was not logged: the job may still be running"),
         ("07-async", "no line says how long a save blocks"),
         ("10-checkpoint-log", "moment of death not logged: on average"),

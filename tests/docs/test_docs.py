@@ -8,12 +8,14 @@ from __future__ import annotations
 import doctest
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import pytest
 
 import goodput_cli
+from goodput_cli.analysis.advice.interval import VERDICTS
+from goodput_cli.analysis.advice.results import SHOWN, Reason, Verdict
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.cli.console import INTERRUPTED
@@ -38,6 +40,7 @@ from tests.support.generated_docs import (
     folders,
     insight_sections,
     questions,
+    verdict_table,
     word_table,
 )
 from tests.support.markdown_docs import (
@@ -134,6 +137,12 @@ def test_the_reference_of_the_commands_is_up_to_date() -> None:
 def test_the_causes_and_their_evidence_are_those_of_the_code() -> None:
     replace_generated(DOCS / "causes.md", "causes", cause_table())
     replace_generated(DOCS / "causes.md", "rows", evidence_table())
+
+
+def test_the_verdicts_of_advice_are_those_of_the_code() -> None:
+    replace_generated(DOCS / "advice.md", "verdicts", verdict_table())
+    assert {rule.reason for rule in VERDICTS} == {*get_args(Reason), None}
+    assert {rule.verdict for rule in VERDICTS} == set(get_args(Verdict)) == set(SHOWN)
 
 
 def test_the_table_of_commands_is_up_to_date() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +15,18 @@ from goodput_cli.events.device_names import of_tracker
 from goodput_cli.events.devices import Device, DeviceSamples, Quantity
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
+from tests.support.buckets import Bucket, bucket_server
 from tests.support.readers import T0
+
+REAL = Path(__file__).parents[1] / "real"
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    with bucket_server() as running:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", running.url)
+        yield running
+
 
 EVENTS = [
     {"job_name": "j", "job_start_time": T0},
@@ -67,6 +81,78 @@ def test_dmon(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+ROWS = """\
+{0}#Entity   TMPTR        POWER             TOTEC                   GPUTL             FBUSD
+{0}ID         C            W                 mJ
+{0}GPU 7     45           57.430            1000000                 99                58122
+{0}GPU-I 3   45           57.430            1000000                 99                58122
+{1}GPU 7     45           57.430            2000000                 N/A               58122
+"""
+"""What `dcgmi dmon -e 150,155,156,203,252` prints (DCGM 4)."""
+
+
+@pytest.mark.parametrize(
+    ("form", "zone"),
+    [
+        ("%Y-%m-%dT%H:%M:%S+0000", "UTC"),
+        ("[%Y-%m-%d %H:%M:%S] ", "UTC"),
+        ("%s.000 ", "Asia/Tokyo"),
+        ("%b %d %H:%M:%S ", "UTC"),
+        ("%a %b %d %H:%M:%S UTC %Y\n", "Asia/Tokyo"),
+        ("%s\n", "Asia/Tokyo"),
+    ],
+)
+def test_dcgmi_dmon_behind_times_of_ts_and_date(tmp_path: Path, form: str, zone: str) -> None:
+    text = ROWS.format(*(f"{stamp(at, form)} ".replace("\n ", "\n") for at in (0, 10)))
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in EVENTS), encoding="utf-8")
+    (tmp_path / "dcgmi-dmon-node-a.txt").write_text(text, encoding="utf-8")
+    os.utime(tmp_path / "dcgmi-dmon-node-a.txt", (T0 + 60, T0 + 60))
+    log = read_events([str(tmp_path)], timezone=zone)
+    assert by_device(log) == {
+        ("node-a", "7", "BUSY"): [99], ("node-a", "7", "POWER"): [pytest.approx(57.43)] * 2,
+        ("node-a", "7", "METER"): [100], ("node-a", "7", "MEMORY_BYTES"): [58122 * 2**20] * 2,
+    }  # fmt: skip
+    assert {int(one.time[0]) for one in log.table.devices} == {T0 * 10**9}
+    assert "malformed_lines" not in {one.code for one in log.diagnostics}
+
+
+def test_rows_without_a_time_say_what_to_do(tmp_path: Path) -> None:
+    for name, rows in (
+        ("dcgmi.log", ROWS.format("", "")),
+        ("dmon.log", "# gpu   pwr    sm\n# Idx     W     %\n    0    43    35\n"),
+    ):
+        log = log_beside(tmp_path, name, rows)
+        assert log.table.devices == ()
+        assert "-o DT, dcgmi dmon by `| ts" in " ".join(one.message for one in log.diagnostics)
+        (tmp_path / name).unlink()
+
+
+def test_a_bucket_is_looked_through_as_a_folder_is(bucket: Bucket) -> None:
+    table = f"timestamp, index, utilization.gpu [%]\n{stamp(0, '%Y/%m/%d %H:%M:%S')}.000, 0, 97 %\n"
+    bucket.put("run/log.jsonl", "".join(json.dumps(one) + "\n" for one in EVENTS).encode())
+    bucket.put("run/nvidia-smi-node-a.csv", table.encode())
+    bucket.put("run/other.csv", b"a,b\n1,2\n")
+    bucket.put("run/dcgmi-node-b.txt", ROWS.format(*(f"{T0 + at} " for at in (0, 10))).encode())
+    bucket.put("run/gpu.json", answer(series("DCGM_FI_DEV_GPU_UTIL", (0, "97"))).encode())
+    found = by_device(read_events(["gs://logs/run"], timezone="UTC"))
+    assert [found[one] for one in (("node-a", "0", "BUSY"), ("node-b", "7", "BUSY"), ("node-a", "3", "BUSY"))] == [
+        [97], [99], [97],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("of", ["wandb", "mlflow"])
+def test_samples_beside_a_run_of_a_tracker(tmp_path: Path, of: str) -> None:
+    shutil.copytree(REAL / ("wandb-0.31" if of == "wandb" else "mlflow-3.17"), tmp_path / of)
+    first = read(tmp_path)
+    begin = int(first.table.time.min()) / 1e9
+    (tmp_path / "gpu-x.csv").write_text(
+        f"timestamp, index, utilization.gpu [%]\n{datetime.fromtimestamp(begin, UTC):%Y/%m/%d %H:%M:%S}.000, 0, 97 %\n"
+    )
+    log = read(tmp_path)
+    assert ("x", "0", "BUSY") in by_device(log)
+    assert len(log.table) == len(first.table)
+
+
 def series(name: str, *pairs: tuple[float, str], **labels: str) -> dict[str, object]:
     metric = {"__name__": name, "gpu": "3", "Hostname": "node-a", **labels}
     return {"metric": metric, "values": [[T0 + at, value] for at, value in pairs]}
@@ -117,6 +203,19 @@ def test_files_of_mlflow(tmp_path: Path) -> None:
     assert sum(one.count for one in log.diagnostics if one.code == "bad_sample") == 30
 
 
+def test_what_real_libraries_wrote_of_a_machine_without_accelerators() -> None:
+    """20 s each, sampled every 2 s: what its host did. MLflow's files say themselves what they hold."""
+    wandb, mlflow = (by_device(read(REAL / name)) for name in ("wandb-0.31-system", "mlflow-3.17-system"))
+    assert {key: len(values) for key, values in wandb.items()} == {
+        ("node-a", "0", "HOST_CPU"): 10, ("node-a", "0", "HOST_MEMORY"): 11,
+    }  # fmt: skip
+    assert wandb["node-a", "0", "HOST_CPU"][0] == pytest.approx(4.156479)
+    (node,) = (REAL / "mlflow-3.17-system").glob("**/node-a")
+    for quantity, name in (("HOST_CPU", "cpu_utilization"), ("HOST_MEMORY", "system_memory_usage")):
+        lines = (node / f"{name}_percentage").read_text(encoding="utf-8").splitlines()
+        assert mlflow["node-a", "0", quantity] == pytest.approx([float(line.split()[1]) for line in lines])
+
+
 @pytest.mark.parametrize(
     ("name", "found"),
     [
@@ -127,6 +226,7 @@ def test_files_of_mlflow(tmp_path: Path) -> None:
         ("system.gpu.0.powerWatts/l:node-b", ("node-b", "0", Quantity.POWER)),
         ("system/gpu_3_memory_usage_percentage", ("h", "3", Quantity.MEMORY)),
         ("system/n7/gpu_3_power_usage_watts", ("n7", "3", Quantity.POWER)),
+        ("system/n7/cpu_utilization_percentage", ("n7", "0", Quantity.HOST_CPU)),
         ("loss", None),
     ],
 )

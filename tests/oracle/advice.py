@@ -63,7 +63,9 @@ class Reader:
         for life in lives:
             self.settle(life, lives)
         last, end = self.end_position(lives)
-        return Record(self.job, lives, end, last, self.shift(lives))
+        failed = lives[-1].attempt == self.job.last and bool(lives[-1].times)
+        failed = failed and self.job.ending() in ("terminated", "crashed")
+        return Record(self.job, lives, end, last, self.shift(lives), failed)
 
     def stretches(self, index: int) -> list[TrainingSpan]:
         return [stretch for stretch in self.training.spans if stretch.attempt == index]

@@ -1,11 +1,12 @@
-"""How sure advice is, draw by draw in plain Python, from the text of docs/advice.md alone: the 95 % range of the
-average goodput of one interval. Without a known MTBF."""
+"""How sure advice is, draw by draw in plain Python, from the text of docs/advice.md alone: the 95 % ranges of the
+goodput of one interval, on average and of one run. Without a known MTBF."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
 
 from .advice_replay import lost_at_end
 
@@ -24,6 +25,7 @@ class Known:
     fixed: float
     extra: float
     productive: float
+    behind: list[float] = field(default_factory=list)
 
 
 def numbers() -> Iterator[float]:
@@ -80,6 +82,27 @@ def widening(blocks: float) -> float:
     return t / z * math.sqrt(blocks / v)
 
 
+def skewness(parts: list[float], length: int) -> float:
+    """Of the sum of all parts, from blocks of so many neighbours."""
+    n, mean = len(parts), sum(parts) / len(parts)
+    blocks = [sum(parts[(first + step) % n] - mean for step in range(length)) for first in range(n)]
+    size = max(math.sqrt(sum(block**2 for block in blocks) / n), 1e-100)
+    return sum((block / size) ** 3 for block in blocks) / n * math.sqrt(length / n)
+
+
+def drawn_lives(stream: Iterator[float], lives: list[float]) -> list[list[int]]:
+    """Of each draw as many lives as there are, in blocks of neighbours."""
+    n, length = len(lives), block_length(lives)
+    draws = []
+    for _ in range(DRAWS):
+        drawn: list[int] = []
+        while len(drawn) < n:
+            start = min(int(next(stream) * n), n - 1)
+            drawn += [(start + step) % n for step in range(length)]
+        draws.append(drawn[:n])
+    return draws
+
+
 def ranges(job: Known, training: float, cost: float) -> tuple[float, float]:
     """The wider of the two 95 % ranges of the average goodput (percent)."""
     stream, n = numbers(), len(job.lives)
@@ -92,18 +115,81 @@ def ranges(job: Known, training: float, cost: float) -> tuple[float, float]:
     if n < 2:
         return low, high
     length = block_length(job.lives)
-    for _ in range(DRAWS):
-        drawn: list[int] = []
-        while len(drawn) < n:
-            start = min(int(next(stream) * n), n - 1)
-            drawn += [(start + step) % n for step in range(length)]
-        counts = [drawn[:n].count(life) for life in range(n)]
+    for drawn in drawn_lives(stream, job.lives):
+        counts = [drawn.count(life) for life in range(n)]
         unended = job.budgets - sum(job.lives)
-        scale = job.budgets / (unended + sum(job.lives[life] for life in drawn[:n]))
+        scale = job.budgets / (unended + sum(job.lives[life] for life in drawn))
         together.append(goodput(job, training, cost, [scale * count for count in counts], 0.0, scale))
     ends = sorted(together)[24], sorted(together)[974]
     if n >= 10:
         usual, factor = 100 - goodput(job, training, cost, [1.0] * n, 0.0, 1.0), widening(n / length)
-        wide = [100 - usual * ((100 - end) / usual) ** factor for end in ends]
+        each = [lost_at_end(life, training + cost) + job.gaps / n for life in job.lives]
+        parts = [one / sum(each) - life / job.budgets for one, life in zip(each, job.lives, strict=True)]
+        apart = [math.log((100 - end) / usual) for end in ends]
+        moved = skewness(parts, length) * (apart[0] - apart[1]) / (2 * 1.959963984540054)
+        wide = [100 - usual * math.exp(factor * (one + moved)) for one in apart]
         ends = min(max(wide[0], 0.0), 100.0), min(max(wide[1], 0.0), 100.0)
     return ends if ends[1] - ends[0] > high - low else (low, high)
+
+
+def one_run(
+    job: Known, training: float, cost: float, latency: float, chance: Callable[[], Callable[[], float]]
+) -> tuple[float, float]:
+    """The 95 % range of the goodput (percent) of one run: the wider of two. chance: begins numbers in [0, 1) anew."""
+    stream, n, length = numbers(), len(job.lives), block_length(job.lives)
+    alone: list[tuple[float, list[float]]] = []
+    for _ in range(DRAWS):
+        weights = [-math.log(next(stream)) for _ in job.lives]
+        half = -math.log(next(stream)) * math.cos(2 * math.pi * next(stream)) ** 2
+        alone.append((job.budgets / (sum(weights) + half), weights))
+    orders = drawn_lives(stream, job.lives)
+    off = [math.log(1 + (sum(job.lives[life] for life in order) - sum(job.lives)) / job.budgets) for order in orders]
+    if n >= 10:
+        moved = skewness(job.lives, length) * (sorted(off)[974] - sorted(off)[24]) / (2 * 1.959963984540054)
+        off = [widening(n / length) * (one + moved) for one in off]
+    place = [0] * DRAWS
+
+    def of_weights(draw: int, number: int, random: Callable[[], float]) -> float:
+        mean, weights = alone[draw]
+        chosen = random() * sum(weights)
+        life = min(sum(upto < chosen for upto in accumulate(weights)), n - 1)
+        together = sum(weight * one for weight, one in zip(weights, job.lives, strict=True))
+        return job.lives[life] * mean * sum(weights) / together
+
+    def of_blocks(draw: int, number: int, random: Callable[[], float]) -> float:
+        place[draw] = min(int(random() * n), n - 1) if number % length == 0 else (place[draw] + 1) % n
+        mean = job.budgets / n * math.exp(off[draw])
+        return job.lives[orders[draw][place[draw]]] * mean * n / sum(job.lives[life] for life in orders[draw])
+
+    kinds = [of_weights, *([of_blocks] if n >= 2 else [])]
+    ends = (lived(job, training, cost, latency, kind, chance()) for kind in kinds)
+    return max(ends, key=lambda one: one[1] - one[0])
+
+
+def lived(
+    job: Known, training: float, cost: float, latency: float, life_of: Callable[[int, int, Callable[[], float]], float],
+    random: Callable[[], float],
+) -> tuple[float, float]:  # fmt: skip
+    """All runs side by side, a life of each after the other."""
+    period = training + cost
+    clock, left, running = [job.fixed] * DRAWS, [job.work] * DRAWS, list(range(DRAWS))
+    number = 0
+    while running:
+        lives = [life_of(draw, number, random) for draw in running]
+        lives = [life * (0.5 + random()) for life in lives]
+        going = []
+        for draw, life in zip(running, lives, strict=True):
+            needed = left[draw] * period / training
+            if needed <= life:
+                clock[draw] += needed
+                continue
+            whole, rest = divmod(life, period)
+            whole -= whole > 0 and rest < latency
+            left[draw] -= max(whole * training - job.extra * life / job.budgets, 0)
+            clock[draw] += life
+            going.append(draw)
+        for draw, gap in zip(going, [random() for _ in going], strict=True):
+            clock[draw] += job.behind[min(int(gap * len(job.behind)), len(job.behind) - 1)]
+        running, number = going, number + 1
+    goodput = sorted(100 * job.productive / time for time in clock)
+    return goodput[24], goodput[974]

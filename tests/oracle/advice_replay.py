@@ -162,6 +162,8 @@ def average(record: Record, interval: int, cost: float, half: float = 0.0) -> fl
         for life, end, lived in zip(lives, how, real, strict=True)
         if end.kind in ("newest", "older") and lived
     ]
+    if record.failed_last:
+        counted.append(lives[-1].budget / 1e9)
     budgets = sum(life.budget for life, lived in zip(lives, real, strict=True) if lived) / 1e9
     steps = sum(len(life.times) for life in lives)
     pace = sum(life.gross for life in lives) / 1e9 / steps

@@ -42,13 +42,15 @@ class Life:
 
 @dataclass
 class Record:
-    """All lives, and the job around them. shift: from where a save is made to what it stores."""
+    """All lives, and the job around them. shift: from where a save is made to what it stores. failed_last:
+    whether the last life, with a step, is of the last attempt, and a line says that this was terminated or crashed."""
 
     job: Job
     lives: list[Life]
     end: int
     last: int
     shift: int
+    failed_last: bool = False
 
     @property
     def window(self) -> int:

@@ -42,7 +42,7 @@ class DeviceJob:
     def write(self, folder: Path) -> Path:
         """The log and the files beside it."""
         folder.mkdir(parents=True, exist_ok=True)
-        rng = random.Random(self.seed)
+        rng, self.joules = random.Random(self.seed), 0.0
         lines = [{"job_name": "j", "job_start_time": T0}]
         at = 0.0
         hang = (-1.0, -1.0)

@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from goodput_cli.analysis.advice.interval import VERDICTS
+from goodput_cli.analysis.advice.results import SHOWN
 from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.diagnostic import CODES, Code
@@ -37,6 +39,15 @@ def questions() -> str:
     """A table of the commands, each with the first sentence of its help."""
     rows = [f"| `{name}` | {command.get_short_help_str(WIDTH)} |" for name, command, _ in commands() if " " in name]
     return "\n".join(["| command | |", "| --- | --- |", *rows, ""])
+
+
+def verdict_table() -> str:
+    """A table of the verdicts of advice, in the order in which they are tried."""
+    rows = [
+        f"| {rule.verdict} | {f'`{rule.reason}`' if rule.reason else ''} | `{SHOWN[rule.verdict]}` | {rule.when} |"
+        for rule in VERDICTS
+    ]
+    return "\n".join(["| verdict | reason | its line begins | if |", "| --- | --- | --- | --- |", *rows, ""])
 
 
 def folders() -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from goodput_cli.analysis.steps.sheet import step_report, steps_sheet
+from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.html.analysis import render
 from goodput_cli.sources.cloud_logging_pages import LogQuery
@@ -246,3 +248,19 @@ def test_a_loss_that_is_no_number_is_evidence(tmp_path: Path) -> None:
     analysis = read(tmp_path, [*ONE, line])
     assert [(one.code, one.text) for one in analysis.table.observed.rows] == [("not_finite", "loss NaN at step 39")]
     assert codes(analysis).isdisjoint({"bad_value"})
+
+
+def test_profile_sessions_stand_in_the_timeline_and_claim_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = [
+        printed(140, "profiling_status: context_started (session_phase: ACTIVE)", wrapped=False),
+        printed(155, "profiling_status: context_stopped (session_phase: SUCCEEDED)", wrapped=False),
+        printed(180, "profiling_status: started (session_phase: ACTIVE)", wrapped=True),
+    ]
+    analysis = read(tmp_path, [*ONE, *said])
+    assert seconds(analysis) == seconds(read(tmp_path / "without", ONE))
+    assert run(["timeline", str(tmp_path / "run.jsonl"), "-q"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"12:02:20 +15\.0 s +profile session +-?\n", out)
+    assert re.search(r"12:03:00 +- +profile session, no end", out)

@@ -27,6 +27,7 @@ from goodput_cli.analysis.advice.results import (
     Recorded,
     RecordFacts,
     SaveFacts,
+    failed_lives,
 )
 from goodput_cli.analysis.advice.sheet import levers_sheet
 from goodput_cli.analysis.advice.thresholds import GAIN_LOW, OF_INTERVAL, RATIO
@@ -116,13 +117,16 @@ def check_replay(record: JobRecord) -> Fidelity:
 def _facts(record: JobRecord, exposure: Exposure, fidelity: Fidelity) -> RecordFacts:
     lived = [(life, end) for life, end in zip(record.lives, record.ends, strict=True) if record.trained_step(life)]
     kinds = Counter(end.kind for _, end in lived)
+    amounts, failed = record.amounts, len(record.failed)
     return RecordFacts(
         lives=len(lived),
-        failures=sum(kinds[kind] for kind in FAILURES),
-        disruptions=record.amounts.disruptions,
+        failures=amounts.failures,
+        failed_lives=failed,
+        disruptions=amounts.disruptions,
         kinds=LifeEndings(**{str(kind): kinds[kind] for kind in (*FAILURES, EndKind.STOP)}),
         life_seconds=exposure.budgets,
-        mtbf_seconds=exposure.mtbf,
+        mtbf_seconds=amounts.up / amounts.failures / 1e9 if amounts.failures else None,
+        training_between_failures_seconds=exposure.mtbf_given or (exposure.budgets / failed if failed else None),
         work_seconds=exposure.work,
         gap_seconds=exposure.gaps,
         fixed_seconds=exposure.fixed,
@@ -185,7 +189,8 @@ def _diagnostics(record: JobRecord, exposure: Exposure, interval: Interval, fide
     if record.every is not None and record.cost is None:
         diagnostics.append(Diagnostic.of("save_cost_unknown", str(advice.say)))
     if advice.verdict != "refused" and exposure.failures < LEAST_FAILURES:
-        message = f"{exposure.failures} failures: the rate of failures is little more than a guess"
+        seen = failed_lives(exposure.failures, len(record.failed))
+        message = f"{seen}: how often training fails is little more than a guess"
         diagnostics.append(Diagnostic.of("few_failures", message))
     if record.one_save:
         message = "one saved step was seen: its distance from the first step trained counts as today's interval"
@@ -193,7 +198,7 @@ def _diagnostics(record: JobRecord, exposure: Exposure, interval: Interval, fide
     early = early_deaths(exposure)
     if early is not None and early.unusual:
         message = (
-            f"{early.count} of {exposure.failures} lives were shorter than a tenth of the mean, where "
+            f"{early.count} of {exposure.failures} failed lives were shorter than a tenth of the mean, where "
             f"{early.expected:.1f} are expected: the formulas of Young and Daly do not hold, but the curve does"
         )
         diagnostics.append(Diagnostic.of("early_failures", message, early.count))

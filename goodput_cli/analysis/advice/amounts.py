@@ -15,6 +15,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, search
 from goodput_cli.analysis.advice.record import Amounts, ReplayAttempt
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
+from goodput_cli.analysis.disruptions.find import last_failure, time_up
 from goodput_cli.analysis.goodput.findings import Covered, not_recorded
 from goodput_cli.analysis.steps.regimes import lost_to_pace, step_pace
 from goodput_cli.analysis.steps.times import timed_steps
@@ -53,6 +54,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -
     lost = int((costs.taken_back[:-1] + costs.downtime + costs.restart)[disrupted].sum())
     slow = known(Category.SLOWDOWN) if timeline.reference_ns is not None else _slow(timeline)
     lived, begin = {life.attempt for life in lives}, timeline.attempts.begin
+    disruptions = int(np.count_nonzero(timeline.failed))
     never = [attempt for attempt in timeline.disruptions.tolist() if attempt not in lived]
     return Amounts(
         before=before,
@@ -68,9 +70,11 @@ def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -
             for (category, label), amount in costs.ledger.items()
             if category == Category.CUSTOM
         },
-        disruptions=int(np.count_nonzero(timeline.failed)),
+        disruptions=disruptions,
         lost=lost - taken,
         failed_starts=tuple((attempt, int(begin[attempt + 1] - begin[attempt])) for attempt in never),
+        failures=disruptions + (last_failure(timeline) is not None),
+        up=time_up(timeline, timeline.start, timeline.end),
     )
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.analysis.advice.record import COUNTED, FAILURES, EndKind, JobRecord
+from goodput_cli.analysis.advice.record import FAILURES, EndKind, JobRecord
 from goodput_cli.arrays import F64, I64
 
 _GROWTH = 1.1
@@ -71,21 +71,14 @@ class Exposure:
 
 def exposure_of(record: JobRecord, mtbf: float | None = None) -> Exposure:
     """Sums over the lives of a record."""
-    lives, ends = record.lives, record.ends
+    lives = record.lives
     steps = sum(life.steps for life in lives)
     pace = sum(life.trained for life in lives) / _NS / steps if steps else 0.0
     behind = _behind_failures(record)
     budgets = sum(life.budget for life in lives if record.trained_step(life))
     gaps = sum(behind)
     return Exposure(
-        lives=np.array(
-            [
-                life.budget
-                for life, end in zip(lives, ends, strict=True)
-                if end.kind in COUNTED and record.trained_step(life)
-            ]
-        )
-        / _NS,
+        lives=np.array([life.budget for life in record.counted]) / _NS,
         budgets=budgets / _NS,
         work=sum(life.kept for life in lives) / _NS,
         gaps=gaps / _NS,

@@ -11,7 +11,7 @@ import numpy as np
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure
 from goodput_cli.analysis.advice.results import ENOUGH_FAILURES
-from goodput_cli.arrays import F64
+from goodput_cli.arrays import F64, I64
 
 DRAWS = 1000
 _LOW, _HIGH = 25, 975
@@ -80,20 +80,48 @@ def _widened(blocks: Spread, curve: Curve, advised: Curve | None, today: Curve |
     """The range of blocks of lives as that of a Student t with a degree of freedom less than there are blocks: about
     the average, of lost shares and of intervals by their ratio, of gains by their difference. As it is below ten."""
     lives = curve.exposure.lives
-    factor = _widening(len(lives) / block_length(lives)) if len(lives) >= ENOUGH_FAILURES else 1.0
+    factor = _factor(lives)
+    if factor is None:
+        return blocks
     usual = 100 - curve.goodput(curve.average)
     with np.errstate(divide="ignore", invalid="ignore"):
-        lost = np.where(usual > 0, usual * ((100 - blocks.goodput) / usual) ** factor, 100 - blocks.goodput)
+        ends = np.log(np.maximum((100 - blocks.goodput) / usual, 1e-12))
+        ends += _skewness(_influence(curve), block_length(lives)) * (ends[0] - ends[1]) / (2 * _NORMAL)
+        lost = np.where(usual > 0, usual * np.exp(factor * ends), 100 - blocks.goodput)
     best = int(curve.intervals[np.argmin(curve.chosen_by)])
-    ends = (best * (end / best) ** factor for end in (min(blocks.best[0], best), max(blocks.best[1], best)))
+    steps = (best * (end / best) ** factor for end in (min(blocks.best[0], best), max(blocks.best[1], best)))
     least, most = int(curve.intervals[0]), int(curve.intervals[-1])
     gain = blocks.gain
     if gain is not None and advised is not None and today is not None:
         new, old = (float(one.goodput(one.average)[0]) for one in (advised, today))
         low, high = (new - old + factor * (end - (new - old)) for end in gain)
         gain = (low, high)
-    low_best, high_best = (min(max(round(end), least), most) for end in ends)
+    low_best, high_best = (min(max(round(end), least), most) for end in steps)
     return Spread((low_best, high_best), np.clip(100 - lost, 0, 100), gain, blocks.probability)
+
+
+def _influence(curve: Curve) -> F64:
+    """By how much each life moves the logarithm of the share that is lost, about: [n, intervals]."""
+    exposure = curve.exposure
+    cost = curve.lost + exposure.gaps / exposure.failures
+    share = cost / np.maximum(cost.sum(axis=0), 1e-9)
+    parts: F64 = share if exposure.mtbf_given is not None else share - (exposure.lives / exposure.budgets)[:, None]
+    return parts
+
+
+def _skewness(parts: F64, length: int) -> F64:
+    """Skewness of the sum of what each life adds to a figure, taken from all blocks of so many neighbours. parts:
+    [n, ...]. Percentiles move by it, in standard errors, to the ends of a Student t of skewed lives (Hall 1992)."""
+    apart = parts - parts.mean(axis=0)
+    upto = np.cumsum(np.concatenate((np.zeros_like(apart[:1]), apart, apart[: length - 1])), axis=0)
+    sums = upto[length:] - upto[:-length]
+    size = np.maximum(np.sqrt(np.mean(sums**2, axis=0)), 1e-100)
+    return np.asarray(np.mean((sums / size) ** 3, axis=0) * math.sqrt(length / len(parts)))
+
+
+def _factor(lives: F64) -> float | None:
+    """By how much ranges of blocks are widened; None below ten lives, which promise nothing."""
+    return _widening(len(lives) / block_length(lives)) if len(lives) >= ENOUGH_FAILURES else None
 
 
 _NORMAL = 1.959963984540054
@@ -145,21 +173,31 @@ def _weights(exposure: Exposure, given: F64) -> Draws:
 
 
 def _drawn_in_blocks(exposure: Exposure) -> Iterator[Draws]:
-    """Blocks of neighbouring lives, the last one's neighbour is the first (circular block bootstrap, Politis and Romano
-    1992), behind the numbers that `_drawn_alone` takes; each draw for as much time of life as the record has."""
-    lives, budgets = exposure.lives, exposure.budgets
-    failures, length = len(lives), block_length(lives)
-    blocks, taken = -(-failures // length), DRAWS * (failures + 2)
-    for first in range(0, DRAWS, _AT_ONCE):
-        given = uniforms(_AT_ONCE * blocks, taken + first * blocks).reshape(_AT_ONCE, blocks)
-        start = np.minimum((given * failures).astype(np.int64), failures - 1)
-        place = (start[:, :, None] + np.arange(length)).reshape(_AT_ONCE, -1)[:, :failures] % failures
+    """Blocks of neighbouring lives, each draw for as much time of life as the record has."""
+    lives, budgets, failures = exposure.lives, exposure.budgets, exposure.failures
+    for place in _blocks(exposure):
         row = np.repeat(np.arange(_AT_ONCE), failures) * failures
         count = np.bincount(row + place.ravel(), minlength=_AT_ONCE * failures).reshape(_AT_ONCE, failures)
         scale: F64 = np.full(_AT_ONCE, exposure.weight)
         if exposure.mtbf_given is None:
             scale = budgets / np.maximum(budgets + (count - 1) @ lives, 1e-9)
         yield count * scale[:, None], np.zeros(_AT_ONCE), exposure.gaps * scale
+
+
+def _blocks(exposure: Exposure) -> Iterator[I64]:
+    """As many lives as there are, [draws, n], a hundred draws at once: blocks of neighbours, the last one's is the
+    first (circular block bootstrap, Politis and Romano 1992), behind the numbers that `_drawn_alone` takes."""
+    failures, length = exposure.failures, block_length(exposure.lives)
+    blocks, taken = -(-failures // length), DRAWS * (failures + 2)
+    for first in range(0, DRAWS, _AT_ONCE):
+        given = uniforms(_AT_ONCE * blocks, taken + first * blocks).reshape(_AT_ONCE, blocks)
+        start = _place(given, failures)
+        yield (start[:, :, None] + np.arange(length)).reshape(_AT_ONCE, -1)[:, :failures] % failures
+
+
+def _place(given: F64, count: int) -> I64:
+    """From numbers in [0, 1] to positions below `count`."""
+    return np.minimum((given * count).astype(np.int64), count - 1)
 
 
 def block_length(lives: F64) -> int:
@@ -198,41 +236,85 @@ def _lengths(curve: Curve, weights: F64, half: F64, gaps: F64) -> F64:
 
 _MOST_LIVES = 20
 """A run that needs more lives than so many times those of the record never ends."""
+_Lives = Callable[[int, I64, np.random.Generator], F64]
+"""The next life (s) of some draws' runs: from its number, the draws, and chance."""
 
 
 def one_run(curve: Curve) -> tuple[float, float] | None:
-    """95 % range (percent) of the goodput of a single run like the record, for a curve of one interval: each draw
-    weighs the recorded lives as `spread` does, and lives one after the other, half to one and a half times as long as
-    those that chance takes, with the time behind any failure, until the work is done. None where no failure was seen
-    but how often they come is known."""
-    one, failures = curve.exposure, curve.exposure.failures
-    if one.mtbf_given is not None and not failures:
+    """95 % range (percent) of the goodput of a single run like the record, for a curve of one interval: the wider of
+    two, as in `spread`. Each draw takes a mean time between failures, and lives lives of that mean, half to one and a
+    half times as long, one after the other with the time behind any failure, until the work is done. None where no
+    failure was seen but how often they come is known."""
+    exposure = curve.exposure
+    if exposure.mtbf_given is not None and not exposure.failures:
         return None
-    given = uniforms(DRAWS * (failures + 2)).reshape(DRAWS, failures + 2)
-    weights, half, _ = _weights(one, given)
-    lives = np.append(one.lives, one.budgets)
-    share = np.column_stack((weights, half))
-    upto: F64 = np.cumsum(share / share.sum(axis=1, keepdims=True), axis=1) + np.arange(DRAWS)[:, None]
-    scale: F64 = np.ones(DRAWS)
-    if one.mtbf_given is not None:
-        scale = np.asarray(one.mtbf_given * share.sum(axis=1) / (share @ lives), dtype=np.float64)
-    goodput = np.sort(curve.goodput(_lived(curve, lives, upto, scale)))
-    return float(goodput[_LOW - 1]), float(goodput[_HIGH - 1])
+    kinds = [_lives_alone(exposure), *([_neighbours(exposure)] if exposure.failures >= 2 else [])]
+    runs = (np.sort(curve.goodput(_lived(curve, lives))) for lives in kinds)
+    low, high = max(((run[_LOW - 1], run[_HIGH - 1]) for run in runs), key=lambda ends: ends[1] - ends[0])
+    return float(low), float(high)
 
 
-def _lived(curve: Curve, lives: F64, upto: F64, scale: F64) -> F64:
-    """T (s) of one run a draw. lives: of which each is taken with the chance by which `upto`, [draws, lives], grows;
-    scale: by how much they are longer."""
+def _lives_alone(exposure: Exposure) -> _Lives:
+    """One by one, each as often as it weighs; without a failure all are as long as their mean."""
+    failures = exposure.failures
+    weights, half, _ = _weights(exposure, uniforms(DRAWS * (failures + 2)).reshape(DRAWS, failures + 2))
+    mean = exposure.budgets / np.maximum(weights.sum(axis=1) + half, 1e-300)
+    if not failures:
+        return lambda _number, draws, _random: mean[draws]
+    total = weights.sum(axis=1)
+    scale = mean * total / np.maximum(weights @ exposure.lives, 1e-9)
+    upto: F64 = np.cumsum(weights / total[:, None], axis=1) + np.arange(DRAWS)[:, None]
+
+    def lives(_number: int, draws: I64, random: np.random.Generator) -> F64:
+        place = np.searchsorted(upto.ravel(), draws + random.random(len(draws))) - draws * failures
+        return np.asarray(exposure.lives[np.clip(place, 0, failures - 1)] * scale[draws])
+
+    return lives
+
+
+def _neighbours(exposure: Exposure) -> _Lives:
+    """Blocks of neighbours among those that a draw has: bursts stay together in a run, too."""
+    order = np.concatenate(list(_blocks(exposure)))
+    total = np.maximum(exposure.lives[order].sum(axis=1), 1e-9)
+    mean = _means(exposure, total)
+    length, place = block_length(exposure.lives), np.zeros(DRAWS, dtype=np.int64)
+
+    def lives(number: int, draws: I64, random: np.random.Generator) -> F64:
+        starts = number % length == 0
+        place[draws] = (
+            _place(random.random(len(draws)), exposure.failures) if starts else (place[draws] + 1) % exposure.failures
+        )
+        of_draw = exposure.lives[order[draws, place[draws]]]
+        return np.asarray(of_draw * (mean * exposure.failures / total)[draws])
+
+    return lives
+
+
+def _means(exposure: Exposure, total: F64) -> F64:
+    """Mean time (s) between failures of each draw of blocks, as far apart as `_widened` makes ranges. total: its lives
+    together, s."""
+    usual = exposure.budgets / exposure.failures
+    if exposure.mtbf_given is not None:
+        return np.full(DRAWS, exposure.mtbf_given)
+    off = np.log((exposure.budgets + total - exposure.lives.sum()) / exposure.budgets)
+    factor = _factor(exposure.lives)
+    if factor is not None:
+        ends = np.sort(off)[[_LOW - 1, _HIGH - 1]]
+        moved = _skewness(exposure.lives, block_length(exposure.lives)) * (ends[1] - ends[0]) / (2 * _NORMAL)
+        off = factor * (off + moved)
+    return np.asarray(usual * np.exp(off))
+
+
+def _lived(curve: Curve, lives: _Lives) -> F64:
+    """T (s) of one run a draw."""
     one = curve.exposure
     period, training, latency = float(curve.periods[0]), float(curve._training[0]), curve.saving.latency
     random = np.random.Generator(np.random.PCG64(1))
     behind = one.behind if len(one.behind) else np.zeros(1)
     left, clock = np.full(DRAWS, one.work), np.full(DRAWS, one.fixed)
     running = np.arange(DRAWS)
-    for _ in range(_MOST_LIVES * (len(lives) + 1)):
-        place = np.searchsorted(upto.ravel(), running + random.random(len(running)))
-        life = lives[np.minimum(place - running * len(lives), len(lives) - 1)]
-        life = life * scale[running] * (0.5 + random.random(len(running)))
+    for number in range(_MOST_LIVES * (len(one.lives) + 1)):
+        life = lives(number, running, random) * (0.5 + random.random(len(running)))
         done = left[running] * period / training <= life
         clock[running[done]] += left[running[done]] * period / training
         running, life = running[~done], life[~done]
@@ -241,6 +323,6 @@ def _lived(curve: Curve, lives: F64, upto: F64, scale: F64) -> F64:
         whole, rest = np.divmod(life, period)
         whole -= (whole > 0) & (rest < latency)
         left[running] -= np.maximum(whole * training - one.extra * life / one.budgets, 0)
-        clock[running] += life + behind[random.integers(len(behind), size=len(running))]
+        clock[running] += life + behind[_place(random.random(len(running)), len(behind))]
     clock[running] = np.inf
     return clock

@@ -10,8 +10,17 @@ import numpy as np
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
 from goodput_cli.analysis.advice.draws import Spread, one_run, spread
 from goodput_cli.analysis.advice.record import JobRecord
-from goodput_cli.analysis.advice.results import EarlyDeaths, Formulas, IfCost, IntervalAdvice, Verdict, formulas
-from goodput_cli.vocabulary.text import duration_of_seconds, plural
+from goodput_cli.analysis.advice.results import (
+    EarlyDeaths,
+    Formulas,
+    IfCost,
+    IntervalAdvice,
+    Reason,
+    Verdict,
+    failed_lives,
+    formulas,
+)
+from goodput_cli.vocabulary.text import duration_of_seconds
 
 PLATEAU_POINTS = 0.1
 LEAST_FAILURES = 3
@@ -20,6 +29,37 @@ LEAST_STEPS = 20
 _EARLY = 0.1
 _CHANCE = 0.01
 _COSTS = (1.0, 5.0, 15.0, 60.0)
+
+
+@dataclass(frozen=True)
+class VerdictRule:
+    """When a verdict is given."""
+
+    verdict: Verdict
+    reason: Reason | None
+    when: str
+
+
+VERDICTS = (
+    VerdictRule("refused", "no_saves", "the log shows no save"),
+    VerdictRule("refused", "save_cost_unknown", "no line, and no `--save-seconds`, says how long a save blocks"),
+    VerdictRule(
+        "refused",
+        "too_short",
+        f"fewer than {LEAST_STEPS} steps were kept, or one attempt kept fewer than two intervals of them",
+    ),
+    VerdictRule("refused", "never_ends", "with such failures the job never ends, whatever the interval"),
+    VerdictRule(
+        "unclear",
+        "no_failure",
+        "no life failed, or none lost what depends on the interval, and no `--mtbf` is given: a bound alone",
+    ),
+    VerdictRule("keep", None, f"today's interval is as good as the best to {PLATEAU_POINTS} point"),
+    VerdictRule("unclear", "few_failures", f"fewer than {LEAST_FAILURES} lives failed, and no `--mtbf` is given"),
+    VerdictRule("change", None, f"the gain is above 0 with a probability of {100 * _SURE:.0f} % at least"),
+    VerdictRule("unclear", "not_sure", "else"),
+)
+"""The first that holds is given (docs/advice.md, *Verdicts*)."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +133,7 @@ def interval_advice(record: JobRecord, exposure: Exposure) -> Interval:
         return Interval(_nothing(exposure, "refused", "never_ends", _NEVER), curve, today)
     shown = formulas(record.cost, exposure.mtbf)
     if not exposure.failures and exposure.mtbf_given is None:
-        return _bound_only(record, exposure, curve, today, shown)
+        return _bound_only(_UNHARMED if record.failed else _NO_FAILURE, exposure, curve, today, shown)
     return _chosen(record, exposure, curve, today, optimal, shown)
 
 
@@ -114,7 +154,7 @@ def _chosen(
     advised = Curve(exposure, [optimal.advised], curve.saving)
     drawn = spread(curve, advised, today)
     new, old = float(advised.goodput(advised.average)[0]), float(today.goodput(today.average)[0])
-    verdict, reason, say = _verdict(record.every, exposure, optimal, drawn)
+    verdict, reason, say = _verdict(record, exposure, optimal, drawn)
     recorded = 100 * record.productive / record.window
     advice = IntervalAdvice(
         verdict=verdict,
@@ -133,7 +173,7 @@ def _chosen(
         gain_points=new - old,
         gain_ci95_points=drawn.gain,
         probability=drawn.probability,
-        failures=exposure.failures,
+        counted_lives=exposure.failures,
         replayed=None,
         formulas=shown,
         if_cost=(),
@@ -141,8 +181,12 @@ def _chosen(
     return Interval(advice, curve, today, optimal, drawn)
 
 
-def _verdict(today: int, exposure: Exposure, optimal: Optimum, drawn: Spread) -> tuple[Verdict, str | None, str | None]:
+def _verdict(
+    record: JobRecord, exposure: Exposure, optimal: Optimum, drawn: Spread
+) -> tuple[Verdict, Reason | None, str | None]:
     """keep, change or unclear, and why."""
+    today, failed = record.every, len(record.failed)
+    assert today is not None
     if optimal.plateau[0] <= today <= optimal.plateau[1]:
         return "keep", None, None
     known = exposure.mtbf_given is not None
@@ -150,41 +194,39 @@ def _verdict(today: int, exposure: Exposure, optimal: Optimum, drawn: Spread) ->
         return (
             "unclear",
             "few_failures",
-            f"{plural(exposure.failures, 'failure')} {'says' if exposure.failures == 1 else 'say'} too little; {_MORE}",
+            f"{failed_lives(exposure.failures, failed)} {'says' if failed == 1 else 'say'} too little; {_MORE}",
         )
     if drawn.probability is not None and drawn.probability >= _SURE:
         return "change", None, None
     return "unclear", "not_sure", f"another interval may be better, but that is not sure; {_MORE}"
 
 
-def _bound_only(record: JobRecord, exposure: Exposure, curve: Curve, today: Curve, shown: Formulas) -> Interval:
-    """Without a failure only a bound is known: how often it is not worth while to save."""
+def _bound_only(why: str, exposure: Exposure, curve: Curve, today: Curve, shown: Formulas) -> Interval:
+    """Without a failure only a bound is known: how often it is not worth while to save. why: there is none."""
     drawn = spread(curve, None, None)
     old = float(today.goodput(today.average)[0])
     say = (
-        f"no failure was seen: not more often than every {drawn.best[0]} steps, as far as "
-        f"{duration_of_seconds(exposure.budgets)} without one can tell; {_MORE}"
+        f"{why}: not more often than every {drawn.best[0]} steps, as far as "
+        f"{duration_of_seconds(exposure.budgets)} of training can tell; {_MORE}"
     )
     nothing = _nothing(exposure, "unclear", "no_failure", say)
-    recorded = 100 * record.productive / record.window
     advice = replace(
         nothing,
         ci95_steps=(drawn.best[0], None),
         today_percent=old,
-        luck_points=recorded - old,
         formulas=shown,
     )
     return Interval(advice, curve, today, None, drawn)
 
 
-def _nothing(exposure: Exposure, verdict: Verdict, reason: str, say: str) -> IntervalAdvice:
+def _nothing(exposure: Exposure, verdict: Verdict, reason: Reason, say: str) -> IntervalAdvice:
     return IntervalAdvice(
         verdict, reason, say, None, None, None, None, None, None, None, None, None, None, None, None, None,
         exposure.failures, None, Formulas(None, None, None), (),
     )  # fmt: skip
 
 
-def _refused(record: JobRecord) -> tuple[str, str] | None:
+def _refused(record: JobRecord) -> tuple[Reason, str] | None:
     """Why no interval can be advised: a code, and what to log."""
     if record.every is None:
         return "no_saves", (
@@ -204,6 +246,8 @@ def _refused(record: JobRecord) -> tuple[str, str] | None:
     return None
 
 
+_NO_FAILURE = "no life failed"
+_UNHARMED = "no failed life lost what depends on the interval"
 _NEVER = "with these failures the job never ends, whatever the interval: only the levers below help"
 _MORE = "log more failures, or give --mtbf"
 

@@ -148,8 +148,7 @@ class EndKind(StrEnum):
 
 
 FAILURES = (EndKind.NEWEST, EndKind.OLDER, EndKind.BEYOND)
-COUNTED = (EndKind.NEWEST, EndKind.OLDER)
-"""Failures whose loss depends on the interval."""
+"""Of a life that another one follows: it ended unplanned."""
 
 
 @dataclass(frozen=True)
@@ -273,6 +272,10 @@ class Amounts:
     """ns that they cost together."""
     failed_starts: tuple[tuple[int, int], ...]
     """Attempts that others follow and that never trained: each with the ns from its first start to the next one's."""
+    failures: int = 0
+    """How many failures, as `goodput analyze` counts them."""
+    up: int = 0
+    """ns in which attempts were up."""
 
 
 @dataclass(frozen=True)
@@ -323,6 +326,21 @@ class JobRecord:
     """How each life ended."""
     step_ends: bool = False
     """Whether the steps of the log are numbered by how many were done."""
+    failed_last: bool = False
+    """Whether the last life had finished a step and its attempt, which none follows, failed."""
+
+    @property
+    def failed(self) -> list[ReplayAttempt]:
+        """The lives that ended unplanned."""
+        lives = zip(self.lives, self.ends, strict=True)
+        found = [life for life, end in lives if end.kind in FAILURES and self.trained_step(life)]
+        return found + list(self.lives[-1:] if self.failed_last else ())
+
+    @property
+    def counted(self) -> list[ReplayAttempt]:
+        """Those of them whose loss depends on the interval."""
+        beyond = [life for life, end in zip(self.lives, self.ends, strict=True) if end.kind == EndKind.BEYOND]
+        return [life for life in self.failed if life not in beyond]
 
     def trained_step(self, life: ReplayAttempt) -> bool:
         """Whether an attempt finished a step, or was not ended by a failure: else it is no life for advice. In a

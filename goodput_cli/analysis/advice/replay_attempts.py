@@ -30,6 +30,7 @@ from goodput_cli.analysis.advice.record import (
 )
 from goodput_cli.analysis.advice.replay import AsRecorded, AttemptReplay
 from goodput_cli.analysis.advice.training import NEVER, JobTraining, SaveLog
+from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.analysis.question import Death
 from goodput_cli.arrays import I64
 from goodput_cli.errors import NotEnoughData
@@ -206,8 +207,14 @@ class _Reader:
                 deaths=self._death,
                 background=self._job.background and not self._log.completed,
                 one_save=self._every is None and len(self._log.saved_steps) == 1,
+                failed_last=self._failed_last(lives[-1]),
             )
         )
+
+    def _failed_last(self, life: ReplayAttempt) -> bool:
+        timeline = self._job.timeline
+        is_last = life.attempt == len(timeline.attempts) - 1
+        return is_last and (life.steps > 0 or not self._job.step_log) and last_failure(timeline) is not None
 
     @cached_property
     def _measured(self) -> I64:

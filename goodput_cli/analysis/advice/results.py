@@ -15,7 +15,7 @@ from typing import Annotated, Literal, get_args
 
 from goodput_cli.accounting.options import Method
 from goodput_cli.analysis.answers import Diagnostics, MeasuredWindow, NamedJob, Thresholds, measured_window, named_job
-from goodput_cli.analysis.json_fields import written
+from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.question import Death
 from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Audience
@@ -25,6 +25,15 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 ENOUGH_FAILURES = 10
 """From so many failures on ranges are promised to hold: their lives say how long a burst is."""
+
+
+_ADDED = Json(optional=True)
+"""Of a key that not all answers have."""
+
+
+def failed_lives(count: int, of: int) -> str:
+    """`1 failed life`; `2 of 4 failed lives`, of which the others lost nothing that depends on the interval."""
+    return f"{count}{f' of {of}' if count != of else ''} failed {'life' if of == 1 else 'lives'}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class EarlyDeaths:
-    """lives shorter than a tenth of the MTBF"""
+    """failed lives shorter than a tenth of the training between failures"""
 
     count: int
     """how many there are"""
@@ -88,7 +97,9 @@ class RecordFacts:
     lives: int
     """how many"""
     failures: int
-    """lives that ended unplanned"""
+    """as `goodput analyze` counts them"""
+    failed_lives: Annotated[int, _ADDED]
+    """lives that ended unplanned: failures of attempts that had finished a step"""
     disruptions: int
     """as `goodput disruptions` counts them"""
     kinds: LifeEndings
@@ -96,7 +107,9 @@ class RecordFacts:
     life_seconds: float
     """of all lives, without start-up and final hangs"""
     mtbf_seconds: float | None
-    """life_seconds / failures, or as given"""
+    """as `goodput analyze` has it: time up / failures"""
+    training_between_failures_seconds: Annotated[float | None, _ADDED]
+    """life_seconds / failed_lives, or as given; left out where no life failed"""
     work_seconds: float
     """kept training"""
     gap_seconds: float
@@ -189,6 +202,13 @@ def _lambert(log: float) -> float:
 
 
 Verdict = Literal["keep", "change", "unclear", "refused"]
+Reason = Literal[
+    "no_saves", "save_cost_unknown", "too_short", "never_ends", "no_failure", "few_failures", "not_sure",
+]  # fmt: skip
+SHOWN: dict[Verdict, str] = {
+    "refused": "NO INTERVAL ADVISED", "unclear": "NO CLEAR ADVICE", "keep": "KEEP SAVING EVERY", "change": "SAVE EVERY",
+}  # fmt: skip
+"""How the line of a verdict begins."""
 How = Literal["exact", "replay", "average", "bound"]
 _HOW = {"enum": list(get_args(How))}
 
@@ -229,8 +249,8 @@ class IntervalAdvice:
 
     verdict: Verdict
     """keep, change, unclear, or refused"""
-    reason: str | None
-    """a code, of refused and unclear"""
+    reason: Reason | None
+    """why, of refused and unclear"""
     say: str | None
     """the same as a sentence"""
     every_steps: int | None
@@ -259,14 +279,16 @@ class IntervalAdvice:
     """its 95 % interval"""
     probability: float | None
     """of a gain above 0"""
-    failures: int
-    """that the advice rests on"""
+    counted_lives: Annotated[int, _ADDED]
+    """that the advice rests on: failed lives whose loss depends on the interval"""
     replayed: ReplayFacts | None
     """the replay at the advised interval; null: none was made"""
     formulas: Formulas
     """for comparison"""
     if_cost: tuple[IfCost, ...]
     """where the cost of a save is not known: the best interval for some costs"""
+    failures: Annotated[int | None, _ADDED] = None
+    """as earlier answers have counted_lives; no longer written"""
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,15 @@ from typing import Any
 from goodput_cli.analysis.advice.results import (
     ENOUGH_FAILURES,
     LEVER_TABLE,
+    SHOWN,
     AdviceData,
     CurvePoint,
     IntervalAdvice,
     Lever,
+    RecordFacts,
     Scenario,
     advice_answer,
+    failed_lives,
 )
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import window_text
@@ -35,6 +38,10 @@ from goodput_cli.vocabulary.text import (
     safe,
 )
 
+_LEAST_POINTS = 0.005
+_CERTAIN = 0.995
+"""A probability from here on would be shown as 100 %, which no draw can tell."""
+
 
 def _gained(value: float) -> str:
     return f"{points(value)} points"
@@ -44,10 +51,7 @@ def facts(analysis: Analysis, advice: AdviceData) -> Iterator[str]:
     """What the advice rests on."""
     record, saves = advice.record, advice.saves
     yield f"{window_text(analysis)}, goodput {percent(advice.recorded.goodput_percent)}"
-    every = "" if record.mtbf_seconds is None else f", one every {duration_of_seconds(record.mtbf_seconds)} of it"
-    of = plural(record.disruptions, "disruption")
-    which = f"{record.failures} of {of}" if record.disruptions else "no disruption"
-    yield f"{which} ended training{every} ({duration_of_seconds(record.life_seconds)} in all)"
+    yield _failures(record)
     today = "" if saves.every_steps is None else f"today one every {plural(saves.every_steps, 'step')}"
     if saves.every_seconds is not None:
         today += f" ({duration_of_seconds(saves.every_seconds)})"
@@ -60,6 +64,20 @@ def facts(analysis: Analysis, advice: AdviceData) -> Iterator[str]:
         yield "the end was not logged: the job may still be running, and its last attempt counts as alive"
 
 
+def _failures(record: RecordFacts) -> str:
+    """All failures, as every command counts them, and those that ended training, on which advice rests."""
+    trained = duration_of_seconds(record.life_seconds)
+    if not record.failures or record.mtbf_seconds is None:
+        return f"no failure ({trained} of training)"
+    all_ = f"{plural(record.failures, 'failure')}, MTBF {duration_of_seconds(record.mtbf_seconds)}"
+    between = record.training_between_failures_seconds
+    if not record.failed_lives or between is None:
+        return f"{all_}; none of an attempt that had finished a step ({trained} of training)"
+    failed = record.failed_lives
+    which = "" if failed == record.failures else f"{failed_lives(failed, failed)}, "
+    return f"{all_}; {which}training between failures {duration_of_seconds(between)} ({trained} in all)"
+
+
 def verdict_lines(advice: AdviceData) -> Iterator[str]:
     """How often to save, and how sure that is; the verdict first."""
     interval = advice.interval
@@ -69,7 +87,7 @@ def verdict_lines(advice: AdviceData) -> Iterator[str]:
     for one in interval.if_cost:
         good = f"as good: {_range(*one.plateau_steps)}"
         yield f"if a save blocks for {duration_of_seconds(one.cost_seconds)}: every {_every(one.every_steps)} ({good})"
-    yield from _sureness(interval)
+    yield from _sureness(interval, advice.record.failed_lives)
     yield from _formulas(interval)
     if interval.luck_points is not None and interval.today_percent is not None and advice.saves.every_steps:
         yield (
@@ -106,6 +124,7 @@ def _card_facts(advice: AdviceData) -> Iterator[tuple[str, str]]:
     if advice.saves.cost_seconds is not None:
         yield "a save blocks", duration_of_seconds(advice.saves.cost_seconds)
     yield "failures", str(advice.record.failures)
+    yield "failed lives", str(advice.record.failed_lives)
     if interval.gain_ci95_points is not None and interval.verdict != "keep":
         yield "gain, 95 %", f"{interval.gain_ci95_points[0]:.2f} to {interval.gain_ci95_points[1]:.2f} points"
     if advice.levers:
@@ -122,16 +141,23 @@ def _headline(advice: AdviceData) -> str:
         )
     match interval.verdict:
         case "refused":
-            return "NO INTERVAL ADVISED"
+            return SHOWN["refused"]
         case "keep":
-            return f"KEEP SAVING EVERY {_every(today).upper()}"
+            return f"{SHOWN['keep']} {_every(today).upper()}"
         case "change":
             every = _every(interval.every_steps).upper()
-            return f"SAVE EVERY {every} ({duration_of_seconds(interval.every_seconds or 0)}){gain and f': {gain}'}"
+            return (
+                f"{SHOWN['change']} {every} ({duration_of_seconds(interval.every_seconds or 0)}){gain and f': {gain}'}"
+            )
     best = ""
-    if interval.every_steps is not None:
+    if _may_gain(interval):
         best = f": perhaps every {_every(interval.every_steps)}{gain and f', {gain}'}"
-    return f"NO CLEAR ADVICE{best}"
+    return f"{SHOWN['unclear']}{best}"
+
+
+def _may_gain(interval: IntervalAdvice) -> bool:
+    """Whether another interval gains what is more than 0.00 points."""
+    return interval.every_steps is not None and (interval.gain_points or 0) >= _LEAST_POINTS
 
 
 def _steps(low: int, high: int) -> str:
@@ -146,7 +172,8 @@ def _every(steps: int | None) -> str:
     return "step" if steps == 1 else f"{steps} steps"
 
 
-def _sureness(interval: IntervalAdvice) -> Iterator[str]:
+def _sureness(interval: IntervalAdvice, of: int) -> Iterator[str]:
+    """of: how many lives failed."""
     parts = []
     if interval.plateau_steps is not None:
         parts.append(f"as good: {_steps(*interval.plateau_steps)}")
@@ -158,8 +185,11 @@ def _sureness(interval: IntervalAdvice) -> Iterator[str]:
     if parts:
         yield "; ".join(parts)
     if interval.probability is not None and interval.verdict != "keep":
-        better = f"{100 * interval.probability:.0f} %"
-        yield f"better than today with a probability of {better}, from {plural(interval.failures, 'failure')}"
+        better = f"{100 * interval.probability:.0f} %" if interval.probability < _CERTAIN else "over 99 %"
+        perhaps = interval.verdict != "unclear" or _may_gain(interval)
+        which = "" if perhaps else f"every {_every(interval.every_steps)}: "
+        seen = failed_lives(interval.counted_lives, of)
+        yield f"{which}better than today with a probability of {better}, from {seen}"
 
 
 def _formulas(interval: IntervalAdvice) -> Iterator[str]:
@@ -408,10 +438,10 @@ def _scenario(advice: AdviceData) -> Iterator[Lever]:
 def _notes(advice: AdviceData) -> Iterator[str]:
     yield from (f"{lever.label}: {lever.assumption}" for lever in advice.levers if lever.name == "async_saves")
     today, recorded = advice.interval.today_percent, advice.recorded.goodput_percent
-    against = "" if today is None else f"; average: against {today:.2f} %, not {recorded:.2f} %"
+    averages = [lever.points for lever in advice.levers if lever.how == "average"]
+    against = f"; average: against {today:.2f} %, not {recorded:.2f} %" if today is not None and averages else ""
     if advice.levers:
         yield f"levers overlap: they do not add up{against}"
-    averages = [lever.points for lever in advice.levers if lever.how == "average"]
     if advice.bound is not None and max(averages, default=0) > advice.bound.points:
         yield "at most: of what this job lost; on average such failures cost more"
 
@@ -443,8 +473,13 @@ def _curve(advice: AdviceData) -> Iterator[Sheet]:
             "the range of a gain is narrower than those of its two ends, since both have the same failures",
             "95 % ranges are of the average of many runs: one run alone varies more",
             *(
-                [f"from fewer than {ENOUGH_FAILURES} failures they hold it less often"]
-                if advice.interval.failures < ENOUGH_FAILURES
+                ["average: as if no failure took steps back, since none did"]
+                if advice.interval.reason == "no_failure"
+                else []
+            ),
+            *(
+                [f"from fewer than {ENOUGH_FAILURES} failed lives they hold it less often"]
+                if advice.interval.counted_lives < ENOUGH_FAILURES
                 else []
             ),
         ),

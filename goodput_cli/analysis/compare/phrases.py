@@ -334,7 +334,7 @@ def _value(fact: Change, value: Fraction | None, side: Side) -> str:
         case "time":
             return duration(round(value * 10**9))
         case "count":
-            return number(round(float(value), 1))
+            return _count(value)
         case _:
             return percent(float(value))
 
@@ -344,9 +344,15 @@ def _moved(fact: Change, moved: Fraction) -> str:
         case "time":
             return duration(round(moved * 10**9))
         case "count":
-            return number(round(float(moved), 1))
+            return _count(moved)
         case _:
             return f"{points(float(moved)).removeprefix('+')} points"
+
+
+def _count(value: Fraction) -> str:
+    """To a tenth; an amount of less than ten, such as a price, with three digits."""
+    found = float(value)
+    return number(round(found, 1)) if abs(found) >= _ROUND_FROM or value == int(value) else f"{found:.3g}"
 
 
 def threshold_value(threshold: Threshold) -> str:

@@ -154,8 +154,7 @@ def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: i
     """Reliability over [start, end) (ns). disruptions: those inside, of which not all count; ettr: productive
     / window, None where that cannot be judged."""
     disruptions = disruptions.unplanned
-    up, down = up_times(timeline)
-    exposure = int(np.maximum(np.minimum(down, end) - np.maximum(up, start), 0).sum())
+    exposure = time_up(timeline, start, end)
     count, last = len(disruptions), last_failure(timeline)
     failures = count + (last is not None and start <= last <= end)
     lower, upper = poisson_interval(failures)
@@ -216,6 +215,12 @@ def _half_chi_square(probability: float, half_freedom: int) -> float:
         above = float(np.exp(index * math.log(middle) - middle - log_factorial).sum())
         low, high = (middle, high) if above > 1 - probability else (low, middle)
     return (low + high) / 2
+
+
+def time_up(timeline: Timeline, start: int, end: int) -> int:
+    """For how long (ns) attempts were up within [start, end)."""
+    up, down = up_times(timeline)
+    return int(np.maximum(np.minimum(down, end) - np.maximum(up, start), 0).sum())
 
 
 def up_times(timeline: Timeline) -> tuple[I64, I64]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from goodput_cli.analysis.insights.kinds import Candidate
-from goodput_cli.analysis.steps.devices import devices_of, few_names, name_of, samples_of
+from goodput_cli.analysis.steps.devices import IDLE, devices_of, few_names, name_of, samples_of
 from goodput_cli.events.devices import DeviceSamples, Quantity
 from goodput_cli.vocabulary.text import duration, percent, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -69,17 +69,17 @@ def with_standing(analysis: AnalysisData, candidate: Candidate, start: int, end:
     so clear; else as it was. usual: a usual step, during which all may have worked."""
     if not analysis.table.devices:
         return candidate
-    said = _standing(analysis, start + usual + _CLOCKS_NS, end - _CLOCKS_NS)
+    said = _standing(analysis, start, start + usual + _CLOCKS_NS, end - _CLOCKS_NS)
     return replace(candidate, text=f"{candidate.text}; {said}") if said else candidate
 
 
-def _standing(analysis: AnalysisData, start: int, end: int) -> str:
+def _standing(analysis: AnalysisData, began: int, start: int, end: int) -> str:
     if end - start < _LEAST_NS:
         return ""
     every: list[_Seen] = []
-    for (host, device), samples in samples_of(analysis).items():
+    for (host, device), samples in samples_of(analysis.table, analysis.job.name).items():
         busy = samples.get(Quantity.BUSY)
-        if busy is None or not _was_there(busy, start):
+        if busy is None or not _worked(busy, began):
             continue
         one = _in_hang(busy, start, end)
         if one is None:
@@ -98,9 +98,11 @@ def _standing(analysis: AnalysisData, start: int, end: int) -> str:
     return f"{who} stood at {least:.0f} % while {len(others)} others were at {most:.0f} %: look there first (likely)"
 
 
-def _was_there(busy: DeviceSamples, start: int) -> bool:
-    """Whether a device was seen before a hang: of one that was not, nothing is expected."""
-    return len(busy) > 0 and int(busy.time[0]) <= start
+def _worked(busy: DeviceSamples, began: int) -> bool:
+    """Whether a device worked before a hang began: of one that nobody saw or that did little, nothing is expected."""
+    before = busy.time + busy.held <= began - _CLOCKS_NS
+    held = busy.held[before].astype(np.float64)
+    return bool(held.sum()) and float((busy.value[before] * held).sum() / held.sum()) >= IDLE
 
 
 def _in_hang(busy: DeviceSamples, start: int, end: int) -> tuple[float, float, float] | None:

@@ -36,7 +36,12 @@ def device_sheets(analysis: Analysis, by: By) -> Iterator[Sheet]:
 
 
 def _why_none(analysis: Analysis) -> str:
-    samples = [one for by_quantity in samples_of(analysis).values() for one in by_quantity.values() if len(one)]
+    samples = [
+        one
+        for by_quantity in samples_of(analysis.table, analysis.job.name).values()
+        for one in by_quantity.values()
+        if len(one)
+    ]
     if not samples:
         return "no samples of accelerators lie beside the log: not recorded"
     first, last = min(int(one.time[0]) for one in samples), max(int(one.time[-1]) for one in samples)

@@ -7,9 +7,9 @@ here moves the ledger.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.devices import DeviceSamples, Quantity
+from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import percent, plural
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
@@ -134,11 +136,11 @@ class _Sums:
     joules: defaultdict[Key, float] = field(default_factory=lambda: defaultdict(float))
 
 
-def samples_of(analysis: AnalysisData) -> dict[tuple[str, str], dict[Quantity, DeviceSamples]]:
-    """The samples of the accelerators of the job, by host and device."""
+def samples_of(table: EventTable, job: str) -> dict[tuple[str, str], dict[Quantity, DeviceSamples]]:
+    """The samples of the accelerators of a job, by host and device."""
     found: defaultdict[tuple[str, str], dict[Quantity, DeviceSamples]] = defaultdict(dict)
-    for one in analysis.table.devices:
-        if one.job == analysis.job.name and one.quantity < Quantity.HOST_CPU:
+    for one in table.devices:
+        if one.job == job and one.quantity < Quantity.HOST_CPU:
             found[one.host, one.device][one.quantity] = one
     return found
 
@@ -147,7 +149,7 @@ def devices_of(analysis: AnalysisData) -> Devices | None:
     """What accelerators did in the window; None where no sample of one holds there."""
     ranks = _ranks(analysis)
     sums, rows = _Sums(), []
-    samples = samples_of(analysis)
+    samples = samples_of(analysis.table, analysis.job.name)
     for (host, device), by_quantity in samples.items():
         row = _row(analysis, sums, by_quantity, host, device, ranks)
         if row is not None:
@@ -173,30 +175,80 @@ def devices_of(analysis: AnalysisData) -> Devices | None:
 def busy_between(analysis: AnalysisData, start: I64, end: I64) -> F64 | None:
     """The mean (%) of how busy devices were from each start (ns) to its end, NaN where none was seen; None where
     nothing says it."""
-    found = [by[Quantity.BUSY] for by in samples_of(analysis).values() if Quantity.BUSY in by]
     amount, seen = np.zeros(len(start)), np.zeros(len(start))
-    for one in found:
-        knots = np.column_stack((one.time, one.time + one.held)).ravel()
-        held = one.held.astype(np.float64)
-        for total, each in ((amount, held * one.value), (seen, held)):
-            upto = np.repeat(np.cumsum(each), 2)
-            upto[::2] -= each
-            total += np.interp(end, knots, upto) - np.interp(start, knots, upto)
+    for by_quantity in samples_of(analysis.table, analysis.job.name).values():
+        if (one := by_quantity.get(Quantity.BUSY)) is not None:
+            for total, each in ((amount, one.held * one.value.astype(np.float64)), (seen, one.held)):
+                total += _upto(one, each, end) - _upto(one, each, start)
     if not seen.any():
         return None
     share: F64 = np.divide(amount, seen, out=np.full(len(seen), np.nan), where=seen > 0)
     return share
 
 
+class UsedBetween(NamedTuple):
+    """What all accelerators of a job used and idled from each instant to the next; of training, what counts."""
+
+    joules: F64
+    trained: F64
+    """J of training."""
+    powered: F64
+    """Device time (ns) in which samples of power hold."""
+    idle: F64
+    """Device time (ns) of training in which they were busy for less than 20 %."""
+    watched: F64
+    """Device time (ns) of training in which samples say how busy they were."""
+
+
+def used_between(timeline: Timeline, job: str, edges: I64) -> UsedBetween:
+    """What accelerators of a job used and idled from each edge (ns) to the next, without exclusions."""
+    joules, trained, powered, idle, watched = found = np.zeros((5, len(edges) - 1))
+    for by_quantity in samples_of(timeline.table, job).values():
+        within = {name: _within(one, int(edges[0]), int(edges[-1])) for name, one in by_quantity.items()}
+        power, busy = power_of(within), within.get(Quantity.BUSY)
+        if power is not None:
+            amounts = _amounts(timeline, power)
+            counted, training = _counted(amounts), amounts.get(_TRAINING, 0)
+            watts = power.value.astype(np.float64) / NS_PER_SECOND
+            joules += np.diff(_upto(power, watts * counted, edges))
+            trained += np.diff(_upto(power, watts * training, edges))
+            powered += np.diff(_upto(power, counted, edges))
+        if busy is not None and (amount := _amounts(timeline, busy).get(_TRAINING)) is not None:
+            idle += np.diff(_upto(busy, amount * (busy.value < IDLE), edges))
+            watched += np.diff(_upto(busy, amount, edges))
+    return UsedBetween(*found)
+
+
+def _upto(one: DeviceSamples, amount: Any, time: I64) -> F64:
+    """What amounts of samples add up to until each instant, as each grows while it holds."""
+    each = np.asarray(amount, dtype=np.float64)
+    upto = np.repeat(np.cumsum(each), 2)
+    upto[::2] -= each
+    found: F64 = np.interp(time, np.column_stack((one.time, one.time + one.held)).ravel(), upto)
+    return found
+
+
+def _counted(amounts: dict[Key, I64]) -> I64:
+    """Time without exclusions."""
+    counted: I64 = sum(ns for key, ns in amounts.items() if key[0] != Category.EXCLUDED)  # type: ignore[assignment]
+    return counted
+
+
+def power_of(by_quantity: Mapping[Quantity, DeviceSamples]) -> DeviceSamples | None:
+    """What says best how much energy a device used; None where nothing does."""
+    return next((by_quantity[one] for one in (Quantity.METER, Quantity.POWER) if one in by_quantity), None)
+
+
 def _row(
     analysis: AnalysisData, sums: _Sums, by_quantity: dict[Quantity, DeviceSamples], host: str, device: str,
     ranks: dict[tuple[str, str], int],
 ) -> DeviceRow | None:  # fmt: skip
-    amounts = {quantity: _amounts(analysis, one) for quantity, one in by_quantity.items()}
-    counted = {
-        quantity: sum(float(ns.sum()) for key, ns in found.items() if key[0] != Category.EXCLUDED)
-        for quantity, found in amounts.items()
+    window = analysis.window
+    amounts = {
+        quantity: _amounts(analysis.timeline, _within(one, window.start_ns, window.end_ns))
+        for quantity, one in by_quantity.items()
     }
+    counted = {quantity: float(_counted(found).sum()) for quantity, found in amounts.items()}
     if not any(counted.values()):
         return None
     best = max(counted, key=lambda quantity: (quantity == Quantity.BUSY, counted[quantity]))
@@ -214,10 +266,10 @@ def _row(
             busy, tenth, little = _spread(value, training)
             idle = int(training[value < IDLE].sum())
     kwh = lost = None
-    power = next((one for one in (Quantity.METER, Quantity.POWER) if one in amounts), None)
+    power = power_of(by_quantity)
     if power is not None:
-        watts = by_quantity[power].value.astype(np.float64)
-        joules = {key: float((watts * ns).sum()) / 1e9 for key, ns in amounts[power].items()}
+        watts = power.value.astype(np.float64)
+        joules = {key: float((watts * ns).sum()) / 1e9 for key, ns in amounts[power.quantity].items()}
         for key, joule in joules.items():
             sums.joules[key] += joule
         kwh = sum(joule for key, joule in joules.items() if key[0] != Category.EXCLUDED) / J_PER_KWH
@@ -231,12 +283,15 @@ def _row(
     )  # fmt: skip
 
 
-def _amounts(analysis: AnalysisData, one: DeviceSamples) -> dict[Key, I64]:
-    """By category of the ledger, the time (ns) in the window in which each sample holds."""
-    window = analysis.window
-    start = np.clip(one.time, window.start_ns, window.end_ns)
-    end = np.clip(one.time + one.held, window.start_ns, window.end_ns)
-    return analysis.timeline.ledger.between(start, end)
+def _within(one: DeviceSamples, start: int, end: int) -> DeviceSamples:
+    """Samples that hold in a window (ns) only."""
+    time = np.clip(one.time, start, end)
+    return replace(one, time=time, held=np.clip(one.time + one.held, start, end) - time)
+
+
+def _amounts(timeline: Timeline, one: DeviceSamples) -> dict[Key, I64]:
+    """By category of the ledger, the time (ns) in which each sample holds."""
+    return timeline.ledger.between(one.time, one.time + one.held)
 
 
 def _spread(value: F64, weight: I64 | F64) -> tuple[float, float, float]:
@@ -281,7 +336,7 @@ def _ranks(analysis: AnalysisData) -> dict[tuple[str, str], int]:
         if one.job == analysis.job.name and one.statistic == "rank" and one.host:
             of_host[one.host].add(one.rank)
     devices: defaultdict[str, set[str]] = defaultdict(set)
-    for host, device in samples_of(analysis) if of_host else ():
+    for host, device in samples_of(analysis.table, analysis.job.name) if of_host else ():
         devices[host].add(device)
     found: dict[tuple[str, str], int] = {}
     for host, ranks in of_host.items():

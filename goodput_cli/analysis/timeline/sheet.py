@@ -28,7 +28,7 @@ from goodput_cli.analysis.timeline.rows import (
     segment_table,
 )
 from goodput_cli.arrays import Rows
-from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
+from goodput_cli.events.schema import NO_STEP, PROFILING, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.text import duration, period, plural
 
@@ -50,8 +50,9 @@ def timeline_sheet(
     with_busy = bool(table.devices)
     if with_busy:
         columns = (*columns[:-2], _busy_column(analysis), *columns[-2:])
-    shown_events = [] if events is None else list(_beside_busy(_grouped_events(timeline, events), with_busy))
-    shown = _interleaved(_segment_rows(columns, timeline, runs), shown_events)
+    shown_events = [] if events is None else _grouped_events(timeline, events)
+    beside = merge(shown_events, _profile_sessions(analysis, window), key=lambda row: row[0])
+    shown = _interleaved(_segment_rows(columns, timeline, runs), list(_beside_busy(beside, with_busy)))
     total = duration(int((rows.end - rows.start).sum()))
     return Sheet(
         title=f"Timeline of {analysis.job.name}",
@@ -222,6 +223,25 @@ def _grouped_events(timeline: Timeline, events: Rows) -> Iterator[TimedRow]:
     for head, tail in zip(first.tolist(), last.tolist(), strict=True):
         row = int(events[head])
         yield _event_cells(table, row, int(events[tail]), tail - head + 1, hung.get(row))
+
+
+def _profile_sessions(analysis: Analysis, window: tuple[int, int]) -> Iterator[TimedRow]:
+    """Profile sessions that lines of ML Diagnostics name, as rows of people."""
+    found = [one for one in analysis.table.metrics if one.name == PROFILING and one.job == analysis.job.name]
+    begin: int | None = None
+    for time, runs in ((time, value > 0) for one in found for time, value in zip(one.time, one.value, strict=True)):
+        if begin is None and runs:
+            begin = int(time)
+        elif begin is not None and not runs and begin < window[1] and time > window[0]:
+            yield begin, _row_beside(begin, int(time), "profile session")
+            begin = None
+    if begin is not None and begin < window[1]:
+        yield begin, _row_beside(begin, None, "profile session, no end")
+
+
+def _row_beside(start: int, end: int | None, words: str) -> tuple[Cell, ...]:
+    took = None if end is None else end - start
+    return (start, end, took, None, None, words, f"  {words}", "", *[None] * 7)
 
 
 def _interleaved(segments: Iterable[TimedRow], events: Iterable[TimedRow]) -> list[tuple[Cell, ...]]:

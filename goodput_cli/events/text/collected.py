@@ -388,7 +388,8 @@ class Texts:
         for job, part in by_job.items():
             self.metrics += metrics_of(job, part)
             several = len({said(log_line).job for log_line in part}) > 1
-            meaning = run_events(part, several, job in jobs)
+            events = [log_line for log_line in part if said(log_line).type is not EventType.PHASE]
+            meaning = run_events(events, several, job in jobs)
             by_source: defaultdict[int, list[LogLine]] = defaultdict(list)
             places = {(log_line.line, log_line.entry, log_line.time): source_of[id(log_line)] for log_line in part}
             for log_line in meaning:

@@ -14,6 +14,7 @@ How much memory a document or a job takes while it is accounted for, by what was
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from goodput_cli.analysis.account import by_job, is_wanted
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
+from goodput_cli.events.devices import DeviceSamples, Quantity, joined_samples
 from goodput_cli.events.documents import says_something
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.rows import Interner
@@ -201,6 +203,7 @@ def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow], sha
             of[other] = first
     for folder, first in _of_nodes(folders, rows, of):
         folders[first] += folders.pop(folder)
+    _add_samples(folders, documents, rows)
     groups = {found[0].uri: _one_of(found, folder) for folder, found in folders.items() if len(found) > 1}
     inside = {part.uri for group in groups.values() for part in group.parts}
     return [groups.get(one.uri, one) for one in documents if one.uri in groups or one.uri not in inside]
@@ -239,6 +242,38 @@ def _of_nodes(
         else:
             silent.append((above, folder))
     return [(folder, next(iter(near[above]))) for above, folder in silent if len(near[above]) == 1]
+
+
+def _add_samples(
+    folders: dict[str, list[Document]], documents: Sequence[Document], rows: Mapping[str, DocumentRow]
+) -> None:
+    """Samples of accelerators are read with the logs of the one job in the nearest folder that holds any, that folder
+    or one above it. folders: what is read together, by the folder that it is called after."""
+    samples = [one for one in documents if one.version and _holds_samples_alone(rows[one.uri])]
+    if not samples:
+        return
+    of = {one.uri: folder for folder, some in folders.items() for one in some}
+    logs = [one for one in documents if rows[one.uri].jobs]
+    for one in samples:
+        folder = one.name.replace("\\", "/").rpartition("/")[0]
+        near = _below(folder, logs)
+        while folder and not near:
+            folder = folder.rpartition("/")[0]
+            near = _below(folder, logs)
+        jobs = {of.get(log.uri) or part.job for log in near for part in rows[log.uri].jobs}
+        if len(jobs) != 1 or not all(log.version for log in near):
+            continue
+        together = folders.setdefault(of.get(near[0].uri, f"{folder}\0{jobs}"), [])
+        together += [each for each in (*near, one) if each not in together]
+
+
+def _holds_samples_alone(row: DocumentRow) -> bool:
+    return not row.jobs and any(one.code == "devices_of_no_job" for one in row.of_lines)
+
+
+def _below(folder: str, documents: Sequence[Document]) -> list[Document]:
+    start = f"{folder}/" if folder else ""
+    return [one for one in documents if one.name.replace("\\", "/").startswith(start)]
 
 
 def _jobs_of_folder(
@@ -363,6 +398,8 @@ def pieces_of(read: DocumentRead, folder: str, jobs: Collection[str]) -> Pieces:
                 columns = [_numbers(getattr(job.table, name), COLUMNS[name]) for name in _STORED]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
                 writer.write_batch(batch, custom_metadata={_ABOUT: _about(job)})
+                if job.table.devices:
+                    _write_samples(f"{path}.{places[job.table.jobs[0]]}.npz", job)
     return Pieces(read.row.document, read.row.digest, path, places)
 
 
@@ -379,6 +416,31 @@ def _about(job: EventLog) -> bytes:
     formats = [[one.name, one.restores_are_inferred, one.other_system] for one in job.formats[0]]
     values = {texts: tuple(getattr(table, texts)) for texts in _CODED.values()}
     return json.dumps({**values, "formats": formats}).encode("utf-8", "surrogatepass")
+
+
+_OF_SAMPLES = ("time", "held", "value", "high")
+
+
+def _write_samples(path: str, job: EventLog) -> None:
+    """What accelerators of a job did, beside its piece."""
+    devices = [one for one in job.table.devices if one.job == job.table.jobs[0]]
+    about = [[one.host, one.device, one.rank, int(one.quantity), one.about, len(one)] for one in devices]
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in devices]) for name in _OF_SAMPLES if devices
+    }
+    np.savez(path, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **columns)
+
+
+def _read_samples(path: str, job: str) -> Iterator[DeviceSamples]:
+    if not os.path.exists(path):
+        return
+    with np.load(path, allow_pickle=False) as file:
+        columns = {name: file[name] for name in _OF_SAMPLES if name in file}
+        begin = 0
+        for host, device, rank, quantity, summed, size in json.loads(file["about"].tobytes()):
+            own = {name: column[begin : begin + size] for name, column in columns.items()}
+            yield DeviceSamples(job, host, device, rank, Quantity(quantity), about=summed, **own)
+            begin += size
 
 
 def account_batch(task: Task, batch: Sequence[SharedJob], local: Local = HERE) -> Sequence[Any]:
@@ -398,7 +460,9 @@ def join_pieces(shared: SharedJob) -> EventLog:
     interners: dict[str, Interner[Any]] = {name: Interner() for name in _CODED}
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     formats: set[LogFormat] = set()
+    devices: list[DeviceSamples] = []
     for path, place in shared.pieces:
+        devices += _read_samples(f"{path}.{place}.npz", shared.job)
         with pa.memory_map(path) as source:
             batch, metadata = pa.ipc.open_file(source).get_batch_with_custom_metadata(place)
         about = json.loads(metadata[_ABOUT].decode("utf-8", "surrogatepass"))
@@ -411,7 +475,7 @@ def join_pieces(shared: SharedJob) -> EventLog:
         columns["job"].append(np.zeros(batch.num_rows, dtype=np.int32))
     whole: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
     tuples: dict[str, Any] = {_CODED[name]: interner.values() for name, interner in interners.items()}
-    table = EventTable(**whole, jobs=(shared.job,), **tuples)
+    table = EventTable(**whole, jobs=(shared.job,), **tuples, devices=joined_samples(devices))
     return EventLog(table, (tuple(sorted(formats)),))
 
 

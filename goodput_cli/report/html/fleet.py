@@ -38,6 +38,7 @@ from goodput_cli.fleet.report import (
     runs_by_loss,
     runs_sheet,
     title,
+    used_by_devices,
     where_lost,
     window_words,
 )
@@ -370,7 +371,12 @@ def _coverage(report: FleetReport) -> list[str]:
         return [f"{name} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT"]
     coverage = report.coverage
     some = [known_words(coverage)] if 0 < coverage.known_runs < coverage.runs else []
-    return [", ".join(filter(None, [window_words(report), held_words(report)])), *some, *began_again(report)]
+    return [
+        ", ".join(filter(None, [window_words(report), held_words(report)])),
+        *some,
+        *began_again(report),
+        *used_by_devices(report),
+    ]
 
 
 def _goodput(report: FleetReport) -> tuple[str, str]:

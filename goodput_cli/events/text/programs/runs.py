@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from goodput_cli.events.formats.base import RUNS as NAME
+from goodput_cli.events.schema import PROFILING
 from goodput_cli.events.text.entries import STEP_TIME
 from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, pattern
 from goodput_cli.events.text.meaning import said
@@ -39,6 +40,10 @@ def _line(what: EventType) -> Callable[[Any], ParsedEvent]:
     return lambda found: ParsedEvent(RUN_LINES, what, job=dict(found.groupdict()).get("run") or "")
 
 
+def _profiling(found: re.Match[str]) -> ParsedEvent:
+    return ParsedEvent(RUN_LINES, EventType.PHASE, metrics={PROFILING: float(found["what"] == "started")})
+
+
 RULES = (
     LineRule(RUN_LINES, "MLRun '",
              pattern(r"MLRun '(?P<run>[^']+)' created successfully"), _line(EventType.START), "created"),
@@ -50,8 +55,11 @@ RULES = (
              "sigterm"),
     LineRule(RUN_LINES, "Program exiting normally. Sending", pattern("Program exiting normally. Sending 'COMPLETED'"),
              _line(EventType.EXITED), "completed"),
+    LineRule(RUN_LINES, "profiling_status: ",
+             pattern(r"profiling_status: (?:context_)?(?P<what>started|stopped) \(session_phase: "), _profiling,
+             "profiling"),
 )  # fmt: skip
-"""What the library logs of itself: starts and ends, mostly without the name of the run."""
+"""What the library logs of itself: starts, ends and profile sessions, mostly without the name of the run."""
 
 
 def of_their_runs(
