@@ -171,7 +171,7 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
             last = before.get(key)
             steps = 0 if last is None else one.step - (said(last).step or 0)
             if last is not None and steps > 0 and log_line.end > last.end:
-                whole = any(each.stamp is not None and each.stamp.whole for each in (last, log_line))
+                whole = any(_is_whole(each) for each in (last, log_line))
                 apart[key].append((log_line, log_line.end - last.end, steps, whole))
             before[key] = log_line
         elif one.type is EventType.START:
@@ -182,6 +182,14 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
             least = max(usual * steps // 2, 2 * NS_PER_SECOND if whole else 0)
             if length - usual * steps > least:
                 log_line.event = replace(said(log_line), step_time=usual)
+
+
+def _is_whole(log_line: LogLine) -> bool:
+    """Whether its time is known to the second only, by its stamp or by the clock of its line."""
+    running = said(log_line).running
+    if log_line.stamp is not None or running is None or running.elapsed is None:
+        return log_line.stamp is not None and log_line.stamp.whole
+    return running.elapsed % NS_PER_SECOND == 0
 
 
 def _with_gaps(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
