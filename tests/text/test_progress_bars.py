@@ -102,6 +102,18 @@ def test_a_script_of_hydra_dies_of_what_it_says_twice(tmp_path: Path) -> None:
     assert analysed(written(tmp_path / "run", a_log=log)).job.ending == "crashed"
 
 
+def test_what_stands_behind_the_bar_of_a_killed_process_is_of_the_next_one(tmp_path: Path) -> None:
+    """Its bar ends no line: 10 min passed until the next process began, and no step hung in them."""
+    first = TRAINER.format(minute=0) + trained(range(1, 63), 22, 2)
+    glued = "03/01/2026 10:14:00 - WARNING - __main__ - Process rank: 0, device: cuda:0\n"
+    second = TRAINER.format(minute=15) + trained(range(51, 101), 32, 2) + RUNTIME
+    analysis = analysed(written(tmp_path / "run", a_log=first + glued + second), timezone="UTC")
+    (lost,) = analysis.disruptions
+    assert lost.last_step == 62
+    assert {one.code for one in analysis.insights}.isdisjoint({"hang"})
+    assert round(seconds(analysis)["infrastructure_recovery_from_disruption"]) == 900 - 144
+
+
 def test_a_validation_between_two_epochs_has_a_bar_of_its_own(tmp_path: Path) -> None:
     epochs = ["".join(state(done, 50, 2 * done, f"Epoch {epoch}: ") + "  2.00s/it, v_num=0]" for done in range(51))
               for epoch in range(2)]  # fmt: skip

@@ -124,6 +124,8 @@ def _wrong_goodput(analysis: Analysis, world: World, program: Program) -> Iterat
     true = world.goodput(of_undisturbed=program.has_reference, of_each="each" in program.shows,
                          hidden=program.hides)  # fmt: skip
     said = analysis.goodput.percent
+    if said is None and not world.trained:  # cannot be judged
+        return
     if said is None or abs(said - true) > _POINTS:
         yield f"goodput: {said} %, true {true:.2f} %"
 

@@ -13,6 +13,8 @@ from tests.truth.world import BATCH, BEAT, Happening, World
 JOB = "truth"
 _EVERY = 10
 """Steps between two records of programs that do not log each."""
+_TOKENS = 136.0
+"""Of a sample, over the number of devices."""
 
 
 @dataclass(frozen=True)
@@ -227,13 +229,25 @@ def _timer(name: str, one: Happening) -> Iterator[str]:
 
 def torchtitan(world: World) -> Iterator[str]:
     """Torchtitan: the first and every tenth step, lines of saves, loads and evaluations when they are over."""
-    looping = True
+    looping, batch, samples, since = True, BATCH, 0, 0.0
     for one in world.happenings:
         if one.kind in ("step", "begun") and not looping:
-            looping, first = True, one.step + (one.kind == "begun")
+            looping, samples, since = True, 0, one.begin
+            first = one.step + (one.kind == "begun")
             yield _titan(one.begin, f"Training starts at step {first}, with local batch size 2, global batch size 256.")
         looping = looping and one.kind != "start"
-        yield from failed(one, "[rank3]: ", elastic(one)) if one.kind == "crash" else _titan_lines(one)
+        batch = one.step if one.kind == "batch" else batch
+        samples += batch * (one.kind == "step")
+        if one.kind == "crash":
+            yield from failed(one, "[rank3]: ", elastic(one))
+        elif one.kind == "step" and (one.step == 1 or one.step % _EVERY == 0):
+            rate = _TOKENS * samples / (one.end - since)
+            yield _titan(one.end, f"\x1b[31mstep: {one.step:2}  \x1b[32mloss:  2.1322  \x1b[33mmemory: "
+                                  f"39.00GiB(41.04%)  \x1b[34mtps: {rate:,.0f}  \x1b[35mmfu: "
+                                  f"{rate / 200:.1f}%\x1b[39m")  # fmt: skip
+            samples, since = 0, one.end
+        else:
+            yield from _titan_lines(one)
 
 
 def _titan(at: float, words: str) -> str:
@@ -249,10 +263,6 @@ def _titan_lines(one: Happening) -> Iterator[str]:
         case "restore":
             yield _titan(one.begin, f"Loading the checkpoint from ./outputs/checkpoint/step-{one.step}.")
             yield _titan(one.end, f"Finished loading the checkpoint in {took}")
-        case "step" if one.step == 1 or one.step % _EVERY == 0:
-            yield _titan(one.end, f"\x1b[31mstep: {one.step:2}  \x1b[32mloss:  2.1322  \x1b[33mmemory: "
-                                  "39.00GiB(41.04%)  \x1b[34mtps: 5,815  \x1b[36mtflops: 338.17  \x1b[35mmfu: "
-                                  "34.2%\x1b[39m")  # fmt: skip
         case "eval":
             yield _titan(one.end, f"validate step: {one.step}  loss:  2.2120  memory: 39.00GiB(41.04%)  tps: 9,100")
         case "save":
@@ -264,8 +274,10 @@ def _titan_lines(one: Happening) -> Iterator[str]:
 
 def nemo(world: World) -> Iterator[str]:
     """NeMo 2 under its launcher: each step with its time and none of day, saves and loads with their times."""
+    batch = BATCH
     for one in world.happenings:
         at, last, took = time(one.end), one.step - 1, one.end - one.begin
+        batch = one.step if one.kind == "batch" else batch
         match one.kind:
             case "start":
                 yield (f"[default0]:[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo_logger:145] Experiments will be logged at "
@@ -275,9 +287,9 @@ def nemo(world: World) -> Iterator[str]:
                 yield (f"[default0]:[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo_logging:393] Global Checkpoint Load : Rank "
                        f": 0 : Iteration : {last} : Time spent in load_checkpoint: {took:.2f}s")  # fmt: skip
             case "step":
-                yield (f"[default0]:Training epoch 0, iteration {last}/19999 | lr: 7.496e-07 | global_batch_size: 256 "
-                       f"| global_step: {last} | reduced_train_loss: 2.103 | train_step_timing in s: "
-                       f"{one.end - one.begin:.4g} | consumed_samples: {256 * one.step}")  # fmt: skip
+                yield (f"[default0]:Training epoch 0, iteration {last}/19999 | lr: 7.496e-07 | "
+                       f"global_batch_size: {batch} | global_step: {last} | reduced_train_loss: 2.103 | "
+                       f"train_step_timing in s: {took:.4g} | consumed_samples: {256 * one.step}")  # fmt: skip
             case "save":
                 yield (f"[default0]:[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo_logging:393] Global Checkpoint Save : Rank: 0 "
                        f": Iteration: {last} : Start time: {_epoch(one.begin):.3f}s : Save duration: "
@@ -293,7 +305,9 @@ def nemo(world: World) -> Iterator[str]:
 
 def maxtext(world: World) -> Iterator[str]:
     """MaxText: each step when it is over, evaluations; saves in the background."""
+    batch = BATCH
     for one in world.happenings:
+        batch = one.step if one.kind == "batch" else batch
 
         def said(at: float, words: str) -> str:
             return f"I{time(at):%m%d %H:%M:%S.%f} 138304841739136 train.py:819] {words}"
@@ -305,8 +319,9 @@ def maxtext(world: World) -> Iterator[str]:
             case "restore":
                 yield said(one.begin, f"restoring from this run's directory step {last}")
             case "step":
+                rate = _TOKENS * batch / (one.end - one.begin)
                 yield said(one.end, f"completed step: {last}, seconds: {one.end - one.begin:.3f}, TFLOP/s/device: "
-                                    "151.57, Tokens/s/device: 4312.1, total_weights: 131072, loss: 3.300")  # fmt: skip
+                                    f"{rate / 30:.3f}, Tokens/s/device: {rate:.3f}, loss: 3.300")  # fmt: skip
             case "eval":
                 yield said(one.begin, f"Starting eval after train step {last}")
                 yield said(one.end, f"Completed eval after train step {last}, eval_loss: 2.91")
@@ -333,9 +348,10 @@ PROGRAMS = (
     Program("resiliency", resiliency, _shows(_CHECKPOINTS, "deaths", "times", "plans", "finish"), has_reference=True),
     Program("megatron", megatron, _shows(
         "steps", _DEATHS, _CHECKPOINTS, "starts", "evals", "inits", "plans", "batch", "finish")),
-    Program("torchtitan", torchtitan, _shows("steps", _DEATHS, _CHECKPOINTS, "starts", "evals", "inits", "finish")),
-    Program("nemo2", nemo, _shows(_EACH, _DEATHS, _CHECKPOINTS, "starts", "finish")),
-    Program("maxtext", maxtext, _shows(_EACH, "deaths", "causes", "starts", "evals"), blocking_save=0.02),
+    Program("torchtitan", torchtitan, _shows(
+        "steps", _DEATHS, _CHECKPOINTS, "starts", "evals", "inits", "batch", "finish")),
+    Program("nemo2", nemo, _shows(_EACH, _DEATHS, _CHECKPOINTS, "starts", "batch", "finish")),
+    Program("maxtext", maxtext, _shows(_EACH, "deaths", "causes", "starts", "evals", "batch"), blocking_save=0.02),
     Program("trainer", trainer, _shows("steps", _DEATHS, "evals", "finish"), True, _shows("save")),
     Program("lightning", lightning, _shows("steps", "deaths", "causes", "evals", "finish"), True, _shows("save")),
     Program("loop", loop, _shows("steps", _DEATHS), True, _shows("save", "eval")),

@@ -15,8 +15,8 @@ OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2
 79.11 GiB of which 1.31 GiB is free."
 DISK_FULL = "OSError: [Errno 28] No space left on device: '/ckpt/llm/tmp'"
 WATCHDOG = "torch.distributed.DistBackendError: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4711, \
-OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=1800000) ran for 1800086 milliseconds before timing \
-out."
+OpType=_ALLGATHER_BASE, NumelIn=26214400, NumelOut=209715200, Timeout(ms)=1800000) ran for 1800086 milliseconds \
+before timing out."
 CAUSES = {OUT_OF_MEMORY: "device_oom", DISK_FULL: "disk_full", WATCHDOG: "collective_timeout"}
 """The cause of a death, by its text."""
 
@@ -117,6 +117,31 @@ def starts_that_die(world: World) -> Truth:
     world.steps(600, saves=50)
     world.finish()
     return Truth((Cause("failing_starts", lost),), many + 1, also="disruptions", attempts=many + 2)
+
+
+@story("causes starts")
+def starts_that_never_step(world: World) -> Truth:
+    """No start of the job comes as far as a step."""
+    many = _count(world, 4, 9)
+    for number in range(many):
+        world.fail_to_start(DISK_FULL, _between(world, 25, 50))
+        world.now += _between(world, 60, 90) * (number < many - 1)
+    ways = Cause("failing_starts disruptions", world.now), Cause("failing_starts disruptions", world.down)
+    return Truth((ways,), many - 1, also="startups", attempts=many, may_be_silent=True)
+
+
+@story("")
+def killed_silently(world: World) -> Truth:
+    """No line says that it died, and minutes pass until the next process prints one."""
+    world.start()
+    for _ in range(3):
+        world.steps(_count(world, 300, 500), saves=50)
+        world.die()
+        world.again(_between(world, 300, 700))
+    world.steps(500, saves=50)
+    world.finish()
+    more = "rare_saves long_outage undetermined"
+    return Truth((*_undone(world), Cause("undetermined", world.wasted() + world.down)), 3, more, True, attempts=4)
 
 
 @story("process")

@@ -272,16 +272,19 @@ def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 
 def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
-    """What a step usually takes (ns) where nothing stands between two records; None where too few show it."""
+    """What a step usually takes (ns) beside what is known to stand between two records; None where too few show it."""
     found: list[float] = []
     before: LogLine | None = None
+    other = 0
     for log_line in log_lines:
         one = said(log_line)
         if one.type is EventType.STEP:
             done = None if before is None else said(before).step
             if before is not None and done is not None and one.step is not None and one.step > done:
-                found.append((log_line.end - before.end) / (one.step - done))
-            before = log_line
+                found.append((log_line.end - before.end - other) / (one.step - done))
+            before, other = log_line, 0
+        elif one.type is EventType.SAVE and (took := one.took or log_line.end - log_line.time):
+            other += took
         elif one.type is not EventType.ALIVE:
             before = None
     return median(found) if len(found) >= _FEW_PAIRS else None
