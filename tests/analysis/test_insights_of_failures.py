@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ from goodput_cli.report.base import Page
 from tests.support.accounts import account, insights
 from tests.support.markdown_docs import ROOT
 from tests.support.rendered import as_table as table
-from tests.support.story import crashed, end, heartbeat, init, restore, save, saved, start, step, steps, told
+from tests.support.story import BASE, crashed, end, heartbeat, init, restore, save, saved, start, step, steps, told
 
 PAGE = Page()
 WEEK = 7 * 86_400
@@ -88,6 +89,18 @@ def test_starts_that_die_again_and_again_are_one_insight() -> None:
     assert list(seen) == ["failing_starts"]
     assert again.about.disruptions == tuple(range(2, 70))  # the first one ended an hour of training
     assert 0.97 * 36_000 - 68 * 20 <= again.seconds <= 36_000
+
+
+def test_the_last_start_that_dies_is_counted_with_the_others() -> None:
+    """Nothing followed it that it could have cost."""
+    again = insights(
+        start(0),
+        steps(0, 100, at=10, every=5),
+        crashed(600),
+        *([start(at), crashed(at + 20)] for at in (700, 800, 900, 1000)),
+    )
+    assert again["failing_starts"].text.startswith("4 of 5 starts died within 20.0 s")
+    assert again["failing_starts"].seconds == 300
 
 
 def test_a_bad_day_is_summed_up_in_three_lines() -> None:
@@ -247,7 +260,7 @@ def test_three_deaths_in_the_same_step_are_no_reason_to_save_more_often() -> Non
 def test_waiting_for_a_rank_that_was_gone_is_a_hang_and_the_cause_names_what_to_do() -> None:
     """A rank had no memory left, and the others waited 10 min for it until their watchdog ended them."""
     found = {one.code: one for one in goodput_cli.analyze(ROOT / "tests/causes/examples/01-oom-then-timeouts").insights}
-    text = "step 151 hung for 10 min 06 s, until a timeout (disruption 1); a usual one takes 4.00 s"
+    text = "step 151 hung for 10 min 04 s, until a timeout (disruption 1); a usual one takes 4.00 s"
     noticed = "10 min 00 s of 15 min 00 s passed before anybody noticed (a timeout of 10 min 00 s was set)"
     assert found["hang"].text.startswith(f"{text}; {noticed}: a watchdog of ")
     assert found["hang"].disruptions == (1,)
@@ -255,6 +268,19 @@ def test_waiting_for_a_rank_that_was_gone_is_a_hang_and_the_cause_names_what_to_
     assert found["disruptions"].text.startswith("1 disruption (device_oom on node-01): ")
     assert found["disruptions"].text.endswith("of training wasted; the hang that it ended is counted apart")
     assert "smaller batch" in found["disruptions"].advice
+
+
+def test_a_hang_is_as_long_as_the_watchdog_waited_where_its_words_are_cut() -> None:
+    """The last step begins at 2800 s, and dies at 3500 s: 600 s before, the watchdog began to wait."""
+    words = (
+        "torch.distributed.DistBackendError: [Rank 5] Watchdog caught collective operation timeout: WorkNCCL("
+        "SeqNum=912, OpType=_ALLGATHER_BASE, NumelIn=26214400, NumelOut=209715200, Timeout(ms)=600000) ran for 600046 "
+        "milliseconds before timing out."
+    )
+    dead = json.dumps({"job_name": "j", "goodput_event": "crashed", "goodput_time": BASE + 3500, "reason": words})
+    told = insights(start(0), steps(0, 281, at=0), dead, start(3560), steps(270, 500, at=3600), end(8610))
+    assert told["hang"].seconds == pytest.approx(600, abs=1)
+    assert told["hang"].seconds + told["disruptions"].seconds == 3560 - 2700
 
 
 def test_an_outage_of_decades_is_weighed_as_one_of_days() -> None:

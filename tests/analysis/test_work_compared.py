@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import goodput_cli
 from goodput_cli import Comparison
 from goodput_cli.analysis.compare.phrases import work_lines
 from goodput_cli.cli.main import run
-from tests.support.work_logs import megatron, recorded
+from tests.support.work_logs import megatron, recorded, titan_step, torchtitan
 
 Compared = Callable[..., Comparison]
 
@@ -113,3 +114,33 @@ def test_more_tokens_a_step_are_more_work(
     assert run(["steps", str(path), "-q"]) == 0
     said = "more work a step: steps 300 to 599 took 1.50 x the usual time, for 1.50 x the" in capsys.readouterr().out
     assert said is not is_slow
+
+
+def titan(rate: Callable[[bool, float], float]) -> list[str]:
+    """Steps of 1 s that vary by 2 %, from 301 on of 2 s, with a throughput by which it is and what it took."""
+    lines, now = [(0.0, "Starting job: debug"), (0.5, "Training starts at step 1")], 1.0
+    for step in range(1, 601):
+        took = (2.0 if step > 300 else 1.0) * (1 + 0.02 * math.sin(7 * step))
+        now += took
+        lines.append((now, titan_step(step, rate(step > 300, took))))
+    return torchtitan(*lines).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("rate", "is_slow"),
+    [
+        (lambda later, took: 5000 * (1 + later) / took, False),
+        (lambda later, took: 5000 * (1 + 2 * later) / took, False),
+        (lambda _, took: 5000 / took, True),
+        (lambda *_: 5000, True),
+    ],
+    ids=["twice the tokens", "three times the tokens", "the same tokens", "a number that nobody measured"],
+)
+def test_steps_at_one_throughput_are_more_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rate: Callable[[bool, float], float], is_slow: bool
+) -> None:
+    path = tmp_path / "train.log"
+    assert slow(path, titan(rate)) is is_slow
+    assert run(["steps", str(path), "-q"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert ("took 2.00 x the usual time, at the same throughput" in shown) is not is_slow

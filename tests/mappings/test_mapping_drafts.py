@@ -209,7 +209,7 @@ def test_epochs_are_the_steps_of_a_log_that_has_no_others(tmp_path: Path) -> Non
         "",
         "\n\n",
         "one\ntwo words\n" * 20,
-        "\x00\x01\xff" * 100,
+        "\u00ff\u2588" * 100,
         "{}\n" * 10,
         '{"a": [1, 2], "b": {"c": {"d": {"e": 1}}}}\n' * 5,
         "a,b\n1,2\n3\n",

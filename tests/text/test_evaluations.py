@@ -57,3 +57,24 @@ def test_a_save_between_is_none_of_it(tmp_path: Path) -> None:
 def test_nothing_is_taken_where_too_few_records_show_a_usual_step(tmp_path: Path) -> None:
     log = [(0, "start", 0), *steps(12, 1, 3), (90, "eval", 3), *steps(92, 4, 4), (93, "done", 0)]
     assert "EVAL_STEP" not in titan(tmp_path, log)
+
+
+def test_a_usual_step_shows_between_records_that_saves_stand_between(tmp_path: Path) -> None:
+    """Records every ten steps, each behind a save of 20 s but for one: then 100 s of an evaluation."""
+    log: list[tuple[float, str, int]] = [(0, "start", 0), (20, "step", 10)]
+    for number in range(2, 7):
+        at = 20 + 40 * (number - 1) + 100 * (number > 4)
+        log += [(at, "eval", 40)] * (number == 5) + [(at, "save", 0), (at + 20, "step", 10 * number)]
+    assert titan(tmp_path, [*log, (log[-1][0] + 1, "done", 0)])["EVAL_STEP"] == 100
+
+
+def test_a_job_that_never_steps_has_as_many_starts_as_it_says(tmp_path: Path) -> None:
+    error = 'Traceback (most recent call last):\n  File "train.py", line 1, in <module>\nImportError: no flash\n'
+    text = "".join(
+        f"[titan] 2026-03-01 10:0{minute}:00,000 - root - INFO - Starting job: plum\n{error}"
+        f"E0301 10:0{minute}:10.000000 7 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) "
+        "local_rank: 0 (pid: 9) of binary: python\n"
+        for minute in range(4)
+    )
+    job = analysed(written(tmp_path / "run", a_log=text), timezone="UTC", year=2026).job
+    assert (job.attempts, job.disruptions, job.ending) == (4, 3, "crashed")

@@ -143,6 +143,24 @@ def test_the_first_iteration_of_a_process_is_not_counted_twice(tmp_path: Path) -
     assert found == {"productive": 80, "program_startup": 9}
 
 
+def test_a_save_behind_the_last_record_shows_how_far_training_came(tmp_path: Path) -> None:
+    """A record every hundredth iteration, and a last save of 10 s at 360: 60 of 4 s that no line has."""
+    log = """\
+[before the start of training step] datetime: 2026-03-01 10:00:00
+ [2026-03-01 10:06:40] iteration      100/    1000 | elapsed time per iteration (ms): 4000.0 |
+ [2026-03-01 10:13:20] iteration      200/    1000 | elapsed time per iteration (ms): 4000.0 |
+ [2026-03-01 10:20:00] iteration      300/    1000 | elapsed time per iteration (ms): 4000.0 |
+saving checkpoint at iteration     360 to /ckpt/llm in torch_dist format
+  successfully saved checkpoint from iteration     360 to /ckpt/llm [ t 1/8, p 1/4 ]
+(min, max) time across ranks (ms):
+    save-checkpoint ................................: (9900.00, 10000.00)
+[exiting program at iteration 360] datetime: 2026-03-01 10:24:10
+"""
+    analysis = analysed(written(tmp_path / "run", train_log=log))
+    assert round(seconds(analysis)["productive"], 6) == 1440
+    assert (analysis.job.last_step, analysis.job.ending) == (360, "clean")
+
+
 def test_a_load_before_the_loop_is_of_the_process_that_loops(tmp_path: Path) -> None:
     """A log of which only some lines were kept has no line of the initialization: the load is still the first sign of
     the new process, and no process of its own that died before it trained."""

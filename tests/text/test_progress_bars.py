@@ -81,6 +81,39 @@ def test_bars_of_epochs_count_on(tmp_path: Path) -> None:
     assert "no_clock" in codes(analysis)
 
 
+def test_an_epoch_is_resumed_in_its_middle(tmp_path: Path) -> None:
+    """Lightning draws its epoch at 0 first: 70 steps, of which 60 were saved, and the bar goes on with the 61st."""
+    bars = "".join(state(done, 50, 2 * done, "Epoch 0: ") + "  2.00s/it, v_num=0]" for done in range(51))
+    bars += "".join(state(done, 50, 2 * done, "Epoch 1: ") + "  2.00s/it, v_num=0]" for done in range(21))
+    again = state(0, 50, 0, "Epoch 1: ") + " ?it/s, v_num=0]"
+    again += "".join(state(done, 50, 2 * (done - 10), "Epoch 1: ") + "  2.00s/it, v_num=0]" for done in range(11, 51))
+    analysis = analysed(written(tmp_path / "run", a_log=bars + "\n" + again + "\n"))
+    (lost,) = analysis.disruptions
+    assert (lost.last_step, lost.resumed_step, lost.steps_lost) == (70, 60, 10)
+    assert round(seconds(analysis)["wasted_progress_from_disruption"], 6) == 20
+
+
+def test_a_script_of_hydra_dies_of_what_it_says_twice(tmp_path: Path) -> None:
+    error = 'Traceback (most recent call last):\n  File "train.py", line 1, in <module>\nValueError: no\n\n'
+    log = "".join(state(done, 50, 2 * done, "Epoch 0: ") + "  2.00s/it, v_num=0]" for done in range(51)) + "\n"
+    log += "[2026-03-01 10:02:00,000][src.train][ERROR] - \n" + error
+    log += "[2026-03-01 10:02:00,000][src.train][INFO] - Output dir: /logs\nError executing job with overrides: []\n"
+    log += error + "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"
+    assert analysed(written(tmp_path / "run", a_log=log)).job.ending == "crashed"
+
+
+def test_what_stands_behind_the_bar_of_a_killed_process_is_of_the_next_one(tmp_path: Path) -> None:
+    """Its bar ends no line: 10 min passed until the next process began, and no step hung in them."""
+    first = TRAINER.format(minute=0) + trained(range(1, 63), 22, 2)
+    glued = "03/01/2026 10:14:00 - WARNING - __main__ - Process rank: 0, device: cuda:0\n"
+    second = TRAINER.format(minute=15) + trained(range(51, 101), 32, 2) + RUNTIME
+    analysis = analysed(written(tmp_path / "run", a_log=first + glued + second), timezone="UTC")
+    (lost,) = analysis.disruptions
+    assert lost.last_step == 62
+    assert {one.code for one in analysis.insights}.isdisjoint({"hang"})
+    assert round(seconds(analysis)["infrastructure_recovery_from_disruption"]) == 900 - 144
+
+
 def test_a_validation_between_two_epochs_has_a_bar_of_its_own(tmp_path: Path) -> None:
     epochs = ["".join(state(done, 50, 2 * done, f"Epoch {epoch}: ") + "  2.00s/it, v_num=0]" for done in range(51))
               for epoch in range(2)]  # fmt: skip

@@ -121,8 +121,11 @@ def _is_near(said: float, true: float) -> bool:
 
 
 def _wrong_goodput(analysis: Analysis, world: World, program: Program) -> Iterator[str]:
-    true = world.goodput(of_undisturbed=program.has_reference, of_each="each" in program.shows)
+    true = world.goodput(of_undisturbed=program.has_reference, of_each="each" in program.shows,
+                         hidden=program.hides)  # fmt: skip
     said = analysis.goodput.percent
+    if said is None and not world.trained:  # cannot be judged
+        return
     if said is None or abs(said - true) > _POINTS:
         yield f"goodput: {said} %, true {true:.2f} %"
 

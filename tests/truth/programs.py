@@ -1,18 +1,20 @@
-"""What seven kinds of programs print of a world, after what they really print, and what such a log can show."""
+"""What ten kinds of programs print of a world, after what they really print, and what such a log can show."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
+from tests.truth.bars import lightning, loop, trainer
+from tests.truth.lines import BEGIN, elastic, failed, time
 from tests.truth.world import BATCH, BEAT, Happening, World
 
-BEGIN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 JOB = "truth"
 _EVERY = 10
 """Steps between two records of programs that do not log each."""
+_TOKENS = 136.0
+"""Of a sample, over the number of devices."""
 
 
 @dataclass(frozen=True)
@@ -22,20 +24,21 @@ class Program:
     name: str
     print: Callable[[World], Iterator[str]]
     shows: frozenset[str]
-    """What of: `steps` (their times), `each` step, `saves`, `restores`, `evals`, `loads`, `inits`, `deaths` (that the
-    last attempt died), `times` and `causes` of deaths, `process` (that it lives on), `beats`, `plans` (that an end was
-    meant), `batch`, `finish`."""
+    """What of: `steps` (their times), `each` step, `saves`, `restores`, `evals`, `loads`, `starts` (of processes that
+    never step), `inits`, `deaths` (that the last attempt died), `times` and `causes` of deaths, `process` (that it
+    lives on), `beats`, `plans` (that an end was meant), `batch`, `finish`."""
+    draws: bool = False
+    """Whether it draws a bar: what it prints has its own ends of lines."""
+    hides: frozenset[str] = frozenset()
+    """Kinds of happenings that lie in its step times: what a bar does not show goes on in its time."""
     blocking_save: float = 1.0
     has_reference: bool = False
     """Whether slow steps are no goodput, because the log is of checkpoints."""
 
     def log(self, world: World) -> str:
         """The log of a world."""
-        return "".join(f"{line}\n" for line in self.print(world))
-
-
-def _time(at: float) -> datetime:
-    return BEGIN + timedelta(seconds=at)
+        end = "" if self.draws else "\n"
+        return "".join(f"{line}{end}" for line in self.print(world))
 
 
 def _epoch(at: float) -> float:
@@ -111,7 +114,7 @@ def cloud_logging(world: World) -> Iterator[str]:
             lines = [{"job_end_time": _epoch(one.end)}]
         for line in lines:
             entry = {
-                "insertId": f"e{number}-{len(line)}-{next(iter(line))}", "timestamp": _time(one.end).isoformat(),
+                "insertId": f"e{number}-{len(line)}-{next(iter(line))}", "timestamp": time(one.end).isoformat(),
                 "labels": {"python_logger": f"writer-{one.process}"}, "jsonPayload": {"job_name": JOB, **line},
                 "logName": f"projects/p/logs/goodput_{JOB}",
             }  # fmt: skip
@@ -125,7 +128,7 @@ def resiliency(world: World) -> Iterator[str]:
     for one in world.happenings:
 
         def line(event: str, at: float, **more: object) -> str:
-            return json.dumps({"timestamp": _time(at).isoformat(), "job_name": JOB, "event_type": event, **more})
+            return json.dumps({"timestamp": time(at).isoformat(), "job_name": JOB, "event_type": event, **more})
 
         if one.kind == "start":
             yield from (line("job_started", one.begin + 2 * rank, node_rank=rank) for rank in range(2))
@@ -136,21 +139,6 @@ def resiliency(world: World) -> Iterator[str]:
             yield line("checkpoint_loaded", one.end, step=one.step)
         elif one.kind in words:
             yield line(words[one.kind], one.end)
-
-
-def _failed(one: Happening, prefix: str, launcher: str = "") -> Iterator[str]:
-    """An exception that nobody caught, and the line of a launcher."""
-    yield f"{prefix}Traceback (most recent call last):"
-    yield f'{prefix}  File "/opt/train/main.py", line 88, in <module>'
-    yield f"{prefix}    main()"
-    yield f"{prefix}{one.text}"
-    if launcher:
-        yield launcher
-
-
-def _elastic(one: Happening) -> str:
-    return (f"E{_time(one.end):%m%d %H:%M:%S.%f} 4711 torch/distributed/elastic/multiprocessing/api.py:869] failed "
-            "(exitcode: 1) local_rank: 3 (pid: 4750) of binary: /usr/bin/python3")  # fmt: skip
 
 
 def megatron(world: World) -> Iterator[str]:
@@ -185,7 +173,7 @@ class _Megatron:
             case "step":
                 yield from self._trained(one)
             case "crash":
-                yield from _failed(one, "[rank3]: ", _elastic(one))
+                yield from failed(one, "[rank3]: ", elastic(one))
             case _:
                 yield from _megatron_lines(one)
 
@@ -230,7 +218,7 @@ def _megatron_lines(one: Happening) -> Iterator[str]:
 
 
 def _stamp(at: float) -> str:
-    return f"{_time(at):%Y-%m-%d %H:%M:%S.%f}"
+    return f"{time(at):%Y-%m-%d %H:%M:%S.%f}"
 
 
 def _timer(name: str, one: Happening) -> Iterator[str]:
@@ -241,17 +229,29 @@ def _timer(name: str, one: Happening) -> Iterator[str]:
 
 def torchtitan(world: World) -> Iterator[str]:
     """Torchtitan: the first and every tenth step, lines of saves, loads and evaluations when they are over."""
-    looping = True
+    looping, batch, samples, since = True, BATCH, 0, 0.0
     for one in world.happenings:
         if one.kind in ("step", "begun") and not looping:
-            looping, first = True, one.step + (one.kind == "begun")
+            looping, samples, since = True, 0, one.begin
+            first = one.step + (one.kind == "begun")
             yield _titan(one.begin, f"Training starts at step {first}, with local batch size 2, global batch size 256.")
         looping = looping and one.kind != "start"
-        yield from _failed(one, "[rank3]: ", _elastic(one)) if one.kind == "crash" else _titan_lines(one)
+        batch = one.step if one.kind == "batch" else batch
+        samples += batch * (one.kind == "step")
+        if one.kind == "crash":
+            yield from failed(one, "[rank3]: ", elastic(one))
+        elif one.kind == "step" and (one.step == 1 or one.step % _EVERY == 0):
+            rate = _TOKENS * samples / (one.end - since)
+            yield _titan(one.end, f"\x1b[31mstep: {one.step:2}  \x1b[32mloss:  2.1322  \x1b[33mmemory: "
+                                  f"39.00GiB(41.04%)  \x1b[34mtps: {rate:,.0f}  \x1b[35mmfu: "
+                                  f"{rate / 200:.1f}%\x1b[39m")  # fmt: skip
+            samples, since = 0, one.end
+        else:
+            yield from _titan_lines(one)
 
 
 def _titan(at: float, words: str) -> str:
-    stamp = f"{_time(at):%Y-%m-%d %H:%M:%S},{_time(at).microsecond // 1000:03}"
+    stamp = f"{time(at):%Y-%m-%d %H:%M:%S},{time(at).microsecond // 1000:03}"
     return f"[rank0]:[titan] {stamp} - root - INFO - {words}"
 
 
@@ -263,10 +263,6 @@ def _titan_lines(one: Happening) -> Iterator[str]:
         case "restore":
             yield _titan(one.begin, f"Loading the checkpoint from ./outputs/checkpoint/step-{one.step}.")
             yield _titan(one.end, f"Finished loading the checkpoint in {took}")
-        case "step" if one.step == 1 or one.step % _EVERY == 0:
-            yield _titan(one.end, f"\x1b[31mstep: {one.step:2}  \x1b[32mloss:  2.1322  \x1b[33mmemory: "
-                                  "39.00GiB(41.04%)  \x1b[34mtps: 5,815  \x1b[36mtflops: 338.17  \x1b[35mmfu: "
-                                  "34.2%\x1b[39m")  # fmt: skip
         case "eval":
             yield _titan(one.end, f"validate step: {one.step}  loss:  2.2120  memory: 39.00GiB(41.04%)  tps: 9,100")
         case "save":
@@ -278,8 +274,10 @@ def _titan_lines(one: Happening) -> Iterator[str]:
 
 def nemo(world: World) -> Iterator[str]:
     """NeMo 2 under its launcher: each step with its time and none of day, saves and loads with their times."""
+    batch = BATCH
     for one in world.happenings:
-        at, last, took = _time(one.end), one.step - 1, one.end - one.begin
+        at, last, took = time(one.end), one.step - 1, one.end - one.begin
+        batch = one.step if one.kind == "batch" else batch
         match one.kind:
             case "start":
                 yield (f"[default0]:[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo_logger:145] Experiments will be logged at "
@@ -289,9 +287,9 @@ def nemo(world: World) -> Iterator[str]:
                 yield (f"[default0]:[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo_logging:393] Global Checkpoint Load : Rank "
                        f": 0 : Iteration : {last} : Time spent in load_checkpoint: {took:.2f}s")  # fmt: skip
             case "step":
-                yield (f"[default0]:Training epoch 0, iteration {last}/19999 | lr: 7.496e-07 | global_batch_size: 256 "
-                       f"| global_step: {last} | reduced_train_loss: 2.103 | train_step_timing in s: "
-                       f"{one.end - one.begin:.4g} | consumed_samples: {256 * one.step}")  # fmt: skip
+                yield (f"[default0]:Training epoch 0, iteration {last}/19999 | lr: 7.496e-07 | "
+                       f"global_batch_size: {batch} | global_step: {last} | reduced_train_loss: 2.103 | "
+                       f"train_step_timing in s: {took:.4g} | consumed_samples: {256 * one.step}")  # fmt: skip
             case "save":
                 yield (f"[default0]:[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo_logging:393] Global Checkpoint Save : Rank: 0 "
                        f": Iteration: {last} : Start time: {_epoch(one.begin):.3f}s : Save duration: "
@@ -299,7 +297,7 @@ def nemo(world: World) -> Iterator[str]:
             case "crash":
                 launcher = (f"[{at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03}] [ERROR] [ft_launcher@node-0] failed "
                             "(exitcode: 1) local_rank: 3 (pid: 178688) of binary: /usr/bin/python")  # fmt: skip
-                yield from _failed(one, "[default3]:[rank3]: ", launcher)
+                yield from failed(one, "[default3]:[rank3]: ", launcher)
             case "finish":
                 yield "[default0]:`Trainer.fit` stopped: `max_steps=20000` reached."
                 yield f"[default0]:[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo_logger:180] Finished."
@@ -307,10 +305,12 @@ def nemo(world: World) -> Iterator[str]:
 
 def maxtext(world: World) -> Iterator[str]:
     """MaxText: each step when it is over, evaluations; saves in the background."""
+    batch = BATCH
     for one in world.happenings:
+        batch = one.step if one.kind == "batch" else batch
 
         def said(at: float, words: str) -> str:
-            return f"I{_time(at):%m%d %H:%M:%S.%f} 138304841739136 train.py:819] {words}"
+            return f"I{time(at):%m%d %H:%M:%S.%f} 138304841739136 train.py:819] {words}"
 
         last = one.step - 1
         match one.kind:
@@ -319,15 +319,16 @@ def maxtext(world: World) -> Iterator[str]:
             case "restore":
                 yield said(one.begin, f"restoring from this run's directory step {last}")
             case "step":
+                rate = _TOKENS * batch / (one.end - one.begin)
                 yield said(one.end, f"completed step: {last}, seconds: {one.end - one.begin:.3f}, TFLOP/s/device: "
-                                    "151.57, Tokens/s/device: 4312.1, total_weights: 131072, loss: 3.300")  # fmt: skip
+                                    f"{rate / 30:.3f}, Tokens/s/device: {rate:.3f}, loss: 3.300")  # fmt: skip
             case "eval":
                 yield said(one.begin, f"Starting eval after train step {last}")
                 yield said(one.end, f"Completed eval after train step {last}, eval_loss: 2.91")
             case "save":
                 yield said(one.end, f"Started an asynchronous checkpoint save for step {last}")
             case "crash":
-                yield from _failed(one, "")
+                yield from failed(one, "")
 
 
 _EACH = ("steps", "each")
@@ -341,12 +342,17 @@ def _shows(*parts: str | tuple[str, ...]) -> frozenset[str]:
 
 PROGRAMS = (
     Program("recorder", recorder, _shows(
-        _EACH, _DEATHS, _CHECKPOINTS, "evals", "loads", "inits", "process", "beats", "plans", "batch", "finish")),
+        _EACH, _DEATHS, _CHECKPOINTS, "starts", "inits", "evals", "loads", "process", "beats", "plans", "batch",
+        "finish")),
     Program("cloud-logging", cloud_logging, _shows(_EACH, _CHECKPOINTS, "evals", "loads", "inits", "process")),
     Program("resiliency", resiliency, _shows(_CHECKPOINTS, "deaths", "times", "plans", "finish"), has_reference=True),
     Program("megatron", megatron, _shows(
-        "steps", _DEATHS, _CHECKPOINTS, "evals", "inits", "plans", "batch", "finish")),
-    Program("torchtitan", torchtitan, _shows("steps", _DEATHS, _CHECKPOINTS, "evals", "inits", "finish")),
-    Program("nemo2", nemo, _shows(_EACH, _DEATHS, _CHECKPOINTS, "finish")),
-    Program("maxtext", maxtext, _shows(_EACH, "deaths", "causes", "evals"), blocking_save=0.02),
+        "steps", _DEATHS, _CHECKPOINTS, "starts", "evals", "inits", "plans", "batch", "finish")),
+    Program("torchtitan", torchtitan, _shows(
+        "steps", _DEATHS, _CHECKPOINTS, "starts", "evals", "inits", "batch", "finish")),
+    Program("nemo2", nemo, _shows(_EACH, _DEATHS, _CHECKPOINTS, "starts", "batch", "finish")),
+    Program("maxtext", maxtext, _shows(_EACH, "deaths", "causes", "starts", "evals", "batch"), blocking_save=0.02),
+    Program("trainer", trainer, _shows("steps", _DEATHS, "evals", "finish"), True, _shows("save")),
+    Program("lightning", lightning, _shows("steps", "deaths", "causes", "evals", "finish"), True, _shows("save")),
+    Program("loop", loop, _shows("steps", _DEATHS), True, _shows("save", "eval")),
 )  # fmt: skip

@@ -5,7 +5,7 @@ Each function lives one and says its causes with their seconds; lengths, places 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,8 +15,8 @@ OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2
 79.11 GiB of which 1.31 GiB is free."
 DISK_FULL = "OSError: [Errno 28] No space left on device: '/ckpt/llm/tmp'"
 WATCHDOG = "torch.distributed.DistBackendError: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4711, \
-OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=1800000) ran for 1800086 milliseconds before timing \
-out."
+OpType=_ALLGATHER_BASE, NumelIn=26214400, NumelOut=209715200, Timeout(ms)=1800000) ran for 1800086 milliseconds \
+before timing out."
 CAUSES = {OUT_OF_MEMORY: "device_oom", DISK_FULL: "disk_full", WATCHDOG: "collective_timeout"}
 """The cause of a death, by its text."""
 
@@ -80,9 +80,11 @@ def _count(world: World, low: int, high: int) -> int:
 
 
 def _undone(world: World) -> tuple[Cause, ...]:
-    """What deaths took back and how long nothing ran, as one or as two insights."""
+    """What deaths took back and how long nothing ran, as one or as two insights; a program that does not say when it
+    starts shows that as downtime too."""
     wasted, down = world.wasted(), world.down
-    return Cause("disruptions", wasted + down), Cause("rare_saves", wasted), Cause("disruptions", max(down, wasted))
+    ways = Cause("disruptions", wasted + down), Cause("rare_saves", wasted), Cause("disruptions", max(down, wasted))
+    return *ways, Cause("disruptions", wasted + down + world.restarting)
 
 
 # Deaths and lives
@@ -99,7 +101,7 @@ def died_for_good(world: World) -> Truth:
     return Truth()
 
 
-@story("causes")
+@story("causes starts")
 def starts_that_die(world: World) -> Truth:
     """Starts that are dead before a step, again and again."""
     world.start()
@@ -115,6 +117,31 @@ def starts_that_die(world: World) -> Truth:
     world.steps(600, saves=50)
     world.finish()
     return Truth((Cause("failing_starts", lost),), many + 1, also="disruptions", attempts=many + 2)
+
+
+@story("causes starts")
+def starts_that_never_step(world: World) -> Truth:
+    """No start of the job comes as far as a step."""
+    many = _count(world, 4, 9)
+    for number in range(many):
+        world.fail_to_start(DISK_FULL, _between(world, 25, 50))
+        world.now += _between(world, 60, 90) * (number < many - 1)
+    ways = Cause("failing_starts disruptions", world.now), Cause("failing_starts disruptions", world.down)
+    return Truth((ways,), many - 1, also="startups", attempts=many, may_be_silent=True)
+
+
+@story("")
+def killed_silently(world: World) -> Truth:
+    """No line says that it died, and minutes pass until the next process prints one."""
+    world.start()
+    for _ in range(3):
+        world.steps(_count(world, 300, 500), saves=50)
+        world.die()
+        world.again(_between(world, 300, 700))
+    world.steps(500, saves=50)
+    world.finish()
+    more = "rare_saves long_outage undetermined"
+    return Truth((*_undone(world), Cause("undetermined", world.wasted() + world.down)), 3, more, True, attempts=4)
 
 
 @story("process")
@@ -149,15 +176,22 @@ def planned_requeues(world: World) -> Truth:
 @story("deaths")
 def preempted_with_a_save(world: World) -> Truth:
     """SIGTERM, a save, and a start soon after: nothing much is lost."""
+    lives = [_count(world, 500, 700) for _ in range(3)]
+    return _saved_and_restarted(world, [*lives, 500], "received SIGTERM", 40)
+
+
+def _saved_and_restarted(world: World, lives: Sequence[int], text: str, after: float) -> Truth:
+    """Lives of so many steps, each of which ends right behind a save."""
     world.start()
-    for _ in range(3):
-        world.steps(_count(world, 500, 700), saves=100)
-        world.save()
-        world.die("received SIGTERM")
-        world.again(40)
-    world.steps(500, saves=100)
+    for steps in lives[:-1]:
+        world.steps(steps, saves=100)
+        if world.saved < world.done:
+            world.save()
+        world.die(text)
+        world.again(after)
+    world.steps(lives[-1], saves=100)
     world.finish()
-    return Truth((_undone(world),), 3, may_be_silent=True, attempts=4)
+    return Truth((_undone(world),), len(lives) - 1, may_be_silent=True, attempts=len(lives))
 
 
 @story("finish", "any")
@@ -534,13 +568,7 @@ def healthy_with_evaluations(world: World) -> Truth:
 @story("", "any")
 def healthy_and_restarted_once(world: World) -> Truth:
     """A death right behind a save, and a quick restart."""
-    world.start()
-    world.steps(2000, saves=100)
-    world.die(OUT_OF_MEMORY)
-    world.again(45)
-    world.steps(2000, saves=100)
-    world.finish()
-    return Truth((_undone(world),), 1, may_be_silent=True, attempts=2)
+    return _saved_and_restarted(world, (2000, 2000), OUT_OF_MEMORY, 45)
 
 
 @story("", "any")

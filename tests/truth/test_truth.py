@@ -1,4 +1,4 @@
-"""Stories of known truth, as seven programs print them: what is said is right. `make test-truth` asks for more
+"""Stories of known truth, as ten programs print them: what is said is right. `make test-truth` asks for more
 seeds, by program too, and over all."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def test_what_is_said_of_a_story_is_right(story: Story) -> None:
 def test_each_story_is_told_by_a_program_and_each_program_tells_many() -> None:
     all_cases = list(cases(range(1)))
     assert {case.story for case in all_cases} == set(STORIES)
-    assert all(sum(case.program == program for case in all_cases) >= 18 for program in PROGRAMS)
+    assert all(sum(case.program == program for case in all_cases) >= 16 for program in PROGRAMS)
 
 
 def test_a_world_knows_which_steps_it_kept() -> None:

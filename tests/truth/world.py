@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -214,11 +215,23 @@ class World:
         """Training that is no part of the final progress (s)."""
         return sum(one.end - one.begin for one in self.trained) - sum(one.end - one.begin for one in self.kept())
 
-    def goodput(self, *, of_undisturbed: bool, of_each: bool) -> float:
+    def goodput(self, *, of_undisturbed: bool, of_each: bool, hidden: frozenset[str] = frozenset()) -> float:
         """Percent of the job's time. of_undisturbed: where slow steps are no goodput, beyond a reference step time.
-        of_each: where each step is logged, so that one that takes far too long by chance is a stall."""
+        of_each: where each step is logged, so that one that takes far too long by chance is a stall. hidden: kinds of
+        happenings that lie in the times of steps."""
         kept = self.kept()
         spent = sum(
             one.undisturbed if of_undisturbed else one.end - one.begin - one.odd - of_each * one.stalled for one in kept
         )
+        spent += sum(one.end - one.begin for one in self._between(kept) if one.kind in hidden)
         return 100 * spent / (self.now - self.counted_from)
+
+    def _between(self, kept: list[Trained]) -> Iterator[Happening]:
+        """What happened between two steps that followed each other and were kept."""
+        pairs = {(one.begin, other.begin) for one, other in pairwise(kept)}
+        before, held = 0.0, list[Happening]()
+        for one in self.happenings:
+            if one.kind == "step":
+                yield from held if (before, one.begin) in pairs else ()
+                before, held = one.begin, []
+            held.append(one)

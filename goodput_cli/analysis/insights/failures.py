@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.columns import last_of_each, of_kind, rows_of
 from goodput_cli.analysis.disruptions.costs import Older
-from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended
+from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, last_failure
 from goodput_cli.analysis.disruptions.losses import dying_starts, finished_a_step, first_and_last_steps
 from goodput_cli.analysis.insights.hosts import HostsOfJob
 from goodput_cli.analysis.insights.kinds import About, Candidate
@@ -209,7 +209,9 @@ def _failing_starts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
         return
     rest[which] = False
     begin, end = int(attempts.begin[which[0]]), int(attempts.begin[which[-1] + 1])
-    words = f"{len(which)} of {len(attempts)} starts died within {duration(int(lived[which].max()))}"
+    last = len(attempts) - 1  # which nothing follows that it could have cost
+    dead = np.append(which, last) if last_failure(timeline) and not finished_a_step(timeline)[last] else which
+    words = f"{len(dead)} of {len(attempts)} starts died within {duration(int(lived[dead].max()))}"
     lost = int((failures.lost + failures.starting)[which].sum())
     yield Candidate(
         "failing_starts", lost, f"{words}, {_between(begin, end)}", begin, end, len(which),

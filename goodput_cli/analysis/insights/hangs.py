@@ -18,7 +18,11 @@ from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import Category
 
-_RAN_FOR = re.compile(r"(?:[Ww]atchdog|timeout).{0,200}? ran for \d+ milliseconds", re.DOTALL)
+_RAN_FOR = re.compile(
+    r"(?:[Ww]atchdog|timeout).{0,200}?(?: ran for (?P<waited>\d+) mil|Timeout\(ms\)=(?P<most>\d+))", re.DOTALL
+)
+"""A quote of it may be cut behind that."""
+_NS_PER_MS = 10**6
 _KEPT = (Category.PRODUCTIVE, Category.STALL)
 HANG_NS = 60 * 10**9
 """A step that takes less beyond a usual one is slow, and does not hang."""
@@ -122,29 +126,44 @@ def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     """Steps in flight when attempts died that another one follows, where heartbeats went on or a watchdog says that it
     waited: without either nobody knows when the attempt died. What is lost of them."""
     records, factor, usual = timeline.records, timeline.rules.method.stall_factor, timeline.usual_step.median
-    waited = _heard_until(timeline)
-    if records is None or not waited.any() or len(records.rows) == 0:
+    heard, waited = _heard_until(timeline)
+    if records is None or not heard.any() or len(records.rows) == 0:
         return _NONE
     last = np.append(np.flatnonzero(np.diff(records.owner)), len(records.rows) - 1)
     attempt = records.owner[last]
     some = attempt < len(timeline.attempts) - 1
     last, attempt = last[some], attempt[some]
-    start, end = records.time[last], waited[attempt]
+    number, end = records.number[last].astype(np.int64), heard[attempt]
     expected = np.rint(np.nan_to_num(usual[attempt])).astype(np.int64)
+    behind = np.maximum(
+        timeline.lineage.limit[attempt] - number, 0
+    )  # steps of which a checkpoint shows that they ended
+    start = records.time[last] + behind * expected
+    start = np.where(waited[attempt] > 0, np.maximum(start, end - waited[attempt] - expected), start)
     some = (end - start > factor * expected) & (expected > 0) & (start >= within[0]) & (end <= within[1])
-    last, attempt, start, end, expected = (one[some] for one in (last, attempt, start, end, expected))
+    last, attempt, start, end, expected, number = (
+        one[some] for one in (last, attempt, start, end, expected, number + behind)
+    )
     wasted = timeline.ledger.between(start, end, (Category.WASTED,)).get((Category.WASTED, -1), expected * 0)
     beyond = np.maximum(wasted - _explained(timeline, start, end) - expected, 0)
     some = beyond > factor * expected
-    number, ends = records.number[last].astype(np.int64), int(timeline.attempts.step_ends)
-    rows = records.rows[last]
+    ends, rows = int(timeline.attempts.step_ends), records.rows[last]
     return Hangs(attempt, number, number + ends, start, end, rows, beyond, beyond, expected, number).take(some)
 
 
 def ran_out_of_time(why: FailureCause) -> bool:
     """Whether a line says that an attempt ended when a wait ran out of time."""
-    seen = [one for one in (*why.used, why.evidence) if one is not None]
-    return any(one.waited_ns or _RAN_FOR.search(one.text) for one in seen)
+    return _waited(why) is not None
+
+
+def _waited(why: FailureCause) -> int | None:
+    """How long (ns) a line says that was waited until an attempt ended; None: none says that a wait ran out of time."""
+    for one in (why.evidence, *why.used):
+        if one is not None and one.waited_ns:
+            return one.waited_ns
+        if one is not None and (found := _RAN_FOR.search(one.text)):
+            return int(found["waited"] or found["most"]) * _NS_PER_MS
+    return None
 
 
 def ended_by_timeout(hangs: Hangs, timeline: Timeline) -> Mask:
@@ -156,18 +175,18 @@ def ended_by_timeout(hangs: Hangs, timeline: Timeline) -> Mask:
     return np.array(ran_out, dtype=bool) & last
 
 
-def _heard_until(timeline: Timeline) -> I64:
+def _heard_until(timeline: Timeline) -> tuple[I64, I64]:
     """By attempt, when (ns) it was last known to be alive in its step: at its last heartbeat, and at its end where a
-    watchdog says how long it had waited; 0 without."""
+    watchdog says how long it had waited; and how long (ns) that was. 0 without."""
     table, owner = timeline.table, timeline.attempts.of_row
     rows = np.flatnonzero((table.kind == Kind.HEARTBEAT) & (owner >= 0))
-    heard = np.zeros(len(timeline.attempts), dtype=np.int64)
+    heard, waited = np.zeros((2, len(timeline.attempts)), dtype=np.int64)
     np.maximum.at(heard, owner[rows], table.time[rows])
     heard[heard > 0] = np.minimum(heard, timeline.sign_of_life)[heard > 0]
     for attempt, why in enumerate(timeline.causes.why if table.observed.rows else ()):
-        if ran_out_of_time(why):
-            heard[attempt] = timeline.sign_of_life[attempt]
-    return heard
+        if (length := _waited(why)) is not None:
+            heard[attempt], waited[attempt] = timeline.sign_of_life[attempt], length
+    return heard, waited
 
 
 def _long_steps(timeline: Timeline, within: tuple[int, int]) -> Rows:

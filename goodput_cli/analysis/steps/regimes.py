@@ -23,10 +23,15 @@ from goodput_cli.analysis.steps.noise import ONE_LEVEL, PaceModel, Wander, best_
 from goodput_cli.analysis.steps.times import TimedSteps, metric_of, sizes_of_work, winsorised_mean
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
-from goodput_cli.events.schema import TOKENS_PER_STEP
+from goodput_cli.events.schema import TOKENS_PER_STEP, Metric
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, number
 
 _USUAL_SHARE = 0.1
+_RATES = ("tokens_per_second_accelerator", "tokens_per_second", "samples_per_second", "tflops")
+"""Metrics of throughput, of which the first counts: what a step does over its time."""
+_LEAST_RATES = 3
+_LEAST_OF_TIME = 0.25
+"""A throughput that moves by more of what the step time does is no size of work."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +91,8 @@ class StepPace(Struct, frozen=True):
     """Slow ones, in time order."""
     drifts: tuple[Drift, ...]
     """In time order. A step is of a drift or of slow regimes, never of both."""
-    more_work: tuple[tuple[Regime, float], ...]
-    """What would be slow, and is no slower for the work of its steps: with how many times the usual tokens they had."""
+    more_work: tuple[str, ...]
+    """Sentences: what would be slow or a drift, and is not for the work of its steps."""
     wander: Wander | None
     """The largest, where changes that seemed to be ones of level cannot be told from it; else None."""
 
@@ -100,37 +105,74 @@ def step_pace(timeline: Timeline, steps: TimedSteps) -> StepPace:
     )
     models = [(part, pace_model(part.seconds)) for part in parts]
     regimes = [regime for part, model in models for regime in _slow_regimes(timeline, part, model)]
-    more_work = [*_with_more_tokens(timeline, regimes)]
-    slow = [one for one in regimes if all(one is not other for other, _ in more_work)]
     drifts = [_drift(timeline, part, model.line) for part, model in models if model.line is not None]
+    rate = _rate_of(timeline, steps) if regimes or drifts else None
+    more_work = _with_more_tokens(timeline, regimes)
+    more_work |= {} if rate is None else _at_one_rate(rate, regimes, drifts)
     wanders = [_in_steps(model.wander, part) for part, model in models if model.wander is not None]
     return StepPace(
-        tuple(sorted(slow, key=lambda regime: regime.start_ns)),
-        tuple(sorted(drifts, key=lambda drift: drift.start_ns)),
-        tuple(sorted(more_work, key=lambda one: one[0].start_ns)),
+        tuple(sorted((one for one in regimes if one not in more_work), key=lambda regime: regime.start_ns)),
+        tuple(sorted((one for one in drifts if one not in more_work), key=lambda drift: drift.start_ns)),
+        tuple(more_work[one] for one in sorted(more_work, key=lambda one: one.start_ns)),
         max(wanders, key=lambda wander: wander.percent, default=None),
     )
 
 
-def _with_more_tokens(timeline: Timeline, regimes: Sequence[Regime]) -> Iterator[tuple[Regime, float]]:
-    """Regimes whose step time over their tokens moved by less than 5 %, with how many times the usual they had."""
+def _with_more_tokens(timeline: Timeline, regimes: Sequence[Regime]) -> dict[Regime | Drift, str]:
+    """What to say of regimes whose step time over their tokens moved by less than 5 %."""
     tokens = metric_of(timeline, TOKENS_PER_STEP) if regimes else None
     if tokens is None:
-        return
+        return {}
     within = [(tokens.time >= one.start_ns) & (tokens.time < one.end_ns) for one in regimes]
     outside = tokens.value[~np.logical_or.reduce(within)]
+    found: dict[Regime | Drift, str] = {}
     for regime, chosen in zip(regimes, within, strict=True):
         if len(outside) and chosen.any():
             more = float(tokens.value[chosen].mean() / outside.mean())
             if regime.factor < (1 + LEAST_CHANGE) * more:
-                yield regime, more
+                found[regime] = f"{_more_work(regime)}, for {more:.2f} x the tokens"
+    return found
 
 
-def more_work_text(regime: Regime, more: float) -> str:
-    """`more work a step: steps 100 to 199 took 1.20 x the usual time, for 1.21 x the tokens`."""
+def _rate_of(timeline: Timeline, steps: TimedSteps) -> Metric | None:
+    """The throughput that lines state, if it moves from line to line as it must where step times do."""
+    rate = next((one for name in _RATES if (one := metric_of(timeline, name)) is not None), None)
+    if rate is None or min(len(rate.value), len(steps)) < _LEAST_RATES:
+        return None
+    if steps.seconds.min() <= 0 or not (np.isfinite(rate.value) & (rate.value > 0)).all():
+        return None
+    moves = np.median(np.abs(np.diff(np.log(rate.value))))
+    return rate if moves > 0 and moves >= _LEAST_OF_TIME * np.median(np.abs(np.diff(np.log(steps.seconds)))) else None
+
+
+def _at_one_rate(rate: Metric, regimes: Sequence[Regime], drifts: Sequence[Drift]) -> dict[Regime | Drift, str]:
+    """What to say of regimes and drifts whose throughput, as lines state it, fell by at most a quarter of what their
+    step time rose by: a step that is slower by a fault has as much less of it."""
+    within = [(rate.time > one.start_ns) & (rate.time <= one.end_ns) for one in regimes]
+    outside = rate.value[~np.logical_or.reduce(within)] if within else rate.value
+    found: dict[Regime | Drift, str] = {}
+    for regime, chosen in zip(regimes, within, strict=True):
+        if _is_one_rate(outside, rate.value[chosen], regime.factor):
+            found[regime] = f"{_more_work(regime)}, at the same throughput"
+    for drift in drifts:
+        values = rate.value[(rate.time > drift.start_ns) & (rate.time <= drift.end_ns)]
+        part = len(values) // 4
+        rise = (drift.last_seconds / drift.first_seconds) ** 0.75  # between the middles of both quarters
+        if _is_one_rate(values[:part], values[len(values) - part :], rise):
+            found[drift] = f"more work a step: {drift_text(drift)}, at the same throughput"
+    return found
+
+
+def _is_one_rate(usual: F64, other: F64, factor: float) -> bool:
+    if min(len(usual), len(other)) < _LEAST_RATES or factor <= 1:
+        return False
+    moved = math.log(float(np.median(other)) / float(np.median(usual)))
+    return moved >= -_LEAST_OF_TIME * math.log(factor)  # longer sequences may even be faster, for what they hold
+
+
+def _more_work(regime: Regime) -> str:
     return (
-        f"more work a step: steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual time, "
-        f"for {more:.2f} x the tokens"
+        f"more work a step: steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual time"
     )
 
 

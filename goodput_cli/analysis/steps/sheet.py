@@ -25,7 +25,6 @@ from goodput_cli.analysis.steps.regimes import (
     Drift,
     Regime,
     drift_text,
-    more_work_text,
     step_pace,
     wander_text,
 )
@@ -177,8 +176,8 @@ class StepReport:
     """In time order."""
     drifts: tuple[Drift, ...]
     """In time order; more than one only where steps take other numbers of samples."""
-    more_work: tuple[tuple[Regime, float], ...]
-    """What would be slow, and is no slower for the tokens of its steps."""
+    more_work: tuple[str, ...]
+    """Sentences: what would be slow or a drift, and is not for the work of its steps."""
     wander: Wander | None
     """Where changes that seemed to be ones of level cannot be told from it."""
     histogram: tuple[Bin, ...]
@@ -360,7 +359,7 @@ def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
 
 def _notes(analysis: Analysis, report: StepReport, one_source: bool) -> Iterator[str]:
     yield from changes_of_size(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)[:_MOST_CHANGES]
-    yield from (more_work_text(*one) for one in report.more_work[:_MOST_CHANGES])
+    yield from report.more_work[:_MOST_CHANGES]
     if any(slow.count > 1 for slow in report.slowest):
         yield "not every step is logged: times are means over the steps between two records"
     if report.slowest and one_source:

@@ -16,11 +16,11 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.training.kept import excluded_within
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.arrays import F64, I64, Rows, blocks
-from goodput_cli.events.schema import ACCELERATORS, BATCH_SIZE, TOKENS_PER_STEP, Metric
+from goodput_cli.events.schema import ACCELERATORS, SAMPLES, TOKENS_PER_STEP, Metric
 
 _EVERY = 1 << 30
 _SIZES_OF_WORK: tuple[tuple[str, tuple[str, ...], int], ...] = (
-    ("global batch", (BATCH_SIZE,), _EVERY),
+    ("global batch", SAMPLES, _EVERY),
     ("accelerators", ACCELERATORS, _EVERY),
     ("tokens a step", (TOKENS_PER_STEP,), 8),
 )

@@ -88,6 +88,7 @@ _NOT_ORDINARY = re.compile(
     r"|torch\.distributed\.elastic|torch/distributed/elastic|ProcessGroupNCCL|resource_tracker|Exception ignored in"
     r"|NCCL (?:WARN|INFO)|TCPStore|Traceback \(most recent|^RPC: |^The tasks have crashed|^Error in atexit|^Killed$"
     r"|^\*\*\* |terminate called|sys:1: |^Aborted|^Segmentation fault|FAILED$|^Failures:|^Root Cause"
+    r"|^Set the environment variable HYDRA_FULL_ERROR"
 )  # fmt: skip
 """What a process that dies, its launcher and its libraries say besides."""
 

@@ -171,7 +171,7 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
             last = before.get(key)
             steps = 0 if last is None else one.step - (said(last).step or 0)
             if last is not None and steps > 0 and log_line.end > last.end:
-                whole = any(each.stamp is not None and each.stamp.whole for each in (last, log_line))
+                whole = any(_is_whole(each) for each in (last, log_line))
                 apart[key].append((log_line, log_line.end - last.end, steps, whole))
             before[key] = log_line
         elif one.type is EventType.START:
@@ -182,6 +182,14 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
             least = max(usual * steps // 2, 2 * NS_PER_SECOND if whole else 0)
             if length - usual * steps > least:
                 log_line.event = replace(said(log_line), step_time=usual)
+
+
+def _is_whole(log_line: LogLine) -> bool:
+    """Whether its time is known to the second only, by its stamp or by the clock of its line."""
+    running = said(log_line).running
+    if log_line.stamp is not None or running is None or running.elapsed is None:
+        return log_line.stamp is not None and log_line.stamp.whole
+    return running.elapsed % NS_PER_SECOND == 0
 
 
 def _with_gaps(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
@@ -264,16 +272,19 @@ def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 
 def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
-    """What a step usually takes (ns) where nothing stands between two records; None where too few show it."""
+    """What a step usually takes (ns) beside what is known to stand between two records; None where too few show it."""
     found: list[float] = []
     before: LogLine | None = None
+    other = 0
     for log_line in log_lines:
         one = said(log_line)
         if one.type is EventType.STEP:
             done = None if before is None else said(before).step
             if before is not None and done is not None and one.step is not None and one.step > done:
-                found.append((log_line.end - before.end) / (one.step - done))
-            before = log_line
+                found.append((log_line.end - before.end - other) / (one.step - done))
+            before, other = log_line, 0
+        elif one.type is EventType.SAVE and (took := one.took or log_line.end - log_line.time):
+            other += took
         elif one.type is not EventType.ALIVE:
             before = None
     return median(found) if len(found) >= _FEW_PAIRS else None

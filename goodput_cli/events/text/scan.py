@@ -24,7 +24,7 @@ from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEv
 from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
 from goodput_cli.events.text.sign_lines import signs_in
-from goodput_cli.events.text.stamps import StampError, bare, is_kernel_log, stamp_of, stamp_or_none
+from goodput_cli.events.text.stamps import StampError, bare, is_kernel_log, placed_stamp, stamp_of, stamp_or_none
 from goodput_cli.sources.base import RawBatch, Record
 
 _BEGIN_OR_END = ENDS | {EventType.START, EventType.RESUME, EventType.RESTORE}
@@ -186,9 +186,12 @@ class TextLines:
             if collected is None and not (said and all(one.at for one in said)):  # a rule knows how they are written
                 return [], (reason or str(error)) if known else "", ""
             own = None
+        glued = own is not None and _is_behind_bar(line.text, said)
+        own, next_line = (None, own) if glued else (own, None)
         every = [timed(LogLine(number, prefixed.stream, own or one.at, one), collected) for one in (*said, *moments)]
         signs += signs_in(every)
-        return (every[: len(said)], reason, line.text) if known else ([], "", "")
+        following = [LogLine(number, prefixed.stream, next_line)] if next_line is not None else []
+        return ([*every[: len(said)], *following], reason, line.text) if known else ([], "", "")
 
     def _clocks(
         self, block: Lines, stamped: tuple[I64, I64], hits: I64, first_line: int
@@ -233,6 +236,15 @@ class TextLines:
         if column > 1:
             return bare(block.bytes_of(at, column).decode(errors="replace") + "2000-01-01").stream
         return bare(block.text(at)[:_PREFIXED]).stream
+
+
+def _is_behind_bar(text: str, said: Sequence[ParsedEvent]) -> bool:
+    """Whether the stamp of a line stands behind a progress bar: a process that was killed ends no line, and what the
+    next one prints is glued to its bar."""
+    if not any(counted_bar(one) for one in said):
+        return False
+    found = placed_stamp(text)
+    return found is not None and found[1][0] > text.find("%|") >= 0
 
 
 def _objects(block: Lines, first_line: int) -> tuple[list[Record], list[int]]:

@@ -24,8 +24,7 @@ from goodput_cli.events.rows import Origin, RowBuilder
 from goodput_cli.events.schema import EVAL_LABEL, NO_STEP, NONE, PREEMPTED, TEXT_PROCESS, Edge, Kind
 from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, NO_STEP_YET, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import event_lines, said
-from goodput_cli.events.text.programs import launcher, megatron, mllog, nemo_rl
-from goodput_cli.events.text.programs import megatron as megatron_process
+from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog, nemo_rl
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.vocabulary.when import NS_PER_SECOND

@@ -263,7 +263,7 @@ def _add_samples(
         jobs = {of.get(log.uri) or part.job for log in near for part in rows[log.uri].jobs}
         if len(jobs) != 1 or not all(log.version for log in near):
             continue
-        together = folders.setdefault(of.get(near[0].uri, f"{folder}\0{jobs}"), [])
+        together = folders.setdefault(of.get(near[0].uri, folder), [])
         together += [each for each in (*near, one) if each not in together]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from goodput_cli.events.mappings.draft import proof
@@ -77,16 +77,19 @@ def contradictions(
         yield number, wrong
         steps = replace(steps, by_lines=False)
     found = []
+    starts = [
+        one for rule, read in by_rule.items() if made.declared.rule[rule].event in _BEGINS for one in read.entries
+    ]
+    begun = {steps.following(one.place) for one in starts}
     for rule, read in by_rule.items():
         beside = proof.added(one for other, one in lengths.items() if other != rule)
-        wrong = _of_rule(made, rule, read, guess, steps, beside)
+        wrong = _of_rule(made, rule, read, guess, steps, beside, begun)
         found += [] if wrong is None else [(rule, wrong)]
     yield from found
     if whole is not None and not found:
-        starts = sum(len(read.entries) for one, read in by_rule.items() if made.declared.rule[one].event in _BEGINS)
         totals = {one.running.of for one in by_rule[number].events if one.running and one.running.epoch is None}
         total = max((one for one in totals if one is not None), default=None)
-        for wrong in proof.whole_contradictions(whole, steps, starts + len(ends), total):
+        for wrong in proof.whole_contradictions(whole, steps, len(starts) + len(ends), total):
             yield number, wrong
 
 
@@ -129,9 +132,15 @@ def _phase(made: Mapped, number: int, read: _Read) -> PhaseGuess | None:
 
 
 def _of_rule(
-    made: Mapped, number: int, read: _Read, guess: StepGuess, steps: Steps, beside: dict[int, float]
+    made: Mapped,
+    number: int,
+    read: _Read,
+    guess: StepGuess,
+    steps: Steps,
+    beside: dict[int, float],
+    begun: Collection[int],
 ) -> Contradiction | None:
-    """What speaks against a rule beside that of the steps."""
+    """What speaks against a rule beside that of the steps. begun: records behind lines of starts."""
     event = made.declared.rule[number].event
     phase = _phase(made, number, read)
     if phase is not None:
@@ -140,7 +149,7 @@ def _of_rule(
     if event is EventType.START:
         return proof.start_contradiction(read.group(lambda _: None, ""), steps, named=True)
     if event in (EventType.FINISHED, EventType.STOPPED):
-        return proof.end_contradiction(read.group(lambda _: None, ""), steps)
+        return proof.end_contradiction(read.group(lambda _: None, ""), steps, begun)
     if event is EventType.RESUME:
         group = read.group(lambda one: one.step, "step")
         leads = proof.resume_number(group, steps, guess) if group.columns else None

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from sys import intern
 from typing import Any
 
-from goodput_cli.events.mappings.draft.words import plain, unit_of
+from goodput_cli.events.mappings.draft.words import EPOCH, STEP, plain, unit_of
 from goodput_cli.events.mappings.times import pattern_of, read_time
 from goodput_cli.events.text.log_lines import BadValueError
 from goodput_cli.events.text.stamps import (
@@ -35,8 +36,8 @@ _FORMATS = (
     "%d/%m/%Y %H:%M:%S", "%d/%b/%Y:%H:%M:%S %z", "%d/%b/%Y:%H:%M:%S", "%d-%b-%Y %H:%M:%S",
     "%a %b %d %H:%M:%S %Y", "%b %d %Y %H:%M:%S", "%b %d, %Y %H:%M:%S", "%d %b %Y %H:%M:%S", "%m/%d/%y %H:%M:%S",
     "%d/%m/%y %H:%M:%S", "%y/%m/%d %H:%M:%S", "%Y.%m.%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%Y%m%d %H:%M:%S",
-    "%Y%m%d-%H:%M:%S", "%Y%m%d-%H%M%S", "%m/%d/%Y %I:%M:%S %p", "%Y-%m-%d,%H:%M:%S", "%b %d %H:%M:%S",
-    "%m-%d %H:%M:%S", "%m/%d %H:%M:%S", "%d/%m %H:%M:%S",
+    "%Y%m%d-%H:%M:%S", "%Y-%m-%d:%H:%M:%S", "%Y%m%d-%H%M%S", "%m/%d/%Y %I:%M:%S %p", "%Y-%m-%d,%H:%M:%S",
+    "%b %d %H:%M:%S", "%m-%d %H:%M:%S", "%m/%d %H:%M:%S", "%d/%m %H:%M:%S",
 )  # fmt: skip
 """Stamps that logs are not searched for, the likeliest first."""
 _SINCE = 1_388_534_400 * NS_PER_SECOND
@@ -67,7 +68,7 @@ _TOKEN = re.compile(
 """What differs from line to line."""
 _CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d{1,9})?)", re.ASCII)
 _COUNTED = re.compile(r"\s?(epoch|batch|iter|step|it)s?\b(?!/s)")
-"""A word directly behind a number that says what it counts, as in `3epoch`."""
+"""A word directly behind a number that says what it counts, as in `3epoch`, if no word before does."""
 _OF = re.compile(r"(?:it|iter|step|batch)?s? ?(?:/|of) ?")
 _FILLING = re.compile(r"[\s.=#█▏▎▍▌▋▊▉━╸╺>-]+")
 """What fills up a line or a progress bar, as much of it as there is room."""
@@ -155,6 +156,8 @@ class Group:
     """What differs in the first line of text."""
     where: str = ""
     """What tells records from others, as TOML."""
+    only: tuple[int, str] | None = None
+    """The column that says the same in all of them, and else in other lines alike."""
 
     @property
     def first(self) -> Entry:
@@ -163,6 +166,17 @@ class Group:
     @property
     def places(self) -> list[int]:
         return [one.place for one in self.entries]
+
+    def of_one(self, at: int) -> Group | None:
+        """Those of which a column says what it says most often, where that is of half of them at least; None: all."""
+        text, count = Counter(self.columns[at].texts).most_common(1)[0]
+        if not self.tokens or not len(self.entries) / 2 <= count < len(self.entries):
+            return None
+        rows = [row for row, one in enumerate(self.columns[at].texts) if one == text]
+        columns = [replace(one, texts=[one.texts[row] for row in rows]) for one in self.columns]
+        entries = [self.entries[row] for row in rows]
+        tokens = tuple(_TOKEN.finditer(entries[0].text, entries[0].begin))
+        return Group(entries, columns, self.about, tokens, only=(at, text))
 
 
 @dataclass(frozen=True)
@@ -325,12 +339,13 @@ def _column(one: Entry, tokens: Sequence[re.Match[str]], at: int, texts: Sequenc
     after = text[token.end() : tokens[at + 1].start() if at + 1 < len(tokens) else len(text)]
     is_number, is_total = token.lastgroup == "number", before.strip() in ("/", "of")
     is_of = at + 1 < len(tokens) and _OF.fullmatch(after) is not None
-    said = _COUNTED.match(after) if is_number else None
+    label = _label(one, tokens, at)
+    said = _COUNTED.match(after) if is_number and not (STEP.search(label) or EPOCH.search(label)) else None
     head = text[: token.start()].rpartition(" ")[2]
     joined = head.endswith("/") or (head.endswith(("-", "_")) and _ends_in_a_name(head[:-1]))
     joined = joined or bool(_JOINED_BEHIND.match(after) and not said)
     return ValueColumn(
-        "total" if is_total else said[1] if said is not None else _label(one, tokens, at),
+        "total" if is_total else said[1] if said is not None else label,
         texts,
         unit_of(before, after) if is_number and not is_total else None,
         of=at + 1 if is_number and is_of else None,

@@ -153,10 +153,15 @@ def _of_group(group: Group, elsewhere: tuple[Group, int] | None) -> Iterator[Ste
     for at, column in enumerate(group.columns):
         values = column.whole
         other = column.unit is not None or not column.counts or column.joined or EPOCH.search(column.name)
-        if values is not None and not other and max(values) <= _MOST:
-            guess = _guess(group, at, values, elsewhere)
-            if guess is not None:
-                yield guess
+        if values is None or other or max(values) > _MOST:
+            continue
+        guess = _guess(group, at, values, elsewhere)
+        if guess is not None:
+            yield guess
+        alone = group.of_one(column.of) if column.of is not None else None
+        of_one = _guess(alone, at, alone.columns[at].whole or [], elsewhere) if alone is not None else None
+        if of_one is not None:
+            yield of_one
 
 
 def _guess(group: Group, at: int, values: list[int], elsewhere: tuple[Group, int] | None) -> StepGuess | None:
@@ -246,6 +251,8 @@ def _within_epochs(made: StepGuess, values: list[int], elsewhere: tuple[Group, i
         return made
     first, of = (0 if min(named) == 0 else 1), made.column.of
     steps = None if of is not None else _steps_of_an_epoch(values)
+    if group.only is not None and of == group.only[0]:
+        of, steps = None, int(group.only[1])
     sizes = [steps or 0] * len(values) if of is None else group.columns[of].whole or [0] * len(values)
     done = tuple(max(0, epoch - first) * size + value for epoch, size, value in zip(named, sizes, values, strict=True))
     return replace(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 import numpy as np
 
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds, usual_stride
 from goodput_cli.events.mappings.draft.steps import Steps
-from goodput_cli.events.mappings.draft.words import OF_A_PROCESS, OF_TRAINING, likeness
+from goodput_cli.events.mappings.draft.words import EPOCH, OF_A_PROCESS, OF_TRAINING, likeness
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.text import duration, plural
 
@@ -25,6 +26,10 @@ _SLOWEST, _FASTEST = 86_400.0, 1e-4
 _AT_ONCE = 60.0
 """What all ranks print, they print within so many seconds."""
 _MOST_ATTEMPTS = 50
+_MOST_OVER = 1.05
+"""Times of steps that add up to more of what passed between them hold something else, as means since a start do."""
+_CUT = 20
+"""So many times the usual distance between two records, and what lay between is not in the log."""
 _HALF, _LEAST_GOODPUT = 0.5, 1.0
 UNEXPLAINED = 0.05
 """Of the window: less time beyond what steps usually take needs no words."""
@@ -96,6 +101,16 @@ def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradictio
     like = other.first.message.strip()[:80]
     said = f'{len(known) - read:,} lines like "{like}" are not read beside {read:,} others'
     return Contradiction("S6", said, other.first.where)
+
+
+def _reads_one_kind(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """S4: steps whose epoch other lines name are those of one wording."""
+    others = steps.read.difference(guess.group.places) if guess.carried is not None else frozenset()
+    if len(others) <= 0.02 * len(steps.records):
+        return None
+    other = next(one for one in log.entries if one.place in others)
+    said = f'{_like(guess, steps)} are read, and {plural(len(others), "line")} like "{other.message.strip()[:80]}"'
+    return Contradiction("S4", said, other.where)
 
 
 def _prefix(group: Group) -> str:
@@ -214,6 +229,10 @@ def _has_one_size(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | Non
     values = guess.column.whole or []
     tops = [a for a, b in pairwise(values) if b < a]
     alike = 5 * sum(one == max(tops) for one in tops) >= 4 * len(tops) - 5 * len(steps.falls)
+    totals = {one.of for one in steps.records if one.of is not None} if guess.of is not None else set()
+    if totals and max(totals) > 1.25 * min(totals):
+        said = f"{_like(guess, steps)} count to {min(totals)} and to {max(totals)}: they are not of one thing"
+        return Contradiction("S1", said, guess.group.first.where)
     if guess.steps is None or (alike and len(values) >= _LEAST_NUMBERED * (len(tops) + 1)):
         return None
     said = f"no line says how many steps an epoch has, of {_like(guess, steps)}"
@@ -221,8 +240,8 @@ def _has_one_size(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | Non
 
 
 _OF_STEPS: tuple[Test, ...] = (
-    _reads_its_wording, _rises, _is_spread, _begins_low, _takes_a_time, _is_of_training, _is_of_one_stage,
-    _has_one_size,
+    _reads_its_wording, _reads_one_kind, _rises, _is_spread, _begins_low, _takes_a_time, _is_of_training,
+    _is_of_one_stage, _has_one_size,
 )  # fmt: skip
 OF_A_MAPPING: tuple[Test, ...] = (_rises, _is_spread)
 """What is asked of a rule that somebody wrote: what its number means is known."""
@@ -243,9 +262,14 @@ def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, floa
     took, passed = took[known], passed[known]
     ratios = np.where(np.abs(passed - took) <= (1.0 if steps.coarse else 0.0), 1.0, took / passed)
     fitting = int(((ratios >= 0.5) & (ratios <= 2)).sum())
-    if len(ratios) and fitting >= _FITTING * len(ratios) and 0.75 <= np.median(ratios) <= 1.33:
-        return None
+    near = ratios >= 0.5  # no save or evaluation between
     name = guess.group.columns[at].name or "its time"
+    if len(ratios) and fitting >= _FITTING * len(ratios) and 0.75 <= np.median(ratios) <= 1.33:
+        over = float(took[near].sum() / passed[near].sum())
+        if over <= _MOST_OVER:
+            return None
+        said = f"`{name}` adds up to {over:.2f} of what passed between records"
+        return Contradiction("C2", said, guess.group.first.where)
     said = f"`{name}` agrees with the stamps between {fitting} of {len(ratios)} records"
     return Contradiction("C2", said, guess.group.first.where)
 
@@ -257,6 +281,9 @@ def start_contradiction(group: Group, steps: Steps, *, named: bool) -> Contradic
     for one, at in zip(group.entries, behind, strict=True):
         if not (steps.passages[at] if named else at in edges or steps.ended[at]):
             return Contradiction("A1", "a start stands between two steps of one process", one.where)
+    between = [at for at in behind if 0 < at < len(steps.records) and at not in steps.falls and not steps.ended[at]]
+    if between and (_numbers_epochs(group, behind) or len(steps.epochs & set(between)) == len(set(between)) > 1):
+        return Contradiction("A1", "it stands where an epoch begins", steps.records[between[0]].entry.where)
     missing = [at for at in steps.falls if at not in behind]
     if missing or (0 not in behind and len(set(behind)) > 1):
         at = missing[0] if missing else 0
@@ -266,6 +293,11 @@ def start_contradiction(group: Group, steps: Steps, *, named: bool) -> Contradic
     if not named and len(set(behind)) < 2 and not alone:
         return Contradiction("A2", "nothing says that it is a start", group.first.where)
     return None
+
+
+def _numbers_epochs(group: Group, behind: Sequence[int]) -> bool:
+    """Whether lines name epochs, and not always the same."""
+    return any(EPOCH.search(one.name) and len(set(one.texts)) > 1 for one in group.columns) and len(set(behind)) > 1
 
 
 def repeats_at_once(group: Group, steps: Steps) -> bool:
@@ -302,13 +334,14 @@ def save_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
     return None
 
 
-def end_contradiction(group: Group, steps: Steps) -> Contradiction | None:
-    """E1: behind an end no record of its process follows, and there is one an attempt."""
+def end_contradiction(group: Group, steps: Steps, starts: Collection[int]) -> Contradiction | None:
+    """E1: behind an end no record of its process follows, and there is one an attempt. starts: records behind lines of
+    starts."""
     seen: set[int] = set()
     for one, at in zip(group.entries, steps.after(group), strict=True):
         if at == 0:
             return Contradiction("E1", "an end stands before the first step", one.where)
-        if not steps.passages[at]:
+        if at < len(steps.records) and at not in starts and at not in steps.falls and not steps.ended[at]:
             return Contradiction("E1", "steps of its process follow behind it", one.where)
         if at in seen:
             return Contradiction("E1", "it says twice that one process ended", one.where)
@@ -338,6 +371,9 @@ def phase_contradiction(
         elif at and took is not None:
             before = steps.records[at - 1].entry.ns
             fits_behind &= before is None or one.ns is None or (one.ns - before) / _S >= 0.8 * length - 1
+    if not by_gap and took is not None and steps.usual is None and _holds_steps(phase, took, steps):
+        said = f"{word}: as long as the steps before them, which they may hold"
+        return Contradiction("F1", said, first.where)
     if not by_gap:
         if fits_behind and any(behind) and (took is not None or steps.usual is None):
             return None
@@ -347,6 +383,17 @@ def phase_contradiction(
         said = f"{word}: {len(unfit)} of {len(by_gap)} do not fit their gaps"
         return Contradiction("F1" if took else "F2", said, lines[unfit[0]].where)
     return None
+
+
+def _holds_steps(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> bool:
+    """Whether a phase mostly takes as long as all steps since it was last said, by the times that their lines name."""
+    spent = np.cumsum(
+        [max(0, ahead) * (one.each or 0.0) for ahead, one in zip(steps.ahead, steps.records, strict=True)]
+    )
+    so_far = np.append(0.0, spent)[steps.after(phase.group)]
+    since = np.diff(so_far, prepend=0.0)
+    lengths = np.array([in_seconds(one, took[1]) for one in phase.group.columns[took[0]].numbers])
+    return bool(np.mean(lengths >= 0.9 * since) > _MOSTLY and np.median(since) > 0)
 
 
 def _fits(steps: Steps, at: int, length: float | None, beside: float) -> bool:
@@ -383,9 +430,31 @@ def unexplained(steps: Steps, beside: Mapping[int, float], starts: Collection[in
     return float(over[over > least].sum())
 
 
+def kept_seconds(steps: Steps) -> float | None:
+    """Seconds of the steps that no later life redid, by the times that their lines name; None: they name none."""
+    if not steps.by_lines or steps.others:
+        return None
+    stride, _ = usual_stride(one.done for one in steps.records)
+    first = steps.records[0].done
+    kept: list[tuple[int, float]] = [(0 if first <= 2 * stride else first - stride, 0.0)]
+    usual = median(one.each or 0.0 for one in steps.records)
+    for at, one in enumerate(steps.records):
+        while len(kept) > 1 and kept[-1][0] >= one.done:
+            kept.pop()
+        each = one.each or 0.0
+        each = min(each, usual) if steps.passages[at] else each  # the first step of a process compiles
+        ahead = one.done - kept[-1][0]
+        kept.append((one.done, (ahead if ahead < _CUT * stride else stride) * each))
+    return sum(seconds for _, seconds in kept)
+
+
 def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | None) -> Iterable[Contradiction]:
     """W1 to W3: why the answer of a draft cannot be."""
     where = steps.records[steps.falls[0] if steps.falls else 0].entry.where
+    anew = [at for at in steps.falls if steps.records[at].done <= steps.records[0].done and not steps.ended[at]]
+    end, same = Counter(steps.records[at - 1].done for at in anew).most_common(1)[0] if anew else (0, 0)
+    if same > max(1, starts, len(steps.falls) / 2):
+        yield Contradiction("W1", f"steps come to {end} {same} times and begin anew: no line numbers the epochs", where)
     times = [one.entry.ns for one in steps.records if one.entry.ns is not None]
     begins = max(starts, whole.launches)
     most = 1 + len(steps.falls) + max(0, begins - 1) + sum(b < a for a, b in pairwise(times))  # a clock that is set
@@ -397,5 +466,9 @@ def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | N
     if whole.longest[1] > _HALF * whole.window:
         what, ns = whole.longest
         yield Contradiction("W2", f"with it one {what} takes {duration(ns)} of {duration(whole.window)}", where)
+    trained = kept_seconds(steps)
+    if trained is not None and trained - whole.goodput / 100 * whole.window / _S > 0.05 * whole.window / _S:
+        said = f"with it steps take {duration(round(whole.goodput / 100 * whole.window))}, and by its lines "
+        yield Contradiction("W4", said + duration(round(trained * _S)), where)
     if whole.goodput < _LEAST_GOODPUT or not whole.trained:
         yield Contradiction("W3", f"with it goodput is {whole.goodput:.2f} %", where)

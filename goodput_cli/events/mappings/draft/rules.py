@@ -75,6 +75,8 @@ def step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
     """The rule of steps, behind those of lines that name their epoch. more: words behind the last field."""
     columns = {"step:int": guess.step, "epoch:int": guess.epoch, "of:int": guess.of}
     names = {at: name for name, at in columns.items() if at is not None}
+    if guess.group.only is not None:
+        names[guess.group.only[0]] = f"={guess.group.only[1]}"
     keys: list[str] = []
     if guess.epoch is not None or guess.steps is not None:
         steps = f", steps = {guess.steps}" if guess.steps is not None else ""

@@ -37,6 +37,10 @@ class Record(NamedTuple):
     """How many steps are done."""
     each: float | None = None
     """Seconds of one step, by its line."""
+    ns: int | None = None
+    """When it was, by its stamp, or else since the clock in its line began."""
+    of: int | None = None
+    """Of how many steps it is one."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Steps:
     """Whether lines say how long their steps took, as was proven."""
     ends: tuple[int, ...] = ()
     """Places where a process ended, by a line that says so or a traceback."""
+    epochs: frozenset[int] = frozenset()
+    """The records, by number, with which an epoch begins, where lines count within epochs."""
 
     @cached_property
     def places(self) -> list[int]:
@@ -70,20 +76,20 @@ class Steps:
 
     @cached_property
     def passed(self) -> F64:
-        """float64[n]: seconds between a record and that before it; nan where one has no time."""
-        times = np.array([-1 if one.entry.ns is None else one.entry.ns for one in self.records], dtype=np.int64)
+        """float64[n]: seconds between a record and that before it; nan where one has no time, or a clock fell."""
+        times = np.array([-1 if one.ns is None else one.ns for one in self.records], dtype=np.int64)
         before = np.append(-1, times[:-1])
-        return np.where((times >= 0) & (before >= 0), (times - before) / _S, math.nan)
+        return np.where((times >= before) & (before >= 0), (times - before) / _S, math.nan)
 
     @cached_property
     def usual(self) -> float | None:
-        """Seconds that a step usually takes, by stamps."""
-        return usual_step([one.entry.ns for one in self.records], [one.done for one in self.records])
+        """Seconds that a step usually takes, by stamps or a clock."""
+        return usual_step([one.ns for one in self.records], [one.done for one in self.records])
 
     @cached_property
     def coarse(self) -> bool:
         """Whether stamps are known to the second only."""
-        return have_one_fraction(one.entry.ns for one in self.records if one.entry.ns is not None)
+        return have_one_fraction(one.ns for one in self.records if one.ns is not None)
 
     @cached_property
     def gaps(self) -> F64:
@@ -129,12 +135,24 @@ def steps_of(made: Mapped, log: Log, guess: StepGuess) -> Steps:
         done = 0 if said.type is EventType.START else said.step
         if carried is not None:
             done = carried[one.place] + guess.index if one.place in carried else None
+        places.add(one.place)
         if done is not None:
-            places.add(one.place)
-            by_process[one.process].append(Record(one, done, None if said.step_time is None else said.step_time / _S))
+            each = None if said.step_time is None else said.step_time / _S
+            clock, of = (None, None) if said.running is None else (said.running.elapsed, said.running.of)
+            by_process[one.process].append(Record(one, done, each, clock if one.ns is None else one.ns, of))
     most = max(by_process.values(), key=len, default=[])
     others = sum(map(len, by_process.values())) - len(most)
-    return Steps(tuple(_without_echoes(most)), others, frozenset(places))
+    records = tuple(_without_echoes(most))
+    return Steps(records, others, frozenset(places), epochs=_epochs(records, guess))
+
+
+def _epochs(records: Sequence[Record], guess: StepGuess) -> frozenset[int]:
+    """The records, by number, with which an epoch begins."""
+    if guess.epoch is None and guess.carried is None:
+        return frozenset()
+    values = dict(zip(guess.group.places, guess.column.whole or (), strict=False))
+    told = [values.get(one.entry.place, 0) for one in records]
+    return frozenset(at for at, (a, b) in enumerate(pairwise(told), 1) if b <= a)
 
 
 def _reading(made: Mapped, one: Entry) -> tuple[int, ParsedEvent | None]:

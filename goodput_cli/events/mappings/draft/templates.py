@@ -17,8 +17,8 @@ _MOST_WORDS, _LEAST = 6, 4
 
 
 def template(group: Group, names: Mapping[int, str], more: int = 0) -> str:
-    """A template of the lines of a group. names: what its tokens are called, such as `step:int`; more: how many words
-    behind the last of them it holds."""
+    """A template of the lines of a group. names: what its tokens are called, such as `step:int`, or `=` and what they
+    always are; more: how many words behind the last of them it holds."""
     example, tokens = group.entries[0], group.tokens
     if not names:
         return _safe(_phrase(example, tokens))
@@ -99,7 +99,8 @@ def _word(
     place = begin
     for at, token in inside:
         parts.append(_near(text[place : max(place, token.start())]))
-        parts.append("{" + names[at] + "}" if at in names else SKIPPED)
+        name = names.get(at, "")
+        parts.append(name[1:] if name.startswith("=") else "{" + name + "}" if name else SKIPPED)
         place = max(place, token.end())
         if at == last:
             break

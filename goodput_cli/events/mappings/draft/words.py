@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 STEP = re.compile(
-    r"\b(?:(?:global |train(?:ing)? |optimi[sz]er )?steps?|(?:n )?iter(?:ation)?s?|updates?|it|batch(?:es)?"
+    r"\b(?:(?:global |train(?:ing)? |optimi[sz]er )?steps?|(?:n )?iter(?:ation)?s?|up(?:dates?)?|it|batch(?:es)?"
     r"|batch idx|batch id)$"
 )
 EPOCH = re.compile(r"\b(?:epochs?|ep)(?: train(?:ing)?)?$")

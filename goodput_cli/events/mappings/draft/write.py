@@ -120,8 +120,13 @@ def _first_variant(log: Log, name: str, guess: StepGuess) -> _Making | Contradic
 def _reads_others(mapped: Mapped, log: Log, guess: StepGuess) -> bool:
     """Whether a rule for steps reads lines about a save or an evaluation."""
     others = (one for one in log.groups[:_MOST_GROUPS] if one is not guess.group and words.is_other(one.about))
-    read = (read_line(mapped, group.first.line) for group in others)
-    return any(one is not None and mapped.declared.rule[one.rule].event is EventType.STEP for one in read)
+    return any(_reads_step(mapped, group.first) for group in others)
+
+
+def _reads_step(mapped: Mapped, one: Entry) -> bool:
+    """Whether rules read a line as a step."""
+    read = read_line(mapped, one.line)
+    return read is not None and mapped.declared.rule[read.rule].event in (EventType.STEP, EventType.STEP_START)
 
 
 class _Making:
@@ -144,18 +149,29 @@ class _Making:
 
     def with_proven_time(self, more: int) -> _Making | Contradiction:
         """The same without the time of a step in its lines, where it is none. more: words behind the last field."""
-        wrong = proof.each_contradiction(self.guess, self.steps, {})
+        without = replace(self.guess, each=None)
+        wrong = proof.each_contradiction(self.guess, self.steps, {}) or self._lines_without_it(without, more)
         if wrong is not None:
-            self.left_out.append(("each", wrong))
-            self.guess = replace(self.guess, each=None)
-            self.rules = rules.step_rules(self.log, self.guess, more)
-            without = self.loaded(self.rules)
-            if without is None:
-                return wrong
-            self.steps = steps_of(without, self.log, self.guess)
+            made = _first_variant(self.log, self.name, without)
+            if isinstance(made, _Making):
+                made.left_out.append(("each", wrong))
+            return made
         ends = tuple(died_at(self.log))
         self.steps = replace(self.steps, ends=ends, by_lines=self.guess.each is not None)
         return self
+
+    def _lines_without_it(self, without: StepGuess, more: int) -> Contradiction | None:
+        """C2: the time of a step stands in nearly all lines of steps, where stamps say the time of the others too."""
+        name = "" if self.guess.each is None else self.guess.group.columns[self.guess.each[0]].name or "its time"
+        mine, other = self.loaded(self.rules), self.loaded(rules.step_rules(self.log, without, more))
+        if not name or self.steps.usual is None or mine is None or other is None:
+            return None
+        others = [one for one in self.log.groups[:_MOST_GROUPS] if not words.is_other(one.about) and one.tokens]
+        missed = [one for one in others if not _reads_step(mine, one.first) and _reads_step(other, one.first)]
+        lines = sum(len(one.entries) for one in missed)
+        if lines <= 0.02 * len(self.steps.records):
+            return None
+        return Contradiction("C2", f"`{name}` is not in {plural(lines, 'line')} alike", missed[0].first.where)
 
     def add_what_is_beside(self) -> None:
         """The rules of what goes on beside the steps, one by one."""
@@ -185,12 +201,10 @@ class _Making:
     def _is_read_as_step(self, one: Entry) -> bool:
         """Whether the rule of the steps reads a line of another group, whose words say nothing else."""
         mapped = None if words.is_other(" ".join(one.message.lower().split())) else self.loaded(self.rules)
-        read = None if mapped is None else read_line(mapped, one.line)
-        return read is not None and self.rules[read.rule].event in ("step", "step_start")
+        return mapped is not None and _reads_step(mapped, one)
 
     def _add_start(self, worded: Sequence[Group], is_native: Callable[[Group], bool]) -> None:
         """The line with which a process begins: the first of the log whose words or places say so."""
-        worded = sorted(worded, key=lambda one: one.first.place)
         others = [
             group for group in self.log.groups[:_MOST_GROUPS]
             if group.first.place < self.steps.places[0] and group not in self.taken and group not in worded
@@ -199,7 +213,7 @@ class _Making:
         ]  # fmt: skip
         unworded = sorted(others, key=lambda one: one.first.place)[:20]
         failed: list[Contradiction] = []
-        for group in (*worded, *unworded):
+        for group in sorted((*worded, *unworded), key=lambda one: one.first.place):
             wrong = proof.start_contradiction(group, self.steps, named=group in worded)
             once = proof.repeats_at_once(group, self.steps) or len(group.entries) == 1
             if wrong is None and self._append(self._rule("start", group, more=["once = true"] if once else [])):
@@ -228,7 +242,7 @@ class _Making:
             return
         is_end, took = phase.event in ("finished", "stopped"), (*phase.took, None)[0]
         if is_end:
-            wrong = proof.end_contradiction(phase.group, self.steps)
+            wrong = proof.end_contradiction(phase.group, self.steps, self.known)
         else:
             wrong = proof.phase_contradiction(phase, took, self.steps, {}) if took is not None else None
         if wrong is not None:
@@ -280,7 +294,7 @@ class _Making:
         if other is not None and self._add_pair(*sorted([one, other], key=lambda phase: phase.edge)):
             return True
         found = proof.phase_contradiction(one, None, self.steps, self.beside)
-        if found is not None and found.test == "F0":
+        if found is not None and found.test == "F0" and (wrong is None or wrong.test == "F0"):
             return False
         if found is not None or not self._append(self._phase_rule(replace(one, edge=""), None)):
             self.left_out.append((one.event, wrong or found or Contradiction("F2", "no rule reads it", "")))
@@ -354,6 +368,9 @@ class _Making:
         over = proof.unexplained(self.steps, self.beside, self.known)
         if over > proof.UNEXPLAINED * whole.window / 1e9:
             doubts.append(f"{duration(round(over * 1e9))} between steps are unexplained")
+        outside = self.log.window - whole.window
+        if outside > proof.UNEXPLAINED * self.log.window:
+            doubts.append(f"{duration(outside)} of its lines lie before its first event or behind its last")
         back = self.log.jumps_back
         if back:
             doubts.append(f"stamps jump back {plural(len(back), 'time')}, first at {back[0].where}")

@@ -480,7 +480,7 @@ def _record(log_line: LogLine, bar: _Bar, story: _Story) -> Iterator[LogLine]:
         story.evaluated = 0
     since = 0 if new or before is None else before.elapsed
     story.bar = bar if new or step > story.step else before
-    if step <= story.step:
+    if step <= story.step or (again and bar.done == 0):  # an epoch whose first state is 0 may be resumed in its middle
         return
     took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, 0)
     story.step, story.evaluated = step, 0
