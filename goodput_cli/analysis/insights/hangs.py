@@ -19,10 +19,11 @@ from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import Category
 
 _RAN_FOR = re.compile(
-    r"(?:[Ww]atchdog|timeout).{0,200}?(?: ran for (?P<waited>\d+) mil|Timeout\(ms\)=(?P<most>\d+))", re.DOTALL
+    r"(?:[Ww]atchdog|timeout).{0,200}?(?: ran for (?P<waited>\d{1,12}) mil|Timeout\(ms\)=(?P<most>\d{1,12}))", re.DOTALL
 )
 """A quote of it may be cut behind that."""
 _NS_PER_MS = 10**6
+_LONGEST_NS = 10**18
 _KEPT = (Category.PRODUCTIVE, Category.STALL)
 HANG_NS = 60 * 10**9
 """A step that takes less beyond a usual one is slow, and does not hang."""
@@ -135,9 +136,8 @@ def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     last, attempt = last[some], attempt[some]
     number, end = records.number[last].astype(np.int64), heard[attempt]
     expected = np.rint(np.nan_to_num(usual[attempt])).astype(np.int64)
-    behind = np.maximum(
-        timeline.lineage.limit[attempt] - number, 0
-    )  # steps of which a checkpoint shows that they ended
+    limit, room = timeline.lineage.limit[attempt], np.maximum(end - records.time[last], 0) // np.maximum(expected, 1)
+    behind = np.where(limit > number, np.minimum(limit - number, room), 0)  # a checkpoint shows that they ended
     start = records.time[last] + behind * expected
     start = np.where(waited[attempt] > 0, np.maximum(start, end - waited[attempt] - expected), start)
     some = (end - start > factor * expected) & (expected > 0) & (start >= within[0]) & (end <= within[1])
@@ -160,7 +160,7 @@ def _waited(why: FailureCause) -> int | None:
     """How long (ns) a line says that was waited until an attempt ended; None: none says that a wait ran out of time."""
     for one in (why.evidence, *why.used):
         if one is not None and one.waited_ns:
-            return one.waited_ns
+            return min(one.waited_ns, _LONGEST_NS)
         if one is not None and (found := _RAN_FOR.search(one.text)):
             return int(found["waited"] or found["most"]) * _NS_PER_MS
     return None
