@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -15,8 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
+from goodput_cli.cli.main import run
+from tests.fleet.test_scheduler_alone import table
 from tests.monitor.monitors import Job, samples, started
 from tests.support.dashboards import DASHBOARDS, alert_rules, dashboard_queries, documented_queries
+from tests.support.fleets import put, text_of, training
 from tests.support.waiting import until
 
 PROGRAMS = ("prometheus", "promtool")
@@ -152,3 +156,23 @@ def test_promtool_finds_nothing_wrong_with_the_metrics(prometheus: Prometheus, f
     text = (folder / "m.prom").read_bytes()
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, b"")
+
+
+WISHES = ('use base unit "seconds" instead of "hours"', 'non-summary metrics should not have "quantile" label')
+"""What the linter would have otherwise: hours are what people pay for, and percentiles are no summary's."""
+
+
+def test_promtool_reads_the_metrics_of_a_fleet(tmp_path: Path) -> None:
+    """Every line is read (1 would be an error in the text), and nothing else is found wrong with them."""
+    held = table(path=str(tmp_path / "sacct.txt"))
+    for number in range(3):
+        put(tmp_path / f"logs/{number}.jsonl", training(f"j{number}", 12, 6, at=number * 86_400))
+    (tmp_path / "labels.csv").write_text(text_of("job,team,accelerators,price", 'j[01],"a ""team""\\",8,2', "*,b,8,2"))
+    sources = [str(tmp_path / "logs"), held, "--labels", str(tmp_path / "labels.csv"), "--by", "team"]
+    asked = ["fleet", *sources, "--timezone", "UTC", "--workers", "1"]
+    assert run([*asked, "-q", "-o", str(tmp_path / "fleet.prom")]) == 0
+    text = (tmp_path / "fleet.prom").read_bytes()
+    assert {b"goodput_fleet_cost{", b"goodput_fleet_held_hours{"} <= set(re.findall(rb"goodput_fleet_[a-z_]+{", text))
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+    assert done.returncode in (0, 3)
+    assert [one for one in done.stderr.decode().splitlines() if not one.endswith(WISHES)] == []
