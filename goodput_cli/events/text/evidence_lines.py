@@ -184,8 +184,8 @@ class DocumentObserver:
         self._needles: dict[int, bytes] = {}
         """By line number, of those that were looked at in this block, what lines of the same process begin with; empty
         where nothing tells."""
-        self._usual: set[bytes] = set()
-        """Prefixes of ranks with a blank behind them with which ordinary lines begin as well."""
+        self._usual: dict[bytes, bool] = {}
+        """By prefix of a rank with a blank behind it, whether ordinary lines begin so as well."""
 
     @property
     def dropped(self) -> int:
@@ -269,17 +269,23 @@ class DocumentObserver:
         return seen
 
     def _is_usual(self, prefix: bytes, block: Lines, at: int, consumed: set[int]) -> bool:
-        """Whether ordinary lines as well begin as those of the hook for unhandled exceptions do."""
+        """Whether ordinary lines as well begin as those of the hook for unhandled exceptions do, as far as those before
+        its first one in a block tell."""
+        if prefix not in self._usual:
+            self._usual[prefix] = self._stands_before(prefix, block, at, consumed)
+        return self._usual[prefix]
+
+    def _stands_before(self, prefix: bytes, block: Lines, at: int, consumed: set[int]) -> bool:
         begin, end = 0, int(block.start[at])
         for _ in range(_OF_PROCESS):
-            place = block.find(prefix, begin, end) if prefix not in self._usual else -1
+            place = block.find(prefix, begin, end)
             if place < 0:
-                break
+                return False
             line = int(np.searchsorted(block.start, place, side="right")) - 1
             begin = int(block.end[line])
             if line not in consumed and is_ordinary(Line.of(block.text(line), 0)):
-                self._usual.add(prefix)
-        return prefix in self._usual
+                return True
+        return False
 
     def _watch(self, block: Lines, first_line: int, consumed: set[int], begins: Sequence[int], stamps: _Stamps) -> None:
         """Find what stands behind the roots, up to the next start."""
