@@ -244,6 +244,8 @@ def _within_epochs(made: StepGuess, values: list[int], elsewhere: tuple[Group, i
         named = group.columns[own].whole or []
     elif elsewhere is None or elsewhere[0] is group or group.places[0] < elsewhere[0].places[0]:
         return made  # lines that name an epoch where it ends
+    elif not {one.process for one in group.entries} <= {one.process for one in elsewhere[0].entries}:
+        return made  # or that of other processes
     else:
         places, numbers = elsewhere[0].places, elsewhere[0].columns[elsewhere[1]].whole or []
         named = [numbers[max(0, bisect_right(places, one) - 1)] for one in group.places]
