@@ -14,14 +14,23 @@ TOO_COMMON = ("Error", "WARN", "Killed", "rank")
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_row_reads_its_sample(row: CauseRow) -> None:
-    found = shipped_rows().read(row.sample)
+    rows = shipped_rows()
+    found = rows.read_exception(row.sample, [row.sample_frame]) if row.of_exceptions else rows.read(row.sample)
     assert found is not None
     assert found.row == row.name
     assert found.code in {*CAUSES, PEER_LOST}
     assert found.role in ROLES
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.of_exceptions], ids=lambda row: row.name)
+def test_a_row_of_exceptions_reads_no_other_line(row: CauseRow) -> None:
+    found = shipped_rows().read(row.sample)
+    assert found is None or found.row != row.name
+    assert not row.anchors
+    assert bool(row.frames) == bool(row.sample_frame)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.of_exceptions], ids=lambda row: row.name)
 def test_an_anchor_is_in_the_sample_and_rare(row: CauseRow) -> None:
     assert any(anchor in row.sample for anchor in row.anchors)
     assert all(len(anchor) >= 4 and anchor not in TOO_COMMON for anchor in row.anchors)

@@ -439,3 +439,15 @@ def test_a_clock_that_went_back_leaves_every_cause_to_be_weighed(tmp_path: Path)
     found = job(tmp_path, *said)
     assert found.cause_certainty == "likely"
     assert found.also
+
+
+def test_the_hook_prints_the_whole_message_of_an_exception(tmp_path: Path) -> None:
+    lines = raised(3, "RuntimeError: Expected to have finished reduction in the prior iteration")
+    message = ("[rank3]: Parameter indices which did not receive grad for rank 3: 12 13", "[rank3]: See the manual.")
+    assert verdict(job(tmp_path, *lines, *message)) == ("python_error", "likely")
+
+
+def test_where_ordinary_lines_begin_as_the_hook_s_do_they_show_that_it_was_caught(tmp_path: Path) -> None:
+    lines = raised(3, "RuntimeError: Expected to have finished reduction in the prior iteration")
+    found = job(tmp_path, *lines, "[rank3]: next shard", before=("[rank3]: shard 12 is read",))
+    assert verdict(found) == ("unknown", None)

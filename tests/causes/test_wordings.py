@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.causes import wordings
 from tests.causes.wordings import Wording
 
 FAILURES = wordings.wordings("failures")
+THREADS = wordings.wordings("threads")
 ORDINARY = wordings.wordings("ordinary")
 
 
@@ -17,6 +19,56 @@ ORDINARY = wordings.wordings("ordinary")
 def test_last_words_are_named(one: Wording, tmp_path: Path) -> None:
     found = wordings.judged(one, tmp_path)
     assert wordings.verdict(one, found) == "named", (found.cause, found.cause_text)
+
+
+@pytest.mark.parametrize("one", THREADS, ids=lambda one: one.name)
+def test_last_words_of_public_threads_are_named(one: Wording, tmp_path: Path) -> None:
+    found = wordings.judged(one, tmp_path)
+    assert wordings.verdict(one, found) == "named", (found.cause, found.cause_text)
+    assert one.rank in (None, found.first_rank)
+    assert one.host in (None, found.first_host)
+
+
+@pytest.mark.parametrize("shown", [13, 5], ids=["block", "cut"])
+@pytest.mark.parametrize(
+    "one", [one for one in THREADS if one.rank is not None and one.host is None], ids=lambda one: one.name
+)
+def test_an_agent_that_saw_the_rank_fail_says_no_other_cause(one: Wording, shown: int, tmp_path: Path) -> None:
+    words = "\n".join((one.text, *wordings.agent(one.rank or 0)[:shown]))
+    found = wordings.judged(replace(one, text=words), tmp_path)
+    assert wordings.verdict(one, found) == "named", (found.cause, found.cause_text)
+    assert found.first_rank == one.rank
+
+
+SURVIVED = (
+    "[rank6]: Traceback (most recent call last):",
+    '[rank6]:   File "/opt/eval.py", line 8, in run',
+    "[rank6]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 6 has a total of 79 GiB",
+    " [2026-03-01 10:10:46.000000] iteration      151/    1000 | elapsed time per iteration (ms): 1000.0 |",
+)
+WARNINGS = (
+    "[rank6]: /opt/data.py:61: RuntimeWarning: invalid value encountered in divide",
+    "W0301 10:10:45.102000 812 torch/_dynamo/convert_frame.py:964] torch._dynamo hit config.recompile_limit (8)",
+)
+ENDED_LATER = (
+    "W0301 10:11:20.000000 7 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 818 closing signal "
+    "SIGTERM",
+    "E0301 10:11:22.000000 8 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 7 "
+    "(pid: 819) of binary: /usr/bin/python",
+)
+
+
+@pytest.mark.parametrize(
+    "one", [one for one in THREADS if one.rank is not None and one.at != "start"], ids=lambda one: one.name
+)
+def test_what_was_survived_and_who_was_ended_later_change_nothing_that_is_said(one: Wording, tmp_path: Path) -> None:
+    """A warning, an error that was caught, and a kill of another rank half a minute later."""
+    words = (one.text, *wordings.agent(one.rank or 0))
+    plain = wordings.judged(replace(one, text="\n".join(words)), tmp_path)
+    told = wordings.judged(replace(one, text="\n".join((*SURVIVED, *WARNINGS, *words, *ENDED_LATER))), tmp_path)
+    assert (told.cause, told.cause_certainty, told.first_rank, told.first_host) == (
+        plain.cause, plain.cause_certainty, plain.first_rank, plain.first_host,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("where", ["middle", "end"])

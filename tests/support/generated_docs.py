@@ -158,5 +158,6 @@ def evidence_table() -> str:
             else f"`{row.code}`" + " ?" * row.likely + ("" if row.role == "root" else f", {row.role}")
         )
         anchors = ", ".join(f"`` {anchor} ``" if "`" in anchor else f"`{anchor}`" for anchor in row.anchors)
+        anchors = anchors or "what a traceback says was raised"
         lines.append(f"| {row.name} | {row.speaker} | {says} | {anchors} |")
     return "\n".join(lines)

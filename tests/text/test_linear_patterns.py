@@ -32,7 +32,7 @@ BOUNDED = {
     r"events.mappings.registry:'\\(\\?P?<\\w+>|\\[[^]]*\\]|\\\\.'": "a pattern that a person wrote",
     "events.mappings.draft.words:f'{EVAL}|{PREP}|{SAVE}|{RESUME}|^test$'": "60 characters",
     "events.mappings.draft.guess:f'{SAVE}|{RESUME}'": "60 characters",
-    "events.mappings.draft.words:f'{_CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\\\\bwarn(?:ing)?\\\\b'": "200 characters",
+    "events.mappings.draft.words:f'{CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\\\\bwarn(?:ing)?\\\\b'": "200 characters",
     "events.mappings.draft.words:SAVE": "200 characters",
     "events.text.jobs:_TAIL": "the name of a file",
     "report.html.fleet:_LABELLED": "a chart that we drew, with names escaped",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.causes import KILLS, TRACEBACK, by_exit
@@ -21,14 +22,20 @@ _NAMES = re.compile(
     r"|^[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+$"
 )
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line \d+(?:, in (?P<function>\S+))?')
-_CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+_HANDLED = "During handling of the above exception"
+CAUSED = "The above exception was the direct cause"
 _UNHANDLED = re.compile(r"\[rank\d+\]:[ \t]?$")
-_RAISED_AGAIN = re.compile(r"Caught \w+ in (?:DataLoader worker process|pin memory thread|replica) ")
+_RAISED_AGAIN = re.compile(
+    r"Caught \w+ in (?:DataLoader worker process|pin memory thread|replica) |CheckpointException ranks:"
+)
+_OF_RANK = re.compile(r"\(RANK (\d{1,8})\)$")
+"""Behind the first line of a traceback that was raised on another rank."""
 _BESIDE = re.compile(
     r"^(?:Exception in thread |Exception ignored in|--- Logging error ---|Task exception was never retrieved"
     r"|Exception in callback )"
 )
 """What stands before the traceback of an exception that does not end its process."""
+_TASK = re.compile(r"\(pid=(?P<pid>\d{1,9}), ip=(?P<host>[\w.:]+)")
 _OF_A_TASK = re.compile(r"^(?:\w+\.)*RayTaskError\(\w+\): ray::")
 _DIGITS = re.compile(r"\d")
 
@@ -46,11 +53,13 @@ _NO_STORE = re.compile(
 _LOST = re.compile(
     r"NCCL communicator was aborted|remote process exited|Connection reset by peer|Broken pipe|Connection closed by"
     r"|Connection refused|Socket closed|ncclRemoteError|recvmsg:Connection|NCCL [Ee]rror (?:in: |\\d)"
+    r"|OPS function error: Hccl"
 )
 _WAITED_TYPES = ("RendezvousTimeoutError",)
 _WAITED = re.compile(
-    r"Timed out (?:after \d+ seconds )?waiting|Socket Timeout|wait timeout after|DEADLINE_EXCEEDED: Barrier"
-    r"|collective operation timeout|Timeout waiting for key|Application timeout caused pair closure"
+    r"Timed out (?:after \d+ seconds )?waiting|Socket Timeout|wait timeout after"
+    r"|DEADLINE_EXCEEDED: (?:Barrier|GetKeyValue)|collective operation timeout|Timeout waiting for key"
+    r"|Application timeout caused pair closure"
 )
 _OF_SERVICES = re.compile(r"^(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): ")
 _SERVICE_TYPES = ("XlaRuntimeError", "JaxRuntimeError")
@@ -68,7 +77,17 @@ _REFUSED = "Weights only load failed"
 """A good file may be refused as well, by a newer torch: the lines behind say which."""
 _READER_FILE = re.compile(r"checkpoint|serialization\.py|safetensors")
 _OF_CHECKPOINT = re.compile(r"load_state_dict|(?:load|restore|read)_(?:checkpoint|ckpt)")
+_RESUMES = re.compile(r"\bresume_from_\w{1,20}\b")
 _READER_FUNCTION = re.compile(r"load|restore|read|unpickl|deserialize")
+
+
+class Frame(NamedTuple):
+    """A frame of a traceback."""
+
+    file: str
+    function: str
+    code: str = ""
+    """The line of the program, where it is shown."""
 
 
 @dataclass(frozen=True)
@@ -96,26 +115,35 @@ class Traceback:
     line: int
     chained: bool = False
     """Whether it was raised while an earlier one was handled, which is the cause."""
+    caused: bool = False
+    """Whether it tells anew of an earlier one that says little: more words of it may say more."""
+    host: str = ""
+    pid: int | None = None
+    rank: int | None = None
+    """Of whom it tells, where that is not who prints it."""
     garbled: bool = False
     beside: bool = False
     """Whether it was raised beside the main thread, or where nobody asks for it: that does not end the process."""
     seen: int = 0
-    frames: list[tuple[str, str]] = field(default_factory=list)
-    code: str = ""
-    """The last line of a program that it shows."""
+    frames: list[Frame] = field(default_factory=list)
+    """The innermost ones, the last one last."""
 
     @classmethod
     def begun(cls, text: str, raw: str, line: int, nested: bool) -> Traceback:
         """The traceback whose first line this is. text: the line without prefixes. nested: in the block of an agent."""
         if TRACEBACK not in text:
-            return cls("", 0, False, line)
+            task = _TASK.search(text)
+            pid = int(task["pid"]) if task else None
+            return cls("", 0, False, line, host=task["host"] if task else "", pid=pid)
         before = text[: text.index(TRACEBACK)]
         named = before.strip()
         named = "" if named == "Original" else named  # of a worker, which its parent raised again
         unhandled = bool(_UNHANDLED.search(raw[: raw.index(TRACEBACK)]))
+        told = _OF_RANK.search(text)
+        rank = int(told[1]) if told else None
         if nested:
-            return cls("", max(len(before) - len(before.lstrip()), 2), unhandled, line)
-        return cls(before if named else "", 0 if named else len(before), unhandled, line)
+            return cls("", max(len(before) - len(before.lstrip()), 2), unhandled, line, rank=rank)
+        return cls(before if named else "", 0 if named else len(before), unhandled, line, rank=rank)
 
     def without_prefix(self, text: str) -> str:
         """A line without what a logger puts before each."""
@@ -132,9 +160,9 @@ class Traceback:
         if not text.strip() or len(text) - len(text.lstrip()) > self.indent:
             frame = _FRAME.match(text)
             if frame is not None:
-                self.frames = [*self.frames[1 - _INNERMOST :], (frame["file"], frame["function"] or "")]
-            elif text.strip(" \t~^"):
-                self.code = text.strip()
+                self.frames = [*self.frames[1 - _INNERMOST :], Frame(frame["file"], frame["function"] or "")]
+            elif self.frames and text.strip(" \t~^"):
+                self.frames[-1] = self.frames[-1]._replace(code=text.strip())
             return None
         raised = exception_in(text.strip())
         if raised is None and text.strip().rstrip(":") not in ("", TRACEBACK) and not text.lstrip().startswith(_QUIET):
@@ -163,38 +191,39 @@ def exception_in(text: str) -> tuple[str, str] | None:
         return None
     kind = match["type"].rstrip(".")
     last = kind.rpartition(".")[2]
-    dotted = "." in kind and last[:1].isupper()
+    dotted = "." in kind and (last[:1].isupper() or last in ("error", "timeout"))
     if kind.isupper() or not (dotted or _NAMES.search(last)):
         return None
     return kind, match["what"] or ""
 
 
-def chains(text: str) -> bool:
-    """Whether a line says that what follows was raised while the exception before was handled."""
-    return text.strip().startswith(_CHAINED)
+def chains(text: str) -> str:
+    """How a line says that what follows was raised while the exception before was handled, or because of it; "": it
+    says no such thing."""
+    return next((one for one in (_HANDLED, CAUSED) if text.strip().startswith(one)), "")
 
 
-def raised(kind: str, what: str, frames: list[tuple[str, str]], code: str = "") -> Raised | None:
-    """What an unhandled exception says of a death; None: it is none, as a clean exit. code: the line that raised it."""
+def raised(kind: str, what: str, frames: list[Frame]) -> Raised | None:
+    """What an unhandled exception says of a death; None: it is none, as a clean exit."""
     last = kind.rpartition(".")[2]
     if _RAISED_AGAIN.match(what):  # its own traceback follows
         return None
     if last in ("SystemExit", "GeneratorExit", "StopIteration"):
         return None if what.strip() in ("", "0", "None") else Raised(UNKNOWN_CAUSE, "exit")
-    return _by_frames(last, what, frames, code) or _by_words(last, what, frames)
+    return _by_frames(last, what, frames) or _by_words(last, what, frames)
 
 
-def _by_words(last: str, what: str, frames: list[tuple[str, str]]) -> Raised:
+def _by_words(last: str, what: str, frames: list[Frame]) -> Raised:
     if last == "KeyboardInterrupt":
         return Raised("cancelled", "exit", "interrupt")
     if last in ("SignalException", "SIGTERMException"):
         return Raised(KILLED, "teardown")
     if last == "CalledProcessError":
         return Raised(UNKNOWN_CAUSE, "exit")
-    if _ENVIRONMENT.search(what):
-        return Raised("python_error", "root", before_steps="environment")
     lost = _lost(last, what)
-    if lost is not None and not any(_OWN_PEERS.search(file) for file, _ in frames):
+    if _ENVIRONMENT.search(what) and (lost is None or lost.code != "collective_timeout"):
+        return Raised("python_error", "root", before_steps="environment")
+    if lost is not None and not any(_OWN_PEERS.search(one.file) for one in frames):
         return lost
     if last in _READER_TYPES and _reads_checkpoint(frames) and not what.startswith(_REFUSED):
         return Raised("checkpoint_unreadable", "root")
@@ -203,10 +232,10 @@ def _by_words(last: str, what: str, frames: list[tuple[str, str]]) -> Raised:
     return Raised("python_error", "root")
 
 
-def _by_frames(last: str, what: str, frames: list[tuple[str, str]], code: str) -> Raised | None:
+def _by_frames(last: str, what: str, frames: list[Frame]) -> Raised | None:
     """What says more by where it was raised than by its words: a terminal that is gone is no disk, a socket no mount,
     and what a parent that died had not yet sent to the process it began no checkpoint."""
-    file, function = frames[-1] if frames else ("", "")
+    file, function, code = frames[-1] if frames else Frame("", "")
     if what.startswith("[Errno 5]") and "'" not in what and (_TERMINAL.search(code) or _TERMINAL_FILES.search(file)):
         return Raised("python_error", "root", "terminal", by_frames=True)
     if what.startswith("[Errno 107]") and "'" not in what:
@@ -237,15 +266,19 @@ def _lost(last: str, what: str) -> Raised | None:
         return Raised(PEER_LOST, "echo", before_steps="network")
     if last in _WAITED_TYPES or _WAITED.search(what):
         return Raised("collective_timeout", "echo")
+    if "invalid usage (run with" in what:
+        return None
     if last in _LOST_TYPES or _LOST.search(what) or (last in _SERVICE_TYPES and _OF_SERVICES.search(what)):
         return Raised(PEER_LOST, "echo")
     return None
 
 
-def _reads_checkpoint(frames: list[tuple[str, str]]) -> bool:
+def _reads_checkpoint(frames: list[Frame]) -> bool:
     return any(
-        _OF_CHECKPOINT.search(function) or (_READER_FILE.search(file) and _READER_FUNCTION.search(function))
-        for file, function in frames
+        _OF_CHECKPOINT.search(one.function)
+        or (_READER_FILE.search(one.file) and _READER_FUNCTION.search(one.function))
+        or _RESUMES.search(one.code)
+        for one in frames
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
@@ -42,6 +42,8 @@ class Found:
     fields: Mapping[str, str]
     """Those of the expression that matched something."""
     likely: bool = False
+    before_steps: str = ""
+    """The code that counts in an attempt without a step; "": the same."""
     words: str = ""
     """What the expression matched."""
     at: int = 0
@@ -69,6 +71,13 @@ class CauseRow:
     likely: bool = False
     """Whether its lines leave open that it was that."""
     sample: str = ""
+    of_exceptions: bool = False
+    """Whether it is tried on what a traceback says was raised, and on no other line: such a row needs no literal."""
+    frames: str = ""
+    """What one of the innermost frames must say as well: `file function line`; "": nothing."""
+    sample_frame: str = ""
+    before_steps: str = ""
+    """The code that counts in an attempt without a step; "": the same."""
 
     @cached_property
     def pattern(self) -> Any:
@@ -93,11 +102,19 @@ class CauseRow:
             return None
         return self._found(code, role, fields, match)  # type: ignore[arg-type]
 
+    def fits(self, frames: Sequence[str]) -> bool:
+        """Whether an exception was raised where the row asks for it. frames: the innermost ones."""
+        return not self.frames or any(self._of_frames.search(frame) for frame in frames)
+
+    @cached_property
+    def _of_frames(self) -> Any:
+        return linear().compile(self.frames)
+
     def _found(self, code: str, role: Role, fields: Mapping[str, str], match: Any) -> Found:
         text, words = match.string, match[0]
         literal = min((at for one in self.anchors if (at := text.find(one)) >= 0), default=0)
         at = max(literal, match.start())
-        return Found(self.name, code, role, self.speaker, fields, self.likely, words, at)
+        return Found(self.name, code, role, self.speaker, fields, self.likely, self.before_steps, words, at)
 
 
 @dataclass(frozen=True)
@@ -109,7 +126,7 @@ class CauseRows:
     @cached_property
     def reads_all(self) -> bool:
         """Whether some row has no literal, and is tried on every line."""
-        return any(not row.anchors for row in self.rows)
+        return bool(self._anywhere)
 
     @cached_property
     def anchors(self) -> tuple[str, ...]:
@@ -137,6 +154,14 @@ class CauseRows:
                 return found
         return None
 
+    def read_exception(self, text: str, frames: Sequence[str]) -> Found | None:
+        """What the first row of exceptions that fits says of `Type: message`. frames: see `CauseRow.fits`."""
+        for row in self._of_exceptions:
+            found = row.read(text) if row.fits(frames) else None
+            if found is not None:
+                return found
+        return None
+
     def first_of(self, text: str) -> CauseRow | None:
         """The row that is tried first on a line."""
         places = [place for anchor, places in self._of_anchor.items() if anchor in text for place in places]
@@ -144,7 +169,11 @@ class CauseRows:
 
     @cached_property
     def _anywhere(self) -> tuple[int, ...]:
-        return tuple(place for place, row in enumerate(self.rows) if not row.anchors)
+        return tuple(place for place, row in enumerate(self.rows) if not row.anchors and not row.of_exceptions)
+
+    @cached_property
+    def _of_exceptions(self) -> tuple[CauseRow, ...]:
+        return tuple(row for row in self.rows if row.of_exceptions)
 
     @cached_property
     def _of_anchor(self) -> Mapping[str, tuple[int, ...]]:
@@ -200,7 +229,7 @@ def _row(declared: Mapping[str, Any], values: Mapping[str, Mapping[str, tuple[st
     by = declared.get("by", "")
     return CauseRow(
         declared["name"],
-        tuple(declared["anchors"]),
+        tuple(declared.get("anchors", ())),
         declared["regex"],
         declared.get("from", "process"),
         declared.get("code", UNKNOWN_CAUSE),
@@ -209,6 +238,10 @@ def _row(declared: Mapping[str, Any], values: Mapping[str, Mapping[str, tuple[st
         values.get(by, {}),
         declared.get("likely", False),
         declared.get("sample", ""),
+        declared.get("of", "") == "exception",
+        declared.get("frames", ""),
+        declared.get("sample_frame", ""),
+        declared.get("before_steps", ""),
     )
 
 

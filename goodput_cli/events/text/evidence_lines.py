@@ -184,6 +184,8 @@ class DocumentObserver:
         self._needles: dict[int, bytes] = {}
         """By line number, of those that were looked at in this block, what lines of the same process begin with; empty
         where nothing tells."""
+        self._usual: dict[bytes, bool] = {}
+        """By prefix of a rank with a blank behind it, whether ordinary lines begin so as well."""
 
     @property
     def dropped(self) -> int:
@@ -261,8 +263,29 @@ class DocumentObserver:
         if part:
             consumed.add(at)
             names: list[str] = _NEEDLE.findall(raw[:256])
-            self._needles[line.number] = names[-1].encode() if names else b""
+            needle = self._needles[line.number] = names[-1].encode() if names else b""
+            if seen is not None and seen.unhandled and needle and self._is_usual(needle + b" ", block, at, consumed):
+                self._observer.has_no_message(line.stream)
         return seen
+
+    def _is_usual(self, prefix: bytes, block: Lines, at: int, consumed: set[int]) -> bool:
+        """Whether ordinary lines as well begin as those of the hook for unhandled exceptions do, as far as those before
+        its first one in a block tell."""
+        if prefix not in self._usual:
+            self._usual[prefix] = self._stands_before(prefix, block, at, consumed)
+        return self._usual[prefix]
+
+    def _stands_before(self, prefix: bytes, block: Lines, at: int, consumed: set[int]) -> bool:
+        begin, end = 0, int(block.start[at])
+        for _ in range(_OF_PROCESS):
+            place = block.find(prefix, begin, end)
+            if place < 0:
+                return False
+            line = int(np.searchsorted(block.start, place, side="right")) - 1
+            begin = int(block.end[line])
+            if line not in consumed and is_ordinary(Line.of(block.text(line), 0)):
+                return True
+        return False
 
     def _watch(self, block: Lines, first_line: int, consumed: set[int], begins: Sequence[int], stamps: _Stamps) -> None:
         """Find what stands behind the roots, up to the next start."""

@@ -10,9 +10,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from goodput_cli.events.evidence import FACTS, Speaker, UntimedEvidence, quoted
 from goodput_cli.events.text.blocks import (
+    CAUSED,
     LONGEST_TRACEBACK,
     ROOT_CAUSE,
     AgentBlock,
@@ -38,6 +40,8 @@ _ALIKE = 300
 """Lines are told apart by so many characters."""
 _CHAIN = 6
 """The line that chains two tracebacks stands within so many lines of the first."""
+_MESSAGE = 40
+"""So many lines an exception's message may have, as the hook for unhandled exceptions prints it."""
 _TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
 _RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d+)")
 _EXIT_CODE = re.compile(r"\s*Exit code:\s+(-?\d{1,3})\s*$")
@@ -49,18 +53,23 @@ _SURVIVED = re.compile(
     r"|skipping (?:this |the |bad )?(?:batch|sample|update|step|shard|file|example)|recovered|falling back to)\b"
 )
 """What is said of an error that ends nothing: it is tried again, or it was another one's."""
+_GOES_ON = re.compile(r"(?i)\b(?:going on|continu(?:e|es|ing)|resum(?:e|es|ing))\b")
 _OF_LEVEL = re.compile(
     r"\.py:\d+: \w*Warning: |^[WI]\d{4} [\d:.]+ |(?:^|[\s\[|:(-])(?:(?i:warning)|WARN|INFO|DEBUG)(?:[\]\s|:)-]|$)"
 )
 """Before what a line says: that it is a warning, or less."""
 _TALK = re.compile(r"\b(?:I\s|[Mm]y|[Yy]ou|[Yy]our|says|said|asked)\b|<\|im_start|\?\s")
 """Before words that somebody tells of."""
+_LISTED = re.compile(r"[\[{,] ?['\"]$")
+"""Before words that are one of a list."""
 _GNU_QUOTES = re.compile(r"`[^`'\s]{0,60}'")
 """Marks of the GNU's older programs, which close: `python'."""
 _RAY = re.compile(r"\((?P<name>raylet|\w[^\s()]{0,80})(?: pid=(?P<pid>\d{1,9}))?(?:, ip=(?P<host>[\w.:]+))?\) ")
 """What Ray puts before the lines of its processes."""
 _DEVICE_BEFORE = re.compile(r"NVRM: The NVIDIA GPU (?P<device>[0-9a-fA-F:.]+)")
 _RANK = re.compile(r"\[rank(\d+)\]:")
+_MPI_RANK = re.compile(r"\[\d+,(?:mpirank:)?(\d+)(?:,[\w.-]+)?\]<std(?:out|err)>")
+_OF_HOOK = re.compile(r"\[rank\d+\]: ")
 _LOCAL = re.compile(r"\[(?:default)?(\d+)\]:")
 _LAUNCHER_HOST = re.compile(r"\[\w+@([\w.-]+)\]")
 _NESTED = re.compile(r"^(?:\[[^\]]*\] ?)(?=\[(?:rank|default)\d+\]:)")
@@ -135,6 +144,21 @@ class Line:
         return stamp_or_none(_RAY.sub("", bare(self.raw).text, count=1))
 
 
+class _LastRaised(NamedTuple):
+    """The last exception of a stream."""
+
+    line: int
+    of: UntimedEvidence | None
+    """What is kept of it, or of the first one of its chain; None: nothing."""
+    chains: str = ""
+    """How the line behind it chains it to the next one; "": none was seen."""
+
+    @property
+    def says_little(self) -> bool:
+        """Whether no more is known than that something failed, or that somebody else is gone."""
+        return self.of is not None and (self.of.role == "echo" or self.of.code == "python_error")
+
+
 @dataclass(slots=True)
 class _Following:
     """What lines behind an observation may add to it."""
@@ -164,7 +188,9 @@ class Observer:
         self._tracebacks: dict[str, Traceback] = {}
         self._agents: dict[str, AgentBlock] = {}
         self._following: dict[str, _Following] = {}
-        self._raised: dict[str, tuple[int, bool]] = {}  # by stream, where the last exception stood; then: chained
+        self._raised: dict[str, _LastRaised] = {}  # by stream
+        self._messages: dict[str, int] = {}
+        """By stream, up to which line the hook for unhandled exceptions may go on with the message of the last one."""
         self._folded: dict[tuple[object, ...], UntimedEvidence] = {}
         self._cleared = 0
         self._fresh: list[UntimedEvidence] = []
@@ -188,7 +214,7 @@ class Observer:
     @property
     def wants_more(self) -> bool:
         """Whether the lines behind the last one may belong to it."""
-        return bool(self._tracebacks or self._agents or self._following)
+        return bool(self._tracebacks or self._agents or self._following or self._messages)
 
     def take(self, line: Line, back: Callable[[int], Sequence[str]]) -> tuple[UntimedEvidence | None, bool]:
         """Look at a line: what it says, and whether it is part of something. back: the last n lines before it."""
@@ -201,6 +227,10 @@ class Observer:
             if more:
                 return None, True
         self._give_up(line.number)
+        return self._take(line, back)
+
+    def _take(self, line: Line, back: Callable[[int], Sequence[str]]) -> tuple[UntimedEvidence | None, bool]:
+        """A line that adds to no observation before it."""
         agent = self._agents.get(line.stream)
         if line.stream not in self._tracebacks and begins_traceback(line.text):
             self._begin(line, agent is not None, back(2))
@@ -214,11 +244,15 @@ class Observer:
             self._agents[line.stream] = AgentBlock(line.stream, first=ROOT_CAUSE in line.text)
             return None, True
         self._chain(line)
+        of_message = self._goes_on(line)
         found = self._rows.read(line.text)
         if found is None:
-            return None, False
+            return None, of_message
         if found.role in ("root", "exit") and ends_nothing(line.text, found):
             found = replace(found, role="context")
+        if of_message and found.role in ("root", "echo") and self._raised[line.stream].says_little:
+            self._say_more(line, self._raised[line.stream], found, line.text)
+            return None, True
         return self._see(line, found, back), True
 
     def repeatable(self, seen: UntimedEvidence | None) -> Repeatable | None:
@@ -245,6 +279,22 @@ class Observer:
         for stream, block in list(self._tracebacks.items())[:1]:
             if number - block.line > _SILENT:
                 del self._tracebacks[stream]
+        for stream, last in list(self._messages.items())[:1]:
+            if number > last:
+                del self._messages[stream]
+
+    def _goes_on(self, line: Line) -> bool:
+        """Whether a line is of the message of an exception that the hook printed: messages may have many lines."""
+        last = self._messages.get(line.stream)
+        goes_on = last is not None and line.number <= last and line.stamp is None and bool(_OF_HOOK.search(line.raw))
+        goes_on = goes_on and not _SURVIVED.search(line.text) and not _GOES_ON.search(line.text)
+        if last is not None and not goes_on:
+            del self._messages[line.stream]
+        return goes_on
+
+    def has_no_message(self, stream: str) -> None:
+        """Lines that look as if the hook had printed them may be of anybody: a stream writes all of its lines so."""
+        self._messages.pop(stream, None)
 
     def finish(self) -> None:
         """The end of the source: blocks that are open end."""
@@ -252,6 +302,7 @@ class Observer:
             self._close(stream)
         self._tracebacks.clear()
         self._following.clear()
+        self._messages.clear()
 
     def fresh(self, *, end: bool = False) -> list[UntimedEvidence]:
         """What was seen since the last call. Of a source with very many, the last ones come at its end."""
@@ -266,14 +317,15 @@ class Observer:
     def _begin(self, line: Line, nested: bool, before: Sequence[str]) -> None:
         block = Traceback.begun(line.text, line.raw, line.number, nested)
         block.beside = is_beside(one.text for one in (Line.of(raw, 0) for raw in before) if one.stream == line.stream)
-        at, chained = self._raised.get(line.stream, (-_CHAIN - 1, False))
-        block.chained = chained and line.number - at <= 2 * _CHAIN
+        last = self._raised.get(line.stream)
+        if last is not None and last.chains and line.number - last.line <= 2 * _CHAIN:
+            block.chained, block.caused = True, last.chains == CAUSED and last.says_little
         self._tracebacks[line.stream] = block
 
     def _chain(self, line: Line) -> None:
-        at, _ = self._raised.get(line.stream, (-_CHAIN - 1, False))
-        if line.number - at <= _CHAIN and chains(line.text):
-            self._raised[line.stream] = (line.number, True)
+        last = self._raised.get(line.stream)
+        if last is not None and line.number - last.line <= _CHAIN and (how := chains(line.text)):
+            self._raised[line.stream] = last._replace(line=line.number, chains=how)
 
     def _in_traceback(
         self, block: Traceback, line: Line, agent: AgentBlock | None
@@ -290,8 +342,11 @@ class Observer:
         if exception[0].endswith(AGENT):
             self._agents[line.stream] = AgentBlock(line.stream)
             return None, True
-        self._raised[line.stream] = (line.number, False)
         one = self._exception(line, block, *exception)
+        before = self._raised.get(line.stream)
+        self._raised[line.stream] = _LastRaised(line.number, before.of if block.chained and before is not None else one)
+        if one is not None and one.unhandled:
+            self._messages[line.stream] = line.number + _MESSAGE
         follow = self._is_chain(line.stream, line.number, _FOLLOWED_BY.get(one.row) if one is not None else None)
         self._following[line.stream] = _Following(one or _NOBODY, follow, line.number)
         return one, True
@@ -304,8 +359,8 @@ class Observer:
         def read(of: UntimedEvidence, text: str) -> bool:
             if adds is not None and adds(of, text):
                 return True
-            if chains(text):
-                self._raised[stream] = (number + _CHAIN, True)
+            if how := chains(text):
+                self._raised[stream] = self._raised[stream]._replace(line=number + _CHAIN, chains=how)
             return not text.strip()
 
         return read
@@ -321,8 +376,12 @@ class Observer:
         found = self._rows.read(text)
         if found is None and (plain := exception_in(text)) is not None:
             found = self._rows.read(f"{plain[0]}: {plain[1]}")
-        meaning = raised(kind, what, block.frames, block.code)
+        meaning = raised(kind, what, block.frames)
+        if found is None and meaning is not None:
+            found = self._rows.read_exception(f"{kind}: {what}", [" ".join(frame) for frame in block.frames])
         if block.chained:
+            if block.caused and found is not None and found.role == "root":
+                self._say_more(line, self._raised[line.stream], found, text)
             return None
         if found is not None and found.row not in FACTS and (meaning is None or not meaning.by_frames):
             one = self._made(line, found, text)
@@ -331,6 +390,8 @@ class Observer:
             one.before_steps = meaning.before_steps
         else:
             return None
+        one.host, one.pid = one.host or block.host, one.pid or block.pid
+        one.rank = one.rank if block.rank is None else block.rank
         one.garbled, one.beside = block.garbled, block.beside
         one.raised = not block.prefix and not block.beside
         one.unhandled = block.unhandled
@@ -341,6 +402,16 @@ class Observer:
             one.unhandled = True
         return self._keep(one)
 
+    def _say_more(self, line: Line, last: _LastRaised, found: Found, text: str) -> None:
+        """An exception that says little is what further words of it say."""
+        assert last.of is not None
+        one, more = last.of, self._made(line, found, text)
+        one.code, one.role, one.row, one.before_steps = more.code, more.role, more.row, more.before_steps
+        one.doubted, one.text = more.doubted, quoted(text, more.words)
+        one.host, one.device = one.host or more.host, one.device or more.device
+        one.rank = more.rank if one.rank is None else one.rank
+        one.suspects += [rank for rank in more.suspects if rank not in one.suspects]
+
     def _plain(
         self, line: Line, code: str, role: Role, text: str, row: str, speaker: Speaker = "process"
     ) -> UntimedEvidence:
@@ -348,7 +419,7 @@ class Observer:
         one.last_line = line.number
         one.own_life, one.entry, one.job = self._life, line.entry, line.job
         one.host, one.pid = line.host, line.pid
-        rank = _RANK.search(line.raw)
+        rank = _RANK.search(line.raw) or _MPI_RANK.match(line.raw)
         local = _LOCAL.search(line.raw)
         one.rank = int(rank[1]) if rank and len(rank[1]) < 9 else self._rank
         one.local_rank = int(local[1]) if local and rank is None and len(local[1]) < 9 else self._local
@@ -379,7 +450,7 @@ class Observer:
         one.local_rank = found.number("local_rank") if "local_rank" in fields else one.local_rank
         one.device = fields.get("device", "")
         one.pid = found.number("pid") if "pid" in fields else one.pid
-        one.doubted, one.words = found.likely, found.words
+        one.doubted, one.words, one.before_steps = found.likely, found.words, found.before_steps
         one.exit = found.number("exit") if found.number("signal") is None else -(found.number("signal") or 0)
         one.peer = fields.get("peer", "")
         one.process = fields.get("process", "")
@@ -466,7 +537,11 @@ def _is_quoted(before: str) -> bool:
     """Whether a mark before words is open: a backquote, or a quotation mark that is not of a field."""
     if _GNU_QUOTES.sub("", before).count("`") % 2:
         return True
+    if _LISTED.search(before):
+        return True
     head = before.rpartition('"')[0].rstrip()
+    if head.endswith("ErrorMessage"):  # of a launcher, which tells what its process said
+        return False
     return before.count('"') % 2 == 1 and head != "" and head[-1] not in ":=,([{"
 
 

@@ -79,7 +79,7 @@ def _once(log_lines: Iterable[LogLine], errors: Sequence[UntimedEvidence]) -> It
 def _ended_before(start: LogLine, one: UntimedEvidence) -> bool:
     """Whether an error ended its process before another start: nothing ordinary follows it."""
     return (
-        one.stream in ("", start.stream)
+        (one.unhandled or one.stream in ("", start.stream))  # where one rank prints, another one may end the job
         and not one.beside
         and one.speaker == "process"
         and one.late is None

@@ -1,4 +1,4 @@
-"""Last words of jobs in the wordings of many programs (`failures.toml`, `held_out.toml`), and ordinary ones
+"""Last words of jobs in the wordings of many programs (`failures.toml`, `threads.toml`), and ordinary ones
 (`ordinary.toml`): each is put into the log of a small job, and what is named as the cause is compared with what an
 engineer reads in it.
 
@@ -38,6 +38,9 @@ class Wording:
     """`start`: of a start that made no step."""
     host_log: str = ""
     """The file of a host in which it stands; "" for the log of the job."""
+    rank: int | None = None
+    host: str | None = None
+    """Where the words say so."""
 
 
 def wordings(kind: str) -> list[Wording]:
@@ -46,7 +49,7 @@ def wordings(kind: str) -> list[Wording]:
     rows = declared.get("failure") or declared.get("ordinary") or []
     return [
         Wording(row["name"], row["text"].strip("\n"), tuple(row.get("cause", ())), row.get("at", "end"),
-                row.get("host_log", "")) for row in rows
+                row.get("host_log", ""), row.get("rank"), row.get("host")) for row in rows
     ]  # fmt: skip
 
 
@@ -79,6 +82,26 @@ def judged(one: Wording, folder: Path) -> Disruption:
     if one.host_log:
         (folder / one.host_log).write_text(one.text + "\n")
     return goodput_cli.analyze(str(folder), job_name="job").disruptions[-1]
+
+
+def agent(rank: int) -> tuple[str, ...]:
+    """What the agent of a node says that saw a rank leave with 1."""
+    return (
+        f"E0301 10:10:51.000000 7 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) "
+        f"local_rank: {rank} (pid: {812 + rank}) of binary: /usr/bin/python",
+        "Traceback (most recent call last):",
+        '  File "/opt/venv/bin/torchrun", line 8, in <module>',
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+        "============================================================",
+        "train.py FAILED",
+        "Root Cause (first observed failure):",
+        "[0]:",
+        "  time      : 2026-03-01_10:10:51",
+        "  host      : node-03",
+        f"  rank      : {rank} (local_rank: {rank})",
+        f"  exitcode  : 1 (pid: {812 + rank})",
+        "============================================================",
+    )
 
 
 def verdict(one: Wording, found: Disruption) -> Verdict:

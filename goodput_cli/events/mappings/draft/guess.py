@@ -20,12 +20,14 @@ from goodput_cli.events.mappings.draft.entries import Group, Log, ValueColumn
 from goodput_cli.events.mappings.draft.words import (
     BACKGROUND,
     BEGINS,
+    CRASHED,
     ENDS,
     EPOCH,
     EVAL,
     FINISHED,
     INIT,
     OF_A_STEP,
+    OF_LAUNCHERS,
     OF_LIVES,
     PREP,
     RESUME,
@@ -242,6 +244,8 @@ def _within_epochs(made: StepGuess, values: list[int], elsewhere: tuple[Group, i
         named = group.columns[own].whole or []
     elif elsewhere is None or elsewhere[0] is group or group.places[0] < elsewhere[0].places[0]:
         return made  # lines that name an epoch where it ends
+    elif not {one.process for one in group.entries} <= {one.process for one in elsewhere[0].entries}:
+        return made  # or that of other processes
     else:
         places, numbers = elsewhere[0].places, elsewhere[0].columns[elsewhere[1]].whole or []
         named = [numbers[max(0, bisect_right(places, one) - 1)] for one in group.places]
@@ -399,9 +403,10 @@ def _is_part(column: ValueColumn, other: ValueColumn) -> bool:
 def phase_guesses(log: Log, taken: Sequence[Group]) -> Iterator[PhaseGuess]:
     """What lines may say beside the steps: of each event those with the most words for it, begins and ends of one thing
     together. taken: groups that are steps or epochs."""
-    left = [group for group in log.groups[:400] if group not in taken]
+    left = [group for group in log.groups[:400] if group not in taken and not re.match(OF_LAUNCHERS, group.about)]
     for event, pattern in _PHASES:
         those = [group for group in left if re.search(pattern, group.about[:200])]
+        those = [group for group in those if event != "stopped" or not re.search(CRASHED, group.about[:200])]
         those = [group for group in those if event != "init" or any(_lengths(group))]  # else it is a start
         for group in those:
             edge = _edge(group, those) if event in ("save", "eval") else ""

@@ -125,7 +125,7 @@ def _rises(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
         return Contradiction("S4", f"no rule that can be written reads {_like(guess, steps)}", guess.group.first.where)
     ended = sum(records[at - 1].done in totals for at in falls)
     said = ""
-    if len(totals) == 1 and ended > 1 and 2 * ended > len(falls):
+    if ended > 1 and 2 * ended > len(falls):
         said = f"come to their end, {max(totals)}, {ended} times and begin anew"
     elif len(falls) > min((1 - _RISING) * (len(records) - 1), len(records) / 4):
         said = f"fall {plural(len(falls), 'time')}"

@@ -56,8 +56,10 @@ FINISHED = (
     r"(?! (?:with )?(?:sav|writ|dump|stor|eval|validat|test|load|restor|prepar))"
     r"|\bmax (?:steps|iters|iterations|epochs) reached\b"
 )
-STOPPED = r"\b(?:exiting|stopping|will be requeued|requeu\w*|time limit reached)\b"
-_CRASHED = (
+OF_LAUNCHERS = r"(?:srun|salloc|sbatch|slurmstepd|submitit|mpirun|prterun)\b"
+"""Words with which lines begin that a launcher or a scheduler writes: what they say of a job's end is read as such."""
+STOPPED = r"\b(?:exiting|stopping|will be requeued|requeu(?:ed|ing)|time limit reached)\b"
+CRASHED = (
     r"\b(?:traceback|exception|(?:\w+)?error|fatal|crash\w*|killed|segmentation fault|core dumped|aborted"
     r"|out of memory|oom)\b"
 )
@@ -140,4 +142,4 @@ def tells_save(about: str) -> bool:
 
 def tells_end(about: str) -> bool:
     """Whether words say that something ended, failed or was saved: no launch begins with it."""
-    return re.search(rf"{_CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\bwarn(?:ing)?\b", about[:200]) is not None
+    return re.search(rf"{CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\bwarn(?:ing)?\b", about[:200]) is not None

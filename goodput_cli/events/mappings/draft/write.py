@@ -217,7 +217,7 @@ class _Making:
             wrong = proof.start_contradiction(group, self.steps, named=group in worded)
             once = proof.repeats_at_once(group, self.steps) or len(group.entries) == 1
             if wrong is None and self._append(self._rule("start", group, more=["once = true"] if once else [])):
-                self.starts = len(group.entries)
+                self.starts = len(set(self.steps.after(group))) if once else len(group.entries)
                 self.known |= set(self.steps.after(group))
                 self.taken.append(group)
                 self._add_resume_of_start(group)
