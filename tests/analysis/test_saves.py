@@ -78,3 +78,16 @@ def test_saves_without_a_step_are_saves_of_their_own_and_one_interval_is_said_ev
     assert told.analysis.saves == Saves(34, 308.0)
     record = record_of(told.analysis.timeline, "j")
     assert (record.every, record.cost, saves_made(told.analysis.timeline).apart_steps) == (60, 8.0, 60)
+
+
+def test_a_save_on_the_way_out_says_nothing_of_how_far_saves_are_apart() -> None:
+    """Lives of 50 to 70 steps of 10 s with saves 40 steps apart; the last one ends with a save of its own, 12 behind."""
+    lines: list[str] = []
+    for life, count in enumerate((60, 70, 52)):
+        at, first = 1000.0 * life, 40 * life
+        lines += [start(at), *steps(first, 40, at=at), save(at + 400, 2, first + 39)]
+        lines += steps(first + 40, count - 40, at=at + 402)
+    told = account(*lines, save(2524, 2, 131), end(2530))
+    assert saves_made(told.analysis.timeline).apart_steps == 40
+    assert told.analysis.saves == Saves(4, 402.0)
+    assert record_of(told.analysis.timeline, "j").every == 40

@@ -19,7 +19,7 @@ from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.amounts import JobTimeline
 from goodput_cli.analysis.goodput.findings import Covered
-from goodput_cli.analysis.saves import joined, steps_of_saves
+from goodput_cli.analysis.saves import behind_starts, joined, steps_of_saves
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 
@@ -152,7 +152,8 @@ class SaveLog:
     def interval(self, origin: int) -> int | None:
         """Today's interval: how many steps saves are apart, or the only one is behind the first step."""
         lines = self.lines.take(self.lines.completed)
-        apart = joined(lines.attempt, lines.step, lines.step, lines.start, lines.end).apart_steps
+        saves = joined(lines.attempt, lines.step, lines.step, lines.start, lines.end)
+        apart = behind_starts(self._job.timeline, saves).apart_steps
         steps = self.saved_steps
         return apart if apart is not None or len(steps) == 0 else max(int(steps[0]) - origin, 1)
 
