@@ -73,7 +73,8 @@ class SavesMade(Struct, frozen=True):
     @property
     def _next(self) -> Mask:
         """Which saves, but for the last, are followed by one of the same attempt."""
-        return self.attempt[1:] == self.attempt[:-1]
+        followed: Mask = self.attempt[1:] == self.attempt[:-1]
+        return followed
 
     @property
     def _firsts(self) -> BehindStarts | None:

@@ -81,7 +81,7 @@ def test_saves_without_a_step_are_saves_of_their_own_and_one_interval_is_said_ev
 
 
 def test_a_save_on_the_way_out_says_nothing_of_how_far_saves_are_apart() -> None:
-    """Lives of 50 to 70 steps of 10 s with saves 40 steps apart; the last one ends with a save of its own, 12 behind."""
+    """Lives of 52 to 70 steps of 10 s, saves 40 steps apart; the last one ends with a save of its own, 12 behind."""
     lines: list[str] = []
     for life, count in enumerate((60, 70, 52)):
         at, first = 1000.0 * life, 40 * life
