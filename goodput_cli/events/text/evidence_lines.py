@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.causes import CauseRows
-from goodput_cli.events.text.evidence_reader import Line, Observer, is_ordinary
+from goodput_cli.events.text.evidence_reader import Line, Observer
 from goodput_cli.events.text.log_lines import ENDS, EventType, ParsedEvent
 from goodput_cli.events.text.stamps import Stamp
+from goodput_cli.events.text.survived import is_ordinary
 
 if TYPE_CHECKING:
     from goodput_cli.events.text.evidence_reader import Repeatable
@@ -283,7 +284,7 @@ class DocumentObserver:
                 return False
             line = int(np.searchsorted(block.start, place, side="right")) - 1
             begin = int(block.end[line])
-            if line not in consumed and is_ordinary(Line.of(block.text(line), 0)):
+            if line not in consumed and is_ordinary(Line.of(block.text(line), 0).text):
                 return True
         return False
 
@@ -337,7 +338,7 @@ class DocumentObserver:
             if watch.looked > _NEXT_LINES:
                 watch.undecided = False
                 return
-            if is_ordinary(Line.of(block.text(at), 0)):
+            if is_ordinary(Line.of(block.text(at), 0).text):
                 watch.undecided = False
                 if not self._shared and watch.of.ordinary is None:
                     watch.of.ordinary = first_line + int(block.number[at])
@@ -358,7 +359,7 @@ def _same_process(watch: _Watch, block: Lines, first_line: int, rows: range, con
             return
         at = int(np.searchsorted(block.start, place, side="right")) - 1
         begin = int(block.end[at])
-        if at not in consumed and is_ordinary(Line.of(block.text(at), 0)):
+        if at not in consumed and is_ordinary(Line.of(block.text(at), 0).text):
             watch.of.ordinary = first_line + int(block.number[at])
             return
 
@@ -388,7 +389,7 @@ class _Stamps:
             self._latest[begin, stop] = None
             for at in some[: -_TRIES - 1 : -1]:
                 line = Line.of(self._block.text(at), 0)
-                stamp = line.stamp if is_ordinary(line) else None
+                stamp = line.stamp if is_ordinary(line.text) else None
                 if stamp is not None:
                     self._latest[begin, stop] = stamp
                     break
@@ -427,7 +428,7 @@ class EntryObserver:
                 found.ends = True  # until something ordinary follows
                 prefix = line.raw[: len(line.raw) - len(line.text)].strip()
                 self._watched = [*self._watched[1 - _MOST_WATCHED_ENTRIES :], (found, prefix)]
-        if not part and self._watched and is_ordinary(line):
+        if not part and self._watched and is_ordinary(line.text):
             for one, prefix in self._watched:
                 one.ends = False
                 if one.stream == line.stream and prefix and "rank" in prefix and prefix in line.raw:

@@ -25,9 +25,11 @@ from goodput_cli.events.text.blocks import (
     is_beside,
     raised,
 )
-from goodput_cli.events.text.causes import AGENT, CauseRows, Found, by_exit, ranks_in
-from goodput_cli.events.text.stamps import Stamp, bare, described_stamp, kernel_stamp, read_or_none, stamp_or_none
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role, group_of
+from goodput_cli.events.text.causes import AGENT, CauseRows, Found, ranks_in
+from goodput_cli.events.text.lines_behind import FOLLOWED_BY, of_actor, of_tasks
+from goodput_cli.events.text.stamps import Stamp, bare, kernel_stamp, read_or_none, stamp_or_none
+from goodput_cli.events.text.survived import ends_nothing, goes_on
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 from goodput_cli.vocabulary.when import NS_PER_MS
 
 MOST = 5_000
@@ -42,28 +44,6 @@ _CHAIN = 6
 """The line that chains two tracebacks stands within so many lines of the first."""
 _MESSAGE = 40
 """So many lines an exception's message may have, as the hook for unhandled exceptions prints it."""
-_TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
-_RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d+)")
-_EXIT_CODE = re.compile(r"\s*Exit code:\s+(-?\d{1,3})\s*$")
-_RAYLET_NODE = re.compile(r"node \(ID: \w+, IP: (?P<host>[\w.:-]+)\)")
-_SIGNAL = re.compile(r"signal (\d{1,3})\b")
-_ACTOR = re.compile(r"\s+(?P<key>pid|ip): (?P<value>\S+)\s*$")
-_SURVIVED = re.compile(
-    r"(?i)\b(?:will (?:retry|be retried)|retrying|trying again|(?:last|previous|earlier) (?:failure|error|crash)"
-    r"|skipping (?:this |the |bad )?(?:batch|sample|update|step|shard|file|example)|recovered|falling back to)\b"
-)
-"""What is said of an error that ends nothing: it is tried again, or it was another one's."""
-_GOES_ON = re.compile(r"(?i)\b(?:going on|continu(?:e|es|ing)|resum(?:e|es|ing))\b")
-_OF_LEVEL = re.compile(
-    r"\.py:\d+: \w*Warning: |^[WI]\d{4} [\d:.]+ |(?:^|[\s\[|:(-])(?:(?i:warning)|WARN|INFO|DEBUG)(?:[\]\s|:)-]|$)"
-)
-"""Before what a line says: that it is a warning, or less."""
-_TALK = re.compile(r"\b(?:I\s|[Mm]y|[Yy]ou|[Yy]our|says|said|asked)\b|<\|im_start|\?\s")
-"""Before words that somebody tells of."""
-_LISTED = re.compile(r"[\[{,] ?['\"]$")
-"""Before words that are one of a list."""
-_GNU_QUOTES = re.compile(r"`[^`'\s]{0,60}'")
-"""Marks of the GNU's older programs, which close: `python'."""
 _RAY = re.compile(r"\((?P<name>raylet|\w[^\s()]{0,80})(?: pid=(?P<pid>\d{1,9}))?(?:, ip=(?P<host>[\w.:]+))?\) ")
 """What Ray puts before the lines of its processes."""
 _DEVICE_BEFORE = re.compile(r"NVRM: The NVIDIA GPU (?P<device>[0-9a-fA-F:.]+)")
@@ -87,19 +67,6 @@ _SYSLOG = re.compile(
 )
 OF_PATH = re.compile(r"(?:^|/)attempt_(?P<life>\d+)/(?P<local>\d{1,8})/[^/]*$")
 _RANK_OF_PATH = re.compile(r"(?:^|[/_.-])rank[-_]?(?P<rank>\d+)(?=[._-][^/]*$|$)")
-_NOT_ORDINARY = re.compile(
-    r"^\s|^$|^frame #|^Exception raised from|^#\d|^[=\-*_~]{4,}|^(?:CUDA|HIP) kernel errors|^For debugging consider"
-    r"|^Compile with|^Search for `cuda|^Last error:|^nccl\w+Error: "
-    r"|^Device-side assert|^During handling|^The above exception|^Stack trace|^wandb: |^srun: "
-    r"|^slurmstepd: "
-    r"|^\[[WIEFV]\d{3,4} [\d:.]+ \S+:\d+\]"
-    r"|^[IWEF]\d{4} [\d:.]+ +\d+ \S*(?:elastic|ProcessGroupNCCL|TCPStore|coordination)"
-    r"|torch\.distributed\.elastic|torch/distributed/elastic|ProcessGroupNCCL|resource_tracker|Exception ignored in"
-    r"|NCCL (?:WARN|INFO)|TCPStore|Traceback \(most recent|^RPC: |^The tasks have crashed|^Error in atexit|^Killed$"
-    r"|^\*\*\* |terminate called|sys:1: |^Aborted|^Segmentation fault|FAILED$|^Failures:|^Root Cause"
-    r"|^Set the environment variable HYDRA_FULL_ERROR"
-)  # fmt: skip
-"""What a process that dies, its launcher and its libraries say besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,11 +253,11 @@ class Observer:
     def _goes_on(self, line: Line) -> bool:
         """Whether a line is of the message of an exception that the hook printed: messages may have many lines."""
         last = self._messages.get(line.stream)
-        goes_on = last is not None and line.number <= last and line.stamp is None and bool(_OF_HOOK.search(line.raw))
-        goes_on = goes_on and not _SURVIVED.search(line.text) and not _GOES_ON.search(line.text)
-        if last is not None and not goes_on:
+        of_hook = last is not None and line.number <= last and line.stamp is None and bool(_OF_HOOK.search(line.raw))
+        of_message = of_hook and not goes_on(line.text)
+        if last is not None and not of_message:
             del self._messages[line.stream]
-        return goes_on
+        return of_message
 
     def has_no_message(self, stream: str) -> None:
         """Lines that look as if the hook had printed them may be of anybody: a stream writes all of its lines so."""
@@ -347,7 +314,7 @@ class Observer:
         self._raised[line.stream] = _LastRaised(line.number, before.of if block.chained and before is not None else one)
         if one is not None and one.unhandled:
             self._messages[line.stream] = line.number + _MESSAGE
-        follow = self._is_chain(line.stream, line.number, _FOLLOWED_BY.get(one.row) if one is not None else None)
+        follow = self._is_chain(line.stream, line.number, FOLLOWED_BY.get(one.row) if one is not None else None)
         self._following[line.stream] = _Following(one or _NOBODY, follow, line.number)
         return one, True
 
@@ -434,9 +401,9 @@ class Observer:
             named = next((at for at in map(_DEVICE_BEFORE.search, reversed(back(3))) if at), None)
             one.device = named["device"] if named else ""
         if found.row == "ray actor":
-            _of_actor(one, back(12))
+            of_actor(one, back(12))
         kept = self._keep(one)
-        read = _FOLLOWED_BY.get(found.row) or (_of_tasks if "tasks are unhealthy" in line.text else None)
+        read = FOLLOWED_BY.get(found.row) or (of_tasks if "tasks are unhealthy" in line.text else None)
         if read is not None and not (found.row == "mpirun" and kept.exit is not None):
             self._following[line.stream] = _Following(kept, read, line.number)
         if found.row == _WATCHDOG:
@@ -514,113 +481,3 @@ class Observer:
 _WATCHDOG = "watchdog"
 _MOST_RANKS = 65_536
 _NOBODY = UntimedEvidence(UNKNOWN_CAUSE, "context", "", "", "process", 0, "")
-
-
-def ends_nothing(text: str, found: Found) -> bool:
-    """Whether a line says of what it names that it was survived, warns of it, or quotes it (docs/causes.md): the reason
-    of a scheduler may be told at any level."""
-    before = text[: found.at]
-    if found.speaker not in ("kernel", "pod") and _is_quoted(before):
-        return True
-    if found.speaker != "process":
-        return False
-    if _TALK.search(before):
-        return True
-    if found.role != "root":
-        return False
-    if _SURVIVED.search(text):
-        return True
-    return group_of(found.code) != "scheduler" and "NCCL WARN" not in text and bool(_OF_LEVEL.search(before))
-
-
-def _is_quoted(before: str) -> bool:
-    """Whether a mark before words is open: a backquote, or a quotation mark that is not of a field."""
-    if _GNU_QUOTES.sub("", before).count("`") % 2:
-        return True
-    if _LISTED.search(before):
-        return True
-    head = before.rpartition('"')[0].rstrip()
-    if head.endswith("ErrorMessage"):  # of a launcher, which tells what its process said
-        return False
-    return before.count('"') % 2 == 1 and head != "" and head[-1] not in ":=,([{"
-
-
-def is_ordinary(line: Line) -> bool:
-    """Whether a line that no row reads shows that its process went on: no frame, and nothing that is said in dying."""
-    return not _NOT_ORDINARY.search(line.text)
-
-
-def _of_tasks(one: UntimedEvidence, text: str) -> bool:
-    task = _TASK.match(text)
-    if task is not None and len(task[1]) < 9 and int(task[1]) not in one.suspects:
-        one.suspects.append(int(task[1]))
-    return task is not None
-
-
-def _of_state(one: UntimedEvidence, text: str) -> bool:
-    """The lines behind the reason of a container's state, as `kubectl describe` shows it: when it ended."""
-    key, _, value = text.strip().partition(":")
-    if key == "Finished":
-        one.stamp = described_stamp(value.strip())
-    return key in ("Exit Code", "Started", "Message", "Signal")
-
-
-def _of_ray(one: UntimedEvidence, text: str) -> bool:
-    node = _RAY_NODE.search(text)
-    if node is not None:
-        one.host, one.pid = node["host"], int(node["pid"])
-    return not text.strip()
-
-
-def _of_signal(one: UntimedEvidence, text: str) -> bool:
-    """The line behind `exited on`."""
-    signal = _SIGNAL.match(text)
-    said = None if signal is None else by_exit(-int(signal[1]))
-    if signal is not None and said is not None:
-        one.exit, (one.code, one.role) = -int(signal[1]), said
-    return False
-
-
-def _of_mpi_process(one: UntimedEvidence, text: str) -> bool:
-    """The line behind the name of the process that an MPI launcher saw fail first."""
-    code = _EXIT_CODE.match(text)
-    said = None if code is None else by_exit(int(code[1]))
-    if code is not None and said is not None:
-        one.exit, (one.code, one.role) = int(code[1]), said
-    return code is not None
-
-
-def _of_raylet(one: UntimedEvidence, text: str) -> bool:
-    """The rest of a line of a raylet that a terminal broke: the host."""
-    node = _RAYLET_NODE.search(text)
-    if node is not None:
-        one.host = one.host or node["host"]
-    return node is not None
-
-
-def _of_state_dict(one: UntimedEvidence, text: str) -> bool:
-    """The lines in which a loader lists what does not fit: a weight of another size is of another configuration."""
-    if text.lstrip().startswith("size mismatch for ") and one.row == "missing keys":
-        one.code, one.row, one.text = "checkpoint_mismatch", "size mismatch", quoted(text)
-    return text[:1] in "\t " and bool(text.strip())
-
-
-_FOLLOWED_BY = {
-    "mpi process": _of_mpi_process,
-    "raylet out of memory": _of_raylet,
-    "missing keys": _of_state_dict,
-    "ray out of memory": _of_ray,
-    "mpirun": _of_signal,
-    **dict.fromkeys(("pod out of memory", "pod evicted"), _of_state),
-    **dict.fromkeys(("tasks unhealthy", "barrier"), _of_tasks),
-}
-"""By row, what reads the lines behind one."""
-
-
-def _of_actor(one: UntimedEvidence, before: Sequence[str]) -> None:
-    for line in before:
-        match = _ACTOR.match(line)
-        if match is not None and match["key"] == "ip":
-            one.host = match["value"]
-        elif match is not None and match["value"].isdigit():
-            one.pid = int(match["value"])

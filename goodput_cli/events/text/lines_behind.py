@@ -1,0 +1,95 @@
+"""What lines behind an observation, or right before it, add to it: hosts, processes, exit codes, times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from goodput_cli.events.evidence import UntimedEvidence, quoted
+from goodput_cli.events.text.causes import by_exit
+from goodput_cli.events.text.stamps import described_stamp
+
+_TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
+_RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d+)")
+_EXIT_CODE = re.compile(r"\s*Exit code:\s+(-?\d{1,3})\s*$")
+_RAYLET_NODE = re.compile(r"node \(ID: \w+, IP: (?P<host>[\w.:-]+)\)")
+_SIGNAL = re.compile(r"signal (\d{1,3})\b")
+_ACTOR = re.compile(r"\s+(?P<key>pid|ip): (?P<value>\S+)\s*$")
+
+
+def of_tasks(one: UntimedEvidence, text: str) -> bool:
+    """Tasks that were waited for, a line each."""
+    task = _TASK.match(text)
+    if task is not None and len(task[1]) < 9 and int(task[1]) not in one.suspects:
+        one.suspects.append(int(task[1]))
+    return task is not None
+
+
+def _of_state(one: UntimedEvidence, text: str) -> bool:
+    """The lines behind the reason of a container's state, as `kubectl describe` shows it: when it ended."""
+    key, _, value = text.strip().partition(":")
+    if key == "Finished":
+        one.stamp = described_stamp(value.strip())
+    return key in ("Exit Code", "Started", "Message", "Signal")
+
+
+def _of_ray(one: UntimedEvidence, text: str) -> bool:
+    node = _RAY_NODE.search(text)
+    if node is not None:
+        one.host, one.pid = node["host"], int(node["pid"])
+    return not text.strip()
+
+
+def _of_signal(one: UntimedEvidence, text: str) -> bool:
+    """The line behind `exited on`."""
+    signal = _SIGNAL.match(text)
+    said = None if signal is None else by_exit(-int(signal[1]))
+    if signal is not None and said is not None:
+        one.exit, (one.code, one.role) = -int(signal[1]), said
+    return False
+
+
+def _of_mpi_process(one: UntimedEvidence, text: str) -> bool:
+    """The line behind the name of the process that an MPI launcher saw fail first."""
+    code = _EXIT_CODE.match(text)
+    said = None if code is None else by_exit(int(code[1]))
+    if code is not None and said is not None:
+        one.exit, (one.code, one.role) = int(code[1]), said
+    return code is not None
+
+
+def _of_raylet(one: UntimedEvidence, text: str) -> bool:
+    """The rest of a line of a raylet that a terminal broke: the host."""
+    node = _RAYLET_NODE.search(text)
+    if node is not None:
+        one.host = one.host or node["host"]
+    return node is not None
+
+
+def _of_state_dict(one: UntimedEvidence, text: str) -> bool:
+    """The lines in which a loader lists what does not fit: a weight of another size is of another configuration."""
+    if text.lstrip().startswith("size mismatch for ") and one.row == "missing keys":
+        one.code, one.row, one.text = "checkpoint_mismatch", "size mismatch", quoted(text)
+    return text[:1] in "\t " and bool(text.strip())
+
+
+FOLLOWED_BY = {
+    "mpi process": _of_mpi_process,
+    "raylet out of memory": _of_raylet,
+    "missing keys": _of_state_dict,
+    "ray out of memory": _of_ray,
+    "mpirun": _of_signal,
+    **dict.fromkeys(("pod out of memory", "pod evicted"), _of_state),
+    **dict.fromkeys(("tasks unhealthy", "barrier"), of_tasks),
+}
+"""By row, what reads the lines behind one."""
+
+
+def of_actor(one: UntimedEvidence, before: Sequence[str]) -> None:
+    """Host and process of an actor that died, from the lines before the one that says it."""
+    for line in before:
+        match = _ACTOR.match(line)
+        if match is not None and match["key"] == "ip":
+            one.host = match["value"]
+        elif match is not None and match["value"].isdigit():
+            one.pid = int(match["value"])
