@@ -37,6 +37,16 @@ def suggestion(name: str, commands: Iterable[str]) -> str:
     return did_you_mean(name, (FORMATS, KINDS, *(one for names in _kinds(commands).values() for one in names)))
 
 
+def word_meant(name: str) -> str:
+    """Which word may have been meant by what was typed in the place of a command, as a question; empty for none. Loads
+    nothing large: insights are left out."""
+    from goodput_cli.diagnostics.diagnostic import CODES
+    from goodput_cli.vocabulary.causes import CAUSES
+    from goodput_cli.vocabulary.words import WORDS
+
+    return did_you_mean(name, (FORMATS, KINDS, *CODES, *CAUSES, *WORDS))
+
+
 def _kinds(commands: Iterable[str]) -> dict[str, list[str]]:
     """All names of which there is help, by kind."""
     from goodput_cli.analysis.insights.kinds import BY_CODE

@@ -115,9 +115,9 @@ class LazyGroup(click.Group):
 
 def _with_words(error: click.UsageError, name: str) -> click.UsageError:
     """What is said of a name that is no command's and like none: a word of which there is help may have been meant."""
-    from goodput_cli.cli.explained import suggestion
+    from goodput_cli.cli.explained import word_meant
 
-    meant = "" if "?" in error.format_message() else suggestion(name, ())
+    meant = "" if "?" in error.format_message() else word_meant(name)
     if not meant:
         return error
     said = f"{error.format_message()} {meant[0].upper()}{meant[1:]} `goodput help WORD` explains it."

@@ -73,7 +73,7 @@ def reachable() -> dict[Place, ast.ClassDef]:
     return classes
 
 
-_DECLARES = ("column", "percent_of", "hours_of", "option")
+_DECLARES = ("column", "percent_of", "hours_of", "used_of", "option")
 """What takes words as an argument."""
 
 
