@@ -47,7 +47,7 @@ from goodput_cli.fleet.sums import (
     decimals,
     hours,
 )
-from goodput_cli.vocabulary.categories import UNCOUNTED
+from goodput_cli.vocabulary.categories import UNCOUNTED, Category
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import NS_PER_HOUR, NS_PER_SECOND
 
@@ -250,29 +250,36 @@ class FleetRun:
         sums.chip_up = up * count
         if labels.accelerators_per_node is not None:
             sums.node_up = Fraction(up * count, labels.accelerators_per_node)
-        sums.known_time = counted = sum(time.values()) - time.get(EXCLUDED, 0)
+        sums.known_time = sum(time.values()) - time.get(EXCLUDED, 0)
         partial = _inside(piece, *self.result.partial)  # fewer slices were active than there are
-        productive = time.get(PRODUCTIVE, 0)
+        idle = {None: (EXCLUDED, *NOT_HELD), True: (EXCLUDED,), False: tuple(time)}[piece.held]
+        by_category = {key: 0 if key in idle else ns for key, ns in time.items()}
+        held, productive = sum(by_category.values()), by_category.get(PRODUCTIVE, 0)
         if piece.held is None:  # the log alone says what is held
-            held = counted - sum(time.get(key, 0) for key in NOT_HELD)
             sums.waiting, sums.asked = count * time.get(QUEUED, 0), int(QUEUED in time)
             sums.allocated = count * (held - min(held, partial))
         elif piece.held:  # and how much is allocated, the allocations say
-            held = counted
             sums.allocated = -count * partial
         else:
-            held = productive = 0
             sums.assumed = count * (piece.end - piece.start)
         sums.held, sums.held_productive = count * held, count * productive
         if self._price is not None:
-            lost = Fraction(count * (held - productive), NS_PER_HOUR)
-            sums.money[labels.currency or ""] = self._price * lost  # type: ignore[assignment]
+            sums.costs = _costs(by_category, self._price * Fraction(count, NS_PER_HOUR), labels.currency or "")
         if piece.held is not False:  # P and I (docs/fleet.md): kept training, and what kept steps would take ideally
             sums.kept = count * (productive + time.get(SLOWDOWN, 0))
             if self._ideal_is_known:
                 sums.ideal_kept = sums.kept
                 sums.ideal = Fraction(steps) * count * (labels.ideal_seconds(count) or 0) * NS_PER_SECOND
         return sums
+
+
+def _costs(held: Mapping[LabelledCategory, int], price: Fraction, currency: str) -> Counter[tuple[str, Category]]:
+    """What held time without progress cost, by currency and category; custom events as one. held: ns by category.
+    price: of one such ns."""
+    costs: Counter[tuple[str, Category]] = Counter()
+    for key, ns in held.items():
+        costs[currency, key[0]] += 0 if key == PRODUCTIVE else ns * price  # type: ignore[assignment]
+    return costs
 
 
 def _once_each(of_run: Sums) -> None:

@@ -81,8 +81,8 @@ class Sums:
     """`at_risk` of the same runs."""
     priced_runs: int = 0
     """Runs with a price."""
-    money: Counter[str] = field(default_factory=Counter)
-    """What held time without progress cost, by currency: Fractions."""
+    costs: Counter[tuple[str, Category]] = field(default_factory=Counter)
+    """What held time without progress cost, by currency and category: Fractions."""
     up: int = 0
     """Time (ns) in which attempts were up: the exposure to failures."""
     failures: int = 0
@@ -180,6 +180,14 @@ class Sums:
         """Its 95 % interval (Garwood); without a failure only the lower end is known."""
         lower, upper = poisson_interval(self.failures)
         return (self.up / upper if self.up else None, self.up / lower if self.failures else None)
+
+    @property
+    def money(self) -> Counter[str]:
+        """What held time without progress cost, by currency: Fractions."""
+        found: Counter[str] = Counter()
+        for (currency, _), amount in self.costs.items():
+            found[currency] += amount
+        return found
 
     @property
     def kwh(self) -> Fraction | None:

@@ -172,7 +172,8 @@ def test_promtool_reads_the_metrics_of_a_fleet(tmp_path: Path) -> None:
     asked = ["fleet", *sources, "--timezone", "UTC", "--workers", "1"]
     assert run([*asked, "-q", "-o", str(tmp_path / "fleet.prom")]) == 0
     text = (tmp_path / "fleet.prom").read_bytes()
-    assert {b"goodput_fleet_cost{", b"goodput_fleet_held_hours{"} <= set(re.findall(rb"goodput_fleet_[a-z_]+{", text))
+    wanted = {b"goodput_fleet_cost{", b"goodput_fleet_cost_by_category{", b"goodput_fleet_held_hours{"}
+    assert wanted <= set(re.findall(rb"goodput_fleet_[a-z_]+{", text))
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
     assert done.returncode in (0, 3)
     assert [one for one in done.stderr.decode().splitlines() if not one.endswith(WISHES)] == []
