@@ -26,7 +26,11 @@ def explain(name: str, commands: Iterable[str] = ()) -> str | None:
 
         return "\n".join(program_lines())
     asked = _MARKED if asked == _MARK else asked
+    kinds = _kinds(commands)
+    if asked in kinds:
+        return _folded([f"{asked}: {', '.join(kinds[asked])}"])
     lines = [*_of_findings(asked), *_of_causes(asked), *_of_words(asked), *_of_programs(asked)]
+    lines = lines or list(_of_columns(asked))
     if not lines:
         return None
     return _folded(lines)
@@ -97,22 +101,24 @@ def _of_findings(name: str) -> Iterator[str]:
 
 def _of_causes(name: str) -> Iterator[str]:
     """Causes, and which there are in a group."""
-    from goodput_cli.vocabulary.causes import CAUSES, GROUPS
+    from goodput_cli.vocabulary.causes import CAUSES, GROUPS, UNKNOWN_CAUSE
 
     cause = CAUSES.get(name)
     if cause is not None:
         yield f"cause {name} ({cause.group}): {cause.says}."
-        yield f"Do: {cause.advice}. `goodput disruptions LOG` has the line that says it (docs/causes.md)."
+        has = "what was seen" if name == UNKNOWN_CAUSE else "the line that says it"
+        yield f"Do: {cause.advice}. `goodput disruptions LOG` has {has} (docs/causes.md)."
     if name in GROUPS:
         of_group = ", ".join(code for code, row in CAUSES.items() if row.group == name)
         yield f"group {name}: {of_group}."
 
 
 def _of_words(name: str) -> Iterator[str]:
-    from goodput_cli.vocabulary.words import words
+    from goodput_cli.vocabulary.words import others, words
 
+    alike = {_plain(one): word for one, word in others().items()}
     for word, row in words().items():
-        if _plain(word) == _plain(name):
+        if _plain(word) == _plain(alike.get(_plain(name), name)):
             yield f"{word}: {row.means}."
             yield from (f"Found: {row.found}.",) if row.found else ()
             yield from (f"It is {row.isnt}.",) if row.isnt else ()
@@ -127,6 +133,44 @@ def _of_programs(name: str) -> Iterator[str]:
         if name in program.formats:
             lacks = f"; such a log does not show {program.unknown}" if program.unknown else ""
             yield f"format {name}, of {program.name.strip()}: `{program.command}`{lacks}."
+
+
+def _of_columns(name: str) -> Iterator[str]:
+    """Columns of tables, by the headings that people read."""
+    from importlib import import_module
+
+    from goodput_cli.analysis.table import Table
+
+    found: dict[str, str] = {}
+    for module, command in _TABLES.items():
+        for table in vars(import_module(f"goodput_cli.{module}")).values():
+            for one in table.columns if isinstance(table, Table) else ():
+                if _plain(name) in (_plain(one.heading), _plain(one.name)) and one.words:
+                    found.setdefault(one.words, command)
+    for words, command in found.items():
+        yield f"column {name}: {words} (`goodput {command}`)."
+
+
+_TABLES = {
+    "analysis.disruptions.rows": "disruptions LOG",
+    "analysis.disruptions.recovery": "disruptions LOG",
+    "analysis.disruptions.links": "disruptions LOG --by link",
+    "analysis.disruptions.costs": "disruptions LOG --by attempt",
+    "analysis.steps.sheet": "steps LOG",
+    "analysis.steps.inside": "steps LOG",
+    "analysis.steps.regimes": "steps LOG",
+    "analysis.steps.devices": "steps LOG --by device",
+    "analysis.timeline.rows": "timeline LOG",
+    "analysis.rolling": "rolling LOG",
+    "analysis.jobs": "jobs LOGS",
+    "analysis.check": "check LOG",
+    "analysis.processes": "check LOG",
+    "analysis.advice.results": "advise LOG",
+    "fleet.rows": "fleet LOGS",
+    "fleet.recovery": "fleet LOGS",
+    "fleet.held": "fleet sacct.txt",
+}
+"""Where tables are declared, and the command that shows them."""
 
 
 def _plain(word: str) -> str:

@@ -74,10 +74,11 @@ class LazyGroup(click.Group):
             return [names[0], "--help"]
         from goodput_cli.cli.explained import explain, suggestion
 
-        text = explain(names[0], self.commands) if names else ctx.get_help()
+        asked = " ".join(names)
+        text = explain(asked, self.commands) if names else ctx.get_help()
         if not text and names:
-            meant = suggestion(names[0], self.commands)
-            ctx.fail(f"there is no help on {names[0]!r}; {meant or '`goodput help words` lists what has some'}")
+            meant = suggestion(asked, self.commands)
+            ctx.fail(f"there is no help on {asked!r}; {meant or '`goodput help words` lists what has some'}")
         if text:
             click.echo(text, color=ctx.color)
             ctx.exit()

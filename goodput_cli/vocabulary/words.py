@@ -16,6 +16,8 @@ class Word:
     means: str
     word: str = ""
     """As it is written, where that is not its heading."""
+    also: str = ""
+    """Other words of which the same is said, with commas between."""
     found: str = ""
     """How it is found."""
     isnt: str = ""
@@ -31,3 +33,8 @@ WORDS: Mapping[str, Word] = TomlRows(Path(__file__).with_name("words.toml"), Wor
 def words() -> dict[str, Word]:
     """All of them as they are written."""
     return {row.word or heading: row for heading, row in WORDS.items()}
+
+
+def others() -> dict[str, str]:
+    """Words of which the same is said as of another one, and that one."""
+    return {one: word for word, row in words().items() for one in filter(None, row.also.split(", "))}

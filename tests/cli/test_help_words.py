@@ -74,3 +74,29 @@ def test_a_word_in_the_place_of_a_command_is_asked_for() -> None:
     result = CliRunner().invoke(goodput, ["formts"])
     assert result.exit_code == 2
     assert "No such command 'formts'. Did you mean formats? `goodput help WORD` explains it." in result.output
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["as", "good"], "as good: of advice"),
+        (["stuck"], "hung: of a step or a job"),
+        (["caught", "up"], "point: of an outage"),
+        (["down", "since"], "column down since: "),
+        (["insights"], "insights: several_runs, "),
+    ],
+)
+def test_words_of_screens_have_help_by_other_names_and_columns_by_their_headings(asked: list[str], said: str) -> None:
+    result = CliRunner().invoke(goodput, ["help", *asked])
+    assert (result.exit_code, result.output[: len(said)]) == (0, said)
+
+
+def test_each_heading_of_a_table_has_help() -> None:
+    """`disruptions`, `steps` and a fleet's, at any width."""
+    from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
+    from goodput_cli.analysis.steps.inside import PHASES, RANKS
+    from goodput_cli.analysis.steps.sheet import SLOW_STEPS
+    from goodput_cli.fleet.rows import GROUP_TABLE, RUN_TABLE
+
+    tables = (DISRUPTIONS, PHASES, RANKS, SLOW_STEPS, GROUP_TABLE, RUN_TABLE)
+    assert [one.heading for table in tables for one in table.columns if one.words and not explain(one.heading)] == []
