@@ -252,9 +252,9 @@ class FleetRun:
             sums.node_up = Fraction(up * count, labels.accelerators_per_node)
         sums.known_time = sum(time.values()) - time.get(EXCLUDED, 0)
         partial = _inside(piece, *self.result.partial)  # fewer slices were active than there are
-        idle = {None: (EXCLUDED, *NOT_HELD), True: (EXCLUDED,), False: tuple(time)}[piece.held]
-        by_category = {key: 0 if key in idle else ns for key, ns in time.items()}
-        held, productive = sum(by_category.values()), by_category.get(PRODUCTIVE, 0)
+        not_held = {None: (EXCLUDED, *NOT_HELD), True: (EXCLUDED,), False: tuple(time)}[piece.held]
+        held_by = {key: 0 if key in not_held else ns for key, ns in time.items()}
+        held, productive = sum(held_by.values()), held_by.get(PRODUCTIVE, 0)
         if piece.held is None:  # the log alone says what is held
             sums.waiting, sums.asked = count * time.get(QUEUED, 0), int(QUEUED in time)
             sums.allocated = count * (held - min(held, partial))
@@ -264,7 +264,7 @@ class FleetRun:
             sums.assumed = count * (piece.end - piece.start)
         sums.held, sums.held_productive = count * held, count * productive
         if self._price is not None:
-            sums.costs = _costs(by_category, self._price * Fraction(count, NS_PER_HOUR), labels.currency or "")
+            sums.costs = _costs(held_by, self._price * Fraction(count, NS_PER_HOUR), labels.currency or "")
         if piece.held is not False:  # P and I (docs/fleet.md): kept training, and what kept steps would take ideally
             sums.kept = count * (productive + time.get(SLOWDOWN, 0))
             if self._ideal_is_known:

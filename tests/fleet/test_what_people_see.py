@@ -56,6 +56,17 @@ def test_the_page_has_the_runs_that_lost_most_and_a_long_name_leaves_room(two_te
     assert names == [("whole", "red_"), ("whole", "red_"), ("long", "bbbb"), ("whole", "blue")]
 
 
+def test_the_page_has_its_contents_under_its_title(two_teams: tuple[str, ...]) -> None:
+    """In the order of its sections, none left out."""
+    assert run(["fleet", *two_teams, "--workers", "1", "-q", "-o", "fleet.html"]) == 0
+    page = Path("fleet.html").read_text()
+    (contents,) = re.findall(r'(?s)<nav aria-label="Contents">(.*?)</nav>', page)
+    assert page.index("</h1>") < page.index(contents) < page.index("<main")
+    links = re.findall(r'<a href="#([^"]*)">([^<]*)</a>', contents)
+    assert links == [(at, re.sub("<[^>]*>", "", name)) for at, name in re.findall(r'<h2 id="([^"]*)">(.*?)</h2>', page)]
+    assert len(links) > 4
+
+
 def test_a_document_whose_events_name_no_job_is_told_from_one_without_events() -> None:
     put(Path("logs/a.jsonl"), training("a", 4, 3))
     put(Path("logs/b.jsonl"), ['{"step_count": 3, "step_start_time": 1767225600}'])
