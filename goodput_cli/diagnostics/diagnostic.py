@@ -134,6 +134,21 @@ def merge(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     return tuple(merged.values())
 
 
+def folded(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """With one for each code of what only informs, which else has a message a job: the first, and how many more there
+    are; counts added, places joined."""
+    found: dict[tuple[str, str], list[Diagnostic]] = {}
+    for one in diagnostics:
+        found.setdefault((one.code, "" if one.severity == "info" else one.message), []).append(one)
+    return tuple(_as_one(same) if len(same) > 1 else same[0] for same in found.values())
+
+
+def _as_one(same: Sequence[Diagnostic]) -> Diagnostic:
+    message = f"{same[0].message}; and {len(same) - 1} more of the kind (--verbose says each)"
+    places = tuple(place for one in same for place in one.where)
+    return replace(same[0], message=message, count=sum(one.count for one in same), where=places)
+
+
 def renamed(old: str, new: Sequence[str], then: str) -> str:
     """That a job was named as it was called before 0.2. new: what it is called now; several, where its old name was
     theirs too. then: what the old name does

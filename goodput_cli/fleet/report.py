@@ -69,6 +69,9 @@ HOSTS = "Hosts that repeat"
 OUTAGES, OUTAGE_GROUPS = "Where outages went", "Outages by cause, host and team"
 CHANGES = "What changed since the week before"
 """Titles of sections."""
+NOT_KNOWN_HERE = "not known (and what would tell)"
+"""What stands before the list of `not_known`."""
+_IDEAL = "--labels with ideal_step_seconds, or with flops_per_step and peak_flops"
 _MOST_REASONS, _MOST_DOUBTS, _FEW = 10, 5, 3
 _HALF = Fraction(1, 2)
 _BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
@@ -306,15 +309,9 @@ def summary(report: FleetReport) -> Iterator[str]:
     if report.unlogged and report.allocations is not None:
         yield from (f"{name:<8} {words}" for name, words in sentences(report.allocations))
         return
-    coverage, sums = report.coverage, report.sums
-    held = (
-        held_words(report) or "accelerators of no run are known (--labels, --allocations or --accelerators name them)"
-    )
-    yield f"{window_words(report)}, {held}"
-    if sums.known_time and coverage.known_runs < coverage.runs:
-        yield f"{known_words(coverage)}; --labels, --allocations or --accelerators name the rest"
+    yield from measured(report)
     yield from began_again(report)
-    yield from said_by_logs(coverage)
+    yield from said_by_logs(report.coverage)
     yield from headline(report)
     yield from used_by_devices(report)
     if report.recoveries is not None and (words := recovery_words(report.recoveries)) is not None:
@@ -324,25 +321,21 @@ def summary(report: FleetReport) -> Iterator[str]:
     yield from doubts_of_runs(report)
     if not report.complete:
         yield "incomplete: what could not be analysed is listed below, and is in no total"
+    if lacking := list(not_known(report)):
+        yield f"{NOT_KNOWN_HERE}: {', '.join(lacking)}"
 
 
-def known_words(coverage: Coverage) -> str:
-    """Of which part the accelerators are known."""
-    share = _percent(percent(coverage.known_time))
-    return f"accelerators known for {coverage.known_runs} of {plural(coverage.runs, 'run')}, {share} of the job time"
-
-
-def window_words(report: FleetReport) -> str:
-    """`2026-05-04 - 2026-06-28, 8 weeks`."""
-    (first, _), (last, _) = clock(report.window.start_ns), clock(report.window.end_ns - 1)
-    return f"{first} - {last}, {plural(len(report.weeks), 'week')}"
-
-
-def held_words(report: FleetReport) -> str:
-    """Of how many accelerator hours it is; empty where nobody knows accelerators."""
+def measured(report: FleetReport) -> Iterator[str]:
+    """Of which time and how many accelerator hours the report is, and of which part of it accelerators are known."""
     coverage, sums = report.coverage, report.sums
+    (first, _), (last, _) = clock(report.window.start_ns), clock(report.window.end_ns - 1)
     runs = f"{plural(coverage.known_runs, 'run')} with known accelerators"
-    return f"{tenths(hours(sums.counted))} accelerator h in {runs}" if sums.known_time else ""
+    held = f", {tenths(hours(sums.counted))} accelerator h in {runs}" if sums.known_time else ""
+    yield f"{first} - {last}, {plural(len(report.weeks), 'week')}{held}"
+    if sums.known_time and coverage.known_runs < coverage.runs:
+        share = _percent(percent(coverage.known_time))
+        known = f"{coverage.known_runs} of {plural(coverage.runs, 'run')}"
+        yield f"accelerators known for {known}, {share} of the job time"
 
 
 def said_by_logs(coverage: Coverage) -> Iterator[str]:
@@ -391,10 +384,7 @@ def headline(report: FleetReport) -> Iterator[str]:
     by_time = f"by job time, whatever the size: {_percent(total.time_goodput_percent)}"
     low, median, high = (total.quartile_low_percent, total.median_goodput_percent, total.quartile_high_percent)
     yield f"{by_time}; median run {_percent(median)}, half of them {_percent(low)} to {_percent(high)}"
-    yield f"MPG {mpg_text(report)}"
-    names = ("scheduling", "runtime", "program", "availability")
-    source = "; allocated time is from the logs" if report.mpg.allocated_from == "logs" else ""
-    yield ", ".join(f"{name} {_percent(percent(getattr(report.mpg, name)))}" for name in names) + source
+    yield from _mpg_and_factors(report.mpg)
 
 
 def held_beside(report: FleetReport) -> Iterator[str]:
@@ -467,16 +457,16 @@ def _of(amount: int, lost: int, words: str = "") -> str:
     return f"({tenths(hours(amount))} h, {_percent(percent(Fraction(amount, lost)))}{words})"
 
 
-def mpg_text(report: FleetReport) -> str:
-    """MPG, or why it is not recorded."""
-    mpg = report.mpg
-    known = percent(mpg.coverage)
-    if mpg.coverage is not None and 0 < mpg.coverage < LEAST_COVERAGE:
-        return f"{NOT_RECORDED} (program goodput known for {_percent(known)} of the kept chip time)"
-    if mpg.mpg is None:
-        lacking = [name for name, value in (("scheduling", mpg.scheduling), ("program", mpg.program)) if value is None]
-        return f"{NOT_RECORDED} ({' and '.join(lacking) or 'runtime'} goodput unknown)"
-    return f"{_percent(percent(mpg.mpg))}, program goodput known for {_percent(known)} of the kept chip time"
+def _mpg_and_factors(mpg: FleetMpg) -> Iterator[str]:
+    """MPG, and what it is made of, as far as they are known: `not_known` says the rest."""
+    if mpg.mpg is not None:
+        covered = _percent(percent(mpg.coverage))
+        yield f"MPG {_percent(percent(mpg.mpg))}, program goodput known for {covered} of the kept chip time"
+    shares = {f"{name} goodput": getattr(mpg, name) for name in ("scheduling", "runtime", "program")}
+    shares["availability"] = mpg.availability
+    known = [f"{name} {_percent(percent(value))}" for name, value in shares.items() if value is not None]
+    if known:
+        yield ", ".join(known) + ("; allocated time is from the logs" if mpg.allocated_from == "logs" else "")
 
 
 def not_known(report: FleetReport) -> Iterator[str]:
@@ -487,11 +477,16 @@ def not_known(report: FleetReport) -> Iterator[str]:
     lacking = coverage.runs - coverage.known_runs
     if lacking:
         runs = "any run" if lacking == coverage.runs else f"{lacking} of {plural(coverage.runs, 'run')}"
-        yield f"accelerators of {runs} (--labels, --allocations or --accelerators name them)"
+        yield f"accelerators of {runs} (--labels, --allocations or --accelerators)"
     if mpg.scheduling is None:
-        yield "scheduling goodput (--capacity says how many accelerators there are)"
-    if mpg.program is None or (mpg.coverage is not None and mpg.coverage < LEAST_COVERAGE):
-        yield "program goodput (--labels with ideal_step_seconds, or flops_per_step and peak_flops)"
+        yield "scheduling goodput (--capacity)"
+    if mpg.program is None:
+        yield f"program goodput ({_IDEAL})"
+    elif mpg.coverage is not None and mpg.coverage < LEAST_COVERAGE:
+        known, least = _percent(percent(mpg.coverage)), percent_text(float(100 * LEAST_COVERAGE), 0)
+        yield f"MPG: program goodput is known for {known} of the kept chip time, {least} are needed ({_IDEAL})"
+    if mpg.availability is None and report.sums.known_time:
+        yield "availability (lines of a queue, or --sacct)"
 
 
 def section(

@@ -10,6 +10,7 @@ import pytest
 from goodput_cli.cli.main import run
 from goodput_cli.fleet.run import NO_FORMAT
 from tests.support.fleets import fleet, put, text_of, training
+from tests.text.test_folders import life
 
 Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("folder")
@@ -127,3 +128,32 @@ def test_what_changed_since_the_week_before_adds_up(capsys: Output) -> None:
 
 def test_weeks_with_few_runs_are_not_compared(two_teams: tuple[str, ...]) -> None:
     assert fleet(*two_teams, "--workers", "1")["change"] is None
+
+
+def test_what_only_informs_is_said_once_and_not_once_a_job(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of five logs that name no job: where the first three are, and how many more; `--verbose` and JSON have each."""
+    for number in range(5):
+        put(Path(f"logs/run-{number}/train.log"), life(3000 * number).splitlines())
+    said = {}
+    for more in ([], ["--verbose"]):
+        assert run(["fleet", "logs", "--workers", "1", *more]) == 0
+        said[bool(more)] = [line for line in capsys.readouterr().err.splitlines() if "info: job_name_assumed" in line]
+    assert [line.endswith("; and 4 more of the kind (--verbose says each)") for line in said[False]] == [True]
+    assert said[False][0].startswith("info: job_name_assumed (5): text names no job; by its file or folder it is run-")
+    codes = [one["code"] for one in fleet("logs")["diagnostics"]]
+    assert len(said[True]) == codes.count("job_name_assumed") == 5
+
+
+def test_what_is_not_known_is_one_sentence_at_the_end(
+    two_teams: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what would tell; figures stand there only where they are known."""
+    assert run(["fleet", *two_teams, "--workers", "1", "-q"]) == 0
+    (summary, *_) = capsys.readouterr().out.split("\n\n")
+    said = " ".join(summary.split())
+    assert "not recorded" not in said
+    assert " runtime goodput " in said
+    assert said.partition(" not known (and what would tell): ")[2] == (
+        "scheduling goodput (--capacity), program goodput (--labels with ideal_step_seconds, or with flops_per_step "
+        "and peak_flops), availability (lines of a queue, or --sacct)"
+    )

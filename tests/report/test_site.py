@@ -161,7 +161,8 @@ def test_the_page_says_what_the_terminal_says(more: list[str], capsys: Output) -
 
 def test_what_is_not_known_is_one_line_at_the_end_and_says_what_would_tell() -> None:
     site("-q")
-    (line,) = re.findall("<dt>not known</dt><dd><bdi>([^<]*)</bdi>", said_on(Path("site/index.html")))
+    said = r"<dt>not known \(and what would tell\)</dt><dd><bdi>([^<]*)</bdi>"
+    (line,) = re.findall(said, said_on(Path("site/index.html")))
     assert re.findall("--[a-z]+", line) == ["--labels", "--allocations", "--accelerators", "--capacity", "--labels"]
 
 

@@ -14,6 +14,7 @@ from goodput_cli.cli.console import print_messages, waiting, write_output
 from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import CommandLine, GroupedCommand, option, options_of, shared_options, threshold_options
 from goodput_cli.cli.session import DEFAULT_FORMAT, Session, is_brief, open_session, start_to_draw
+from goodput_cli.diagnostics.diagnostic import folded
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.fleet.question import RUN, Grouping, Tables, Workers
 from goodput_cli.fleet.thresholds import parse_fleet_fail_under, parse_fleet_threshold
@@ -99,7 +100,8 @@ def fleet(
         from goodput_cli.fleet.screen import first_screen
 
         shown = first_screen(sheet)
-    code = session.finish(shown, report.diagnostics, thresholds=judged)
+    said = report.diagnostics if line.output.verbose else folded(report.diagnostics)
+    code = session.finish(shown, said, thresholds=judged)
     return code or (ProblemsFound.exit_code if line.strict and not report.complete else 0)
 
 

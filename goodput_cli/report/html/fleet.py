@@ -21,6 +21,7 @@ from goodput_cli.fleet.report import (
     DISRUPTIONS,
     HOSTS,
     LEFT_OUT,
+    NOT_KNOWN_HERE,
     OUTAGE_GROUPS,
     OUTAGES,
     SIZES,
@@ -31,16 +32,14 @@ from goodput_cli.fleet.report import (
     by_time,
     doubts_of_runs,
     held_beside,
-    held_words,
-    known_words,
     lost_amount,
+    measured,
     not_known,
     runs_by_loss,
     runs_sheet,
     title,
     used_by_devices,
     where_lost,
-    window_words,
 )
 from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_rows, grouped
 from goodput_cli.fleet.sums import Sums, hours, percent
@@ -359,7 +358,7 @@ def fleet_page(
         method=[
             ("time zone", report.window.timezone),
             *report.method.items(),
-            *([("not known", "; ".join(lacking))] if (lacking := list(not_known(report))) else []),
+            *([(NOT_KNOWN_HERE, ", ".join(lacking))] if (lacking := list(not_known(report))) else []),
         ],
         findings=tuple(diagnostic_lines(report.diagnostics)),
     )
@@ -369,14 +368,7 @@ def _coverage(report: FleetReport) -> list[str]:
     """Of which time and which runs the page is."""
     if report.unlogged and report.allocations is not None:
         return [f"{name} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT"]
-    coverage = report.coverage
-    some = [known_words(coverage)] if 0 < coverage.known_runs < coverage.runs else []
-    return [
-        ", ".join(filter(None, [window_words(report), held_words(report)])),
-        *some,
-        *began_again(report),
-        *used_by_devices(report),
-    ]
+    return [*measured(report), *began_again(report), *used_by_devices(report)]
 
 
 def _goodput(report: FleetReport) -> tuple[str, str]:
