@@ -382,7 +382,7 @@ def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
         known = whole[whole == whole]  # without NaN
         if len(known):
             low, high = percent(float(known.min())), percent(float(known.max()))
-            yield f"In windows of {as_typed(shares.window_ns)} between {low} and {high}."
+            yield f"In windows of {as_typed(shares.window_ns)}, wherever one begins, between {low} and {high}."
 
 
 def _metric_words(analysis: Analysis) -> str:
