@@ -13,7 +13,7 @@ from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.question import Price
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import Category, brief_name
-from goodput_cli.vocabulary.text import duration, number, percent, plural, safe, shorten, wrapped
+from goodput_cli.vocabulary.text import duration, number, percent, safe, shorten, wrapped
 
 MOST = 5
 """How many insights a screen shows."""
@@ -49,9 +49,7 @@ def insight_lines(losses: Losses, width: int, page: Page, *, most: int = MOST, c
         yield from _insight(insight, head, named, (width, under if beside else _INDENT), page)
     rest = insights[most:]
     if rest:
-        yield Text(
-            f"{plural(len(rest), 'more')} of {duration(sum(one.ns for one in rest))}: -o report.html", style="dim"
-        )
+        yield Text(f"{len(rest)} more of {duration(sum(one.ns for one in rest))}: -o report.html", style="dim")
 
 
 def _most_lost(losses: Losses, width: int, page: Page) -> Iterator[Text]:

@@ -50,6 +50,7 @@ DOUBTS = (
     "clock_begins_anew",
     "saves_in_bars",
     "day_assumed",
+    "allocation_clock",
     "view_not_joined",
     "earlier_runs",
     "restarted_from_scratch",

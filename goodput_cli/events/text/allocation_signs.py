@@ -3,7 +3,7 @@ anew (docs/formats.md, Signs of a recovery)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
@@ -42,17 +42,18 @@ class _Row:
 
 
 def signs_of_allocations(
-    job: str, parts: Sequence[tuple[int, Sequence[LogLine]]], names: Sequence[str], notes: DiagnosticCollector
-) -> list[Sign]:
+    job: str, parts: Sequence[tuple[int, Sequence[LogLine]]], names: Sequence[str], notes: DiagnosticCollector,
+    odd: Container[int] = (),
+) -> list[Sign]:  # fmt: skip
     """The signs in the rows of one job. parts: its log lines, placed, each with the code of its source. names: of the
-    sources."""
+    sources. odd: sources whose rows are known to be off the text (`allocation_clock`): no requeue explains that."""
     rows = sorted(_rows_of(parts), key=lambda row: row.order)
     found: list[Sign] = []
     last: dict[str, _Row] = {}
     for at, row in enumerate(rows):
         found += _signs_of(job, row, last.get(row.number), rows[at - 1] if at else None, names)
         last[row.number] = row
-    if rows:
+    if rows and rows[0].code not in odd:
         _note_hidden(rows, parts, notes)
     return found
 

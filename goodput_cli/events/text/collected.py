@@ -20,6 +20,7 @@ from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
 from goodput_cli.events.signs import Sign
 from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
+from goodput_cli.events.text.allocation_clock import RowClock, clocks_of_tables, move_rows, with_evidence_moved
 from goodput_cli.events.text.allocation_signs import signs_of_allocations
 from goodput_cli.events.text.collector import CollectedSource, Collector
 from goodput_cli.events.text.days import local_clock, on_days, zones_of
@@ -132,6 +133,8 @@ class Texts:
         """What jobs were called before 0.2; made by `rows`."""
         self._unread: dict[str, str] = {}
         self._views: dict[int, str | None] = {}
+        self._odd_rows: Mapping[int, RowClock] = {}
+        """By source, what is said of the times of a scheduler's rows."""
         self._signs: list[Sign] = []
         """Of allocations, whose rows are of jobs of their own."""
         self._jobs: dict[int, str] = {}
@@ -169,7 +172,7 @@ class Texts:
         for part, job in zip(parts, named, strict=True):
             by_job[job].append(part)
         for job, of_job in by_job.items():
-            self._signs += signs_of_allocations(job, of_job, names, output.notes)
+            self._signs += signs_of_allocations(job, of_job, names, output.notes, self._odd_rows)
             self._measure(job, of_job, names, output.notes)
             self._put_together(of_job, names, output.notes)
         self._unread = _unread_steps(self._every, by_job, names)
@@ -260,7 +263,19 @@ class Texts:
             )
             meaning += last_steps(code, meaning, self._every, names)
             found[code] = _InTime(source, placed, meaning, zone)
+        self._settle_rows(found, names, output)
         return found
+
+    def _settle_rows(self, found: Mapping[int, _InTime], names: Sequence[str], output: Output) -> None:
+        """Rows of a scheduler in the zone of the text of their allocations, where the two show that they are not."""
+        placed = {code: one.source.log_lines for code, one in found.items()}
+        self._odd_rows = clocks_of_tables(placed, names, output.zones is not None)
+        for code, clock in self._odd_rows.items():
+            output.notes.add("allocation_clock", clock.message, code, [clock.line])
+            if clock.ahead:
+                rows = {id(one): one for one in (*placed[code], *found[code].meaning)}
+                move_rows(rows.values(), clock.ahead)
+                self._every[code] = with_evidence_moved(self._every[code], clock.ahead)
 
     def _parts(
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output

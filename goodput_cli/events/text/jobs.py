@@ -176,7 +176,7 @@ def _with_allocations(files: Sequence[TextFile], groups: list[list[int]]) -> lis
     """A scheduler's allocation belongs to the text with its number in the name of a file. One without such a file
     belongs where the others of its name are, if that is one place, or to the only text if they are all of one name;
     else they are a job of their own."""
-    numbers = [{number for at in group for number in _numbers(files[at].name)} for group in groups]
+    numbers = [{number for at in group for number in numbers_of_file(files[at].name)} for group in groups]
     homes: defaultdict[str, set[int]] = defaultdict(set)
     astray: list[int] = []
     for at in (at for at, file in enumerate(files) if file.allocation):
@@ -195,7 +195,7 @@ def _with_allocations(files: Sequence[TextFile], groups: list[list[int]]) -> lis
     return [*groups, *own.values()]
 
 
-def _numbers(name: str) -> set[str]:
+def numbers_of_file(name: str) -> set[str]:
     return set(re.findall(r"\d+(?:_\d+)?", name.rpartition("/")[2]))
 
 

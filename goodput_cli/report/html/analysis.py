@@ -55,7 +55,7 @@ from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
 from goodput_cli.report.insight_lines import amount_text, cost_text
 from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category, Look, short_title, title
 from goodput_cli.vocabulary.option import declared
-from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, percent, period, plural
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, percent, period
 
 _MOST_PLACES = 20
 _MOST_SOURCES = 20
@@ -188,7 +188,7 @@ def method(analysis: Analysis) -> list[tuple[str, str]]:
     sources = analysis.table.sources
     rows += [("source", source) for source in sources[:_MOST_SOURCES]]
     if len(sources) > _MOST_SOURCES:
-        rows.append(("source", f"and {plural(len(sources) - _MOST_SOURCES, 'more')}"))
+        rows.append(("source", f"and {len(sources) - _MOST_SOURCES} more"))
     return [*rows, ("made by", f"goodput-cli {__version__}")]
 
 

@@ -1,0 +1,159 @@
+"""Whether a scheduler's rows are of another zone than the text of the same allocations (docs/formats.md, Which files
+are one job).
+
+`sacct` prints local time without saying so, and programs log UTC as often. Offsets of zones are at least half an hour
+apart from UTC, and text begins minutes after its allocation: where one same offset brings the text of every allocation
+into it, and none of them lies in it as the rows stand, that is what the rows are off by.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from goodput_cli.events.formats.base import SACCT
+from goodput_cli.events.text.collector import CollectedSource
+from goodput_cli.events.text.jobs import beside, numbers_of_file
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
+from goodput_cli.events.text.stamps import Zone
+from goodput_cli.events.timestamps import OFFSETS
+from goodput_cli.vocabulary.text import duration
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+_QUARTER = 900 * NS_PER_SECOND
+_SLACK = 60 * NS_PER_SECOND
+"""Clocks of nodes and of the scheduler differ by less."""
+_AHEAD = tuple(sorted(({*OFFSETS} | {-one for one in OFFSETS}) - {0}))
+"""By how many quarters of an hour rows may be ahead of text: of local time beside UTC, either way."""
+_NAMED = 3
+"""So many allocations are named."""
+
+
+class _Held(NamedTuple):
+    """An allocation with text, ns UTC: when its rows say that it began and ended (None: not yet), and the first and the
+    last time of its text."""
+
+    begin: int
+    end: int | None
+    first: int
+    last: int
+
+    def has_text(self, ahead: int) -> bool:
+        """Whether the text lies in the allocation, if its rows are so many quarters of an hour ahead."""
+        off = ahead * _QUARTER
+        return self.begin - off - _SLACK <= self.first and (self.end is None or self.last <= self.end - off + _SLACK)
+
+    def ahead(self) -> int | None:
+        """By how many quarters the rows are ahead if text begins within one of them; None: by no such offset."""
+        ahead = -((self.first - self.begin + _SLACK) // _QUARTER)
+        return ahead if self.end is not None and ahead in _AHEAD and self.has_text(ahead) else None
+
+
+class RowClock(NamedTuple):
+    """What is to be said of the times of a table."""
+
+    ahead: int
+    """ns by which its times are read earlier; 0: as they stand."""
+    message: str
+    line: int
+
+
+def clock_of_rows(
+    rows: Sequence[LogLine], texts: Iterable[tuple[str, Sequence[LogLine]]], may_move: bool
+) -> RowClock | None:
+    """rows: of a table of allocations. texts: (name of the file, lines) beside it. All are placed. may_move: see
+    `clocks_of_tables`. None: nothing is odd."""
+    held = _held(rows, texts)
+    odd = {number: one for number, one in held.items() if not one.has_text(0)}
+    if not odd:
+        return None
+    found = {one.ahead() for one in held.values()}
+    may_be = [ahead for ahead in _AHEAD if all(one.has_text(ahead) for one in held.values())]
+    more = f" and {len(odd) - _NAMED} more" if len(odd) > _NAMED else ""
+    listed = ", ".join(list(odd)[:_NAMED]) + more
+    naive = all(one.stamp is not None and one.stamp.zone is Zone.NAIVE for one in rows)
+    ahead = found.pop() if len(found) == 1 else None
+    if ahead is not None and naive and may_move:
+        message = (
+            f"times of sacct are {_off(ahead)} the text of the same allocations ({listed}), as local time is beside "
+            f"UTC, and are read so that they agree; `TZ=UTC sacct` prints UTC, and --timezone takes them as they are"
+        )
+        return RowClock(ahead * _QUARTER, message, rows[0].line)
+    if not may_be:
+        return None
+    offset = _off(may_be[0] if ahead is None else ahead) if ahead is not None or len(may_be) == 1 else "hours off"
+    message = (
+        f"text of {listed} lies outside of what sacct says of the same allocation, and inside if times of sacct are "
+        f"{offset} the text's, as local time is beside UTC: then waits and deaths here are none. `TZ=UTC sacct` "
+        "prints UTC"
+    )
+    return RowClock(0, message, rows[0].line)
+
+
+def _off(ahead: int) -> str:
+    return f"{duration(abs(ahead) * _QUARTER)} {'ahead of' if ahead > 0 else 'behind'}"
+
+
+def _held(rows: Sequence[LogLine], texts: Iterable[tuple[str, Sequence[LogLine]]]) -> Mapping[str, _Held]:
+    """By number, the allocations that began and have text. Rows of one number (it was requeued) are one allocation."""
+    begins: defaultdict[str, list[int]] = defaultdict(list)
+    ends: defaultdict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        if row.event is not None and row.event.type is EventType.START:
+            begins[row.event.name].append(row.time)
+        elif row.event is not None and row.event.type in ENDS:
+            ends[row.event.name].append(row.time)
+    times: defaultdict[str, list[int]] = defaultdict(list)
+    for name, log_lines in texts:
+        own = [one.end for one in log_lines if one.stamp is not None and not one.odd]
+        for number in numbers_of_file(name) & begins.keys() if own else ():
+            times[number] += [min(own), max(own)]
+    return {
+        number: _Held(
+            min(begins[number]), max(ends[number]) if len(ends[number]) == len(begins[number]) else None,
+            min(of_text), max(of_text),
+        )
+        for number, of_text in sorted(times.items())
+    }  # fmt: skip
+
+
+def is_table(log_lines: Sequence[LogLine]) -> bool:
+    """Whether all that is said are rows of a scheduler's table."""
+    return bool(log_lines) and all(one.event is not None and one.event.format == SACCT for one in log_lines)
+
+
+def clocks_of_tables(
+    sources: Mapping[int, Sequence[LogLine]], names: Sequence[str], may_move: bool
+) -> dict[int, RowClock]:  # fmt: skip
+    """By code of a source that is a table, what is to be said of its times. sources: the placed lines of each.
+    may_move: whether nobody said of which zone times without one are."""
+    tables = {code for code, log_lines in sources.items() if is_table(log_lines)}
+    found: dict[int, RowClock] = {}
+    for code in tables:
+        home = beside(names[code])
+        texts = [
+            (names[at], log_lines)
+            for at, log_lines in sources.items()
+            if at not in tables and beside(names[at]) == home
+        ]  # fmt: skip
+        clock = clock_of_rows(sources[code], texts, may_move)
+        if clock is not None:
+            found[code] = clock
+    return found
+
+
+def move_rows(log_lines: Iterable[LogLine], ahead: int) -> None:
+    """Let rows be earlier by so many ns. log_lines: each once."""
+    for one in log_lines:
+        one.time, one.end = one.time - ahead, one.end - ahead
+
+
+def with_evidence_moved(source: CollectedSource, ahead: int) -> CollectedSource:
+    """The same for what the rows are evidence of."""
+    seen = [
+        one if one.stamp is None else replace(one, stamp=one.stamp._replace(ns=one.stamp.ns - ahead))
+        for one in source.seen
+    ]
+    return replace(source, seen=seen)
