@@ -10,6 +10,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.steps.inside_sheet import inside_line, inside_sheets
 
 SECOND = 10**9
 ITERATION = (
@@ -168,3 +169,46 @@ names = { io = "data", fb = "forward_backward" }
     bare = analysed(tmp_path, plain, "plain.log", mapping=[str(mapping)])
     assert (analysis.goodput, analysis.badput) == (bare.goodput, bare.badput)
     assert seconds(bare) == {"data": 10.0, "other": 30.0}
+
+
+USUAL = """\
+name = "own"
+
+[[rule]]
+event = "step"
+line = "it {step:int} data {data:float}s"
+phases = { data = { field = "data", unit = "s" } }
+each = { of = "usual" }
+"""
+
+
+def own(folder: Path, took: list[int], data: float) -> Analysis:
+    """A line every ten steps; took: seconds between them."""
+    mapping = folder / "usual.toml"
+    mapping.write_text(USUAL)
+    at, text = 0, ""
+    for number, seconds_more in enumerate([0, *took], 1):
+        at += seconds_more
+        text += f"2026-06-01 00:{at // 60:02}:{at % 60:02} it {10 * number} data {data}s\n"
+    return analysed(folder, text, "own.log", mapping=[str(mapping)])
+
+
+def test_phases_are_held_against_the_steps_between_two_lines(tmp_path: Path) -> None:
+    """Twenty lines are 10 s apart and one 40 s, of which 30 s are no training: 21 x 10 s. Nobody says what the steps of
+    the first line took: their data is part of nothing."""
+    analysis = own(tmp_path, [10] * 10 + [40] + [10] * 10, 0.25)
+    (inside,) = analysis.inside
+    assert (inside.net_step_ns, inside.steps, inside.untimed) == (210 * SECOND, 210, 10)
+    assert seconds(analysis) == {"data": 52.5, "other": 157.5}
+    assert [row.percent for row in inside.phases] == [25.0, 75.0]
+    assert "left out, as their length is not logged: 10 kept steps" in next(inside_sheets(analysis)).notes
+
+
+def test_a_phase_that_is_longer_than_all_steps_is_no_share_of_them(tmp_path: Path) -> None:
+    """1.5 s of waiting in steps of 1 s: a diagnostic says so, and nothing says 150 %."""
+    analysis = own(tmp_path, [10] * 30, 1.5)
+    assert [(row.phase, row.percent) for row in analysis.inside[0].phases] == [("data", None)]
+    assert [one.code for one in analysis.diagnostics if one.code == "phases_overlap"] == ["phases_overlap"]
+    assert inside_line(analysis) is None
+    assert not any("of step time waited" in one.text for one in analysis.insights)
+    assert any("cannot be told" in note for note in next(inside_sheets(analysis)).notes)

@@ -18,6 +18,7 @@ from goodput_cli.analysis.steps.inside import (
     data_in_ledger,
     held_up,
     mostly_data,
+    share_of,
     waited,
 )
 from goodput_cli.vocabulary.text import duration, percent
@@ -74,7 +75,7 @@ def waited_for_data(analysis: AnalysisData, programs: Sequence[Inside]) -> tuple
         data, slow = max(rows, key=lambda row: row.slowest_ns), slow_one(inside)
         alone = slow.cost_ns or 0 if slow is not None and mostly_data(slow) else 0
         ns = max(data.slowest_ns - alone - data_in_ledger(analysis), 0)
-        share = 100 * ns / inside.net_step_ns
+        share = share_of(ns, inside.net_step_ns) or 0.0
         if share >= LEAST_PERCENT:
             of = " on its slowest rank" if inside.ranks else ""
             return ns, f"{waited(share, 'data')}{of}{_WITHIN}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
-from goodput_cli.analysis.steps.launches import Launch, launches_in, mean_of_ranks, most_of
+from goodput_cli.analysis.steps.launches import Launch, launches_in, mean_of_ranks, most_of, with_lengths
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import CLASSES, PhaseClass, PhaseName, class_of
@@ -58,7 +58,8 @@ class PhaseRow:
     mean_ns: int | None = column("duration", "sum of the means of all ranks; null: no times of ranks", heading="mean")
     median_ns: int | None = column("duration", "of the rank in the middle; null: no times of ranks", heading="median")
     percent: float | None = column(
-        "percent", "the slowest, of net step time; null: in the ledger, or the step time is not logged",
+        "percent",
+        "the slowest, of net step time; null: in the ledger, the step time is not logged, or the phase is longer",
         heading="of net step time",
     )  # fmt: skip
 
@@ -144,6 +145,8 @@ class Inside:
     """by cost, then by data"""
     hosts: Annotated[tuple[HostRow, ...], HOSTS] = ()
     """by cost"""
+    untimed: float = 0.0
+    """Kept steps that are not counted: no line says how long they took, while one says it of others."""
     about: bool = False
     """Whether steps were summed, so that what ranks cost is rounded down."""
     rank_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
@@ -172,8 +175,17 @@ def held_up(inside: Inside, row: RankRow | HostRow) -> str:
     """`rank 3 on node-1 held up all others for about 5 min 00 s (4.20 % of step time)`; about, where steps were summed:
     sums hide who was last in each."""
     ns = row.cost_ns or 0
-    share = f" ({percent(100 * ns / inside.net_step_ns)} of step time)" if inside.net_step_ns else ""
+    of = share_of(ns, inside.net_step_ns)
+    share = "" if of is None else f" ({percent(of)} of step time)"
     return f"{named(row)} held up all others for {'about ' if inside.about else ''}{duration(ns)}{share}"
+
+
+def share_of(ns: float, net_ns: float | None) -> float | None:
+    """How many percent of the net step time an amount within it is; None where nobody says how long that was, or where
+    the amount is longer: whatever it is then, it is no part. By what rounding explains it may be (`OVERLAPS`)."""
+    if not net_ns or ns > (1 + OVERLAPS) * net_ns:
+        return None
+    return min(100 * ns / net_ns, 100.0)
 
 
 def waited(share: float, what: str) -> str:
@@ -229,6 +241,7 @@ _OTHER = PhaseName("other", "other")
 def _answer(pool: str, launches: Sequence[Launch]) -> Inside:
     sums = _Sums()
     ranks, hosts = _Wins(), _Wins()
+    launches, untimed = with_lengths(launches)
     for launch in launches:
         _add(sums, launch)
         if launch.ranks:
@@ -248,6 +261,7 @@ def _answer(pool: str, launches: Sequence[Launch]) -> Inside:
         phases=phases,
         ranks=tuple(_rank_rows(sums, logged)),
         hosts=tuple(_host_rows(sums)),
+        untimed=untimed,
         about=any(launch.summed or (launch.count > 1).any() for launch in launches),
         rank_habit=ranks.habit(),
         host_habit=hosts.habit(),
@@ -358,8 +372,8 @@ def _row(sums: _Sums, phase: str, logged: str | None, names: Sequence[PhaseName]
                 totals[rank] += ns
         median = round(float(np.median(list(totals.values()))))
     of_steps = class_of(phase) is not PhaseClass.LEDGER
-    percent = 100 * slowest / sums.net if timed and of_steps else None
-    return PhaseRow(phase, logged, class_of(phase).value, round(slowest), mean, median, percent)
+    share = share_of(slowest, sums.net) if timed and of_steps else None
+    return PhaseRow(phase, logged, class_of(phase).value, round(slowest), mean, median, share)
 
 
 class _Wins:

@@ -24,6 +24,7 @@ from goodput_cli.analysis.steps.inside import (
     held_up,
     mostly_data,
     named,
+    share_of,
     waited,
 )
 from goodput_cli.analysis.table import table_rows
@@ -100,6 +101,10 @@ def _notes(one: Inside) -> Iterator[str]:
         ranks = ", ".join(map(str, one.missing_ranks[:_MOST_MISSING]))
         more = len(one.missing_ranks) - _MOST_MISSING
         yield f"no times of ranks {ranks}{f' and {more} more' if more > 0 else ''}: not recorded, not 0"
+    if one.untimed:
+        yield f"left out, as their length is not logged: {plural(round(one.untimed, 3), 'kept step')}"
+    if one.net_step_ns is not None and any(row.percent is None and row.kind != "in the ledger" for row in one.phases):
+        yield "a phase that is longer than all of its steps: what share of them it is cannot be told"
     if one.overlaps:
         yield f"phases are longer than their steps by {duration(one.overlap_ns)}: they overlap; nothing is scaled"
 
@@ -119,14 +124,14 @@ def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
     worst = one.ranks[0] if one.ranks else None
     cost = worst.cost_ns or 0 if worst is not None else 0
     loading = max((row.slowest_ns - in_ledger for row in one.phases if row.phase == "data"), default=0)
-    data = 100 * loading / one.net_step_ns
-    if data > 0:
+    data = share_of(loading, one.net_step_ns)
+    if data is not None and data > 0:
         whose = ""
         if worst is not None and cost and mostly_data(worst):
             whose = f" ({named(worst)}: up to {duration(cost)})"
         yield data, f"{waited(data, 'data')}{whose}"
-    if worst is not None and cost:
-        share = 100 * cost / one.net_step_ns
+    share = share_of(cost, one.net_step_ns)
+    if worst is not None and cost and share is not None:
         yield share, f"{named(worst)} held up all others for {percent(share)} of step time"
     wait = one.phase("wait")
     if wait is not None and wait.percent:

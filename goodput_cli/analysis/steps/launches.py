@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -149,6 +149,23 @@ def _aligned(pool: str, members: Sequence[tuple[RankSteps, F64]]) -> Launch:
 
 def _or_nan(ns: I64) -> F64:
     return np.where(ns == NOT_LOGGED, np.nan, ns.astype(np.float64))
+
+
+def with_lengths(launches: Sequence[Launch]) -> tuple[Sequence[Launch], float]:
+    """The launches without the steps whose length no line says, where one says it of others, and how many those are:
+    phases of all steps are no share of the time of some."""
+    known = [_timed(launch) for launch in launches]
+    if not any(some.any() for some in known):
+        return launches, 0.0
+    left = sum(float((one.weight_later * one.count)[~some].sum()) for one, some in zip(launches, known, strict=True))
+    return [replace(one, weight=np.where(some, one.weight, 0)) for one, some in zip(launches, known, strict=True)], left
+
+
+def _timed(launch: Launch) -> Mask:
+    """[S]: the records of which a line says how long their steps took."""
+    if launch.ranks and not np.isnan(launch.took).all():
+        return np.asarray(~np.isnan(launch.took).all(axis=0))
+    return np.asarray(~np.isnan(launch.whole_took))
 
 
 def mean_of_ranks(values: F64) -> F64:

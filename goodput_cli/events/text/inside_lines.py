@@ -97,7 +97,9 @@ def _whole_of(one: ParsedEvent, count: int) -> int:
         return one.running.whole
     if one.running is not None and one.running.last is not None:
         return one.running.last * count  # as its phases: of the last step alone
-    return NOT_LOGGED if one.step_time is None else one.step_time * count
+    if one.step_time is not None:
+        return one.step_time * count
+    return NOT_LOGGED if one.trained is None else one.trained
 
 
 def _steps_of(log_lines: Sequence[LogLine]) -> dict[int, int]:

@@ -106,6 +106,8 @@ class ParsedEvent:
     """Whether a record without a stamp takes the time of its steps (a cursor)."""
     usual: bool = False
     """Whether its steps took what steps mostly take, where far more lies between it and the record before."""
+    trained: int | None = None
+    """ns that all its steps took, where `usual` says how long that is."""
     total: int | None = None
     """Of a step that is done: how many all of training is to take, where its line says so."""
     detail: tuple[tuple[str, Any], ...] = ()

@@ -181,7 +181,9 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
         for log_line, length, steps, whole in rows:
             least = max(usual * steps // 2, 2 * NS_PER_SECOND if whole else 0)
             if length - usual * steps > least:
-                log_line.event = replace(said(log_line), step_time=usual)
+                log_line.event = replace(said(log_line), step_time=usual, trained=usual * steps)
+            else:
+                log_line.event = replace(said(log_line), trained=length)
 
 
 def _is_whole(log_line: LogLine) -> bool:
