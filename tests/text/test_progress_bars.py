@@ -217,3 +217,83 @@ def test_metrics_without_a_bar_or_a_stamp_are_no_empty_log(tmp_path: Path) -> No
     log.write_text("{'loss': 2.5, 'epoch': 0.1}\n{'loss': 2.4, 'epoch': 0.2}\n")
     with pytest.raises(NotEnoughData, match=r"2 x no_time_in_log.*no time beside them; name its TensorBoard folder"):
         goodput_cli.analyze(log)
+
+
+ERROR = 'Traceback (most recent call last):\n  File "train.py", line 1, in <module>\nRuntimeError: CUDA error: no\n'
+EXIT = ("E0301 {at}.000000 4711 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: "
+        "{rank} (pid: 4750) of binary: /usr/bin/python3\n")  # fmt: skip
+BEGINS = "03/01/2026 {at} - INFO - __main__ - Distributed environment: MULTI_GPU\n"
+
+
+def epoch(number: int, states: range, total: int = 50) -> str:
+    return "".join(state(done, total, 2 * done, f"Epoch {number}: ") + "  2.00s/it, v_num=0]" for done in states) + "\n"
+
+
+def test_a_last_death_counts_also_where_its_words_stood_there_before(tmp_path: Path) -> None:
+    """No line but the same traceback tells of both."""
+    stamp = "[2026-03-01 10:{}:00,000][src.train][INFO] - Instantiating datamodule\n"
+    one = stamp.format("00") + epoch(0, range(41)) + ERROR
+    other = stamp.format("20") + epoch(0, range(31)) + ERROR
+    analysis = analysed(written(tmp_path / "run", a_log=one + other), timezone="UTC")
+    assert (analysis.job.attempts, analysis.job.disruptions, analysis.job.ending) == (2, 1, "crashed")
+    assert analysis.reliability is not None
+    assert analysis.reliability.failures == 2
+
+
+def test_an_error_behind_which_a_bar_goes_on_is_no_end(tmp_path: Path) -> None:
+    """Its words come again and again, and all epochs are trained."""
+    log = "[2026-03-01 10:00:00,000][src.train][INFO] - Instantiating datamodule\n"
+    for number in range(3):
+        log += epoch(number, range(26)) + ERROR + epoch(number, range(26, 51)) + ERROR
+    log += "[2026-03-01 10:05:10,000][src.train][INFO] - Best ckpt path: last.ckpt\n"
+    analysis = analysed(written(tmp_path / "run", a_log=log), timezone="UTC")
+    assert (analysis.job.attempts, analysis.job.ending, analysis.job.kept_steps) == (1, "not_logged", 150)
+    assert analysis.reliability is not None
+    assert analysis.reliability.failures == 0
+
+
+def steps_bar(first: int, last: int) -> str:
+    """A loop's bar that begins where it resumed, 2 s a step."""
+    states = (state(step, 900, 2 * (step - first), "Steps: ") + "  2.00s/it, lr=0.1]" for step in range(first, last))
+    return "".join(states) + "\n"
+
+
+def died(at: str, rank: int = 3) -> str:
+    return ERROR + EXIT.format(at=at, rank=rank)
+
+
+def test_starts_that_die_count_where_no_line_says_that_they_start(tmp_path: Path) -> None:
+    """Each begins with the words with which the log begins; a life with steps, three without, and one with."""
+    log = BEGINS.format(at="10:00:00") + steps_bar(0, 101) + died("10:03:22")
+    log += "".join(BEGINS.format(at=f"10:{minute:02d}:00") + died(f"10:{minute:02d}:40") for minute in (5, 7, 9))
+    log += BEGINS.format(at="10:11:00") + steps_bar(100, 301)
+    analysis = analysed(written(tmp_path / "run", a_log=log), timezone="UTC", year=2026)
+    assert (analysis.job.attempts, analysis.job.disruptions, analysis.job.kept_steps) == (5, 4, 300)
+    assert [one.ended for one in analysis.disruptions] == ["crashed"] * 4
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "03/01/2026 10:20:00 - INFO - __main__ - waiting for the other node\n",  # other words than a start
+        BEGINS.format(at="10:03:40"),  # while processes still die
+        "",
+    ],
+)
+def test_processes_that_die_one_behind_the_other_are_one_death(tmp_path: Path, between: str) -> None:
+    log = BEGINS.format(at="10:00:00") + steps_bar(0, 101) + died("10:03:22") + between + died("10:33:22", rank=5)
+    log += BEGINS.format(at="10:40:00") + steps_bar(100, 301)
+    analysis = analysed(written(tmp_path / "run", a_log=log), timezone="UTC", year=2026)
+    assert (analysis.job.attempts, analysis.job.disruptions) == (2, 1)
+
+
+def test_a_job_that_dies_where_an_epoch_ends_begins_anew(tmp_path: Path) -> None:
+    """Hydra says that its program leaves; no step is trained twice."""
+    log = "[2026-03-01 10:00:00,000][src.train][INFO] - Instantiating datamodule\n" + epoch(0, range(51))
+    log += "[2026-03-01 10:01:40,000][src.train][ERROR] - \n" + ERROR
+    log += "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"
+    log += "[2026-03-01 10:20:00,000][src.train][INFO] - Instantiating datamodule\n"
+    log += epoch(1, range(51)) + epoch(2, range(51))
+    analysis = analysed(written(tmp_path / "run", a_log=log), timezone="UTC")
+    (lost,) = analysis.disruptions
+    assert (lost.ended, lost.last_step, lost.steps_lost, analysis.job.kept_steps) == ("crashed", 50, 0, 150)

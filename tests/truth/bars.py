@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.truth.lines import elastic, failed, time
-from tests.truth.world import Happening, World
+from tests.truth.world import EPOCH, Happening, World
 
 _TOTAL = 20_000
-_OF_AN_EPOCH = 350
 _LOGGED = 10
 """Steps between two lines with a loss."""
 
@@ -79,7 +78,7 @@ class _Trainer:
         yield self.bar.drawn(0, at)
 
     def _trains(self, one: Happening, bar: _Bar) -> Iterator[str]:
-        said, epoch = "", f"'epoch': {one.step / _OF_AN_EPOCH}"
+        said, epoch = "", f"'epoch': {one.step / EPOCH}"
         match one.kind:
             case "step":
                 yield bar.drawn(one.step, one.end)
@@ -131,7 +130,7 @@ class _Epochs:
                 yield from self._of_epoch(one.step, one.begin)
             case "step":
                 yield from self._of_epoch(one.step - 1, one.begin)
-                yield self.bar.drawn((one.step - 1) % _OF_AN_EPOCH + 1, one.end) if self.bar else ""
+                yield self.bar.drawn((one.step - 1) % EPOCH + 1, one.end) if self.bar else ""
             case "eval":
                 yield from _inner("Validation DataLoader 0: ", one)
             case "crash":
@@ -147,9 +146,9 @@ class _Epochs:
 
     def _of_epoch(self, done: int, at: float) -> Iterator[str]:
         """A new bar, if so many steps done are those of another epoch."""
-        name = f"Epoch {done // _OF_AN_EPOCH}: "
+        name = f"Epoch {done // EPOCH}: "
         if self.bar is None or self.bar.name != name:
-            self.bar = _Bar(name, _OF_AN_EPOCH, at, ", v_num=0, train_loss=2.130")
+            self.bar = _Bar(name, EPOCH, at, ", v_num=0, train_loss=2.130")
             yield "\n" + self.bar.drawn(0, at)
 
 

@@ -25,8 +25,8 @@ class Program:
     print: Callable[[World], Iterator[str]]
     shows: frozenset[str]
     """What of: `steps` (their times), `each` step, `saves`, `restores`, `evals`, `loads`, `starts` (of processes that
-    never step), `inits`, `deaths` (that the last attempt died), `times` and `causes` of deaths, `process` (that it
-    lives on), `beats`, `plans` (that an end was meant), `batch`, `finish`."""
+    never step), `inits`, `epochs`, `deaths` (that the last attempt died), `times` and `causes` of deaths, `process`
+    (that it lives on), `beats`, `plans` (that an end was meant), `batch`, `finish`."""
     draws: bool = False
     """Whether it draws a bar: what it prints has its own ends of lines."""
     hides: frozenset[str] = frozenset()
@@ -352,7 +352,8 @@ PROGRAMS = (
         "steps", _DEATHS, _CHECKPOINTS, "starts", "evals", "inits", "batch", "finish")),
     Program("nemo2", nemo, _shows(_EACH, _DEATHS, _CHECKPOINTS, "starts", "batch", "finish")),
     Program("maxtext", maxtext, _shows(_EACH, "deaths", "causes", "starts", "evals", "batch"), blocking_save=0.02),
-    Program("trainer", trainer, _shows("steps", _DEATHS, "evals", "finish"), True, _shows("save")),
-    Program("lightning", lightning, _shows("steps", "deaths", "causes", "evals", "finish"), True, _shows("save")),
-    Program("loop", loop, _shows("steps", _DEATHS), True, _shows("save", "eval")),
+    Program("trainer", trainer, _shows("steps", _DEATHS, "starts", "evals", "finish"), True, _shows("save")),
+    Program("lightning", lightning, _shows("steps", "deaths", "causes", "starts", "evals", "epochs", "finish"), True,
+            _shows("save")),
+    Program("loop", loop, _shows("steps", _DEATHS, "starts"), True, _shows("save", "eval")),
 )  # fmt: skip

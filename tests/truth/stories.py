@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tests.truth.world import BATCH, World
+from tests.truth.world import BATCH, EPOCH, World
 
 OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of \
 79.11 GiB of which 1.31 GiB is free."
@@ -576,3 +576,20 @@ def healthy_and_still_running(world: World) -> Truth:
     world.start()
     world.steps(1503, saves=100)
     return Truth(attempts=1)
+
+
+# At the ends of epochs
+
+
+@story("epochs")
+def dies_where_an_epoch_ends(world: World) -> Truth:
+    """What comes behind it is no step that was there before."""
+    world.start()
+    for _ in range(3):
+        world.steps(EPOCH * _count(world, 1, 3))
+        world.save()
+        world.die(OUT_OF_MEMORY)
+        world.again(_between(world, 60, 90))
+    world.steps(EPOCH + 150, saves=EPOCH)
+    world.finish()
+    return Truth((_undone(world),), 3, may_be_silent=True, attempts=4)

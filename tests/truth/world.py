@@ -20,6 +20,8 @@ _MOST = 7.5
 """Times the usual step: noise makes no step that is a minute longer, which would be a hang by its definition."""
 BATCH = 256
 """Samples of a step, until it changes."""
+EPOCH = 350
+"""Steps of one, of programs that count them."""
 BEAT = 60.0
 """Between two heartbeats of a process (s)."""
 

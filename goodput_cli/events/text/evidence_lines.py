@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +20,10 @@ from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.causes import CauseRows
 from goodput_cli.events.text.evidence_reader import Line, Observer
 from goodput_cli.events.text.log_lines import ENDS, EventType, ParsedEvent
+from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step
 from goodput_cli.events.text.stamps import Stamp
 from goodput_cli.events.text.survived import is_ordinary
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.events.text.evidence_reader import Repeatable
@@ -145,6 +147,9 @@ _LOOKED_AT = frozenset({*ENDS, EventType.ALIVE, EventType.START, EventType.REINI
 """What lines may say that say something about a death as well."""
 _BEGINS = frozenset({EventType.START, EventType.INIT, EventType.SCHEDULED})
 _PROGRESS = frozenset({EventType.STEP, EventType.START, EventType.STEP_START})
+_DEATHS = frozenset({EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED})
+_DYING = 30 * NS_PER_SECOND
+"""Within so long of a death, what is said of one is of the same."""
 _MOST_WATCHED = 256
 _NEXT_LINES = 64
 _OF_PROCESS = 256
@@ -173,12 +178,40 @@ class _Watch:
     looked: int = 0
 
 
+@dataclass
+class _Passages:
+    """Finds the lines between which what is said is told apart: a step, a start, a bar that goes on, a death."""
+
+    _drawn: dict[tuple[str, int], int | None] = field(default_factory=dict)
+    """By name and total of bars, how far they have come."""
+    _died: Stamp | None = None
+
+    def passes(self, said: Sequence[ParsedEvent], written: Callable[[], Stamp | None]) -> bool:
+        """Whether a line is such a one. written: when it was, as far as it or the lines before say. A bar that is drawn
+        again with the same number is none, nor a death soon after another one, which is the same."""
+        goes_on = any(one.type in _PROGRESS for one in said)
+        drawn = [(bar, counted_step(one)) for one in said if (bar := counted_bar(one)) is not None]
+        if drawn:
+            goes_on |= any(self._drawn.get(bar) != done for bar, done in drawn)
+            if len(self._drawn) > _MOST_WATCHED:
+                self._drawn.clear()
+            self._drawn.update(drawn)
+        if goes_on or not any(one.type in _DEATHS for one in said):
+            return goes_on
+        stamp, before = written(), self._died
+        if stamp is None or (before is not None and before.zone is stamp.zone and stamp.ns - before.ns <= _DYING):
+            return False
+        self._died = stamp
+        return True
+
+
 class DocumentObserver:
     """Observes one document, block by block."""
 
     def __init__(self, rows: CauseRows, source: str) -> None:
         self._observer = Observer(rows, source)
         self._last_stamp: Stamp | None = None
+        self._passages = _Passages()
         self._open: list[UntimedEvidence] = []  # no stamp was seen behind them so far
         self._watches: list[_Watch] = []
         self._shared = not self._observer.of_one_process
@@ -201,10 +234,12 @@ class DocumentObserver:
             self._remember(block, stamped)
             return []
         begins = [at for at, ones in said.items() if any(one.type in _BEGINS for one in ones)]
-        progress = sorted(at for at, ones in said.items() if any(one.type in _PROGRESS for one in ones))
+        stamps = _Stamps(block, stamped)
+        progress = [
+            at for at, ones in sorted(said.items()) if self._passages.passes(ones, partial(stamps.before, at + 1))
+        ]
         consumed = self._visit(block, first_line, hits, progress, kinds)
         fresh = self._observer.fresh()
-        stamps = _Stamps(block, stamped)
         for one in self._open:
             one.behind = stamps.behind(-1)
         self._open = [one for one in self._open if one.behind is None]
@@ -411,6 +446,7 @@ class EntryObserver:
 
     def __init__(self, rows: CauseRows) -> None:
         self._observer = Observer(rows)
+        self._passages = _Passages()
         self._watched: list[tuple[UntimedEvidence, str]] = []
 
     def take(self, line: Line, worth: bool, said: Sequence[ParsedEvent]) -> bool:
@@ -420,7 +456,7 @@ class EntryObserver:
             for one, _ in self._watched:
                 one.ends = one.ordinary is None and one.late is None
             self._watched.clear()
-        self._observer.epoch += any(one.type in _PROGRESS for one in said)
+        self._observer.epoch += self._passages.passes(said, lambda: line.stamp)
         part = False
         if worth or self._observer.wants_more:
             found, part = self._observer.take(line, lambda _: ())

@@ -157,6 +157,9 @@ class LogLine:
     """Whether it stands in another file, and here only to say what the lines around it are about."""
     local: Stamp | None = None
     """The line's own time, where `stamp` is that of a collector: their difference is the offset of a zone."""
+    words: int = 0
+    """Of a line that only shows what time it is: a number that lines with the same words have, digits aside; 0: not
+    known."""
 
 
 def timed(log_line: LogLine, collected: Stamp | None) -> LogLine:

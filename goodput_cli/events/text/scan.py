@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
+from zlib import crc32
 
 import numpy as np
 
@@ -41,6 +42,8 @@ SNIFFED = 1 << 16
 _OBJECT = re.compile(rb"\s*(?:\{(?!')|\[\s*(?:\{|\]|\Z))")
 _PREFIXED = 128
 """Prefixes are in so many characters."""
+_LONGEST_COMPARED = 256
+_DIGITS = re.compile(r"\d+")
 
 
 class TextLines:
@@ -209,7 +212,8 @@ class TextLines:
         for at in np.union1d(first, len(keys) - 1 - last).tolist():
             row = int(lines[at])
             line = bare(block.text(row))
-            clock = LogLine(first_line + int(block.number[row]), names[int(streams[at])], stamp_or_none(line.text))
+            stream, stamp = names[int(streams[at])], stamp_or_none(line.text)
+            clock = LogLine(first_line + int(block.number[row]), stream, stamp, words=_words(line.text))
             log_line = timed(clock, line.collected)
             if log_line.stamp is not None:
                 yield row, log_line
@@ -236,6 +240,11 @@ class TextLines:
         if column > 1:
             return bare(block.bytes_of(at, column).decode(errors="replace") + "2000-01-01").stream
         return bare(block.text(at)[:_PREFIXED]).stream
+
+
+def _words(text: str) -> int:
+    """A number that lines with the same words have, whatever numbers stand in them."""
+    return crc32(_DIGITS.sub("", text[:_LONGEST_COMPARED]).encode(errors="replace"))
 
 
 def _is_behind_bar(text: str, said: Sequence[ParsedEvent]) -> bool:

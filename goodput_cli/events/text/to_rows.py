@@ -188,6 +188,7 @@ _DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
 def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = ()) -> list[LogLine]:
     """What the log lines of one source mean, in order of lines within a format, then of time. seen: what it says of
     deaths."""
+    log_lines = launcher.begun_anew(log_lines)
     by_format: defaultdict[str, list[LogLine]] = defaultdict(list)
     alive: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:

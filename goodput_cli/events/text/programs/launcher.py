@@ -140,6 +140,49 @@ def _soon(ended: LogLine, behind: LogLine) -> bool:
     return stamp.ns - at.ns <= _DYING
 
 
+def begun_anew(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    """The log lines of one source, which are placed in time, with a start where a program that died before it trained
+    began again, though no line says so: a line with the words of one that stood before all steps, later behind a death
+    than processes take to die, where another death follows and nothing was trained in between."""
+    first: set[int] = set()
+    starts: dict[int, LogLine] = {}
+    begins = True  # nothing was trained so far, and nothing died
+    died: int | None = None
+    again: int | None = None
+    for at, log_line in enumerate(log_lines):
+        what = None if log_line.event is None else log_line.event.type
+        if what is None:
+            if not log_line.words or not _is_first(log_lines, at):
+                continue
+            if begins:
+                first.add(log_line.words)
+            elif died is not None and again is None and log_line.time - died > _DYING and log_line.words in first:
+                again = at
+        elif what in _DEATHS and (died is not None or what is EventType.CRASHED):
+            if again is not None:
+                start = log_lines[again]
+                log_line.time = max(log_line.time, start.time + 1)  # ends of one instant stand before starts
+                log_line.end = max(log_line.end, log_line.time)
+                starts[again] = replace(start, event=ParsedEvent(NAME, EventType.START, name="again"))
+            begins, died, again = False, max(died or 0, log_line.time), None
+        elif what in (EventType.START, EventType.STEP, EventType.STEP_START, *ENDS):
+            begins, died, again = begins and what is EventType.START, None, None
+    return [
+        one
+        for at, log_line in enumerate(log_lines)
+        for one in ((starts[at], log_line) if at in starts else (log_line,))
+    ]
+
+
+_DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
+
+
+def _is_first(log_lines: Sequence[LogLine], at: int) -> bool:
+    """Whether a line that only shows what time it is is the first one of those behind a line that says something: which
+    others are kept hangs on how the log was read."""
+    return at == 0 or log_lines[at - 1].event is not None
+
+
 def _because(what: EventType, name: str) -> Any:
     return lambda found: ParsedEvent(NAME, what, name=name, detail=(("why", found["why"]),))
 
@@ -241,6 +284,9 @@ RULES = (
              lambda found: ParsedEvent(NAME, EventType.START, name="agent", rank=found["rank"]), "deepspeed launcher"),
     LineRule(NAME, "exits with return code = ", pattern(r"exits with return code = (?P<code>-?\d+)"),
              _exited, "deepspeed exit"),
+    LineRule(NAME, "Set the environment variable HYDRA_FULL_ERROR=1",
+             pattern(r"^Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace\.\s*$"),
+             _plain(EventType.CRASHED, "died"), "hydra"),  # and then it exits with 1
     LineRule(NAME, " exits successfully", pattern(r"Process \d+ exits successfully"),
              _plain(EventType.FINISHED, "finished"), "deepspeed end"),
 )  # fmt: skip

@@ -211,6 +211,9 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool) -> list[LogLine]:
     ended: dict[str, tuple[int, LogLine]] = {}  # by stream, behind what its last evaluation stands, and its last state
     for log_line in log_lines:
         story = stories[log_line.stream]
+        if log_line.event is not None and log_line.event.type is EventType.CRASHED:
+            for name in stories if not log_line.stream else (log_line.stream,):
+                stories[name].died = True
         told += _told(log_line, counted[log_line.stream], story)
         if story.other is not None and story.other is _bar(log_line):
             ended[log_line.stream] = (len(told), log_line)
@@ -423,6 +426,8 @@ class _Story:
     evaluated: int = 0
     """ns of evaluations since the last record, which the bar's time holds too."""
     started: bool = False
+    died: bool = False
+    """Whether a line said since the last state that its process died."""
     evaluations_are_said: bool = False
     """Whether lines say how long evaluations took; else their bars do."""
     other: _Bar | None = None
@@ -469,6 +474,7 @@ def _record(log_line: LogLine, bar: _Bar, story: _Story) -> Iterator[LogLine]:
     step = bar.done + (int(epoch[1]) * bar.total if epoch else 0)
     step = step if bar.global_step is None else bar.global_step + 1
     again = new and (before is None or step < story.step or (step == story.step and bar.done > 0))
+    again |= new and story.died and bar.done == 0  # the next epoch, of another process
     falls = before is not None and bar.elapsed < before.elapsed and bar.done < before.done
     begins = bar.done == 0 or falls or (before is None and bar.elapsed > 0)
     if again and begins and not story.started:
@@ -476,6 +482,7 @@ def _record(log_line: LogLine, bar: _Bar, story: _Story) -> Iterator[LogLine]:
         yield replace(log_line, event=ParsedEvent(NAME, EventType.START, once=True, detail=seen))
     story.step = 0 if again else story.step
     story.started = False
+    story.died &= not new and before is not None and bar.done == before.done
     if new:  # a bar that begins anew does not hold what was before it
         story.evaluated = 0
     since = 0 if new or before is None else before.elapsed
