@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from goodput_cli.analysis.compare.compare import compare_sides
-from goodput_cli.analysis.compare.phrases import fact_is_better, fact_words, length_line, moved_lines
+from goodput_cli.analysis.compare.phrases import fact_is_better, fact_words, length_line, moved_lines, work_lines
 from goodput_cli.analysis.compare.results import Contribution, Pair, Side, parse_change
+from goodput_cli.analysis.compare.same_work import PRODUCTIVE
 from goodput_cli.analysis.compare.sheet import change_chart
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.summary import Summary, summary_of
@@ -185,8 +186,8 @@ def test_it_reads_forward_the_largest_first() -> None:
     """What got worse and better, in words, by how much of what."""
     pair = compare([NIGHT_LOG, SECOND_LOG]).pairs[0]
     worse, better = moved_lines(pair)
-    assert worse == "worse: recovery by 4.05, custom:EVAL_STEP by 3.79 points"  # and no less than 2 points
-    assert better == "better: wasted progress by 9.34 points"
+    assert worse == "worse: recovery by 5 min 22 s, custom:EVAL_STEP by 4 min 54 s, for the same work"  # and 2 % of it
+    assert better == "better: wasted progress by 13 min 07 s, for the same work"
     (said,) = length_line(pair)
     assert said.startswith("runs of very different length, 11 h 11 min and 2 h 15 min")
     words = {one.measure.name: fact_is_better(pair, one) for one in pair.changes}
@@ -196,11 +197,31 @@ def test_it_reads_forward_the_largest_first() -> None:
     assert (words["steps.median"], words["steps.p90"]) == ("", "")  # a slow stretch in one run: nobody can tell
 
 
+def test_what_took_the_same_time_is_never_better_for_a_window_that_grew() -> None:
+    """Steps of 1.05 s instead of 1 s, and the preparation as it was: its share fell, and nothing is better."""
+    mon, tue = (
+        side(name, start(0), prep(0, 20), steps(0, 1500, at=20, every=every), end(20 + 1500 * every))
+        for name, every in (("mon", 1.0), ("tue", 1.05))
+    )
+    made = pair(mon, tue)
+    assert all(one.points > 0 for one in made.contributions if one.points)
+    assert contribution(made, PREP).moved is None
+    assert [*moved_lines(made)] == []
+    chart = change_chart(made)
+    assert chart is not None
+    assert [(name, word) for name, _, word in chart.moved if word] == [("productive", "worse")]
+    (said,) = work_lines(made)
+    assert "more than noise" in said
+    assert made.same_work is not None
+    gained = sum((one.work_seconds or 0) * 10**9 for one in made.contributions)
+    assert gained + made.same_work.gained_ns(PRODUCTIVE) == -made.same_work.in_all_ns
+
+
 def test_the_chart_shows_the_largest_changes_first() -> None:
     chart = change_chart(compare([NIGHT_LOG, SECOND_LOG]).pairs[0])
     assert chart is not None
-    assert [name for name, _ in chart.moved[:3]] == ["wasted progress", "recovery", "custom:EVAL_STEP"]
-    assert "Points of goodput by category" in chart.words
+    assert [name for name, *_ in chart.moved[:3]] == ["wasted progress", "recovery", "custom:EVAL_STEP"]
+    assert "What the same work took less or more of" in chart.words
     assert change_chart(compare([NIGHT_LOG, NIGHT_LOG]).pairs[0]) is None
 
 

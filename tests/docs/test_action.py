@@ -215,7 +215,7 @@ def test_worse_than_the_baseline_fails(tmp_path: Path) -> None:
         "::error title=goodput%3A-0.5pp against the baseline%3A -1.08 pp%2C limit -0.5 pp; the pace wanders%3A"
     )
     assert "goodput is about the same: 70.43 %" in error
-    assert "%0Aworse: recovery by 4.05" in error
+    assert "%0Aworse: recovery by 5 min 22 s" in error
     assert "comparison" in ran.outputs
 
 

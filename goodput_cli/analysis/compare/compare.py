@@ -25,6 +25,7 @@ from goodput_cli.analysis.compare.results import (
     moved_between,
     worth_ns,
 )
+from goodput_cli.analysis.compare.same_work import SameWork, same_work
 from goodput_cli.analysis.compare.sheet import compare_sheet
 from goodput_cli.analysis.compare.work import WorkTime, work_time
 from goodput_cli.analysis.json_fields import Bounds, FromOne, Json, written
@@ -111,8 +112,9 @@ def _pair(
 ) -> Pair:
     before, after = baseline.summary, side.summary
     work = work_time(before, after, [one.summary for one in baselines])
+    same = same_work(before, after, work)
     contributions = sorted(
-        _contributions(before, after),
+        _contributions(before, after, same),
         key=lambda row: (row.points is None, -abs(row.taken), CATEGORIES.index(row.category), row.label or ""),
     )
     return Pair(
@@ -127,6 +129,7 @@ def _pair(
             beside_noise(_judged(expression, before, after, work), expression, work) for expression in expressions
         ),
         work=work,
+        same_work=same,
     )
 
 
@@ -148,7 +151,7 @@ def _change(fact: Measure[Summary], before: Summary, after: Summary, work: WorkT
     return Change(fact, fact.compared(values[0]), fact.compared(values[1]))
 
 
-def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:
+def _contributions(before: Summary, after: Summary, same: SameWork | None) -> Iterator[Contribution]:
     """Every kind of badput that at least one side records, and that is not zero on both."""
     labels = sorted({key for side in (before, after) for key in side.badput if key[0] in _LABELLED}, key=str)
     for category, label in [*((name, None) for name in _COMPARED), *labels]:
@@ -160,7 +163,11 @@ def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:
                 yield Contribution(category, label, baseline_ns, ns, was, now, None, None)
         elif baseline_ns or ns:
             seconds = worth_ns(was - now, after) / 10**9
-            yield Contribution(category, label, baseline_ns, ns, was, now, was - now, seconds)
+            made = Contribution(category, label, baseline_ns, ns, was, now, was - now, seconds)
+            key = (category, label)
+            yield (
+                made if same is None else replace(made, work_seconds=same.gained_ns(key) / 10**9, moved=same.moved(key))
+            )
 
 
 def _rules_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:

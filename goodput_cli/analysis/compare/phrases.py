@@ -11,6 +11,7 @@ from fractions import Fraction
 from goodput_cli.analysis.compare.pace import LEAST_PERCENT as NOISE_PERCENT
 from goodput_cli.analysis.compare.pace import PaceChange
 from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair, Side
+from goodput_cli.analysis.compare.same_work import PRODUCTIVE, Moved
 from goodput_cli.analysis.compare.work import WorkTime, is_rare
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
 from goodput_cli.analysis.sheet import Card
@@ -37,8 +38,6 @@ _VERY_DIFFERENT = 2
 _LEAST_PERCENT = 10
 """A time that no range is known of is neither better nor worse if it changed by less: two runs of one program differ by
 as much."""
-_LEAST_POINTS = 0.1
-"""Of goodput: less is not said to have moved; without a clear difference in the work, no less than `NOISE_PERCENT`."""
 _GOOD_PART = 0.25
 _OF_PACE = ("steps.median", "steps.mean", "steps.ideal", "steps.p90")
 
@@ -55,12 +54,17 @@ def verdict(pair: Pair) -> str:
         return f"goodput is the same: {now}"
     if pair.work is not None and not pair.work.is_clear and abs(pair.points) < NOISE_PERCENT:
         return f"goodput is about the same: {was} and {now}"
-    if pair.work is not None and pair.work.is_clear and (pair.work.percent > 0) == (pair.points > 0):
+    if _is_against_work(pair):
         return _against_work(pair, was, now)
     moved = "rose" if pair.points > 0 else "fell"
     worth = duration(abs(round(pair.worth_ns(pair.points))))
     of = duration(pair.side.summary.window.counted_ns)
     return f"goodput {moved} by {_size(pair.points)} points: {was} to {now}, {worth} of its {of}"
+
+
+def _is_against_work(pair: Pair) -> bool:
+    """Whether goodput went another way than the time for the same work."""
+    return pair.work is not None and pair.work.is_clear and (pair.work.percent > 0) == (pair.points > 0)
 
 
 def _against_work(pair: Pair, was: str, now: str) -> str:
@@ -96,7 +100,8 @@ def work_lines(pair: Pair) -> Iterator[str]:
             longer = f"{duration(abs(work.longer_ns))} {'longer' if work.percent > 0 else 'less'}"
             said = f"the same {number(work.shared_steps)} steps took {longer}"
         pace = _pace(work.pace) or ", though nothing says how step times vary"
-        yield f"{said} ({work.percent:+.1f} %){pace}{_losses_of_work(pair, work)}"
+        sure = ", more than noise" if work.pace is not None and work.pace.span is not None else ""
+        yield f"{said} ({work.percent:+.1f} %){sure}{pace}{_losses_of_work(pair, work)}"
     for side, step in zip((pair.baseline, pair.side), work.crashed_at, strict=True):
         if step is not None:
             yield f"{side_name(side)} crashed; it is compared up to its last kept step, {number(step)}"
@@ -122,7 +127,8 @@ def _of_unit(pair: Pair, work: WorkTime) -> Iterator[str]:
     else:
         before = f"and {duration_of_seconds(work.usual.mean)} on average of {work.usual.count} baselines"
         by += f"; one more like them would differ by up to {work.usual.percent:.1f} %"
-    clear = f" ({work.percent:+.1f} %)" if work.is_clear else ""
+    sure = ", more than noise" if work.pace is not None and work.pace.span is not None else ""
+    clear = f" ({work.percent:+.1f} %){sure}" if work.is_clear else ""
     said = "" if work.is_clear else f"{_not_clear(work)}: "
     pace = _pace(work.pace) if work.is_undecided else ""
     yield f"{said}{what} {now} all in, {before}{clear}{by}{pace}"
@@ -186,19 +192,17 @@ def _losses_of_work(pair: Pair, work: WorkTime) -> str:
 
 
 def moved_lines(pair: Pair) -> Iterator[str]:
-    """What got worse and what got better, the most first: `worse: recovery by 4.05 points, custom:EVAL by 3.79`."""
-    least = NOISE_PERCENT if pair.work is not None and not pair.work.is_clear else _LEAST_POINTS
-    moved = [
-        (one.points, contribution_name(one)) for one in pair.contributions if one.points and abs(one.points) > least
-    ]
-    for word, some in (
-        ("worse", sorted(one for one in moved if one[0] < 0)),
-        ("better", sorted((one for one in moved if one[0] > 0), reverse=True)),
-    ):
+    """What the same work took more of and less of, the most first: `worse: recovery by 5 min 24 s of the same work`."""
+    moved = [(one.work_seconds or Fraction(0), contribution_name(one), one.moved) for one in pair.contributions]
+    for word, sign in (("worse", 1), ("better", -1)):
+        some = sorted((sign * seconds, name) for seconds, name, which in moved if which == word)
         if some:
-            named = [f"{shorten(name, _LONGEST_NAME, '...')} by {_size(by)}" for by, name in some[:_MOST_MOVED]]
+            named = [
+                f"{shorten(name, _LONGEST_NAME, '...')} by {duration_of_seconds(abs(float(by)))}"
+                for by, name in some[:_MOST_MOVED]
+            ]
             rest = len(some) - len(named)
-            yield f"{word}: {', '.join(named)} points{f', and {rest} more' if rest else ''}"
+            yield f"{word}: {', '.join(named)}{f', and {rest} more' if rest else ''}, for the same work"
 
 
 def card(comparison: ComparisonData) -> Card:
@@ -208,12 +212,13 @@ def card(comparison: ComparisonData) -> Card:
     was, now = (percent(float(side.percent)) for side in (pair.baseline, pair.side))
     several = len(comparison.pairs) > 1
     worth = duration(abs(round(pair.worth_ns(pair.points))))
-    worth = f"that is {worth} of its {duration(pair.side.summary.window.counted_ns)}"
+    worth = f", that is {worth} of its {duration(pair.side.summary.window.counted_ns)}" if pair.points else ""
+    worth = ", which is a share and does not show it" if pair.points and _is_against_work(pair) else worth
     return Card(
         figure=_figure(pair),
         words=(
             *work_lines(pair),
-            f"goodput of {side_name(pair.side)}: {was} to {now}{f', {worth}' if pair.points else ''}",
+            f"goodput of {side_name(pair.side)}: {was} to {now}{worth}",
             *(f"but: {one}" for one in comparison.doubts),
         ),
         facts=tuple(_card_facts(pair, len(comparison.pairs) if several else None)),
@@ -247,10 +252,21 @@ def _card_facts(pair: Pair, sides: int | None) -> Iterator[tuple[str, str]]:
         yield "thresholds", ", ".join(verdicts)
     yield "baseline", f"{side_name(pair.baseline)}, {duration(pair.baseline.summary.window.counted_ns)}"
     yield "compared", f"{side_name(pair.side)}, {duration(pair.side.summary.window.counted_ns)}"
-    moved = sorted((one.points, contribution_name(one)) for one in pair.contributions if one.points)
+    moved = sorted((by, name) for name, by, _, which in work_rows(pair) if which is not None)
     for name, (by, category) in (("largest loss", moved[0]), ("largest gain", moved[-1])) if moved else ():
         if (by < 0) == (name == "largest loss"):
-            yield name, f"{shorten(category, _LONGEST_NAME, '...')} {points(float(by))}"
+            took = f"{duration(abs(round(by)))} {'more' if by < 0 else 'less'}"
+            yield name, f"{shorten(category, _LONGEST_NAME, '...')}: {took} for the same work"
+
+
+def work_rows(pair: Pair) -> Iterator[tuple[str, Fraction, float, Moved | None]]:
+    """(name, ns, percent, word) of what the same work took less (+) or more (-) of, productive time among it."""
+    same = pair.same_work
+    if same is None:
+        return
+    names = {(one.category, one.label): contribution_name(one) for one in pair.contributions if one.points is not None}
+    for key, name in {**names, PRODUCTIVE: short_title(*PRODUCTIVE)}.items():
+        yield name, same.gained_ns(key), same.gained_percent(key), same.moved(key)
 
 
 def _size(by: Fraction) -> str:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from operator import attrgetter
 from typing import Annotated, Literal
 
+from goodput_cli.analysis.compare.same_work import Moved, SameWork
 from goodput_cli.analysis.compare.work import WorkTime
 from goodput_cli.analysis.goodput.thresholds import TIMES, measure_named
 from goodput_cli.analysis.json_fields import Count, FromOne, Instant, Json, written
@@ -143,6 +144,11 @@ class Contribution:
     it"""
     seconds: Fraction | None
     """the same of this side's window"""
+    work_seconds: Annotated[Fraction | None, Json(optional=True)] = None
+    """what the work of this side took less (+) or more (-) of it than the same work took on the baseline; null: one
+    side does not record it, or the two did not do the same work"""
+    moved: Annotated[Moved | None, Json(optional=True)] = None
+    """by work_seconds, where these are more than noise; never by its share"""
 
     @property
     def taken(self) -> Fraction:
@@ -197,6 +203,8 @@ class Pair:
     """What is compared."""
     work: WorkTime | None
     """time for the same work; null: a side kept no steps"""
+    same_work: SameWork | None
+    """The same by category."""
     points: Annotated[Fraction, Json(key="goodput_points")]
     """what goodput rose (+) or fell (-) by, in percentage points"""
     contributions: Annotated[tuple[Contribution, ...], Json(key="waterfall")]

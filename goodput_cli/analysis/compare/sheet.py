@@ -2,7 +2,7 @@
 
 CSV has one row a figure (`kind`: goodput, category, fact, threshold); JSON the pairs with all of theirs.
 
-What made the difference between two runs, as a picture shows it: points of goodput by category.
+What made the difference between two runs, as a picture shows it: what the same work took of each kind of time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from goodput_cli.analysis.compare.phrases import (
     threshold_value,
     verdict,
     work_lines,
+    work_rows,
 )
 from goodput_cli.analysis.compare.results import Change, ComparisonData, Pair
+from goodput_cli.analysis.compare.same_work import PRODUCTIVE, Moved
 from goodput_cli.analysis.goodput.phrases import DRAFTED, drafted_rules, threshold_verdict
 from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Family, Published, Sheet, Tone
 from goodput_cli.vocabulary.categories import brief_name, full_name
@@ -38,24 +40,34 @@ _MOST = 20
 
 @dataclass(frozen=True)
 class ChangeChart(Chart):
-    """Bars from a line in the middle: worse to the left, better to the right."""
+    """Bars from a line in the middle: took more to the left, took less to the right."""
 
     title: tuple[str, str]
     """The two sides, and what became of goodput."""
-    moved: tuple[tuple[str, float], ...]
-    """Category and points, the largest change first."""
+    of_work: bool
+    """Whether the bars are of the same work, in percent of what it took on the baseline; else of points of goodput,
+    which nothing judges."""
+    moved: tuple[tuple[str, float, Moved | None], ...]
+    """Category, size and word, the largest change first."""
 
 
 def change_chart(pair: Pair) -> ChangeChart | None:
     """None where no category that both sides record changed."""
-    moved = [(contribution_name(one), float(one.points)) for one in pair.contributions if one.points]
+    of_work = pair.same_work is not None
+    moved: list[tuple[str, float, Moved | None]] = (
+        [(name, percent, word) for name, _, percent, word in work_rows(pair) if percent]
+        if of_work
+        else [(contribution_name(one), float(one.points), None) for one in pair.contributions if one.points]
+    )
     if not moved:
         return None
-    largest = sorted(moved, key=lambda one: (-abs(one[1]), one[0]))[:_MOST]
+    what = "What the same work took less or more of, in percent of all that it took before"
     return ChangeChart(
-        words="Points of goodput by category, the largest change first. The tables below hold the numbers.",
+        words=f"{what if of_work else 'Points of goodput by category'}, the largest change first. "
+        "The tables below hold the numbers.",
         title=(f"From {side_name(pair.baseline)} to {side_name(pair.side)}", goodput_line(pair)),
-        moved=tuple(largest),
+        of_work=of_work,
+        moved=tuple(sorted(moved, key=lambda one: (-abs(one[1]), one[0]))[:_MOST]),
     )
 
 
@@ -67,7 +79,7 @@ _PEOPLE = (
     Column("window", "duration", Audience.PEOPLE),
     Column("goodput", "percent", Audience.PEOPLE),
     Column("", "share", Audience.PEOPLE),
-    Column("points", "points", Audience.PEOPLE, tone=lambda cell: _tone(cell)),
+    Column("points", "points", Audience.PEOPLE),
 )
 _TABLES = (
     Column("side", "text", Audience.TABLES),
@@ -85,11 +97,6 @@ _TABLES = (
 
 
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "FAILED": "bad", "passed": "good"}
-
-
-def _tone(cell: Cell) -> Tone | None:
-    """More is better."""
-    return None if not isinstance(cell, int | float) or not cell else "good" if cell > 0 else "bad"
 
 
 def compare_sheet(comparison: ComparisonData) -> Sheet:
@@ -185,20 +192,22 @@ def _overview(comparison: ComparisonData) -> Iterator[tuple[Cell, ...]]:
 
 
 def _waterfall(pair: Pair) -> Sheet:
-    """From the baseline's goodput to this side's, category by category."""
-    rows = list(_waterfall_rows(pair))
-    widest = max((abs(points) for _, points, *_ in rows if points is not None), default=Fraction(0)) or Fraction(1)
+    """What the same work took of each category, and from the baseline's goodput to this side's."""
+    rows = [*_waterfall_rows(pair)]
+    widest = max((abs(row.ns) for row in rows if row.ns is not None and row.moved), default=Fraction(0))
     cells: list[tuple[Cell, ...]] = []
-    for name, points, was, now in (*rows, ("goodput", pair.points, pair.baseline.percent, pair.side.percent)):
-        time = None if points is None else round(pair.worth_ns(points))
-        bars = (None, None) if name == "goodput" else _bars(points, widest)
-        cells.append((name, float_or_none(points), time, *bars, float_or_none(was), float_or_none(now)))
+    for row in rows:
+        time = None if row.ns is None else round(row.ns)
+        bars = _bars(row, widest)
+        cells.append((row.name, float_or_none(row.points), time, *bars, *map(float_or_none, row.shares)))
+    ends = (float(pair.baseline.percent), float(pair.side.percent))
+    cells.append(("goodput", float(pair.points), None, None, None, *ends))
     return Sheet(
         title=f"From {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(
             Column("category", "text", brief=brief_name),
-            Column("points", "points", tone=_tone),
-            Column("time", "change", tone=_tone),
+            Column("points", "points"),
+            Column("time", "change"),
             Column("worse", "share", tone=lambda _: "bad"),
             Column("better", "share", tone=lambda _: "good"),
             Column("was", "percent"),
@@ -209,33 +218,67 @@ def _waterfall(pair: Pair) -> Sheet:
     )
 
 
-def _waterfall_rows(pair: Pair) -> Iterator[tuple[str, Fraction | None, Fraction | None, Fraction | None]]:
-    """(category, points, share before, share after) of what changed; the sum of what only one side records, and then
-    what that is."""
-    one_sided = [one for one in pair.contributions if one.points is None]
-    for one in pair.contributions:
-        if one.points:
-            yield full_name(one.category, one.label), one.points, one.baseline_percent, one.percent
-    if any(one.baseline_ns or one.ns for one in one_sided):
-        yield ONE_SIDED, pair.one_sided, None, None
+@dataclass(frozen=True)
+class _Row:
+    """A category: what it gave to goodput, what the same work took less of it (ns), whether that is more than noise,
+    and its shares."""
+
+    name: str
+    points: Fraction | None
+    ns: Fraction | None
+    moved: Moved | None
+    shares: tuple[Fraction | None, Fraction | None]
+
+
+def _waterfall_rows(pair: Pair) -> Iterator[_Row]:
+    """What changed, by what the same work took or else by points; the sum of what only one side records, and then what
+    that is."""
+    yield from sorted(_changed(pair), key=_size, reverse=True)
+    one_sided = [one for one in pair.contributions if one.points is None and (one.baseline_ns or one.ns)]
+    if one_sided:
+        yield _Row(ONE_SIDED, pair.one_sided, None, None, (None, None))
     for one in one_sided:
-        if one.baseline_ns or one.ns:
-            yield f"- {full_name(one.category, one.label)}", None, one.baseline_percent, one.percent
+        yield _Row(f"- {full_name(one.category, one.label)}", None, None, None, (one.baseline_percent, one.percent))
 
 
-def _bars(points: Fraction | None, widest: Fraction) -> tuple[float | None, float | None]:
-    """The bars of what was lost and what was gained, the longest of them full."""
-    if not points:
+def _size(row: _Row) -> Fraction:
+    return abs(row.points or Fraction(0)) if row.ns is None else abs(row.ns)
+
+
+def _changed(pair: Pair) -> Iterator[_Row]:
+    for one in pair.contributions:
+        if one.points or (one.points is not None and one.work_seconds):
+            ns = None if one.work_seconds is None else one.work_seconds * 10**9
+            name = full_name(one.category, one.label)
+            yield _Row(name, one.points, ns, one.moved, (one.baseline_percent, one.percent))
+    same = pair.same_work
+    if same is not None and same.gained_ns(PRODUCTIVE):
+        moved = same.moved(PRODUCTIVE)
+        yield _Row(full_name(*PRODUCTIVE), None, same.gained_ns(PRODUCTIVE), moved, (None, None))
+
+
+def _bars(row: _Row, widest: Fraction) -> tuple[float | None, float | None]:
+    """The bars of what got worse and what got better, the longest of them full."""
+    if row.moved is None or row.ns is None:
         return None, None
-    share = float(abs(points) / widest)
-    return (share, None) if points < 0 else (None, share)
+    share = float(abs(row.ns) / widest)
+    return (share, None) if row.moved == "worse" else (None, share)
 
 
 def _waterfall_notes(pair: Pair) -> Iterator[str]:
     if not any(one.points for one in pair.contributions):
         yield "no category that both sides record takes another share than it did"
-    window = duration(pair.side.summary.window.counted_ns)
-    yield f"points: percentage points of goodput. time: the same of its window of {window}"
+    yield "points: percentage points of goodput, of shares of each window"
+    same = pair.same_work
+    if same is None:
+        yield "nothing is called better or worse: the two did not do the same work, or one kept no steps"
+    else:
+        took = same.in_all_ns
+        in_all = f"{duration(abs(round(took)))} {'more' if took > 0 else 'less'}" if round(took) else "the same"
+        yield (
+            f"time: what the same work took less (+) or more (-) than before, in all {in_all}; better and worse: of "
+            "that what is more than noise"
+        )
     yield from one_sided_lines(pair)
 
 
@@ -298,7 +341,8 @@ def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
     for one in pair.contributions:
         difference = None if one.baseline_ns is None or one.ns is None else one.ns - one.baseline_ns
         was, now, moved = map(_seconds, (one.baseline_ns, one.ns, difference))
-        yield name, "category", one.category, one.label, "s", was, now, moved, float_or_none(one.points), None, None
+        points = float_or_none(one.points)
+        yield name, "category", one.category, one.label, "s", was, now, moved, points, None, one.moved
     yield name, "category", "one_sided", None, "s", None, None, None, float(pair.one_sided), None, None
     for fact in pair.changes:
         values = float_or_none(fact.baseline), float_or_none(fact.value), float_or_none(fact.change)

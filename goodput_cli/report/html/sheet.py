@@ -162,34 +162,39 @@ def _marks(chart: IntervalChart) -> Spec | None:
 _ROW = 24
 _LONGEST_NAME = 24
 _LONGEST_LINE = 90
+_UNJUDGED = "#9aa0a6"
+"""No more than noise, or judged by nothing."""
 
 
 def change_spec(chart: ChangeChart) -> Spec:
     """The picture, with its data."""
     values = [
         {"place": place + 0.5, "low": place + 0.15, "high": place + 0.85, "points": moved, "zero": 0,
-         "text": points(moved), "better": int(moved > 0)}
-        for place, (_, moved) in enumerate(chart.moved)
+         "text": f"{points(moved)}{' %' if chart.of_work else ''}", "right": int(moved > 0), "word": word or ""}
+        for place, (_, moved, word) in enumerate(chart.moved)
     ]  # fmt: skip
-    names = [shorten(safe(name), _LONGEST_NAME, "...") for name, _ in chart.moved]
-    count, most = len(values), max(abs(moved) for _, moved in chart.moved)
+    names = [shorten(safe(name), _LONGEST_NAME, "...") for name, *_ in chart.moved]
+    count, most = len(values), max(abs(moved) for _, moved, _ in chart.moved)
     axis = left_axis(
         values=[place + 0.5 for place in range(count)], labelExpr=f"{texts(names)}[floor(datum.value)]",
         grid=False, ticks=False, domain=False, labelOverlap=False,
     )  # fmt: skip
-    x_axis = {"title": "worse \N{LEFTWARDS ARROW} points of goodput \N{RIGHTWARDS ARROW} better", "tickCount": 9}
+    ends = ("took more", "% of the same work", "took less") if chart.of_work else ("fewer", "points of goodput", "more")
+    x_axis = {"title": "{} \N{LEFTWARDS ARROW} {} \N{RIGHTWARDS ARROW} {}".format(*ends), "tickCount": 9}
     x: Spec = {"scale": {"domain": [-1.25 * most, 1.25 * most], "nice": False}, "axis": x_axis}
     y: Spec = {"scale": {"domain": [count, 0], "nice": False, "zero": False}, "axis": axis}
-    colour = {"condition": {"test": "datum.better", "value": KEPT_COLOUR}, "value": LOST_COLOUR}
+    words_of = {"better": KEPT_COLOUR, "worse": LOST_COLOUR}
+    tests = [{"test": f"datum.word == '{word}'", "value": colour} for word, colour in words_of.items()]
+    colour = {"condition": tests, "value": _UNJUDGED}
     bars = marks(
         values, "rect", {}, x=field("zero", **x), x2="points", y=field("low", **y), y2="high", color=colour
     )  # fmt: skip
     words = [
         marks(
-            values, "text", {"align": align, "dx": dx, "fontSize": 12, "color": INK}, only(f"datum.better == {better}"),
+            values, "text", {"align": align, "dx": dx, "fontSize": 12, "color": INK}, only(f"datum.right == {right}"),
             x=field("points", **x), y=field("place", **y), text=field("text", "N"),
         )
-        for better, align, dx in ((1, "left", 5), (0, "right", -5))
+        for right, align, dx in ((1, "left", 5), (0, "right", -5))
     ]  # fmt: skip
     heading, verdict = (shorten(safe(text), _LONGEST_LINE) for text in chart.title)
     above = title(heading, verdict, offset=16)

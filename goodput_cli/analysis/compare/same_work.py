@@ -1,0 +1,88 @@
+"""What the same work took of each kind of time on two sides. A share of a window says nothing of that: it falls where
+the window grows. What is called better or worse is judged by this alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from goodput_cli.analysis.compare.pace import LEAST_PERCENT as NOISE_PERCENT
+from goodput_cli.analysis.compare.work import WorkTime
+from goodput_cli.analysis.summary import Summary, Work
+from goodput_cli.vocabulary.categories import Category, CategoryKey
+
+PRODUCTIVE: CategoryKey = (Category.PRODUCTIVE.id, None)
+Moved = Literal["better", "worse"]
+_OF_PACE = (PRODUCTIVE, (Category.SLOWDOWN.id, None))
+_LEAST_PERCENT = 0.1
+"""Of what the same work took: less is not said to have moved; without a clear difference, no less than 2 %."""
+
+
+@dataclass(frozen=True)
+class SameWork:
+    """Time on both sides, the baseline's first, and the work that was done in it."""
+
+    amounts: tuple[Mapping[CategoryKey, int], Mapping[CategoryKey, int]]
+    """What took it (ns), productive time too."""
+    ns: tuple[int, int]
+    """All of it."""
+    units: tuple[Fraction, Fraction]
+    """Kept steps, or what jobs of other sizes are compared by."""
+    least: dict[bool, float]
+    """Percent of what the same work took on the baseline from which on something moved, by whether it is of pace."""
+
+    @property
+    def in_all_ns(self) -> Fraction:
+        """How much longer this side's work took than the same work on the baseline."""
+        return self.ns[1] - Fraction(self.ns[0]) / self.units[0] * self.units[1]
+
+    def gained_ns(self, key: CategoryKey) -> Fraction:
+        """What this side's work took less (+) or more (-) of it than the same work on the baseline."""
+        was, now = (
+            Fraction(amount.get(key, 0)) / units for amount, units in zip(self.amounts, self.units, strict=True)
+        )
+        return (was - now) * self.units[1]
+
+    def gained_percent(self, key: CategoryKey) -> float:
+        """The same, of all that this work took on the baseline."""
+        return float(100 * self.gained_ns(key) / (Fraction(self.ns[0]) / self.units[0] * self.units[1]))
+
+    def moved(self, key: CategoryKey) -> Moved | None:
+        """None where it moved by no more than is shown as nothing."""
+        gained = self.gained_percent(key)
+        if abs(gained) <= self.least[key in _OF_PACE]:
+            return None
+        return "better" if gained > 0 else "worse"
+
+
+def same_work(before: Summary, after: Summary, work: WorkTime | None) -> SameWork | None:
+    """None where the two did not do the same work, or a side kept no steps."""
+    if work is None or work.unit is None:
+        return None
+    parts = work.baseline, work.side
+    if any(part.badput is None for part in parts):
+        parts = _whole(before), _whole(after)
+    units = [Fraction(part.steps) for part in parts]
+    if work.unit != "step":
+        seconds = work.baseline_seconds, work.seconds
+        units = [one * Fraction(took / cost) for one, took, cost in zip(units, seconds, work.costs, strict=True)]
+    least = _LEAST_PERCENT if work.is_clear else NOISE_PERCENT
+    is_pace_clear = work.pace is not None and work.pace.is_clear
+    return SameWork(
+        amounts=(_amounts(parts[0]), _amounts(parts[1])),
+        ns=(parts[0].ns, parts[1].ns),
+        units=(units[0], units[1]),
+        least={False: least, True: least if is_pace_clear else float("inf")},
+    )
+
+
+def _whole(side: Summary) -> Work:
+    return Work(float(side.kept_steps or 1), side.window.counted_ns, side.badput)
+
+
+def _amounts(part: Work) -> dict[CategoryKey, int]:
+    lost = dict(part.badput or {})
+    return {**lost, PRODUCTIVE: part.ns - sum(lost.values())}
