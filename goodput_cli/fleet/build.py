@@ -21,10 +21,11 @@ from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.table import filled
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.fleet.aggregate import RECENT_WEEKS, Failure, Fleet, Values
+from goodput_cli.fleet.answer import Coverage, FleetMpg, FleetWindow
 from goodput_cli.fleet.held import Scheduled, scheduled
 from goodput_cli.fleet.hosts import host_rows
 from goodput_cli.fleet.question import SIZE, UNKNOWN_SIZE, WEEK, size_classes
-from goodput_cli.fleet.report import Coverage, FleetMpg, FleetReport, FleetWindow
+from goodput_cli.fleet.report import FleetReport
 from goodput_cli.fleet.rows import (
     CauseRow,
     Change,

@@ -1,5 +1,5 @@
-"""The metrics of a fleet beside its measures: time and accelerator hours by category, costs, failures by cause, and
-what a scheduler held. The whole, and the groups of the first --by, of which the smallest are one (`other`) where there
+"""The metrics of a fleet: its measures, time and accelerator hours by category, costs, failures by cause, and what a
+scheduler held. The whole, and the groups of the first --by, of which the smallest are one (`other`) where there
 are many. Names of jobs are in none; what is not known has no sample, and categories add up to the whole.
 """
 
@@ -11,10 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from goodput_cli.analysis.sheet import Family, Labels
+from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.held import Scheduled
+from goodput_cli.fleet.recovery import outage_families
 from goodput_cli.fleet.rows import CauseRow, GroupTable, category_name
 from goodput_cli.fleet.scheduler import Amounts
-from goodput_cli.fleet.sums import LabelledCategory, Sums, hours
+from goodput_cli.fleet.sums import LabelledCategory, Sums, Totals, hours
+from goodput_cli.fleet.thresholds import MEASURES
 from goodput_cli.vocabulary.text import exact, safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -25,12 +28,11 @@ _QUANTILES = (50, 95)
 Sample = tuple[Labels, float]
 
 
-def metrics(
-    whole: Sums, tables: Sequence[GroupTable], causes: Sequence[CauseRow], held: Scheduled | None
-) -> Iterator[Family]:
-    """The families, those without a sample left out. tables: the groups of each --by. held: what a scheduler's tables
-    say."""
-    groups = [({}, whole), *groups_of(tables)]
+def metrics(report: FleetData) -> Iterator[Family]:
+    """The families, those without a sample left out."""
+    groups, causes, held = [({}, report.sums), *_groups_of(report.groups)], report.causes, report.allocations
+    yield from _measures([(labels, Totals(sums, report.mpg)) for labels, sums in groups])
+    yield from outage_families(report.outages, report.recoveries)
     families: list[tuple[str, str, Iterable[Sample]]] = [
         ("time_seconds", "Time of all runs by category, each run counted once.", _times(groups)),
         ("accelerator_hours", "Accelerators x time by category.", _chips(groups)),
@@ -48,7 +50,19 @@ def metrics(
             yield Family(f"goodput_fleet_{name}", meaning, found)
 
 
-def groups_of(tables: Sequence[GroupTable]) -> list[tuple[Labels, Sums]]:
+def _measures(groups: Sequence[tuple[Labels, Totals]]) -> Iterator[Family]:
+    """What gates judge too, of the whole and of each group."""
+    for measure in (one for one in MEASURES.values() if one.metric is not None):
+        samples: dict[tuple[str, ...], tuple[dict[str, str], str]] = {}
+        for labels, totals in groups:
+            value = measure.of(totals)
+            if value is not None:
+                value = value / 100 if measure.dimension == "ratio" else value
+                samples.setdefault(tuple(map(safe, labels.values())), (labels, exact(float(value))))
+        yield Family(measure.metric or "", measure.meaning, list(samples.values()))
+
+
+def _groups_of(tables: Sequence[GroupTable]) -> list[tuple[Labels, Sums]]:
     """The groups of the first --by, what lost most first; groups that look the same once they are safe are one."""
     found: dict[tuple[str, ...], tuple[Labels, Sums]] = {}
     for table in tables[:1]:

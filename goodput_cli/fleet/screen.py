@@ -11,22 +11,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.held import held_sections, sentences
 from goodput_cli.fleet.hosts import hosts_that_repeat
-from goodput_cli.fleet.report import (
-    WEEKS,
-    FleetReport,
-    FleetSheet,
-    by_time,
-    doubts_of_runs,
-    group_section,
-    lost_words,
-    section,
-    title,
-    used_by_devices,
-)
+from goodput_cli.fleet.phrases import by_time, doubts_of_runs, lost_words, title, used_by_devices
+from goodput_cli.fleet.report import FleetSheet
 from goodput_cli.fleet.rows import WEEK_TABLE, category_name
 from goodput_cli.fleet.sums import PRODUCTIVE, hours, percent
+from goodput_cli.fleet.tables import WEEKS, group_section, section
 from goodput_cli.vocabulary.categories import Category, brief_name
 from goodput_cli.vocabulary.text import clock, plural, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
@@ -48,7 +40,7 @@ def first_screen(sheet: FleetSheet) -> Sheet:
     return replace(short, report=None)
 
 
-def _title(report: FleetReport) -> str:
+def _title(report: FleetData) -> str:
     if report.unlogged:
         return title(report)
     jobs = len({one.job for one in report.runs})
@@ -58,7 +50,7 @@ def _title(report: FleetReport) -> str:
     return f"Fleet: {what}, {first} - {last} ({plural(len(report.weeks), 'week')})"
 
 
-def _lines(report: FleetReport) -> Iterator[str]:
+def _lines(report: FleetData) -> Iterator[str]:
     if report.unlogged and report.allocations is not None:
         yield from (f"{name:<8} {words}" for name, words in sentences(report.allocations))
         return
@@ -77,7 +69,7 @@ def _lines(report: FleetReport) -> Iterator[str]:
         yield f"{len(report.not_analysed):,} documents, jobs or runs are in no total; --full says why"
 
 
-def _losses(report: FleetReport, *, timed: bool) -> Iterator[str]:
+def _losses(report: FleetData, *, timed: bool) -> Iterator[str]:
     """The categories that took most, a line each."""
     sums = report.sums
     source = sums.time if timed else sums.chip
@@ -90,7 +82,7 @@ def _losses(report: FleetReport, *, timed: bool) -> Iterator[str]:
         yield f"{tenths(hours(ns)):>10} h  {percent_text(percent(Fraction(ns, lost)) or 0.0):>8}  {brief_name(name)}"
 
 
-def _table(report: FleetReport) -> tuple[Sheet, str]:
+def _table(report: FleetData) -> tuple[Sheet, str]:
     """The first --by, else the latest weeks; and how many rows it leaves out, in words."""
     if report.unlogged and report.allocations is not None:
         table = next(iter(held_sections(report.allocations)))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import goodput_cli
-from goodput_cli.fleet.report import FleetReport, fleet_sheet, where_lost
+from goodput_cli.fleet.phrases import where_lost
+from goodput_cli.fleet.report import FleetReport, fleet_sheet
 from goodput_cli.fleet.screen import first_screen
 from goodput_cli.report.base import Page, load_sheet_renderer
 from tests.support.fleets import put, text_of, training

@@ -12,22 +12,11 @@ from typing import Any
 
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.analysis.sheet import Column, Sheet
+from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.held import NOT_KNOWN, Scheduled, held_sections, sentences
 from goodput_cli.fleet.hosts import hosts_that_repeat
-from goodput_cli.fleet.report import (
-    CATEGORIES,
-    CAUSES,
-    CHANGES,
-    DISRUPTIONS,
-    HOSTS,
-    LEFT_OUT,
+from goodput_cli.fleet.phrases import (
     NOT_KNOWN_HERE,
-    OUTAGE_GROUPS,
-    OUTAGES,
-    SIZES,
-    WEEKS,
-    FleetReport,
-    FleetSheet,
     began_again,
     by_time,
     doubts_of_runs,
@@ -36,13 +25,26 @@ from goodput_cli.fleet.report import (
     measured,
     not_known,
     runs_by_loss,
-    runs_sheet,
     title,
     used_by_devices,
     where_lost,
 )
+from goodput_cli.fleet.report import FleetSheet
 from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_rows, grouped
 from goodput_cli.fleet.sums import Sums, hours, percent
+from goodput_cli.fleet.tables import (
+    CATEGORIES,
+    CAUSES,
+    CHANGES,
+    DISRUPTIONS,
+    HOSTS,
+    LEFT_OUT,
+    OUTAGE_GROUPS,
+    OUTAGES,
+    SIZES,
+    WEEKS,
+    runs_sheet,
+)
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.charts import LOST_COLOUR
 from goodput_cli.report.html.drawing import (
@@ -81,7 +83,7 @@ _LABELLED = re.compile(r'<path aria-label="([^"]*)" role="[^"]*" aria-roledescri
 """A mark with a label; what is in it is escaped, for an attribute and so for a text."""
 
 
-def factors_chart(report: FleetReport) -> Drawings:
+def factors_chart(report: FleetData) -> Drawings:
     """Capacity, allocated, kept and ideal chip time, as far as they are known."""
     sums, mpg = report.sums, report.mpg
     amounts = {
@@ -120,7 +122,7 @@ def _of_above(share: Fraction | None) -> str:
     return "" if share is None else f" ({percent_text(float(100 * share))} of the one above)"
 
 
-def weeks_chart(report: FleetReport) -> Drawings | None:
+def weeks_chart(report: FleetData) -> Drawings | None:
     """Accelerator hours a week by category, and goodput over them; of one week there is nothing to compare."""
     timed = by_time(report)
     if len(report.weeks) < 2:
@@ -159,7 +161,7 @@ def weeks_chart(report: FleetReport) -> Drawings | None:
     return _drawn(layered(*layers, **independent("y"), width=_WIDTH, height=260), "weeks")
 
 
-def groups_chart(report: FleetReport) -> Drawings | None:
+def groups_chart(report: FleetData) -> Drawings | None:
     """Lost accelerator hours of the first --by, by category."""
     table = report.groups[0]
     timed = by_time(report)
@@ -188,7 +190,7 @@ def _colour(rows: Sequence[Mapping[str, Any]]) -> Spec:
     return field("category", "N", scale=scale, legend=names_below)
 
 
-def failures_chart(report: FleetReport) -> Drawings | None:
+def failures_chart(report: FleetData) -> Drawings | None:
     """Mean time to failure by size, with its interval; an arrow where only the lower end is known."""
     rows = [
         {
@@ -216,7 +218,7 @@ def failures_chart(report: FleetReport) -> Drawings | None:
     return _drawn(layered(*layers, width=_WIDTH, height=220), "failures")
 
 
-def causes_chart(report: FleetReport) -> Drawings | None:
+def causes_chart(report: FleetData) -> Drawings | None:
     """What failures lost, by cause: a bar a cause, with how often it was."""
     rows = report.causes
     if not rows:
@@ -233,7 +235,7 @@ def causes_chart(report: FleetReport) -> Drawings | None:
     return _bars(bars, "lost accelerator hours" if known else "lost job hours", LOST_COLOUR, "causes")
 
 
-def runs_chart(report: FleetReport, pages: Mapping[RunKey, str] = MappingProxyType({})) -> Drawings | None:
+def runs_chart(report: FleetData, pages: Mapping[RunKey, str] = MappingProxyType({})) -> Drawings | None:
     """Goodput of the runs that lost most, against their length; each leads to its page, if it has one."""
     known = [row for row in runs_by_loss(report) if row.goodput_percent is not None]
     timed = by_time(report)
@@ -364,14 +366,14 @@ def fleet_page(
     )
 
 
-def _coverage(report: FleetReport) -> list[str]:
+def _coverage(report: FleetData) -> list[str]:
     """Of which time and which runs the page is."""
     if report.unlogged and report.allocations is not None:
         return [f"{name} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT"]
     return [*measured(report), *began_again(report), *used_by_devices(report)]
 
 
-def _goodput(report: FleetReport) -> tuple[str, str]:
+def _goodput(report: FleetData) -> tuple[str, str]:
     total = report.total
     if report.unlogged:
         return "not known", NOT_KNOWN.removeprefix("not known: ")
@@ -382,7 +384,7 @@ def _goodput(report: FleetReport) -> tuple[str, str]:
     return ("not known" if share is None else percent_text(share)), words
 
 
-def _tiles(report: FleetReport) -> list[tuple[str, str, bool]]:
+def _tiles(report: FleetData) -> list[tuple[str, str, bool]]:
     """Names and figures; what is a sentence is small."""
     sums = report.sums
     if report.unlogged and report.allocations is not None:
@@ -417,7 +419,7 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else tenths(value)
 
 
-def _parts(report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool) -> Iterator[_Part]:
+def _parts(report: FleetData, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool) -> Iterator[_Part]:
     """The sections in the order of the page: what a scheduler says, then what logs do."""
     if report.allocations is not None:
         yield from (_Part(one.title, (), _table(one)) for one in held_sections(report.allocations))
@@ -428,7 +430,7 @@ def _parts(report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], 
 
 
 def _parts_of_logs(
-    report: FleetReport, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool
+    report: FleetData, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool
 ) -> Iterator[_Part]:
     """The sections in the order of the page."""
     sections = {part.title: part for part in sheet.sections}
@@ -467,7 +469,7 @@ def _parts_of_logs(
         yield _Part("Runs", _figures("runs", dots, scatter), runs)
 
 
-def _categories_of_weeks(report: FleetReport) -> Sheet:
+def _categories_of_weeks(report: FleetData) -> Sheet:
     """The share of each category in each week: a row a category, a column a week that has runs."""
     timed = by_time(report)
     weeks = [(week.week, sums) for week, sums in zip(report.weeks, report.week_sums, strict=True) if week.runs]

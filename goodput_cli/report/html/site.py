@@ -22,7 +22,8 @@ import msgspec
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.errors import GoodputError, UsageError, not_written
-from goodput_cli.fleet.report import FleetSheet, by_time, runs_by_loss
+from goodput_cli.fleet.phrases import by_time, runs_by_loss
+from goodput_cli.fleet.report import FleetSheet
 from goodput_cli.fleet.rows import RunLine, WeekRow, grouped, run_name, which_run
 from goodput_cli.fleet.sums import hours
 from goodput_cli.report.base import Page

@@ -1,0 +1,202 @@
+"""What `goodput fleet` answers, as data: each field once, with the words that the schema of JSON has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from goodput_cli.analysis.answers import Diagnostics
+from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, written
+from goodput_cli.analysis.recoveries import Recoveries
+from goodput_cli.fleet.held import Scheduled
+from goodput_cli.fleet.hosts import HostTest
+from goodput_cli.fleet.question import Grouping
+from goodput_cli.fleet.recovery import OUTAGE_GROUP_TABLE, OUTAGE_LINK_TABLE, OutageGroupRow, OutageLinkRow
+from goodput_cli.fleet.rows import (
+    CATEGORY_TABLE,
+    CAUSE_TABLE,
+    DISRUPTION_TABLE,
+    GROUP_TABLE,
+    HOST_TABLE,
+    NOT_ANALYSED_TABLE,
+    RUN_TABLE,
+    SIZE_TABLE,
+    WEEK_TABLE,
+    CategoryRow,
+    CauseRow,
+    Change,
+    DisruptionRow,
+    GroupRow,
+    GroupTable,
+    HostRow,
+    NotAnalysed,
+    RunLine,
+    SizeRow,
+    WeekRow,
+)
+from goodput_cli.fleet.scheduler import Amounts
+from goodput_cli.fleet.sums import Mpg, Sums, hours
+
+ChipTime = Annotated[int, Json(made=str, kind=str), Bounds(pattern="^-?[0-9]+$")]
+"""Accelerators x ns, which JSON has as decimal text."""
+
+
+@written("fleet_window", "what the sums are of", keys="start_ns end_ns ns timezone")
+@dataclass(frozen=True)
+class FleetWindow:
+    """Of which time the sums are."""
+
+    start_ns: Instant
+    """start"""
+    end_ns: Instant
+    """end"""
+    timezone: str
+    """of weeks, and of times that name none"""
+
+    @property
+    def ns(self) -> Count:
+        """length in ns"""
+        return self.end_ns - self.start_ns
+
+
+@written("fleet_coverage", "over what the totals are")
+@dataclass(frozen=True)
+class Coverage:
+    """Over what the totals are."""
+
+    documents: Count
+    """found"""
+    unreadable: Annotated[Count, Json(key="unreadable_documents")]
+    """documents that could not be read"""
+    runs: Count
+    """analysed, and in the window"""
+    not_analysed: Count
+    """documents, jobs and runs that are in no total"""
+    outside: Count
+    """runs that lie outside the window"""
+    known_runs: Count
+    """runs with known accelerators"""
+    known_time: Annotated[Fraction | None, Json("percent")]
+    """share of the job time with known accelerators"""
+    lost_sight_of: Count
+    """runs that never ended, and of which nothing was heard for longer than --alive-within before --as-of"""
+    unlogged: Annotated[Count, Json(key="allocations_without_logs")]
+    """allocations that fit no run"""
+    unlogged_chip_ns: Annotated[int, Json(key="allocations_without_logs_hours", made=hours, kind=float)]
+    """their accelerator hours"""
+    assumed_chip_ns: ChipTime
+    """of runs with allocations, chip time that no allocation covers"""
+    powered_runs: Annotated[int | None, Json(key="runs_with_energy", optional=True)] = None
+    """runs of which samples of power hold; left out where there are none"""
+    watched_runs: Annotated[int | None, Json(key="runs_with_idle_hours", optional=True)] = None
+    """runs of which samples say in training how busy accelerators were; left out where there are none"""
+    accelerators_logged: Annotated[int | None, Json(key="runs_with_logged_accelerators", optional=True)] = None
+    """runs whose accelerators only their logs say; left out where there are none"""
+    program_logged: Annotated[int | None, Json(key="runs_with_logged_flops", optional=True)] = None
+    """runs whose ideal step time is made of what their logs say; left out where there are none"""
+
+    @property
+    def analysed(self) -> Fraction:
+        """Share of the runs, jobs and documents that is in the totals."""
+        whole = self.runs + self.not_analysed
+        return Fraction(self.runs, whole) if whole else Fraction(1)
+
+
+@written("fleet_mpg", "ML productivity goodput and its factors; null is not recorded")
+@dataclass(frozen=True)
+class FleetMpg(Mpg):
+    """ML productivity goodput of a fleet, its factors, and the chip time that they are made of."""
+
+    availability: Annotated[Fraction | None, Json("percent")]
+    """allocated / (allocated + waiting) chip time"""
+    allocated: Annotated[ChipTime, Json(key="allocated_chip_ns")]
+    """accelerators x ns, as decimal text"""
+    kept: Annotated[ChipTime, Json(key="kept_chip_ns")]
+    """accelerators x ns, as decimal text"""
+    at_risk: Annotated[ChipTime, Json(key="at_risk_chip_ns")]
+    """kept training after the last save"""
+    waiting: Annotated[ChipTime, Json(key="waiting_chip_ns")]
+    """accelerators x ns, as decimal text"""
+    allocated_from: Literal["logs", "allocations"]
+    """what says how much was allocated"""
+
+
+@written(
+    "fleet_answer",
+    "goodput fleet --format json",
+    kind="fleet",
+    keys=(
+        "complete window coverage total mpg categories weeks change sizes groups causes hosts "
+        "hosts_not_named host_test disruptions outages outage_groups recoveries runs not_analysed allocations method "
+        "diagnostics"
+    ),
+)
+@dataclass(frozen=True, repr=False)
+class FleetData:
+    """The data of a `FleetReport`."""
+
+    complete: bool
+    """whether every document could be read and every run analysed"""
+    window: FleetWindow
+    """from when to when"""
+    coverage: Coverage
+    """what is in the totals, and what is not"""
+    grouping: Grouping
+    """How runs were grouped, and what was asked of them."""
+    sums: Sums
+    """Amounts of the whole fleet."""
+    total: Annotated[GroupRow, GROUP_TABLE, Json(key="totals")]
+    """of all runs, as a group without values"""
+    mpg: FleetMpg
+    """ML productivity goodput and its factors"""
+    categories: Annotated[tuple[CategoryRow, ...], CATEGORY_TABLE]
+    """productive first, then what took most; exclusions last"""
+    weeks: Annotated[tuple[WeekRow, ...], WEEK_TABLE]
+    """in order, those without a run too"""
+    week_sums: tuple[Sums, ...]
+    """Amounts of each week."""
+    change: Change | None
+    """what moved goodput from one week to the next"""
+    sizes: Annotated[tuple[SizeRow, ...], SIZE_TABLE]
+    """by accelerators that a run held at most"""
+    size_sums: dict[str, Sums]
+    """Amounts of each size."""
+    groups: tuple[GroupTable, ...]
+    """one a --by"""
+    causes: Annotated[tuple[CauseRow, ...], CAUSE_TABLE]
+    """failures by cause; empty where no line says why"""
+    hosts: Annotated[tuple[HostRow, ...], HOST_TABLE]
+    """hosts on which more runs died than chance explains; empty also where nobody can tell"""
+    hosts_not_named: Annotated[tuple[HostRow, ...], HOST_TABLE, Json(optional=True)]
+    """hosts on which two runs or more died, and chance or code at rank 0 may explain it: the least likely"""
+    host_test: HostTest
+    """what they were looked for in"""
+    disruptions: Annotated[tuple[DisruptionRow, ...], DISRUPTION_TABLE]
+    """the most expensive first"""
+    outages: Annotated[tuple[OutageLinkRow, ...], OUTAGE_LINK_TABLE, Json(optional=True)]
+    """where the outages went, link by link, in their order; together what disruptions lost"""
+    outage_groups: Annotated[tuple[OutageGroupRow, ...], OUTAGE_GROUP_TABLE, Json(optional=True)]
+    """the same by cause, host and team"""
+    recoveries: Annotated[Recoveries | None, Json(optional=True)]
+    """how long it took to notice and to recover; left out where nothing was disrupted"""
+    runs: Annotated[tuple[RunLine, ...], RUN_TABLE]
+    """by job and number"""
+    not_analysed: Annotated[tuple[NotAnalysed, ...], NOT_ANALYSED_TABLE]
+    """what is in no total, and why"""
+    allocations: Annotated[Scheduled | None, Json(optional=True)]
+    """what a scheduler's own tables say, whether or not jobs have a log; left out where there is no such table"""
+    method: dict[str, str]
+    """options that count, as they are typed"""
+    diagnostics: Diagnostics
+    """what looks wrong in the logs"""
+
+    @property
+    def unlogged(self) -> bool:
+        """Whether only a scheduler's tables tell of the fleet: no job of it has a training log."""
+        return not self.runs and self.allocations is not None
+
+    @property
+    def held(self) -> Amounts | None:
+        """What a scheduler's tables add up to, if there is any."""
+        return None if self.allocations is None else self.allocations.amounts

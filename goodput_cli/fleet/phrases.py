@@ -1,0 +1,247 @@
+"""What a report of a fleet says in words, once for the terminal, its page and all other formats."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from goodput_cli.analysis.recoveries import recovery_words
+from goodput_cli.analysis.steps.devices import IDLE, energy_text
+from goodput_cli.fleet.answer import Coverage, FleetData, FleetMpg
+from goodput_cli.fleet.held import NOT_KNOWN, sentences, title_of, without_log
+from goodput_cli.fleet.hosts import hosts_that_repeat
+from goodput_cli.fleet.rows import Change, RunLine, category_name, grouped, run_name
+from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Sums, hours, percent, ratio
+from goodput_cli.vocabulary.categories import brief_name
+from goodput_cli.vocabulary.text import clock, plural, tenths
+from goodput_cli.vocabulary.text import percent as percent_text
+
+NOT_RECORDED = "not recorded"
+NOT_KNOWN_HERE = "not known (and what would tell)"
+"""What stands before the list of `not_known`."""
+_IDEAL = "--labels with ideal_step_seconds, or with flops_per_step and peak_flops"
+_MOST_DOUBTS = 5
+_HALF = Fraction(1, 2)
+
+
+def title(report: FleetData) -> str:
+    """`Fleet: 1962 of 2000 runs analysed`."""
+    if report.unlogged and report.allocations is not None:
+        return title_of(report.allocations)
+    coverage = report.coverage
+    whole = coverage.runs + coverage.not_analysed
+    left_out = Counter(one.what for one in report.not_analysed)
+    parts = ", ".join(plural(count, what) for what, count in sorted(left_out.items()))
+    return f"Fleet: {coverage.runs} of {plural(whole, 'run')} analysed" + (f" (not: {parts})" if parts else "")
+
+
+def summary(report: FleetData) -> Iterator[str]:
+    """What stands above the tables."""
+    if report.unlogged and report.allocations is not None:
+        yield from (f"{name:<8} {words}" for name, words in sentences(report.allocations))
+        return
+    yield from measured(report)
+    yield from began_again(report)
+    yield from said_by_logs(report.coverage)
+    yield from headline(report)
+    yield from used_by_devices(report)
+    if report.recoveries is not None and (words := recovery_words(report.recoveries)) is not None:
+        yield words
+    yield from held_beside(report)
+    yield from hosts_that_repeat(report.hosts, report.host_test)
+    yield from doubts_of_runs(report)
+    if not report.complete:
+        yield "incomplete: what could not be analysed is listed below, and is in no total"
+    if lacking := list(not_known(report)):
+        yield f"{NOT_KNOWN_HERE}: {', '.join(lacking)}"
+
+
+def measured(report: FleetData) -> Iterator[str]:
+    """Of which time and how many accelerator hours the report is, and of which part of it accelerators are known."""
+    coverage, sums = report.coverage, report.sums
+    (first, _), (last, _) = clock(report.window.start_ns), clock(report.window.end_ns - 1)
+    runs = f"{plural(coverage.known_runs, 'run')} with known accelerators"
+    held = f", {tenths(hours(sums.counted))} accelerator h in {runs}" if sums.known_time else ""
+    yield f"{first} - {last}, {plural(len(report.weeks), 'week')}{held}"
+    if sums.known_time and coverage.known_runs < coverage.runs:
+        share = _percent(percent(coverage.known_time))
+        known = f"{coverage.known_runs} of {plural(coverage.runs, 'run')}"
+        yield f"accelerators known for {known}, {share} of the job time"
+
+
+def said_by_logs(coverage: Coverage) -> Iterator[str]:
+    """Of how many runs the logs say what labels and options do not."""
+    found = (("accelerators", coverage.accelerators_logged), ("ideal step times", coverage.program_logged))
+    parts = [f"{what} of {plural(count, 'run')}" for what, count in found if count]
+    if parts:
+        yield f"{' and '.join(parts)} are as their logs say; --labels and --accelerators win"
+
+
+def began_again(report: FleetData) -> Iterator[str]:
+    """How many runs are one more use of a name whose earlier run nothing says was finished: a sentence, if any."""
+    again = sum(one.redone for one in report.runs)
+    if again:
+        jobs = plural(len({one.job for one in report.runs}), "job")
+        runs = plural(len(report.runs), "run")
+        yield f"{runs} of {jobs}: {again} began again at their first step (--runs auto takes such runs as one job)"
+
+
+def used_by_devices(report: FleetData) -> Iterator[str]:
+    """What accelerators used and idled, as far as samples of them say it: a sentence, if any do."""
+    sums, of = report.sums, f"of {plural(report.coverage.runs, 'run')}"
+    parts = []
+    if sums.kwh is not None and sums.lost_kwh is not None:
+        share = percent(ratio(sums.lost_kwh, sums.kwh)) or 0.0
+        known = f"known for {sums.powered_runs} {of}"
+        parts.append(f"{energy_text(float(sums.kwh))}, {percent_text(share, 0)} of it lost ({known})")
+    if sums.idle_hours is not None:
+        idle = f"{tenths(float(sums.idle_hours))} h of training below {IDLE:.0f} % busy"
+        parts.append(f"{idle} (known for {sums.watched_runs} {of})")
+    if parts:
+        yield f"accelerators: {'; '.join(parts)}"
+
+
+def headline(report: FleetData) -> Iterator[str]:
+    """Goodput, its cost, and MPG."""
+    total = report.total
+    if report.unlogged:
+        yield f"GOODPUT {NOT_KNOWN}"
+        return
+    if total.goodput_percent is None:
+        yield f"GOODPUT by chip time: {NOT_RECORDED}"
+    else:
+        yield f"GOODPUT {percent_text(total.goodput_percent)}; lost {_lost_and_held(report)}"
+    yield from where_lost(report)
+    by_time = f"by job time, whatever the size: {_percent(total.time_goodput_percent)}"
+    low, median, high = (total.quartile_low_percent, total.median_goodput_percent, total.quartile_high_percent)
+    yield f"{by_time}; median run {_percent(median)}, half of them {_percent(low)} to {_percent(high)}"
+    yield from _mpg_and_factors(report.mpg)
+
+
+def _mpg_and_factors(mpg: FleetMpg) -> Iterator[str]:
+    """MPG, and what it is made of, as far as they are known: `not_known` says the rest."""
+    if mpg.mpg is not None:
+        covered = _percent(percent(mpg.coverage))
+        yield f"MPG {_percent(percent(mpg.mpg))}, program goodput known for {covered} of the kept chip time"
+    shares = {f"{name} goodput": getattr(mpg, name) for name in ("scheduling", "runtime", "program")}
+    shares["availability"] = mpg.availability
+    known = [f"{name} {_percent(percent(value))}" for name, value in shares.items() if value is not None]
+    if known:
+        yield ", ".join(known) + ("; allocated time is from the logs" if mpg.allocated_from == "logs" else "")
+
+
+def held_beside(report: FleetData) -> Iterator[str]:
+    """What a scheduler's tables say beside the logs of runs."""
+    if report.allocations is not None:
+        yield "; ".join(f"{name.lower()} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT")
+        yield from filter(None, [without_log(report.allocations)])
+
+
+def _lost_and_held(report: FleetData) -> str:
+    """`13,538.0 h = 32,366.42 USD`; where accelerators were not held for all of it, which part was."""
+    sums, cost = report.sums, report.total.cost
+    amount = f"{lost_amount(sums, by_time=False)} h"
+    if sums.lost == sums.held_lost:
+        return amount if cost is None else f"{amount} = {grouped(cost)}"
+    held = f"{amount}, {tenths(hours(sums.held_lost))} of them while accelerators were held"
+    return held if cost is None else f"{held}: {grouped(cost)}"
+
+
+def by_time(report: FleetData) -> bool:
+    """Whether every run counts by its time alone: where accelerators are not known for half of it."""
+    known = report.coverage.known_time
+    return known is None or known < _HALF
+
+
+def lost_words(report: FleetData, *, by_time: bool) -> str:
+    """What was lost, and what to. by_time: every run counts by its time alone."""
+    sums = report.sums
+    amount = f"{lost_amount(sums, by_time=True)} job h" if by_time else _lost_and_held(report)
+    worst = sums.worst(by_time=by_time)
+    if worst is None:
+        return amount
+    return f"{amount}; most to {brief_name(category_name(worst[0]))} {_of(worst[1], _lost(sums, by_time=by_time))}"
+
+
+def where_lost(report: FleetData) -> Iterator[str]:
+    """What took most of what was lost, and which group and size lost most: a sentence, if anything was lost."""
+    sums, timed = report.sums, by_time(report)
+    lost, worst = _lost(sums, by_time=timed), sums.worst(by_time=timed)
+    if worst is None or lost <= 0:
+        return
+    parts = [f"to {brief_name(category_name(worst[0]))} {_of(worst[1], lost, ' of what was lost')}"]
+    for table in report.groups[:1]:
+        rows = zip(table.rows, table.totals, strict=True)
+        amounts = [(_lost(one.sums, by_time=timed), row.group) for row, one in rows]
+        parts += _most(", ".join(table.dims), amounts, lost)
+    sizes = [(_lost(report.size_sums[row.size], by_time=timed), row.size) for row in report.sizes]
+    parts += _most("size", sizes, lost)
+    yield f"most was lost {', '.join(parts)}{', by job time' if timed else ''}"
+
+
+def lost_amount(sums: Sums, *, by_time: bool) -> str:
+    """Hours of jobs or of accelerators."""
+    return tenths(hours(_lost(sums, by_time=by_time)))
+
+
+def _lost(sums: Sums, *, by_time: bool) -> int:
+    return sums.time_counted - sums.time[PRODUCTIVE] if by_time else sums.lost
+
+
+def _most(kind: str, amounts: Sequence[tuple[int, str]], lost: int) -> list[str]:
+    """The one of several that lost most, the first of equals."""
+    if len(amounts) < 2:
+        return []
+    amount, name = max(amounts, key=lambda one: one[0])
+    return [f"in {kind} {name} {_of(amount, lost)}"]
+
+
+def _of(amount: int, lost: int, words: str = "") -> str:
+    return f"({tenths(hours(amount))} h, {_percent(percent(Fraction(amount, lost)))}{words})"
+
+
+def not_known(report: FleetData) -> Iterator[str]:
+    """What the fleet does not know of itself, and what would tell."""
+    if report.unlogged:
+        return
+    coverage, mpg = report.coverage, report.mpg
+    lacking = coverage.runs - coverage.known_runs
+    if lacking:
+        runs = "any run" if lacking == coverage.runs else f"{lacking} of {plural(coverage.runs, 'run')}"
+        yield f"accelerators of {runs} (--labels, --allocations or --accelerators)"
+    if mpg.scheduling is None:
+        yield "scheduling goodput (--capacity)"
+    if mpg.program is None:
+        yield f"program goodput ({_IDEAL})"
+    elif mpg.coverage is not None and mpg.coverage < LEAST_COVERAGE:
+        known, least = _percent(percent(mpg.coverage)), percent_text(float(100 * LEAST_COVERAGE), 0)
+        yield f"MPG: program goodput is known for {known} of the kept chip time, {least} are needed ({_IDEAL})"
+    if mpg.availability is None and report.sums.known_time:
+        yield "availability (lines of a queue, or --sacct)"
+
+
+def doubts_of_runs(report: FleetData) -> tuple[str, ...]:
+    """A sentence for each of the first runs of which a doubt stands beside goodput."""
+    doubted = [row for row in runs_by_loss(report) if row.doubts]
+    more = len(doubted) - _MOST_DOUBTS
+    rest = (f"there are doubts of {plural(more, 'more run')}: JSON has them (`doubts`)",) if more > 0 else ()
+    return *(f"but {run_name(row)}: {'; '.join(row.doubts)}" for row in doubted[:_MOST_DOUBTS]), *rest
+
+
+def runs_by_loss(report: FleetData) -> list[RunLine]:
+    """The runs in order of accelerator hours lost, then of time lost."""
+    return sorted(report.runs, key=lambda row: (-(row.lost_hours or 0), row.goodput_ns - row.ns, row.job, row.run))
+
+
+def changed(change: Change) -> str:
+    """Goodput of which week moved by how much."""
+    by_time = " by job time" if change.by_time else ""
+    return (
+        f"goodput{by_time} of {change.week} is {change.points:+.2f} points against {change.before}; the points of the "
+        "categories add up to that, and so do those of the runs"
+    )
+
+
+def _percent(value: float | None) -> str:
+    return NOT_RECORDED if value is None else percent_text(value)
