@@ -71,6 +71,18 @@ def test_every_dot_of_the_picture_is_a_point_of_the_curve(night: Path) -> None:
     assert sum(point["replayed_percent"] is not None for point in shown) in symbols
 
 
+def test_the_table_and_the_advice_agree(night: Path) -> None:
+    """What is as good is best by the numbers that choose, and every average lies in its own range."""
+    found = answer(night)
+    low, high = found["interval"]["plateau_steps"]
+    best = max(point["chosen_by_percent"] for point in found["curve"])
+    good = [point["every_steps"] for point in found["curve"] if point["chosen_by_percent"] >= best - 0.1]
+    assert (good[0], good[-1]) == (low, high)
+    assert all(point["chosen_by_percent"] <= point["goodput_percent"] for point in found["curve"])
+    for point in found["curve"]:
+        assert point["ci95_percent"][0] <= point["goodput_percent"] <= point["ci95_percent"][1]
+
+
 def test_nothing_to_draw_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(EXAMPLES / "11-no-saves.jsonl")
     assert run(["advise", log, "-q", "-o", str(tmp_path / "x.svg")]) == 2

@@ -160,12 +160,16 @@ def _curve(record: JobRecord, interval: Interval, replays: bool) -> tuple[CurveP
     curve, spread = interval.curve, interval.spread
     if curve is None or spread is None:
         return ()
-    goodput = curve.goodput(curve.average)
+    goodput = curve.goodput(curve.average).tolist()
+    chosen = curve.exposure.mtbf_given is None and interval.optimum is not None
+    by = curve.goodput(curve.chosen_by).tolist() if chosen else [None] * len(goodput)
     points = []
     for place, every in enumerate(curve.intervals.tolist()):
         own = replay_facts(record, replay(record, Every(record, every))).goodput_percent if replays else None
         low, high = spread.goodput[:, place].tolist()
-        points.append(CurvePoint(every, every * curve.exposure.pace, float(goodput[place]), (low, high), own))
+        average = goodput[place]
+        within = (min(low, average), max(high, average))  # where all draws lie to one side of it
+        points.append(CurvePoint(every, every * curve.exposure.pace, average, within, own, by[place]))
     return tuple(points)
 
 

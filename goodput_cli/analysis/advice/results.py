@@ -305,6 +305,9 @@ class CurvePoint:
     """its 95 % interval"""
     replayed_percent: float | None
     """this job's own failures again"""
+    chosen_by_percent: Annotated[float | None, Json(optional=True)] = None
+    """on average with half a failure more, by which the interval is chosen; null: none is chosen, or the average
+    chooses"""
 
 
 @dataclass(frozen=True)

@@ -446,23 +446,31 @@ def _notes(advice: AdviceData) -> Iterator[str]:
         yield "at most: of what this job lost; on average such failures cost more"
 
 
+def _chosen_by(point: CurvePoint) -> float:
+    """What an interval is chosen by: a smaller number than the average, unless the average chooses."""
+    return point.goodput_percent if point.chosen_by_percent is None else point.chosen_by_percent
+
+
 def _curve(advice: AdviceData) -> Iterator[Sheet]:
     """Intervals worth showing, evenly spread over the ratio."""
     good = worth_showing(advice.curve)
     points = good[:: -(-len(good) // _MOST_POINTS) or 1]
     if not points:
         return
-    percents = [point.goodput_percent for point in points]
+    percents = [_chosen_by(point) for point in points]
     low, high = min(percents), max(percents)
     base = max(low - (high - low) / 10, 0.0)
+    chosen = Column("chosen by", "percent", values=attribute("chosen_by_percent"))
+    has_choice = points[0].chosen_by_percent is not None
     columns = (
         Column("every steps", "count", values=attribute("every_steps")),
         Column("every", "duration", values=each(lambda point: round(point.every_seconds * 1e9))),
+        *([chosen] if has_choice else []),
         Column("average", "percent", values=attribute("goodput_percent")),
         Column("95 % from", "percent", values=each(lambda point: point.ci95_percent[0])),
         Column("95 % to", "percent", values=each(lambda point: point.ci95_percent[1])),
         Column("replayed", "percent", values=attribute("replayed_percent")),
-        Column("", "share", values=each(lambda point: (point.goodput_percent - base) / ((high - base) or 1))),
+        Column("", "share", values=each(lambda point: (_chosen_by(point) - base) / ((high - base) or 1))),
     )
     yield Sheet(
         title="Goodput by interval of saves",
@@ -470,6 +478,11 @@ def _curve(advice: AdviceData) -> Iterator[Sheet]:
         rows=_cells(columns, points),
         notes=(
             f"bars begin at {base:.1f} %; replayed: this job's own failures again, which no other job will meet",
+            *(
+                ["chosen by, bars and as good: the average with half a failure more, the next one"]
+                if has_choice
+                else []
+            ),
             "the range of a gain is narrower than those of its two ends, since both have the same failures",
             "95 % ranges are of the average of many runs: one run alone varies more",
             *(
