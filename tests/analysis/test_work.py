@@ -76,6 +76,25 @@ def test_what_is_not_said_is_not_recorded(read: Read) -> None:
     assert read(recorded(30, lambda _: 1.0)).work is None
 
 
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        ("Training starts at step 1, with local batch size 1, global batch size 64, sequence length 8192, total steps "
+         "5000 (warmup 200)",),
+        ("Trainer is initialized with local batch size 1, global batch size 64, gradient accumulation steps 1, "
+         "sequence length 8192, total steps 5000 (warmup 200)", "Training starts at step 1"),
+    ],
+)  # fmt: skip
+def test_torchtitan_says_its_batch_length_and_steps(read: Read, sizes: tuple[str, ...]) -> None:
+    steps = [(4.0 + 10 * at, titan_step(10 * at, 8192)) for at in range(1, 11)]
+    analysis = read(torchtitan((0, "Starting job: x"), *((4, one) for one in sizes), *steps))
+    found = work(analysis)
+    assert (found.tokens, found.tokens_from) == (100 * 64 * 8192, "samples x sequence length")
+    assert analysis.eta is not None
+    assert (analysis.eta.total_steps, analysis.eta.total_from) == (5000, "logged")
+    assert analysis.job.attempts == 1
+
+
 def test_rates_of_torchtitan_are_of_wall_time_since_its_last_line(read: Read) -> None:
     """4 devices, 32768 tokens a step of 1 s; a save of 5 s within steps 21 to 30, an evaluation of 6 s behind 30."""
     text = torchtitan(
