@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.endings import END_NAMES
+from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.accounting.order import Ordered, in_order
@@ -36,11 +36,13 @@ from goodput_cli.analysis.table import Table, attribute, each
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
-from goodput_cli.events.schema import EventLog
+from goodput_cli.events.schema import EventLog, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import AUTO
 
+CANCELLED = "cancelled"
+"""How a job ended of which a scheduler alone tells, where it says so."""
 SortKey = Literal["start", "name", "goodput", "events", "length"]
 
 
@@ -169,8 +171,8 @@ JOBS = Table(
             "ending",
             "text",
             values=attribute("ending"),
-            words="how the last attempt ended, as far as it was logged",
-            json={"enum": list(END_NAMES)},
+            words="how the last attempt ended, as far as it was logged; cancelled: as a scheduler alone tells",
+            json={"enum": [*END_NAMES, CANCELLED]},
             nullable=True,
             title="ended",
         ),
@@ -248,11 +250,22 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
         runs=runs,
         run=run,
         disruptions=count_disruptions(timeline, start, end),
-        ending=timeline.ending,
+        ending=_ending(job, timeline),
         goodput_ns=productive if reason is None else None,
         goodput_percent=100 * productive / counted if reason is None else None,
         reason=reason,
     )
+
+
+def _ending(job: EventLog, timeline: Timeline) -> str:
+    """How the last attempt ended; of a job of which a scheduler alone tells and says that it was cancelled, that: no
+    log says that it ended clean."""
+    ending = timeline.ending
+    if ending == END_NAMES[End.CLEAN] and is_scheduled_alone(job.format_names[0]):
+        row = int(timeline.endings.clean_row[-1])
+        if row >= 0 and timeline.ordered.table.kind[row] == Kind.USER_TERMINATED:
+            return CANCELLED
+    return ending
 
 
 def not_analysed(job: EventLog, reason: str, run: int = 0) -> JobSummary:

@@ -28,7 +28,10 @@ NOT_KNOWN = "not known: no job has a training log (name their stdout beside the 
 _ORDER = ("account", "namespace", "partition", "queue", "user")
 """By what rows are grouped where nobody asks, the first that a table has."""
 _NONE = "(none)"
-_MOST_STATES = 6
+MOST_STATES = 6
+"""So many ends the first screen names."""
+_MOST_LISTED = 50
+"""So many jobs people see."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,29 @@ class HeldState:
     accelerator_hours: float | None = column("number", "accelerators x time held", heading="held h")
 
 
+@dataclass(frozen=True)
+class HeldJob:
+    """One row of the tables."""
+
+    job: str = column("text", "the job's name", heading="job")
+    id: str = column("text", "the scheduler's own; rows of one are the same job, requeued")
+    group: str = column("text", "account, namespace, partition, queue or user: the first that the tables have",
+                        heading="of")  # fmt: skip
+    state: str = column("text", "the first word of the state, in small letters", heading="state")
+    asked_ns: int | None = column("instant", "since when it could have begun; null where nobody says", heading="asked")
+    waited_ns: int | None = column(
+        "duration", "until it began; of one that still waits, until the latest time that a table tells of; null where "
+        "it never began, or nobody says", heading="waited",
+    )  # fmt: skip
+    accelerator_hours: float | None = column(
+        "number", "accelerators x time held; null where no row says how many", heading="held h"
+    )
+
+
+JOB_TABLE = declared_table(
+    HeldJob, "fleet_held_job", "one time that a job asked a scheduler for something",
+    "job", "state", "waited", "asked", "held h", "of",
+)  # fmt: skip
 STATE_TABLE = declared_table(HeldState, "fleet_held_state", "what was held by how it ended", "ended", "rows", "held h")
 
 
@@ -90,7 +116,7 @@ class HeldGroups:
 
 @written(
     "fleet_allocations", "what a scheduler's own tables say",
-    keys="tables rows jobs jobs_with_log hours_with_log start_ns end_ns total states groups",
+    keys="tables rows jobs jobs_with_log hours_with_log start_ns end_ns total states listed groups",
 )  # fmt: skip
 @dataclass(frozen=True)
 class Scheduled:
@@ -116,6 +142,8 @@ class Scheduled:
     """What that is made of."""
     states: Annotated[tuple[HeldState, ...], STATE_TABLE]
     """by how they ended, what held most first"""
+    listed: Annotated[tuple[HeldJob, ...], JOB_TABLE]
+    """every row: what still waits first, then what waited longest"""
     groups: tuple[HeldGroups, ...]
     """one a --by; without any by account, namespace, partition, queue or user, the first that the tables have"""
 
@@ -161,8 +189,20 @@ def scheduled(
         total=group_of(whole, "all", whole.chip_ns),
         amounts=whole,
         states=tuple(_states(rows, latest, whole)),
+        listed=tuple(_listed(rows, asked[0] if asked else (), named, latest)),
         groups=tuple(_grouped(rows, dims, named, latest, whole.chip_ns) for dims in dict.fromkeys(asked)),
     )
+
+
+def _listed(
+    rows: Sequence[HeldRow], dims: tuple[str, ...], named: Mapping[int, Mapping[str, str]], latest: int
+) -> Iterator[HeldJob]:
+    for row in sorted(rows, key=lambda one: (not one.is_waiting, -(one.waited_until(latest) or 0), one.id)):
+        yield HeldJob(
+            row.job, row.id, " / ".join(named[id(row)].get(dim) or _NONE for dim in dims), row.state.lower(),
+            row.asked_ns, row.waited_until(latest),
+            hours(row.chip_ns(latest)) if row.pieces else None,
+        )  # fmt: skip
 
 
 def _states(rows: Sequence[HeldRow], latest: int, whole: Amounts) -> Iterator[HeldState]:
@@ -192,18 +232,22 @@ def title_of(found: Scheduled) -> str:
     return f"Fleet: {plural(found.jobs, 'job')}, {rows}, 0 training logs"
 
 
-def sentences(found: Scheduled) -> Iterator[tuple[str, str]]:
-    """What was held, how it ended and how long it waited: a word, and what it is, the same everywhere."""
+def sentences(found: Scheduled, most: int | None = None) -> Iterator[tuple[str, str]]:
+    """What was held, how it ended and how long it waited: a word, and what it is, the same everywhere. most: so many
+    ends are named; None: all."""
     total = found.total
     yield "HELD", _held(total)
     if found.jobs_with_log == 0:
         yield "GOODPUT", NOT_KNOWN
     states = [one for one in found.states if one.accelerator_hours]
     if states:
-        parts = [f"{one.state} {tenths(one.accelerator_hours or 0.0)} h" for one in states[:_MOST_STATES]]
-        rest = len(states) - _MOST_STATES
+        parts = [f"{one.state} {tenths(one.accelerator_hours or 0.0)} h" for one in states[:most]]
+        rest = len(states) - len(parts)
         yield "ended", ", ".join(parts) + (f", and {rest} more" if rest > 0 else "")
     yield "waited", _waited(total)
+    waiting = [row.waited_until(found.end_ns) for row in found.amounts.rows if row.is_waiting]
+    if waiting:
+        yield "waiting", _waiting(waiting)
 
 
 def _held(total: HeldGroup) -> str:
@@ -228,6 +272,14 @@ def _waited(total: HeldGroup) -> str:
     return f"{words}; {plural(total.requeued_jobs, 'job')} requeued {times}"
 
 
+def _waiting(waits: Sequence[int | None]) -> str:
+    """How many jobs still wait, and for how long as far as the table tells."""
+    count = plural(len(waits), "job")
+    longest = max((one for one in waits if one), default=0)
+    so_far = f"{duration(longest)} so far" if len(waits) == 1 else f"up to {duration(longest)} so far"
+    return f"{count} ({so_far})" if longest else count
+
+
 def without_log(found: Scheduled) -> str | None:
     """Which part of what was held has no training log; None where all has one."""
     known, whole = found.hours_with_log, found.total.accelerator_hours
@@ -241,13 +293,25 @@ def without_log(found: Scheduled) -> str | None:
 
 
 def held_sections(found: Scheduled) -> Iterator[Sheet]:
-    """The tables: one a --by; of tables that have nothing to group by, one of all rows."""
+    """The tables: one a --by; of tables that have nothing to group by, one of all rows; and the jobs."""
     for table in found.groups or (HeldGroups(("of",), (found.total,)),):
         columns = HELD_TABLE.sheet_columns(without=_empty(table.rows))
         cells = HELD_TABLE.of_rows(table.rows).cells(columns)
         head, *others = columns
-        named = Column(**{**vars(head), "name": " / ".join(table.dims), "title": None})
-        yield Sheet(f"Held, by {', '.join(table.dims)}", (named, *others), cells)
+        yield Sheet(f"Held, by {', '.join(table.dims)}", (_named_by(head, table.dims), *others), cells)
+    hidden = [name for name, is_there in (("held h", found.total.accelerator_hours is not None), ("of", found.groups))
+              if not is_there]  # fmt: skip
+    columns = tuple(_named_by(one, found.groups[0].dims) if one.name == "of" else one
+                    for one in JOB_TABLE.sheet_columns(without=tuple(hidden)))  # fmt: skip
+    few, rows = found.listed[:_MOST_LISTED], len(found.listed)
+    words = (f"what waits, then what waited longest: {len(few)} of {rows:,}; JSON has all",) if rows > len(few) else ()
+    yield Sheet(
+        "Jobs of the scheduler, longest wait first", columns, JOB_TABLE.of_rows(few).cells(columns), notes=words
+    )
+
+
+def _named_by(one: Column, dims: Sequence[str]) -> Column:
+    return Column(**{**vars(one), "name": " / ".join(dims), "title": None})
 
 
 def _empty(rows: Sequence[HeldGroup]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from goodput_cli.vocabulary.text import well_formed
 
 SACCT, KUBERNETES = "sacct", "Kubernetes"
 """What rows are of, in the words of a report."""
-RUNNING = "RUNNING"
+RUNNING, PENDING = "RUNNING", "PENDING"
 _WELL = ("COMPLETED", RUNNING)
 """States of what did not go wrong."""
 _MOST_BYTES = 256 << 20
@@ -36,7 +36,7 @@ _ENDED_BY = {
     "evicted": "EVICTED", "environment": "FAILED",
 }  # fmt: skip
 """The states of Slurm for what objects of Kubernetes give as a reason, by its cause."""
-_PHASES = {"Succeeded": "COMPLETED", "Failed": "FAILED", "Running": RUNNING, "Pending": "PENDING", "Unknown": "UNKNOWN"}
+_PHASES = {"Succeeded": "COMPLETED", "Failed": "FAILED", "Running": RUNNING, "Pending": PENDING, "Unknown": "UNKNOWN"}
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _DEVICES = ("/gpu", "/tpu", "/neuron")
 """How the names of resources end that are accelerators."""
@@ -80,6 +80,18 @@ class HeldRow:
             return None
         return max(self.start_ns - self.asked_ns, 0)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it still waited when the table was made."""
+        return self.start_ns is None and self.state == PENDING
+
+    def waited_until(self, latest: int) -> int | None:
+        """ns that it waited; of one that still does, until the latest time that a table tells of. None where nobody
+        says, or where it never began."""
+        if self.is_waiting and self.asked_ns is not None:
+            return max(latest - self.asked_ns, 0)
+        return self.wait_ns
+
     def until(self, latest: int) -> int:
         """Its end; of one that still runs, the latest time that a table tells of."""
         return latest if self.end_ns is None else self.end_ns
@@ -118,7 +130,7 @@ class Amounts:
         self.failed_ns = sum(row.chip_ns(latest) for row in begun if row.state not in _WELL)
         self.node_ns = sum(row.node_ns(latest) for row in begun)
         self.waits = sorted(wait for row in begun if (wait := row.wait_ns) is not None)
-        self.never_started = sum(row.start_ns is None and row.state not in ("PENDING", RUNNING) for row in rows)
+        self.never_started = sum(row.start_ns is None and row.state not in (PENDING, RUNNING) for row in rows)
         times = Counter((row.source, (row.texts or {}).get("cluster", ""), row.id) for row in rows)
         self.jobs = len(times)
         self.requeued_jobs = sum(count > 1 for count in times.values())

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.fleet.answer import FleetData
-from goodput_cli.fleet.held import held_sections, sentences
+from goodput_cli.fleet.held import MOST_STATES, held_sections, sentences
 from goodput_cli.fleet.hosts import hosts_that_repeat
 from goodput_cli.fleet.phrases import by_time, doubts_of_runs, lost_words, title, used_by_devices
 from goodput_cli.fleet.report import FleetSheet
@@ -52,7 +52,7 @@ def _title(report: FleetData) -> str:
 
 def _lines(report: FleetData) -> Iterator[str]:
     if report.unlogged and report.allocations is not None:
-        yield from (f"{name:<8} {words}" for name, words in sentences(report.allocations))
+        yield from (f"{name:<8} {words}" for name, words in sentences(report.allocations, MOST_STATES))
         return
     timed, total = by_time(report), report.total
     share = total.time_goodput_percent if timed else total.goodput_percent
@@ -61,7 +61,9 @@ def _lines(report: FleetData) -> Iterator[str]:
     yield f"LOST     {lost_words(report, by_time=timed)}"
     yield from _losses(report, timed=timed)
     if report.allocations is not None:
-        yield from (f"{name:<8} {words}" for name, words in sentences(report.allocations) if name == "waited")
+        yield from (
+            f"{name:<8} {words}" for name, words in sentences(report.allocations) if name in ("waited", "waiting")
+        )
     yield from used_by_devices(report)
     yield from list(hosts_that_repeat(report.hosts, report.host_test))[:1]
     yield from doubts_of_runs(report)[:_MOST_DOUBTS]

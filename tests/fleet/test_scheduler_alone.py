@@ -126,6 +126,31 @@ def test_a_terminal_says_so_in_words_and_never_0(capsys: Output) -> None:
     assert "0.00 %" not in shown
 
 
+WAITING = ("6", "f", "u3", "pre", "PENDING", "12:00:00", "", "", 0)
+
+
+def test_what_still_waits_has_waited_until_the_last_time_of_the_table(capsys: Output) -> None:
+    pending = line(WAITING).replace(f"|{DAY}||", "|Unknown||")
+    held = fleet(table(pending))["allocations"]
+    first, *others = held["listed"]
+    assert (first["job"], first["state"], first["waited_seconds"]) == ("f", "pending", 4 * 3600 + 20 * 60)
+    waits = [one["waited_seconds"] for one in others]
+    assert waits == [3600, 600, 600, 300, 60, None]
+    assert (held["total"]["never_started"], len(held["listed"])) == (1, 7)
+    assert run(["fleet", table(pending), "--workers", "1", "-q", "--full"]) == 0
+    shown = capsys.readouterr().out
+    assert " waiting  1 job (4 h 20 min so far)\n" in shown
+    assert "Jobs of the scheduler, longest wait first" in shown
+
+
+def test_a_job_that_a_scheduler_cancelled_did_not_end_clean(capsys: Output) -> None:
+    rows = (("1", "a", "u1", "pre", "CANCELLED by 1002", "10:00:00", "10:10:00", "12:10:00", 8), ROWS[5])
+    assert run(["jobs", table(rows=rows), "-q", "--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    check_any_answer(answer)
+    assert [one["ending"] for one in answer["jobs"]] == ["cancelled", "clean"]
+
+
 @pytest.mark.parametrize("name", ["csv", "markdown", "html", "openmetrics", "junit"])
 def test_no_format_says_0_percent(name: str, capsys: Output) -> None:
     assert run(["fleet", table(), "--workers", "1", "-q", "--format", name]) == 0
