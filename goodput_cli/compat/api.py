@@ -15,12 +15,12 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.api.analyze import analyze
 from goodput_cli.api.options import JOB, Source, parsed_options, takes
 from goodput_cli.compat.checkpoints import CheckpointReconciliation, reconcile_checkpoints
-from goodput_cli.compat.library import ask_library, require_library
+from goodput_cli.compat.library import NAME, ask_library, require_library
 from goodput_cli.compat.reconcile import Reconciliation, events_seen
 from goodput_cli.compat.reconcile import reconcile as reconcile_log
 from goodput_cli.compat.rules import Asking
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.events.schema import REFERENCE_LIBRARY
+from goodput_cli.events.schema import REFERENCE_LIBRARY, Edge, Kind
 from goodput_cli.vocabulary.option import Keywords
 
 if TYPE_CHECKING:
@@ -63,14 +63,29 @@ def is_checkpoint_log(analysis: Analysis) -> bool:
     return True
 
 
+def _check_readable(analysis: Analysis) -> None:
+    """NotEnoughData for a log that says when steps ended and never when one began: the library sees no step in it, and
+    would call all of the job lost, which says nothing of the job."""
+    table = analysis.table
+    edges = table.edge[rows_of(table.kind, (Kind.STEP,))]
+    if len(edges) and not (edges == Edge.POINT).any():
+        names = ", ".join(one.name for one in analysis.job.log_formats)
+        raise NotEnoughData(
+            f"cannot be compared: {NAME} cannot read this log ({names}), because it needs a line where each step "
+            "begins, and this log says when steps ended"
+        )
+
+
 def reconcile_job(analysis: Analysis, timeout: float = 600.0) -> Reconciliation | CheckpointReconciliation:
     """Both accounts of a job, and the rules that explain each difference.
 
     timeout: seconds that the reference library may take. Raises UsageError where it is needed and not installed,
-    GoodputError when the time is over. What the library itself refuses is part of the answer.
+    GoodputError when the time is over, NotEnoughData where it cannot read such a log. What the library itself refuses
+    is part of the answer.
     """
     if is_checkpoint_log(analysis):
         return reconcile_checkpoints(analysis)
+    _check_readable(analysis)
     require_library()
     timeline = analysis.timeline
     return reconcile_log(analysis, ask_library(events_seen(timeline), analysis.job.name, timeline.end, timeout))

@@ -27,6 +27,7 @@ from tests.support.golden_files import check_golden
 from tests.support.json_answers import check_answer
 from tests.support.recorder_log import Recorder, outage
 from tests.support.waiting import LONG_ENOUGH, until
+from tests.support.work_logs import megatron
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLES = ROOT / "sample_logs"
@@ -165,6 +166,17 @@ def test_a_log_of_saves_alone_has_no_other_side(tmp_path: Path, capsys: Output) 
     save = Log().save(1, 100, 5).save(2, 200, 5)
     assert run(["reconcile", str(save.write(tmp_path / "job.jsonl")), "-q"]) == NotEnoughData.exit_code
     assert "neither steps nor starts" in capsys.readouterr().err
+
+
+def test_a_log_that_the_library_cannot_read_is_not_compared(tmp_path: Path, capsys: Output) -> None:
+    """It has no line where a step begins; all of the job would be lost there."""
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(megatron(200)) + "\n", encoding="utf-8")
+    assert run(["reconcile", str(log), "-q", "--timezone", "UTC"]) == NotEnoughData.exit_code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "cannot be compared" in err
+    assert "cannot read this log" in err
 
 
 def test_time_counted_twice_says_where_it_stands_already(tmp_path: Path, capsys: Output) -> None:
