@@ -12,7 +12,7 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.goodput.phrases import every_doubt
 from goodput_cli.cli.main import run
-from goodput_cli.errors import UsageError
+from goodput_cli.errors import NotEnoughData, UsageError
 from tests.text.support import analysed
 
 BEGIN = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -89,6 +89,29 @@ def test_a_name_that_a_job_has_now_is_no_old_one(tmp_path: Path) -> None:
     assert analysed(some, job_name="llama").job.attempts == 1
     assert [row.job for row in goodput_cli.fleet_report(str(some), jobs=["llama"]).runs] == ["llama"]
     assert [one.attempts for one in goodput_cli.jobs(str(some), job_name="llama").jobs] == [1]
+
+
+def test_a_mistyped_name_answers_for_no_job(tmp_path: Path) -> None:
+    """It was what all text is called: of twenty jobs in one folder the last had the name of another."""
+    some = put(tmp_path, gpt_09__a_log=life(0), gpt_10__b_log=life(20), clip_19__c_log=life(500))
+    with pytest.raises(NotEnoughData, match="no events of job 'gpt_9/a'; did you mean gpt_09/a"):
+        analysed(some, job_name="gpt_9/a")
+    assert analysed(some, job_name="gpt_9/a", join=True).job.name == "gpt_9/a"
+    recorded = "".join(json.dumps({"job_name": "gpt", "job_start_time": at}) + "\n" for at in (0, 9))
+    beside = put(tmp_path / "gpt_09", events_jsonl=recorded)
+    with pytest.raises(NotEnoughData, match="did you mean gpt"):
+        analysed(beside, job_name="gtp")
+
+
+def test_the_only_job_may_be_called_otherwise(tmp_path: Path) -> None:
+    """As its text names none; where it does, that is said."""
+    unnamed = analysed(put(tmp_path / "a", train_log=life(0)), job_name="mine")
+    own = "  wandb_exp_name ....... llm\n" + life(0)
+    named = analysed(put(tmp_path / "b", train_log=own), job_name="mine")
+    assert unnamed.job.name == named.job.name == "mine"
+    said = {one.code: one.message for one in named.diagnostics}
+    assert said["job_named_otherwise"] == "its text calls the job llm; it is read as mine, as --job-name says"
+    assert "job_named_otherwise" not in {one.code for one in unnamed.diagnostics}
 
 
 def test_a_job_of_a_folder_is_listed_alone(tmp_path: Path) -> None:
@@ -191,9 +214,8 @@ def test_a_doubt_stands_in_the_row_of_a_fleet_as_beside_the_headline(tmp_path: P
     ]
     assert [doubt.rpartition("; ")[2] for doubt in rows["c"]] == ["the last alone has 96.77 %"]
     alone = {job: analysed(tmp_path, job_name=job) for job in rows}
-    assert {job: list(every_doubt(one)) for job, one in alone.items() if job != "a"} == {
-        job: doubts for job, doubts in rows.items() if job != "a"
-    }
+    assert list(every_doubt(alone["b"])) == rows["b"]
+    assert list(every_doubt(alone["c"])) == [*rows["b"], *rows["c"]]  # what is noticed of text is of the whole log
     assert run(["fleet", str(tmp_path), "--format", "table"]) == 0
     assert "but c: the job name was used for 2 runs" in " ".join(capsys.readouterr().out.split())
 

@@ -425,7 +425,7 @@ def test_a_run_that_begins_anew_weeks_later_is_another(tmp_path: Path) -> None:
     assert doubt.message in " ".join(first_screen(last, Page()).split())
     assert [row.name for row in goodput_cli.jobs(folder).jobs] == ["llm/run-1", "llm"]
     assert analysed(folder, job_name="llm/run-1").job.end_ns < last.job.start_ns
-    for joined in (analysed(folder, join=True), analysed(folder, job_name="mine")):
+    for joined in (analysed(folder, join=True), analysed(folder, join=True, job_name="mine")):
         assert joined.job.attempts == 2
         assert "earlier_runs" not in codes(joined)
 

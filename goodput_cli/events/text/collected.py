@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -157,7 +157,8 @@ class Texts:
         if tracked:
             tracked = _without_recorded(tracked, recorded, jobs.values(), output.notes)
         asked = replace(hints, job_name=None) if hints.job_name in {run.job for run in tracked} else hints
-        found = _named(parts, sources, names, asked)
+        others = {jobs.values()[code] for code in np.unique(recorded["job"]).tolist()}
+        found = _named(parts, sources, names, asked, others | {run.job for run in tracked})
         of_log = recorded_steps(recorded, jobs.values()) if parts else {}
         joined = one_job_each(parts, found.jobs, self._views, names, of_log, output.notes)
         found = replace(found, jobs=joined, assumed=tuple(name for name in found.assumed if name in joined))
@@ -176,7 +177,6 @@ class Texts:
             self._measure(job, of_job, names, output.notes)
             self._put_together(of_job, names, output.notes)
         self._unread = _unread_steps(self._every, by_job, names)
-        others = {jobs.values()[code] for code in np.unique(recorded["job"]).tolist()}
         self._jobs = _jobs_of_sources(self._every, by_job, names, {*by_job, *others})
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
@@ -515,8 +515,9 @@ def _named(
     sources: Mapping[int, CollectedSource],
     names: Sequence[str],
     hints: ReadingOptions,
+    others: Collection[str],
 ) -> Named:
-    """The job of each part."""
+    """The job of each part. others: the jobs of what is no text."""
     codes = [code for code, _ in parts]
     own = {code: _own_job(sources[code].log_lines, names[code], hints) for code in codes}
     return name_jobs(
@@ -524,6 +525,7 @@ def _named(
         hints.job_name,
         hints.join,
         hints.shared_levels,
+        others,
     )
 
 

@@ -75,12 +75,21 @@ class Named:
     """What jobs that are called with their folder were called before 0.2, when that did not count."""
     asked: tuple[str, ...] = ()
     """The jobs that are read as the one asked for, as they were called so before 0.2."""
+    own_name: str = ""
+    """What the text calls the job that is read under the name that was asked for, where it says another."""
 
 
-def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = False, shared: int | None = None) -> Named:
-    """The jobs of files of text. job_name: the one that was asked for, which all text is, unless a file's is it. join:
-    whether files of one job are so however far apart they are. shared: how many levels of folders these
-    files have in common with others, in other folders."""
+def name_jobs(
+    files: Sequence[TextFile],
+    job_name: str | None,
+    join: bool = False,
+    shared: int | None = None,
+    others: Collection[str] = (),
+) -> Named:
+    """The jobs of files of text. job_name: the one that was asked for: the text of one job is called so, and with join
+    all text, where nothing has that name. join: whether files of one job are so however far apart they are. shared: how
+    many levels of folders these files have in common with others, in other folders. others: the jobs of what is no
+    text."""
     folders: defaultdict[str, list[int]] = defaultdict(list)
     for at, file in enumerate(files):
         folders[beside(file.name)].append(at)
@@ -88,12 +97,21 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = Fals
     for folder, rows in folders.items():
         naming.name_folder(folder, sorted(rows, key=lambda at: bool(files[at].allocation)))  # the scheduler's come last
     naming.name_by_folders(job_name)
-    if job_name is not None and job_name not in naming.jobs and not naming.disagreeing:
-        return Named((job_name,) * len(files), (), ())
+    if job_name is not None and _takes_name(naming, job_name, others):
+        own = next((file.own_job for file in files if file.own_job not in ("", job_name)), "")
+        return Named((job_name,) * len(files), (), (), own_name=own)
     asked = tuple(naming.alike), tuple(naming.unlike)
     assumed = tuple(dict.fromkeys(naming.assumed))
     names = tuple(naming.jobs), assumed, tuple(naming.disagreeing)
     return Named(*names, *asked, naming.earlier, naming.former, tuple(naming.asked))
+
+
+def _takes_name(naming: _Naming, asked: str, others: Collection[str]) -> bool:
+    """Whether all text is the job that was asked for: a name that fits none of several jobs is a mistyped one, and
+    would answer for the wrong job, or for all of them as if they were one."""
+    if asked in naming.jobs or naming.disagreeing:
+        return False
+    return naming.join or (len({*naming.jobs}) == 1 and (not others or asked in others))
 
 
 @dataclass

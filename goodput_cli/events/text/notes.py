@@ -162,6 +162,9 @@ def note_jobs(
     if named.asked and asked is not None:
         then = "--job-name reads them as one job" if len(named.asked) > 1 else "--job-name takes the old one"
         notes.add("job_renamed", renamed(asked, named.asked, then), codes[named.jobs.index(asked)], [1])
+    if named.own_name and asked is not None and asked in named.jobs:
+        message = f"its text calls the job {named.own_name}; it is read as {asked}, as --job-name says"
+        notes.add("job_named_otherwise", message, codes[named.jobs.index(asked)], [1])
     for name in named.assumed:
         at = named.jobs.index(name)
         shown = notes.bounded("job_name_assumed", name)
