@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from goodput_cli.analysis.insights.patterns import hangs_now, silent_since
 from goodput_cli.analysis.json_fields import Amount, FromOne, Instant, written
 from goodput_cli.analysis.steps.regimes import pace_model
 from goodput_cli.analysis.steps.times import TimedSteps, sizes_of_work, timed_steps, winsorised_mean
@@ -48,7 +49,7 @@ class Eta:
 
 def eta_of(analysis: AnalysisData) -> Eta | None:
     """When the job is done. None where nobody says at which step that is, or where that is reached; behind the end of a
-    job; of checkpoint logs and before 24 steps."""
+    job, and of one that is told to hang or that may be dead; of checkpoint logs and before 24 steps."""
     total, how = _total(analysis)
     kept = analysis.job.kept_range
     if total is None or kept is None or analysis.job.ending != "not_logged" or analysis.timeline.records is None:
@@ -57,6 +58,9 @@ def eta_of(analysis: AnalysisData) -> Eta | None:
     if left < 1 or (analysis.job.kept_steps or 0) < LEAST_STEPS or share <= 0:
         return None
     window = analysis.window
+    hung, heard = hangs_now(analysis.timeline), silent_since(analysis.timeline)
+    if (hung is not None and hung[2] <= window.end_ns) or (heard is not None and heard < window.end_ns):
+        return None
     each = _last_level(analysis.timeline, timed_steps(analysis.timeline, window.start_ns, window.end_ns))
     if each is None or left * each / share > _MOST_SECONDS:
         return None

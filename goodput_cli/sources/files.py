@@ -12,6 +12,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
@@ -337,6 +338,15 @@ def _named(uri: str) -> list[str]:
     if scheme_of(uri) == "sqlite":
         return [unquote(uri.partition("://")[2].removeprefix("/"))]
     return [local_path(uri)] if scheme_of(uri) == FILE_SCHEME else []
+
+
+def newest_file(uris: Sequence[str]) -> int:
+    """When (ns since 1970) the last written file of these sources was; 0 where none is a file that is there."""
+    newest = 0
+    for path in (path for uri in uris if scheme_of(uri) == FILE_SCHEME for path in _files_of(uri)):
+        with suppress(OSError):
+            newest = max(newest, os.stat(path).st_mtime_ns)
+    return newest
 
 
 def _files_of(uri: str) -> list[str]:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import time
+from pathlib import Path
+
+import pytest
 
 import goodput_cli
+from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page
 from goodput_cli.report.first_screen import first_screen
 from tests.support.accounts import account
@@ -31,6 +37,28 @@ def test_a_pause_within_a_day_is_ordinary() -> None:
 
 def test_an_instant_inside_the_log_is_not_behind_it() -> None:
     assert account(start(0), steps(0, 3, at=10), steps(3, 2, at=3 * DAY), as_of=2 * DAY).found("long_silence") == 0
+
+
+@pytest.mark.parametrize(
+    ("ago", "written", "ended", "said"),
+    [(1800, 1800, False, True), (1800, 1800, True, False), (2 * DAY, 60, False, False), (1800, 2 * DAY, False, False)],
+)
+def test_a_log_that_is_written_has_more_to_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ago: int, written: int, ended: bool, said: bool
+) -> None:
+    """No end, and lately a line: the answer is that of its events, and a remark says how to count what came after."""
+    last, log = time.time() - ago, tmp_path / "run.jsonl"
+    events: list[dict[str, float]] = [{"job_start_time": last - 100}]
+    events += [{"step_count": n, "step_start_time": last - 60 + 10 * n} for n in range(7)]
+    events += [{"job_end_time": last}] if ended else []
+    log.write_text("".join(json.dumps({"job_name": "j", **one}) + "\n" for one in events))
+    os.utime(log, (time.time() - written,) * 2)
+    remark = "--as-of now counts what came after"
+    assert run(["analyze", str(log)]) == 0
+    assert (remark in capsys.readouterr().err) == said
+    for quiet in (["-q"], ["--as-of", "now"]):
+        assert run(["analyze", str(log), *quiet]) == 0
+        assert remark not in capsys.readouterr().err
 
 
 def test_a_gap_of_a_day_stands_beside_goodput_in_every_format() -> None:

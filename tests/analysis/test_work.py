@@ -243,6 +243,12 @@ def test_when_it_will_be_done(read: Read, steps: int, seconds: float, options: d
         assert analysis.eta.least_seconds == pytest.approx(1440)
 
 
+def test_a_job_that_may_be_dead_is_done_at_no_time(read: Read) -> None:
+    silent = read(megatron(300, 2.4, start_up=180.0, total=900), as_of="2026-03-01T18:00:00Z")
+    assert "dead_job" in {one.code for one in silent.insights}
+    assert silent.eta is None
+
+
 def test_the_last_level_counts_for_what_is_left(read: Read) -> None:
     lines = [*recorded(400, lambda step: 1.0 if step < 200 else 2.0)]
     eta = read(lines, total_steps=600).eta

@@ -220,6 +220,19 @@ def hangs_now(timeline: Timeline) -> tuple[int, int, int] | None:
     return int(records.number[own[-1]]) + int(timeline.attempts.step_ends), begun, heard
 
 
+_DEAD_NS = 10 * _MINUTE_NS
+
+
+def silent_since(timeline: Timeline) -> int | None:
+    """When (ns) the last line was of a job that nothing ended, where its window goes on for longer than a step may take
+    and than 10 min: it may be dead."""
+    heard = int(timeline.table.end.max())
+    usual = timeline.usual_step.median
+    known = usual[~np.isnan(usual)]
+    patience = max(_DEAD_NS, timeline.rules.method.stall_factor * (float(known[-1]) if len(known) else 0.0))
+    return None if timeline.ended or timeline.end - heard <= patience else heard
+
+
 _FAR = 2.0
 """Intervals of saves that differ from the best one by this factor are too long or too short."""
 _LEAST_FAILURES = 3

@@ -18,7 +18,7 @@ from goodput_cli.accounting.columns import among, distinct, of_kind
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.inside import waited_for_data
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
-from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, hangs_now
+from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, hangs_now, silent_since
 from goodput_cli.analysis.steps.growth import growth_between
 from goodput_cli.analysis.steps.levels import changes_level
 from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, step_pace
@@ -265,7 +265,6 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-_DEAD_NS = 600 * 10**9
 _SHARES: dict[str, tuple[Category, ...]] = {
     "startups": (Category.PROGRAM_STARTUP, Category.TPU_INITIALIZATION, Category.TRAINING_PREP),
     "restores": (Category.RESTORE,),
@@ -368,15 +367,11 @@ _MAY_BE_THERE = (
 
 def _silence(analysis: AnalysisData) -> Rows:
     """The segments of `other` behind the last line of a job that nothing ended, where no usual step is so long."""
-    timeline = analysis.timeline
-    heard = int(timeline.table.end.max())
-    usual = timeline.usual_step.median
-    known = usual[~np.isnan(usual)]
-    patience = max(_DEAD_NS, timeline.rules.method.stall_factor * (float(known[-1]) if len(known) else 0.0))
-    if timeline.ended or timeline.end - heard <= patience:
+    heard = silent_since(analysis.timeline)
+    if heard is None:
         return _NO_ROWS
     segments = _segments(analysis, [Category.OTHER])
-    return segments[timeline.segments.start[segments] >= heard]
+    return segments[analysis.timeline.segments.start[segments] >= heard]
 
 
 def _segments(analysis: AnalysisData, categories: list[Category]) -> Rows:

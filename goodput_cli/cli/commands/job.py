@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -29,6 +30,8 @@ from goodput_cli.cli.options import (
 from goodput_cli.cli.session import is_brief, open_session, open_sheet_session
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Renderer, load_renderer
+from goodput_cli.vocabulary.text import duration
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.sheet import By
@@ -78,8 +81,21 @@ def analyze(
         analysis,
         [one for one in analysis.diagnostics if one.severity == "error" or not brief],
         thresholds=analysis.thresholds,
-        cautions=reference_caution(analysis),
+        cautions=(*reference_caution(analysis), *_unended(session.sources, line, analysis)),
     )
+
+
+def _unended(sources: Sequence[str], line: CommandLine, analysis: Analysis) -> Iterator[str]:
+    """How to count the time since the last line, where the job may run still or have died since: it is no part of an
+    answer, which is the same for the same events."""
+    last, now = int(analysis.table.end.max()), time.time_ns()
+    asked = any(line.library.get(one) for one in ("as_of", "start", "end"))
+    if asked or analysis.job.ending != "not_logged" or not NS_PER_MINUTE < now - last < NS_PER_DAY:
+        return
+    from goodput_cli.sources.files import newest_file
+
+    if newest_file(sources) > now - NS_PER_DAY:
+        yield f"no end is logged, the last line was {duration(now - last)} ago: --as-of now counts what came after"
 
 
 def _load_first_screen(_: str) -> Renderer:
