@@ -194,6 +194,10 @@ def _check_percentage(number: str) -> None:
         )
 
 
+NOT_JUDGED = "not judged: "
+"""How the hint of a threshold begins that was not judged though what it asks for is recorded; why stands behind it."""
+
+
 @dataclass(frozen=True)
 class Threshold:
     """One `--fail-…`/`--warn-if` expression."""

@@ -50,7 +50,7 @@ _FEW_UNREAD = 10
 """Fewer lines that are not read hold no steps worth a word."""
 _BAR = re.compile(r"\dit/s|s/it|\|[^|]*\| *\d+/\d+ \[")
 _SAVING = re.compile(r"sav|writ|wrote|dump|stor|ckpt|checkpoint|snapshot", re.IGNORECASE)
-NOT_JUDGED = "the rules were drafted; check them in and name them with --mapping"
+_NOT_CHECKED = "the rules were drafted; check them in and name them with --mapping"
 
 
 @dataclass
@@ -338,7 +338,9 @@ def _answer(draft: Draft) -> Drafted:
 
 def _not_judged(gates: Sequence[Threshold]) -> tuple[Threshold, ...]:
     """Gates of an answer of drafted rules."""
-    hint = f"not judged: {NOT_JUDGED}"
+    from goodput_cli.analysis.threshold import NOT_JUDGED
+
+    hint = f"{NOT_JUDGED}{_NOT_CHECKED}"
     return tuple(replace(one, met=None, value=None, hint=hint) if one.fails else one for one in gates)
 
 

@@ -299,8 +299,9 @@ _MOST_NAMES = 10_000
 
 
 def _beside(path: str) -> str:
-    """Which file of the same folder may have been meant; empty where none is like it."""
-    folder, name = os.path.split(path)
+    """Which file of the same folder may have been meant; empty where none is like it. Letters that changed places are
+    the same letters: `nigth` is less like `night` by its spelling than `run-1` is like `run-2`."""
+    folder, name = os.path.split(path.rstrip("/"))
     try:
         with os.scandir(folder or ".") as entries:
             names = [one.name for one in islice(entries, _MOST_NAMES + 1)]
@@ -309,7 +310,9 @@ def _beside(path: str) -> str:
     if len(names) > _MOST_NAMES or not name:
         return ""
     begun = [one for one in names if one.startswith(name)]
-    close = begun if len(begun) == 1 else get_close_matches(name, names, n=1, cutoff=_ALIKE)
+    moved = [one for one in names if len(one) == len(name) and sorted(one) == sorted(name)]
+    likely = next((some for some in (begun, moved) if len(some) == 1), [])
+    close = likely or get_close_matches(name, names, n=1, cutoff=_ALIKE)
     return f"did you mean {shown_path(os.path.join(folder, close[0]))}?" if close else ""
 
 

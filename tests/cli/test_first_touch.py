@@ -268,6 +268,7 @@ def test_disruptions_in_a_session_say_how_many_they_are() -> None:
         (["analyze", "x.log", "--pric", "3"], "Did you mean '--price-per-hour'?"),
         (["analyze", "llm-pretrain.json"], "llm-pretrain.json: no such file; did you mean llm-pretrain.jsonl?"),
         (["run/job.lgo"], "run/job.lgo: no such file; did you mean run/job.log?"),
+        (["rnu/"], "rnu/: no such file; did you mean run?"),
         (["job.lgo"], "job.lgo: no such file; check the path"),
         (["run/quite-another.txt"], "no such file; check the path"),
     ],

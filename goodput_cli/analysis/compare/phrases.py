@@ -15,7 +15,7 @@ from goodput_cli.analysis.compare.same_work import PRODUCTIVE, Moved
 from goodput_cli.analysis.compare.work import WorkTime, is_rare
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
 from goodput_cli.analysis.sheet import Card
-from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.analysis.threshold import NOT_JUDGED, Threshold
 from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import (
     duration,
@@ -394,7 +394,8 @@ def threshold_lines(comparison: ComparisonData, *, with_passes: bool = True) -> 
 
 def _reason(threshold: Threshold) -> str:
     if threshold.met is None:
-        return threshold.hint or "one of the two holds nothing to judge it by"
+        hint = (threshold.hint or "").removeprefix(NOT_JUDGED)
+        return hint or "one of the two holds nothing to judge it by"
     value = threshold_value(threshold) or "from 0, which has no percentage"
     return f"{value}, limit {limit_text(threshold)}{f'; {threshold.hint}' if threshold.hint else ''}"
 

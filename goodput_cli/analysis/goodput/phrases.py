@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from goodput_cli.analysis.document import LedgerRow
 from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
 from goodput_cli.analysis.sheet import Family
-from goodput_cli.analysis.threshold import Threshold, Verdict
+from goodput_cli.analysis.threshold import NOT_JUDGED, Threshold, Verdict
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems, worst_first
 from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
 from goodput_cli.vocabulary.text import (
@@ -306,7 +306,9 @@ def reference_rows(analysis: AnalysisData) -> list[tuple[str, str]]:
 
 
 def threshold_verdict(threshold: Threshold) -> str:
-    """`FAILED`, `warning`, `passed` or `not recorded`."""
+    """`FAILED`, `warning`, `passed`, `not recorded` or `not judged`."""
+    if threshold.met is None and (threshold.hint or "").startswith(NOT_JUDGED):
+        return NOT_JUDGED.removesuffix(": ")
     return _VERDICTS[threshold.verdict]
 
 
@@ -328,6 +330,8 @@ def threshold_limit(threshold: Threshold) -> str:
 def threshold_reason(threshold: Threshold) -> str:
     """Why the verdict is what it is: `70.43 %, limit 90 %`."""
     hint = f"; {threshold.hint}" if threshold.hint else ""
+    if threshold.met is None and threshold.hint and threshold.hint.startswith(NOT_JUDGED):
+        return threshold.hint.removeprefix(NOT_JUDGED)
     if threshold.value is None:
         return f"the log holds nothing to judge it by{hint}"
     return f"{threshold_value(threshold)}, limit {threshold_limit(threshold)}{hint}"
