@@ -106,7 +106,7 @@ def behind_starts(timeline: Timeline, saves: SavesMade) -> SavesMade:
     itself is progress."""
     records, spans = timeline.records, timeline.training.spans
     chosen = np.flatnonzero((saves.attempt >= 0) & (saves.step != NO_STEP))
-    if records is None or len(chosen) == 0:
+    if records is None or len(chosen) == 0 or len(spans.attempt) == 0:
         return saves
     owner, step = saves.attempt[chosen], saves.step[chosen]
     bounds = records.bounds
@@ -117,7 +117,7 @@ def behind_starts(timeline: Timeline, saves: SavesMade) -> SavesMade:
     last[chosen] = step >= highest[owner]
     stored = 0 if timeline.attempts.step_ends else 1  # from a saved step to where training goes on
     _, of_first = np.unique(owner, return_index=True)  # saves are in order of time
-    begin = np.minimum(search(spans.attempt, owner[of_first]), max(len(spans.attempt) - 1, 0))
+    begin = np.minimum(search(spans.attempt, owner[of_first]), len(spans.attempt) - 1)
     of_first, begin = of_first[spans.attempt[begin] == owner[of_first]], begin[spans.attempt[begin] == owner[of_first]]
     ns, steps = np.zeros(len(saves), dtype=np.int64), np.zeros(len(saves), dtype=np.int64)
     ns[chosen[of_first]] = saves.end[chosen[of_first]] - spans.start[begin]

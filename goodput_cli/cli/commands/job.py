@@ -88,8 +88,8 @@ def analyze(
 def _unended(sources: Sequence[str], line: CommandLine, analysis: Analysis) -> Iterator[str]:
     """How to count the time since the last line, where the job may run still or have died since: it is no part of an
     answer, which is the same for the same events."""
-    last, now = int(analysis.table.end.max()), time.time_ns()
     asked = any(line.library.get(one) for one in ("as_of", "start", "end"))
+    last, now = int(analysis.table.end.max(initial=0)), time.time_ns()
     if asked or analysis.job.ending != "not_logged" or not NS_PER_MINUTE < now - last < NS_PER_DAY:
         return
     from goodput_cli.sources.files import newest_file
