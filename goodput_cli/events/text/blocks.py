@@ -41,8 +41,8 @@ _DIGITS = re.compile(r"\d")
 
 _LOST_TYPES = (
     "DistBackendError", "DistNetworkError", "DistStoreError", "ChildFailedError", "RayActorError", "ActorDiedError",
-    "ActorUnavailableError", "WorkerCrashedError", "NodeDiedError", "RendezvousConnectionError",
-    "RendezvousClosedError", "HorovodInternalError", "BrokenPipeError", "ConnectionResetError",
+    "ActorUnavailableError", "WorkerCrashedError", "NodeDiedError", "KilledWorker", "CommClosedError",
+    "RendezvousConnectionError", "RendezvousClosedError", "HorovodInternalError", "BrokenPipeError", "ConnectionResetError",
     "ConnectionAbortedError",
 )  # fmt: skip
 _NO_STORE = re.compile(

@@ -25,6 +25,8 @@ ANCHORS_OF_BLOCKS = (
     "Root Cause (first observed failure)",
     "The above exception was the direct cause",
     "RayTaskError(",
+    "Begin global rank ",
+    "End global rank ",
 )
 _MOST_RANKS = 65_536
 _OTHER = "other"

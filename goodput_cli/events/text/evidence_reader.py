@@ -52,6 +52,8 @@ _MPI_RANK = re.compile(r"\[\d+,(?:mpirank:)?(\d+)(?:,[\w.-]+)?\]<std(?:out|err)>
 _OF_HOOK = re.compile(r"\[rank\d+\]: ")
 _LOCAL = re.compile(r"\[(?:default)?(\d+)\]:")
 _LAUNCHER_HOST = re.compile(r"\[\w+@([\w.-]+)\]")
+_HEADED = re.compile(r"-+(?P<what>Begin|End) global rank (?P<rank>\d{1,8}) STD(?:OUT|ERR)-+$")
+"""What stands around what one process printed, where a launcher shows it once the job has failed."""
 _NESTED = re.compile(r"^(?:\[[^\]]*\] ?)(?=\[(?:rank|default)\d+\]:)")
 _ENTRY = re.compile(r"\[\d+\]:\s*$")
 _DIGITS = re.compile(r"\d+")
@@ -172,6 +174,10 @@ class Observer:
         self._local = int(path["local"]) if path and len(path["local"]) < 9 else None
         self._rank = int(named["rank"]) if named and len(named["rank"]) < 9 else None
         self._watchdog: UntimedEvidence | None = None
+        self._shown: tuple[int, int] | None = None
+        """Rank of the process of which lines are shown, and the epoch in which that began."""
+        self._hosts: set[str] = set()
+        """Those that rows named: the only ones that a prefix of lines may name."""
 
     @property
     def of_one_process(self) -> bool:
@@ -198,6 +204,10 @@ class Observer:
 
     def _take(self, line: Line, back: Callable[[int], Sequence[str]]) -> tuple[UntimedEvidence | None, bool]:
         """A line that adds to no observation before it."""
+        headed = _HEADED.match(line.text)
+        if headed is not None:
+            self._shown = (int(headed["rank"]), self.epoch) if headed["what"] == "Begin" else None
+            return None, True
         agent = self._agents.get(line.stream)
         if line.stream not in self._tracebacks and begins_traceback(line.text):
             self._begin(line, agent is not None, back(2))
@@ -357,10 +367,12 @@ class Observer:
             one.before_steps = meaning.before_steps
         else:
             return None
-        one.host, one.pid = one.host or block.host, one.pid or block.pid
+        of_host = block.prefix.removesuffix(": ") if block.prefix.endswith(": ") else ""
+        of_host = of_host if of_host in self._hosts else ""
+        one.host, one.pid = one.host or block.host or of_host, one.pid or block.pid
         one.rank = one.rank if block.rank is None else block.rank
         one.garbled, one.beside = block.garbled, block.beside
-        one.raised = not block.prefix and not block.beside
+        one.raised = (not block.prefix or bool(of_host)) and not block.beside
         one.unhandled = block.unhandled
         agent = self._agents.get(line.stream)
         if agent is not None and agent.entry is not None:
@@ -388,7 +400,8 @@ class Observer:
         one.host, one.pid = line.host, line.pid
         rank = _RANK.search(line.raw) or _MPI_RANK.match(line.raw)
         local = _LOCAL.search(line.raw)
-        one.rank = int(rank[1]) if rank and len(rank[1]) < 9 else self._rank
+        shown = self._rank if self._shown is None or self._shown[1] != self.epoch else self._shown[0]
+        one.rank = int(rank[1]) if rank and len(rank[1]) < 9 else shown
         one.local_rank = int(local[1]) if local and rank is None and len(local[1]) < 9 else self._local
         return one
 
@@ -431,6 +444,8 @@ class Observer:
         one.identity = fields.get("allocation", "").partition(".")[0]
         launcher = _LAUNCHER_HOST.search(line.raw)
         one.host = fields.get("host", "") or (launcher[1] if launcher else "") or one.host
+        if one.host and len(self._hosts) < _MOST_RANKS:
+            self._hosts.add(one.host)
         if "time" in fields:
             one.stamp = read_or_none(fields["time"]) or one.stamp
         if found.speaker == "kernel":

@@ -12,6 +12,8 @@ from goodput_cli.events.text.stamps import described_stamp
 _TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
 _RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d+)")
 _EXIT_CODE = re.compile(r"\s*Exit code:\s+(-?\d{1,3})\s*$")
+_HYDRA = re.compile(r"=\s+(?:KILLED BY SIGNAL: (\d{1,3})\b|EXIT(?:ED WITH)? (?:STATUS|CODE): +(-?\d{1,3})\b)")
+_OFI_POLL = re.compile(r"MPIDI_OFI_handle_cq_error\(\d+\): OFI poll failed")
 _RAYLET_NODE = re.compile(r"node \(ID: \w+, IP: (?P<host>[\w.:-]+)\)")
 _SIGNAL = re.compile(r"signal (\d{1,3})\b")
 _ACTOR = re.compile(r"\s+(?P<key>pid|ip): (?P<value>\S+)\s*$")
@@ -58,6 +60,22 @@ def _of_mpi_process(one: UntimedEvidence, text: str) -> bool:
     return code is not None
 
 
+def _of_hydra(one: UntimedEvidence, text: str) -> bool:
+    """The lines behind the process that Hydra saw fail: how it ended."""
+    ended = _HYDRA.match(text)
+    said = None if ended is None else by_exit(code := -int(ended[1]) if ended[1] else int(ended[2]))
+    if said is not None:
+        one.exit, (one.code, one.role) = code, said
+    return ended is not None
+
+
+def _of_abort(one: UntimedEvidence, text: str) -> bool:
+    """The line behind the call that aborted an MPI rank: its provider says that a peer was not reached."""
+    if _OFI_POLL.match(text):
+        one.code, one.role, one.row, one.doubted, one.text = "network", "root", "provider of MPICH", True, quoted(text)
+    return not one.doubted and text.startswith("MPI")
+
+
 def _of_raylet(one: UntimedEvidence, text: str) -> bool:
     """The rest of a line of a raylet that a terminal broke: the host."""
     node = _RAYLET_NODE.search(text)
@@ -75,6 +93,8 @@ def _of_state_dict(one: UntimedEvidence, text: str) -> bool:
 
 FOLLOWED_BY = {
     "mpi process": _of_mpi_process,
+    "abort of MPI": _of_abort,
+    "process of hydra": _of_hydra,
     "raylet out of memory": _of_raylet,
     "missing keys": _of_state_dict,
     "ray out of memory": _of_ray,
