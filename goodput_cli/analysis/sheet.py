@@ -125,6 +125,9 @@ class Column:
     spare: bool = False
     """Whether tables leave it out first where there is no room for all columns."""
 
+    wraps: bool = False
+    """Whether a cell of text goes on in a further line where there is no room, instead of losing its middle."""
+
     tone: Callable[[Cell], Tone | None] | None = None
     """Whether a cell is good news or bad, for tables in colour; None where no cell is either."""
 

@@ -52,7 +52,7 @@ from goodput_cli.report.terminal import (
     strip_lines,
 )
 from goodput_cli.vocabulary.categories import brief_name
-from goodput_cli.vocabulary.text import duration, safe, seconds_text, shorten, text_width
+from goodput_cli.vocabulary.text import duration, safe, seconds_text, shorten, text_width, wrap_spans
 
 LEAST_BAR, WIDEST_BAR = 5, 30
 _GOOD_BAR = 12
@@ -77,6 +77,8 @@ class LaidOut:
     """Shorter cells, for want of room."""
     spare: bool = False
     """Whether it is left out first."""
+    wraps: bool = False
+    """Whether its cells go on in further lines."""
     head: tuple[str, ...] = ()
     """The heading, line by line."""
     width: int = field(default=0)
@@ -116,6 +118,17 @@ class LaidOut:
         cells = [_shortened(cell, self.width) for cell in (*head, *self.cells)]
         blanks = (" " * (self.width - text_width(cell)) for cell in cells)
         return [cell + blank if self.left else blank + cell for cell, blank in zip(cells, blanks, strict=True)]
+
+    def wrapped(self) -> list[list[str]]:
+        """The lines of each cell, each as wide as the column; none where all of them fit or are shortened."""
+        if not self.wraps or all(text_width(cell) <= self.width for cell in self.cells):
+            return []
+        parts = ([cell[start:end] for start, end in wrap_spans(cell, self.width)] for cell in self.cells)
+        return [[_padded(_shortened(part, self.width), self.width) for part in cell] for cell in parts]
+
+
+def _padded(cell: str, width: int) -> str:
+    return cell + " " * (width - text_width(cell))
 
 
 def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
@@ -373,8 +386,24 @@ def _rows(sheet: Sheet, page: Page, width: int) -> tuple[list[str], list[str], i
             cells = (row[place] for row in rows)
             shown[place][heads:] = map(_toned, shown[place][heads:], map(column.tone, cells))
     gap = " " * GAP
-    lines = [" " + gap.join(cells) for cells in zip(*(shown[place] for place in sorted(shown)), strict=True)]
+    further = {column.place: more for column in columns if (more := column.wrapped())}
+    widths = {place: text_width(shown[place][0]) for place in shown}
+    lines = [
+        " " + gap.join(cells[place] for place in sorted(shown))
+        for at in range(heads + len(rows))
+        for cells in _lines_of({place: shown[place][at] for place in shown}, further, widths, at - heads)
+    ]
     return lines, left_out, heads
+
+
+def _lines_of(
+    first: dict[int, str], further: dict[int, list[list[str]]], widths: dict[int, int], row: int
+) -> Iterator[dict[int, str]]:
+    """The lines of a row, by column: cells that go on have their words in all of them, others in the first."""
+    parts = {place: more[row] for place, more in further.items()} if row >= 0 else {}
+    yield first | {place: part[0] for place, part in parts.items()}
+    for at in range(1, max(map(len, parts.values()), default=1)):
+        yield {place: parts[place][at] if at < len(parts.get(place, ())) else " " * widths[place] for place in first}
 
 
 def _toned(cell: str, tone: Tone | None) -> str:
@@ -391,7 +420,9 @@ def _laid_out(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int, column: 
         texts = [safe(text) for text in cell_texts(column, cells)]
     if column.brief is not None:
         brief = [safe(column.brief(cell)) if isinstance(cell, str) else "" for cell in cells]
-    return LaidOut(place, safe(column.heading), texts, is_left(column), column.kind == "text", brief, column.spare)
+    return LaidOut(
+        place, safe(column.heading), texts, is_left(column), column.kind == "text", brief, column.spare, column.wraps
+    )
 
 
 def _bars(column: Column, rows: Sequence[Sequence[Cell]], place: int, size: tuple[int, int], page: Page) -> list[str]:

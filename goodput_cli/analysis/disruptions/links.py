@@ -124,7 +124,7 @@ CHAIN_TABLE = Table(
     (
         Column("link", "text", values=attribute("link")),
         Column("took", "text", values=attribute("took")),
-        Column("lost to", "text", values=attribute("lost_to")),
+        Column("lost to", "text", values=attribute("lost_to"), wraps=True),
         Column("evidence", "text", values=attribute("evidence")),
     ),
 )
@@ -142,12 +142,11 @@ class ChainRow:
 
 def chain_sheet(analysis: Analysis, chain: Chain, steps: str = "") -> Sheet:
     """An outage link by link. steps: those that were trained once more, in words."""
-    one_source = len(analysis.table.sources) == 1
     columns = CHAIN_TABLE.sheet_columns()
     return Sheet(
         title=_title(analysis, chain),
         columns=columns,
-        rows=CHAIN_TABLE.of_rows(list(_rows(chain, steps, one_source))).cells(columns),
+        rows=CHAIN_TABLE.of_rows(list(_rows(chain, steps, analysis.table.sources))).cells(columns),
         notes=tuple(chain_notes(analysis, chain)),
     )
 
@@ -189,23 +188,17 @@ def _title(analysis: Analysis, chain: Chain) -> str:
     return f"No. {chain.number}, {day}, where the outage went: {duration(chain.lost_ns)} lost"
 
 
-def _rows(chain: Chain, steps: str, one_source: bool) -> Iterator[ChainRow]:
+def _rows(chain: Chain, steps: str, sources: Sequence[str]) -> Iterator[ChainRow]:
     if chain.redone_ns:
         yield ChainRow(REDONE, duration(chain.redone_ns), f"wasted{': ' * bool(steps)}{steps}", "")
     _, began = clock(chain.start.time)
-    yield ChainRow(Point.LAST_PROGRESS.words, began, "", _place(chain.start.where, one_source))
+    yield ChainRow(Point.LAST_PROGRESS.words, began, "", place_text(chain.start.where, sources))
     for link in chain.links:
         mark = " (at most)" if link.at_most else ""
         yield ChainRow(
             link.point.words, f"+ {duration(link.ns)}{mark}", "; ".join(_lost_to(link)),
-            _place(link.where, one_source),
+            place_text(link.where, sources),
         )  # fmt: skip
-
-
-def _place(where: str, one_source: bool) -> str:
-    """A line without the folder of its file: JSON has all of it."""
-    place = place_text(where, one_source)
-    return place.rpartition("/")[2] if place.rpartition(":")[2].isdigit() else place
 
 
 def _lost_to(link: Link) -> Iterator[str]:

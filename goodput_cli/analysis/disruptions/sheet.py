@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, get_args
 
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
@@ -16,7 +16,7 @@ from goodput_cli.analysis.disruptions.nodes import standby_ns
 from goodput_cli.analysis.disruptions.recovery import unplanned_chains
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import at_the_end, last_cause, place_text, window_text
+from goodput_cli.analysis.goodput.phrases import at_the_end, evidence_text, last_cause, place_text, window_text
 from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.recoveries import recovery_words
@@ -166,6 +166,7 @@ def links_sheet(analysis: Analysis) -> Sheet:
     return by_link_sheet(analysis, chains, lambda: disruptions_answer(analysis, None))
 
 
+_MORE = "--full shows where each outage went, --by link what each link of them lost"
 _SHOWN_EVIDENCE = {
     "last_step": "last step",
     "last_sign_of_life": "last sign of life",
@@ -179,13 +180,16 @@ _MOST_EVIDENCE = 10
 def disruptions_sheet(analysis: Analysis, price: Price | None, *, full: bool = False) -> Sheet:
     """The disruptions of the window, and what they cost where the price is known. full: each link by link below."""
     rows = analysis.disruptions
-    columns = PRICED_DISRUPTIONS.sheet_columns(without=_hidden(rows, price))
+    columns = tuple(
+        replace(one, spare=price is not None and one.heading == "ended")  # there is no room for all of them
+        for one in PRICED_DISRUPTIONS.sheet_columns(without=_hidden(rows, price))
+    )
     return Sheet(
         title=f"Disruptions of {analysis.job.name}",
         summary=tuple(_summary(analysis, price)),
         columns=columns,
         rows=rows.as_priced_table(price).cells(columns),
-        notes=tuple(_notes_sheet(analysis, rows)),
+        notes=(*_notes_sheet(analysis, rows), *([] if full or not len(rows.unplanned) else [_MORE])),
         sections=tuple(chain_sheets(analysis)) if full else (),
         answer=lambda: disruptions_answer(analysis, price),
     )
@@ -193,7 +197,7 @@ def disruptions_sheet(analysis: Analysis, price: Price | None, *, full: bool = F
 
 def _hidden(rows: Disruptions, price: Price | None) -> set[str]:
     """Headings of columns in which people would see nothing, or for which there is no room."""
-    hidden = {"accelerator h", "cost"} if price is None else {"ended"}
+    hidden = {"accelerator h", "cost"} if price is None else set()
     if price is None or price.per_hour is None:
         hidden.add("cost")
     if not any(one.certainty for one in rows.why):
@@ -266,18 +270,18 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
         )
     if (end := end_note(analysis)) is not None:
         yield end
-    one_source = len(analysis.table.sources) == 1
+    sources = analysis.table.sources
     if any(one.certainty for one in rows.why):
         yield from map(_ending_note, rows[:_MOST_EVIDENCE], rows.why)
         yield "why: `?` marks what is only likely; empty where no line says it (docs/causes.md)"
     elif analysis.table.observed.read and not all(one.planned for one in rows.why):
         yield f"why: {no_cause_words(rows.why)}"
     for row in rows[:_MOST_EVIDENCE]:
-        yield f"no. {row.number}, attempt {row.attempt}{_steps(row)}; {_evidence(row, one_source)}"
+        yield f"no. {row.number}, attempt {row.attempt}{_steps(row)}; {_evidence(row, sources)}"
     if len(rows) > _MOST_EVIDENCE:
         yield f"the lines behind the other {len(rows) - _MOST_EVIDENCE} are in JSON and CSV"
-    if rows and one_source:
-        yield f"evidence: lines of {analysis.table.sources[0]}"
+    if rows and (words := evidence_text(sources)) is not None:
+        yield words
 
 
 def no_cause_words(every: Sequence[FailureCause]) -> str:
@@ -385,14 +389,14 @@ def _steps(row: Disruption) -> str:
     return f", last step {row.last_step}{resumed}"
 
 
-def _evidence(row: Disruption, one_source: bool) -> str:
+def _evidence(row: Disruption, sources: Sequence[str]) -> str:
     """The lines behind a disruption; without the file where it is the same everywhere."""
     shown = []
     for name, words in _SHOWN_EVIDENCE.items():
         place = getattr(row.evidence, name)
         if place is not None:
-            shown.append(f"{words} {place_text(place, one_source)}")
-    return f"{'lines' if one_source else 'evidence'}: {', '.join(shown)}"
+            shown.append(f"{words} {place_text(place, sources)}")
+    return f"{'lines' if len(sources) == 1 else 'evidence'}: {', '.join(shown)}"
 
 
 @written("disruption_cost", "of all of them; null without --accelerators")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.document import LedgerRow
@@ -126,10 +127,22 @@ def window_text(analysis: AnalysisData) -> str:
     return f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
 
 
-def place_text(where: str, one_source: bool) -> str:
-    """A place without its file, where that is the same everywhere."""
+def place_text(where: str, sources: Sequence[str]) -> str:
+    """A place without what is the same everywhere: its file, or the folder of all files."""
     line = where.rpartition(":")[2]
-    return line if one_source and line.isdigit() else where
+    return line if len(sources) == 1 and line.isdigit() else where.removeprefix(folder_of(sources))
+
+
+def folder_of(sources: Sequence[str]) -> str:
+    """The folder that holds all files, with a slash behind it; nothing where there is one file, or no such folder."""
+    folder = "" if len(sources) < 2 else commonprefix(list(sources)).rpartition("/")[0]  # noqa: RUF071
+    return f"{folder}/" if folder and not folder.endswith("/") else ""  # `gs://` is none
+
+
+def evidence_text(sources: Sequence[str]) -> str | None:
+    """`evidence: lines of night/`: what `place_text` leaves out."""
+    left_out = sources[0] if len(sources) == 1 else folder_of(sources)
+    return f"evidence: lines of {left_out}" if left_out else None
 
 
 def attempts_text(analysis: AnalysisData) -> str:

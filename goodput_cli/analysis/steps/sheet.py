@@ -12,7 +12,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import place_text, step_times_text, window_text
+from goodput_cli.analysis.goodput.phrases import evidence_text, place_text, step_times_text, window_text
 from goodput_cli.analysis.json_fields import Amount, FromOne, Json, written
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
@@ -302,20 +302,20 @@ _MOST_CHANGES = 5
 
 def steps_sheet(analysis: Analysis, report: StepReport, by: By = "phase", *, with_metrics: bool = True) -> Sheet:
     """Everything about the step times of the window, and what the program measured."""
-    one_source = len(analysis.table.sources) == 1
+    sources = analysis.table.sources
     metrics = measured(analysis) if with_metrics else []
-    columns = (*_people_columns(report, one_source), *SLOW_STEPS.table_columns())
+    columns = (*_people_columns(report, sources), *SLOW_STEPS.table_columns())
     return Sheet(
         title=f"Step times of {analysis.job.name}",
         summary=tuple(_summary(analysis, report)),
         columns=columns,
         rows=SLOW_STEPS.of_rows(report.slowest).cells(columns),
-        notes=tuple(_notes(analysis, report, one_source)),
+        notes=tuple(_notes(analysis, report, sources)),
         sections=(
             *inside_sheets(analysis, by),
             *device_sheets(analysis, by),
             *([work] if (work := work_sheet(analysis)) is not None else []),
-            *([_regime_sheet(report, one_source)] if report.regimes else []),
+            *([_regime_sheet(report, sources)] if report.regimes else []),
             _histogram_sheet(report),
             *([metric_sheet(metrics, falls_of_mfu(analysis, report.regimes))] if metrics else []),
         ),
@@ -323,14 +323,14 @@ def steps_sheet(analysis: Analysis, report: StepReport, by: By = "phase", *, wit
     )
 
 
-def _people_columns(report: StepReport, one_source: bool) -> Iterator[Column]:
+def _people_columns(report: StepReport, sources: Sequence[str]) -> Iterator[Column]:
     ideal = report.statistics.ideal_seconds
     yield Column("steps", "count", Audience.PEOPLE, each(lambda slow: _steps(slow.step, slow.step + slow.count - 1)))
     yield from SLOW_STEPS.people_columns()
     yield Column("step time", "duration", Audience.PEOPLE, each(lambda slow: _ns(slow.seconds)))
     times = each(lambda slow: round(slow.seconds / ideal, 2) if ideal else None)
     yield Column("x ideal", "number", Audience.PEOPLE, times)
-    yield Column("evidence", "text", Audience.PEOPLE, each(lambda slow: place_text(slow.where, one_source)))
+    yield Column("evidence", "text", Audience.PEOPLE, each(lambda slow: place_text(slow.where, sources)))
 
 
 def _steps(first: int, last: int) -> str:
@@ -357,23 +357,23 @@ def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
         )
 
 
-def _notes(analysis: Analysis, report: StepReport, one_source: bool) -> Iterator[str]:
+def _notes(analysis: Analysis, report: StepReport, sources: Sequence[str]) -> Iterator[str]:
     yield from changes_of_size(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)[:_MOST_CHANGES]
     yield from report.more_work[:_MOST_CHANGES]
     if any(slow.count > 1 for slow in report.slowest):
         yield "not every step is logged: times are means over the steps between two records"
-    if report.slowest and one_source:
-        yield f"evidence: lines of {analysis.table.sources[0]}"
+    if report.slowest and (words := evidence_text(sources)) is not None:
+        yield words
 
 
-def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
+def _regime_sheet(report: StepReport, sources: Sequence[str]) -> Sheet:
     columns = (
         Column("steps", "count", Audience.PEOPLE, each(lambda regime: _steps(regime.first_step, regime.last_step))),
         *SLOW_REGIMES.people_columns(),
         Column("step time", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.seconds))),
         Column("x usual", "number", Audience.PEOPLE, each(lambda regime: round(regime.factor, 2))),
         Column("beyond usual", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.lost_seconds))),
-        Column("evidence", "text", Audience.PEOPLE, each(lambda regime: place_text(regime.where, one_source))),
+        Column("evidence", "text", Audience.PEOPLE, each(lambda regime: place_text(regime.where, sources))),
     )
     rows = table_rows(columns, len(report.regimes), lambda: [report.regimes])
     return Sheet(title=REGIMES, columns=columns, rows=rows)

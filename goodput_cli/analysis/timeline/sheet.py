@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
@@ -13,6 +14,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.phrases import evidence_text, folder_of
 from goodput_cli.analysis.insights.hangs import find_hangs
 from goodput_cli.analysis.json_fields import Count, Instant, Json, written
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Lazy, Sheet
@@ -33,6 +35,7 @@ from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.text import duration, period, plural
 
 TimedRow = tuple[int, tuple[Cell, ...]]
+_PLACE = re.compile(r"\S.*?:\d[\d-]*(?= |$)")
 _EDGE_WORDS = {Edge.POINT: "", Edge.BEGIN: " begins", Edge.END: " ends", Edge.INTERVAL: ""}
 
 
@@ -45,7 +48,7 @@ def timeline_sheet(
     """
     timeline, table = analysis.timeline, analysis.table
     runs = folded(rows)
-    one_source = len(table.sources) == 1
+    sources = table.sources
     columns = _columns(rows)
     with_busy = bool(table.devices)
     if with_busy:
@@ -65,7 +68,9 @@ def timeline_sheet(
             len(rows) + (0 if events is None else len(events)),
             lambda: _exact_rows(columns, timeline, rows, events, with_busy),
         ),
-        grouped_rows=tuple(_lines_only(cells) if one_source else cells for cells in shown),
+        grouped_rows=tuple(
+            _lines_only(cells) if len(sources) == 1 else cells for cells in _without(folder_of(sources), shown)
+        ),
         notes=tuple(_notes(timeline, window, filtered=filtered)),
         answer=lambda: timeline_answer(analysis, rows, window, events),
     )
@@ -75,13 +80,16 @@ def _notes(timeline: Timeline, window: tuple[int, int], *, filtered: bool) -> It
     """Among them why attempts died in the window, where lines say so (docs/causes.md)."""
     if filtered:
         yield "segments were left out by --category or --min-duration"
-    if len(timeline.table.sources) == 1:
-        yield f"evidence: lines of {timeline.table.sources[0]}"
+    sources = timeline.table.sources
+    if (words := evidence_text(sources)) is not None:
+        yield words
     for number, attempt in enumerate(timeline.disruptions.tolist(), 1):
         why = timeline.causes.why[attempt]
         if why.certainty is not None and window[0] <= timeline.sign_of_life[attempt] < window[1]:
             doubt = "?" if why.certainty == "likely" else ""
-            yield f"disruption {number}: {why.code}{doubt}" + (f" ({why.where})" if why.where else "")
+            yield f"disruption {number}: {why.code}{doubt}" + (
+                f" ({why.where.removeprefix(folder_of(sources))})" if why.where else ""
+            )
 
 
 def _exact_rows(
@@ -106,9 +114,9 @@ def _columns(rows: SegmentRows) -> tuple[Column, ...]:
     shown = {
         "time": Column("time", "duration", people, lambda part: part.rows.end - part.rows.start),
         "what": Column("category", "text", people, _names, brief=brief_name),
-        "number": Column("attempt", "count", people, _attempts),
+        "number": Column("attempt", "count", people, _attempts, spare=True),
         "steps": Column("steps", "text", people, _step_ranges),
-        "lines": Column("evidence", "text", people, lambda part: map(_short_places, part.places)),
+        "lines": Column("evidence", "text", people, lambda part: map(_short_places, part.places), brief=_first_place),
     }
     slow = Audience.PEOPLE | Audience.TABLES if rows.slowdown.any() else Audience.TABLES
     tables = {one.name: one for one in seen_by(Audience.TABLES, SEGMENTS.columns)}
@@ -150,12 +158,26 @@ def _step_ranges(part: SegmentsPart) -> list[str | None]:
 
 
 def _short_places(places: Sequence[str]) -> str:
-    """Places for people: `run.jsonl:3-17` for two lines of a file, without its folder."""
+    """Places for people: `run.jsonl:3-17` for two lines of a file."""
     split = [place.rpartition(":") for place in places]
     files = {file for file, _, _ in split}
     if len(files) != 1 or not all(line.isdigit() for _, _, line in split):
         return " ".join(places)
-    return f"{files.pop().rpartition('/')[2]}:{'-'.join(line for _, _, line in split)}"
+    return f"{files.pop()}:{'-'.join(line for _, _, line in split)}"
+
+
+def _without(folder: str, rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
+    """Rows whose places for people (the last column but one) are without the folder of all files."""
+    for cells in rows:
+        places = str(cells[-2] or "")
+        short = f" {places}".replace(f" {folder}", " ")[1:] if folder else places
+        yield (*cells[:-2], short or None, cells[-1])
+
+
+def _first_place(places: str) -> str:
+    """`run.out:3 +1`: where there is no room for both."""
+    found = _PLACE.findall(places)
+    return places if len(found) < 2 else f"{found[0]} +{len(found) - 1}"
 
 
 def _lines_only(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
