@@ -106,7 +106,7 @@ def test_where_no_line_says_why_there_is_no_metric_of_causes(tmp_path: Path) -> 
 def test_a_timeline_says_why_attempts_died(capsys: pytest.CaptureFixture[str]) -> None:
     examples = Path(__file__).parent / "examples"
     assert run(["timeline", str(examples / "02-killed-by-the-kernel"), "--job-name", "job", "-q"]) == 0
-    assert "disruption 1: host_oom\n" in capsys.readouterr().out
+    assert "disruption 1: host_oom (dmesg-node-02.log:1)\n" in capsys.readouterr().out
     assert run(["timeline", str(examples / "06-caught"), "--job-name", "job", "-q"]) == 0
     assert "disruption 1:" not in capsys.readouterr().out
 

@@ -42,8 +42,8 @@ _DIGITS = re.compile(r"\d")
 _LOST_TYPES = (
     "DistBackendError", "DistNetworkError", "DistStoreError", "ChildFailedError", "RayActorError", "ActorDiedError",
     "ActorUnavailableError", "WorkerCrashedError", "NodeDiedError", "KilledWorker", "CommClosedError",
-    "RendezvousConnectionError", "RendezvousClosedError", "HorovodInternalError", "BrokenPipeError", "ConnectionResetError",
-    "ConnectionAbortedError",
+    "RendezvousConnectionError", "RendezvousClosedError", "HorovodInternalError", "BrokenPipeError",
+    "ConnectionResetError", "ConnectionAbortedError",
 )  # fmt: skip
 _NO_STORE = re.compile(
     r"^connect\(\) timed out\. Original timeout|connection to the C10d store has failed"
