@@ -35,7 +35,8 @@ from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.text import duration, period, plural
 
 TimedRow = tuple[int, tuple[Cell, ...]]
-_PLACE = re.compile(r"\S.*?:\d[\d-]*(?= |$)")
+_LINES = re.compile(r":\d[\d-]*(?: |$)")
+"""With which a place ends: names of files may hold blanks."""
 _EDGE_WORDS = {Edge.POINT: "", Edge.BEGIN: " begins", Edge.END: " ends", Edge.INTERVAL: ""}
 
 
@@ -176,8 +177,8 @@ def _without(folder: str, rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Ce
 
 def _first_place(places: str) -> str:
     """`run.out:3 +1`: where there is no room for both."""
-    found = _PLACE.findall(places)
-    return places if len(found) < 2 else f"{found[0]} +{len(found) - 1}"
+    ends = [match.end() for match in _LINES.finditer(places)]
+    return places if len(ends) < 2 else f"{places[: ends[0]].strip()} +{len(ends) - 1}"
 
 
 def _lines_only(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
