@@ -26,14 +26,9 @@ def explain(name: str, commands: Iterable[str] = ()) -> str | None:
 
         return "\n".join(program_lines())
     asked = _MARKED if asked == _MARK else asked
-    kinds = _kinds(commands)
-    if asked in kinds:
-        return _folded([f"{asked}: {', '.join(kinds[asked])}"])
     lines = [*_of_findings(asked), *_of_causes(asked), *_of_words(asked), *_of_programs(asked)]
-    lines = lines or list(_of_columns(asked))
-    if not lines:
-        return None
-    return _folded(lines)
+    lines = lines or list(_of_kind(asked, commands)) or list(_of_columns(asked))
+    return _folded(lines) if lines else None
 
 
 def suggestion(name: str, commands: Iterable[str]) -> str:
@@ -133,6 +128,13 @@ def _of_programs(name: str) -> Iterator[str]:
         if name in program.formats:
             lacks = f"; such a log does not show {program.unknown}" if program.unknown else ""
             yield f"format {name}, of {program.name.strip()}: `{program.command}`{lacks}."
+
+
+def _of_kind(name: str, commands: Iterable[str]) -> Iterator[str]:
+    """All names of a kind."""
+    names = _kinds(commands).get(name)
+    if names is not None:
+        yield f"{name}: {', '.join(names)}"
 
 
 def _of_columns(name: str) -> Iterator[str]:

@@ -82,6 +82,7 @@ def _notes(timeline: Timeline, window: tuple[int, int], *, filtered: bool) -> It
     if filtered:
         yield "segments were left out by --category or --min-duration"
     sources = timeline.table.sources
+    folder = folder_of(sources)
     if (words := evidence_text(sources)) is not None:
         yield words
     for number, attempt in enumerate(timeline.disruptions.tolist(), 1):
@@ -89,7 +90,7 @@ def _notes(timeline: Timeline, window: tuple[int, int], *, filtered: bool) -> It
         if why.certainty is not None and window[0] <= timeline.sign_of_life[attempt] < window[1]:
             doubt = "?" if why.certainty == "likely" else ""
             yield f"disruption {number}: {why.code}{doubt}" + (
-                f" ({why.where.removeprefix(folder_of(sources))})" if why.where else ""
+                f" ({why.where.removeprefix(folder)})" if why.where else ""
             )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector, renamed
 from goodput_cli.events.formats.base import Output
+from goodput_cli.events.text.allocation_clock import is_table
 from goodput_cli.events.text.collector import CollectedSource
-from goodput_cli.events.text.entries import ALLOCATION
 from goodput_cli.events.text.infer_times import FoundZone, InferredTimes, begun_again
 from goodput_cli.events.text.jobs import Named
 from goodput_cli.events.text.log_lines import EventType, LogLine
@@ -50,7 +50,7 @@ def note_source(
     if placed.no_clock:
         message = "no line has a time; counted back from when the file was last written, or from --start on"
         notes.add("no_clock", message, code, [events[0].line])
-    if placed.back and not source.events and not _are_rows(events):
+    if placed.back and not source.events and not is_table(events):  # rows are in the order of jobs
         notes.add("stamps_go_back", "a clock goes back between two lines", code, list(placed.back))
     anew = placed.anew or begun_again(source.log_lines)
     if anew and placed.no_clock:
@@ -59,11 +59,6 @@ def note_source(
     if placed.missing:
         message = "records without a time that follow a jump of the steps; the jump takes no time"
         notes.add("missing_records", message, code, list(placed.missing))
-
-
-def _are_rows(events: Sequence[LogLine]) -> bool:
-    """Whether all that a source says are rows of a scheduler's table, which are in the order of their jobs."""
-    return all(said(log_line).format == ALLOCATION for log_line in events)
 
 
 def _note_zone(code: int, placed: InferredTimes, output: Output, zone: FoundZone | None) -> None:
