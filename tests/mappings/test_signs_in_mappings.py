@@ -122,7 +122,15 @@ def test_mistakes_are_said(rule: str, said: str) -> None:
     assert said in str(mistake.value)
 
 
-def test_a_sample_of_a_sign_is_checked() -> None:
+@pytest.mark.parametrize(
+    ("was", "becomes", "said"),
+    [
+        ("timeout = 90.5", "timeout = 91.0", "`timeout` is 91.0 in `gives`, and the rule in line 11 gives 90.5"),
+        ('"left": 1, "most": 3}', '"left": 1}', "`of` is 3 in `gives`, and the rule in line 22 gives nothing"),
+        ('event = "start" }', 'event = "start", left = 1 }', "`left` is 1 in `gives`, and the rule in line 7 gives noth"),
+    ],
+)
+def test_a_sample_of_a_sign_is_checked(was: str, becomes: str, said: str) -> None:
     with pytest.raises(UsageError) as mistake:
-        load_mappings([MappingFile("own.toml", OWN.replace("timeout = 90.5", "timeout = 91.0"))])
-    assert "timeout" in str(mistake.value)
+        load_mappings([MappingFile("own.toml", OWN.replace(was, becomes, 1))])
+    assert said in str(mistake.value)

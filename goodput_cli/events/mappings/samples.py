@@ -113,7 +113,7 @@ def _check_sample(made: Mapped, number: int) -> None:
     rule = f"the rule in line {made.place_of(read.rule).line}"
     if read.event is None:
         raise place.error(f"sample failed: {rule} ignores it", SampleFailed)
-    told, found = _as_written(gives[wrong]), _as_written(values[wrong])
+    told, found = _as_written(gives[wrong]), _as_written(values.get(wrong))
     raise place.error(f"sample failed: `{wrong}` is {told} in `gives`, and {rule} gives {found}", SampleFailed)
 
 
