@@ -11,7 +11,8 @@ import pytest
 from goodput_cli.events.read import read_events
 from goodput_cli.events.text import evidence_lines as observing
 from goodput_cli.events.text import scan
-from goodput_cli.events.text.evidence_reader import Line, Observer
+from goodput_cli.events.text.evidence_reader import Observer
+from goodput_cli.events.text.looked_at import Line
 from tests.causes.wordings import life, wordings
 
 

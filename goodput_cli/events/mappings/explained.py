@@ -26,10 +26,10 @@ from goodput_cli.events.mappings.samples import (
     record_of,
     shown,
 )
-from goodput_cli.events.text.evidence_reader import Line as Observed
 from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.lines import LONGEST
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, asked_of, line_readings
+from goodput_cli.events.text.looked_at import Line as Observed
 from goodput_cli.events.text.stamps import StampError, bare, stamp_of
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, source_for
 from goodput_cli.vocabulary.text import seconds_text

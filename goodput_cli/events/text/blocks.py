@@ -46,7 +46,8 @@ _LOST_TYPES = (
     "ConnectionResetError", "ConnectionAbortedError",
 )  # fmt: skip
 _NO_STORE = re.compile(
-    r"^connect\(\) timed out\. Original timeout|connection to the C10d store has failed"
+    r"^Gloo connectFullMesh failed|gloo/transport/tcp/pair\.cc:\d+\] connect "
+    r"|^connect\(\) timed out\. Original timeout|connection to the C10d store has failed"
     r"|client socket has (?:timed out|failed to connect)|^Timed out trying to connect to .*TCPStore"
 )
 """Nobody answers where ranks meet: before the first step that says more than that a peer is gone."""
@@ -219,7 +220,7 @@ def _by_words(last: str, what: str, frames: list[Frame]) -> Raised:
     if last in ("SignalException", "SIGTERMException"):
         return Raised(KILLED, "teardown")
     if last == "CalledProcessError":
-        return Raised(UNKNOWN_CAUSE, "exit")
+        return Raised(UNKNOWN_CAUSE, "exit") if _PROGRAM.search(what) else _OF_COMMAND
     lost = _lost(last, what)
     if _ENVIRONMENT.search(what) and (lost is None or lost.code != "collective_timeout"):
         return Raised("python_error", "root", before_steps="environment")
@@ -230,6 +231,14 @@ def _by_words(last: str, what: str, frames: list[Frame]) -> Raised:
     if last in _MISSING_TYPES:
         return Raised("python_error", "root", before_steps="environment")
     return Raised("python_error", "root")
+
+
+_PROGRAM = re.compile(
+    r"^Command '?\[?['\"]?(?:\S*/)?(?:python|torchrun|accelerate|deepspeed|(?:ba)?sh\b|srun|mpirun|ray\b)|died with <"
+)
+"""Commands that run the program itself: how it ended, which says nothing of why."""
+_OF_COMMAND = Raised("python_error", "root", before_steps="environment", by_frames=True)
+"""A command that a program runs: a compiler, a tool."""
 
 
 def _by_frames(last: str, what: str, frames: list[Frame]) -> Raised | None:

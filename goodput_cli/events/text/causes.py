@@ -27,6 +27,10 @@ ANCHORS_OF_BLOCKS = (
     "RayTaskError(",
     "Begin global rank ",
     "End global rank ",
+    "what():  ",
+    "thread terminated with exception: ",
+    "Exception in device=",
+    "] Non-OK-status: ",
 )
 _MOST_RANKS = 65_536
 _OTHER = "other"

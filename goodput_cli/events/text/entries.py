@@ -34,9 +34,9 @@ from goodput_cli.events.signs import Point, UntimedSign
 from goodput_cli.events.text.causes import by_exit
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import EntryObserver, may_say
-from goodput_cli.events.text.evidence_reader import Line
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, EventType, LineRule, LogLine, ParsedEvent, pattern, timed
+from goodput_cli.events.text.looked_at import Line
 from goodput_cli.events.text.sign_lines import sign, signs_in
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_or_none
 from goodput_cli.events.values import number, whole_number

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.causes import CauseRows
-from goodput_cli.events.text.evidence_reader import Line, Observer
+from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.log_lines import ENDS, EventType, ParsedEvent
+from goodput_cli.events.text.looked_at import Line
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step
 from goodput_cli.events.text.stamps import Stamp
 from goodput_cli.events.text.survived import is_ordinary

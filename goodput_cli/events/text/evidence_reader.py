@@ -27,7 +27,8 @@ from goodput_cli.events.text.blocks import (
 )
 from goodput_cli.events.text.causes import AGENT, CauseRows, Found, ranks_in
 from goodput_cli.events.text.lines_behind import FOLLOWED_BY, of_actor, of_tasks
-from goodput_cli.events.text.stamps import Stamp, bare, kernel_stamp, read_or_none, stamp_or_none
+from goodput_cli.events.text.looked_at import Line, why_it_aborts
+from goodput_cli.events.text.stamps import bare, kernel_stamp, read_or_none
 from goodput_cli.events.text.survived import ends_nothing, goes_on
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 from goodput_cli.vocabulary.when import NS_PER_MS
@@ -40,12 +41,12 @@ _SILENT = 1 << 16
 """So many lines behind it begins, a traceback of a stream that has fallen silent says nothing more."""
 _ALIKE = 300
 """Lines are told apart by so many characters."""
+_OPEN_MESSAGE = 6
+"""So many lines behind an exception whose words end open may say what they announce."""
 _CHAIN = 6
 """The line that chains two tracebacks stands within so many lines of the first."""
 _MESSAGE = 40
 """So many lines an exception's message may have, as the hook for unhandled exceptions prints it."""
-_RAY = re.compile(r"\((?P<name>raylet|\w[^\s()]{0,80})(?: pid=(?P<pid>\d{1,9}))?(?:, ip=(?P<host>[\w.:]+))?\) ")
-"""What Ray puts before the lines of its processes."""
 _DEVICE_BEFORE = re.compile(r"NVRM: The NVIDIA GPU (?P<device>[0-9a-fA-F:.]+)")
 _RANK = re.compile(r"\[rank(\d+)\]:")
 _MPI_RANK = re.compile(r"\[\d+,(?:mpirank:)?(\d+)(?:,[\w.-]+)?\]<std(?:out|err)>")
@@ -54,8 +55,6 @@ _LOCAL = re.compile(r"\[(?:default)?(\d+)\]:")
 _LAUNCHER_HOST = re.compile(r"\[\w+@([\w.-]+)\]")
 _HEADED = re.compile(r"-+(?P<what>Begin|End) global rank (?P<rank>\d{1,8}) STD(?:OUT|ERR)-+$")
 """What stands around what one process printed, where a launcher shows it once the job has failed."""
-_NESTED = re.compile(r"^(?:\[[^\]]*\] ?)(?=\[(?:rank|default)\d+\]:)")
-_ENTRY = re.compile(r"\[\d+\]:\s*$")
 _DIGITS = re.compile(r"\d+")
 _STAMPED = re.compile(
     r"^(?:\^C){0,4}(?:\[[WIEFV]\d{3,4} [\d:.]+ \S+:\d+\] |[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] "
@@ -71,48 +70,6 @@ OF_PATH = re.compile(r"(?:^|/)attempt_(?P<life>\d+)/(?P<local>\d{1,8})/[^/]*$")
 _RANK_OF_PATH = re.compile(r"(?:^|[/_.-])rank[-_]?(?P<rank>\d+)(?=[._-][^/]*$|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line that an observer looks at."""
-
-    number: int
-    text: str
-    """Without what launchers and collectors put before it."""
-    raw: str
-    stream: str
-    collected: Stamp | None
-    entry: int = -1
-    job: str = ""
-    host: str = ""
-    pid: int | None = None
-
-    @classmethod
-    def of(cls, raw: str, number: int) -> Line:
-        """A line as it stands in a document. A stamp in brackets may stand before the rank."""
-        found = bare(raw)
-        entry = _ENTRY.search(raw) if not found.text.strip() else None
-        if entry is not None:  # of an agent's block: no rank
-            return cls(number, entry[0], raw, found.stream.rpartition("/")[0], found.collected)
-        ray = _RAY.match(found.text)
-        if ray is not None and (ray["pid"] or ray["name"] == "raylet"):
-            stream = "/".join(part for part in (found.stream, ray["name"], ray["pid"]) if part)
-            pid = int(ray["pid"]) if ray["pid"] else None
-            return cls(number, found.text[ray.end() :], raw, stream, found.collected, host=ray["host"] or "", pid=pid)
-        nested = _NESTED.match(found.text)
-        if nested is None:
-            return cls(number, found.text, raw, found.stream, found.collected)
-        inner = bare(found.text[nested.end() :])
-        stream = "/".join(part for part in (found.stream, inner.stream) if part)
-        return cls(number, inner.text, raw, stream, found.collected)
-
-    @property
-    def stamp(self) -> Stamp | None:
-        """When it was written, as far as it says."""
-        if self.collected is not None:
-            return self.collected
-        return stamp_or_none(_RAY.sub("", bare(self.raw).text, count=1))
-
-
 class _LastRaised(NamedTuple):
     """The last exception of a stream."""
 
@@ -121,6 +78,9 @@ class _LastRaised(NamedTuple):
     """What is kept of it, or of the first one of its chain; None: nothing."""
     chains: str = ""
     """How the line behind it chains it to the next one; "": none was seen."""
+    kind: str = ""
+    frames: tuple[str, ...] = ()
+    """The innermost ones of its traceback."""
 
     @property
     def says_little(self) -> bool:
@@ -158,8 +118,9 @@ class Observer:
         self._agents: dict[str, AgentBlock] = {}
         self._following: dict[str, _Following] = {}
         self._raised: dict[str, _LastRaised] = {}  # by stream
-        self._messages: dict[str, int] = {}
-        """By stream, up to which line the hook for unhandled exceptions may go on with the message of the last one."""
+        self._messages: dict[str, tuple[int, bool]] = {}
+        """By stream, up to which line the message of the last exception may go on, and whether the hook for unhandled
+        exceptions prints it."""
         self._folded: dict[tuple[object, ...], UntimedEvidence] = {}
         self._cleared = 0
         self._fresh: list[UntimedEvidence] = []
@@ -223,6 +184,8 @@ class Observer:
         self._chain(line)
         of_message = self._goes_on(line)
         found = self._rows.read(line.text)
+        if found is None or found.role == "exit":
+            found = self._of_words(line, of_message) or found
         if found is None:
             return None, of_message
         if found.role in ("root", "exit") and ends_nothing(line.text, found):
@@ -256,18 +219,30 @@ class Observer:
         for stream, block in list(self._tracebacks.items())[:1]:
             if number - block.line > _SILENT:
                 del self._tracebacks[stream]
-        for stream, last in list(self._messages.items())[:1]:
+        for stream, (last, _) in list(self._messages.items())[:1]:
             if number > last:
                 del self._messages[stream]
 
     def _goes_on(self, line: Line) -> bool:
-        """Whether a line is of the message of an exception that the hook printed: messages may have many lines."""
-        last = self._messages.get(line.stream)
-        of_hook = last is not None and line.number <= last and line.stamp is None and bool(_OF_HOOK.search(line.raw))
-        of_message = of_hook and not goes_on(line.text)
-        if last is not None and not of_message:
+        """Whether a line is of the message of an exception: messages may have many lines, where the hook printed them,
+        or their first one announces more."""
+        last, by_hook = self._messages.get(line.stream, (-1, False))
+        ours = line.number <= last and line.stamp is None and (not by_hook or bool(_OF_HOOK.search(line.raw)))
+        of_message = ours and not goes_on(line.text)
+        if last >= 0 and not of_message:
             del self._messages[line.stream]
         return of_message
+
+    def _of_words(self, line: Line, of_message: bool) -> Found | None:
+        """What rows of exceptions say of a line that goes on with the message of one that says little, or that tells
+        why its process aborts."""
+        last = self._raised.get(line.stream)
+        if of_message and last is not None and last.says_little:
+            kind, what = exception_in(line.text.strip()) or (last.kind, line.text.strip())
+            return self._rows.read_exception(f"{kind}: {what}", last.frames)
+        why = why_it_aborts(line.text)
+        found = self._rows.read_exception(f"RuntimeError: {why}", ()) if why else None
+        return None if found is None else replace(found, at=0)
 
     def has_no_message(self, stream: str) -> None:
         """Lines that look as if the hook had printed them may be of anybody: a stream writes all of its lines so."""
@@ -321,9 +296,13 @@ class Observer:
             return None, True
         one = self._exception(line, block, *exception)
         before = self._raised.get(line.stream)
-        self._raised[line.stream] = _LastRaised(line.number, before.of if block.chained and before is not None else one)
+        of = before.of if block.chained and before is not None else one
+        frames = tuple(" ".join(frame) for frame in block.frames)
+        self._raised[line.stream] = _LastRaised(line.number, of, kind=exception[0], frames=frames)
         if one is not None and one.unhandled:
-            self._messages[line.stream] = line.number + _MESSAGE
+            self._messages[line.stream] = (line.number + _MESSAGE, True)
+        elif one is not None and exception[1].strip()[-1:] in ("", ":"):
+            self._messages[line.stream] = (line.number + _OPEN_MESSAGE, False)
         follow = self._is_chain(line.stream, line.number, FOLLOWED_BY.get(one.row) if one is not None else None)
         self._following[line.stream] = _Following(one or _NOBODY, follow, line.number)
         return one, True

@@ -25,9 +25,9 @@ from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.text.collector import CollectedSource, TextPart
 from goodput_cli.events.text.entries import said_of_line
 from goodput_cli.events.text.evidence_lines import EntryObserver, may_say
-from goodput_cli.events.text.evidence_reader import Line
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import EventType, LogLine, timed
+from goodput_cli.events.text.looked_at import Line
 from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none, stamp_or_none
 from goodput_cli.events.trackers.inside import logged_of
 from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedInstant, ProcessOfRun, Row, Run

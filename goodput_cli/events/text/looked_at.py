@@ -1,0 +1,67 @@
+"""A line as an observer looks at it, without what launchers and collectors put before it; and what lines in which a
+process aborts say as the reason."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from goodput_cli.events.text.stamps import Stamp, bare, stamp_or_none
+
+_RAY = re.compile(r"\((?P<name>raylet|\w[^\s()]{0,80})(?: pid=(?P<pid>\d{1,9}))?(?:, ip=(?P<host>[\w.:]+))?\) ")
+"""What Ray puts before the lines of its processes."""
+_NESTED = re.compile(r"^(?:\[[^\]]*\] ?)(?=\[(?:rank|default)\d+\]:)")
+_ENTRY = re.compile(r"\[\d+\]:\s*$")
+_ABORTS = re.compile(
+    r"(?:\s*what\(\):\s+|.*\bthread terminated with exception: |Exception in device=\w+:\d+: "
+    r"|F\d{4} [\d:.]+ +\d+ \S+:\d+\] )(?P<what>.+)"
+)
+"""What says why a process aborts: a C++ exception that nobody caught, a fatal line of glog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that an observer looks at."""
+
+    number: int
+    text: str
+    """Without what launchers and collectors put before it."""
+    raw: str
+    stream: str
+    collected: Stamp | None
+    entry: int = -1
+    job: str = ""
+    host: str = ""
+    pid: int | None = None
+
+    @classmethod
+    def of(cls, raw: str, number: int) -> Line:
+        """A line as it stands in a document. A stamp in brackets may stand before the rank."""
+        found = bare(raw)
+        entry = _ENTRY.search(raw) if not found.text.strip() else None
+        if entry is not None:  # of an agent's block: no rank
+            return cls(number, entry[0], raw, found.stream.rpartition("/")[0], found.collected)
+        ray = _RAY.match(found.text)
+        if ray is not None and (ray["pid"] or ray["name"] == "raylet"):
+            stream = "/".join(part for part in (found.stream, ray["name"], ray["pid"]) if part)
+            pid = int(ray["pid"]) if ray["pid"] else None
+            return cls(number, found.text[ray.end() :], raw, stream, found.collected, host=ray["host"] or "", pid=pid)
+        nested = _NESTED.match(found.text)
+        if nested is None:
+            return cls(number, found.text, raw, found.stream, found.collected)
+        inner = bare(found.text[nested.end() :])
+        stream = "/".join(part for part in (found.stream, inner.stream) if part)
+        return cls(number, inner.text, raw, stream, found.collected)
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """When it was written, as far as it says."""
+        if self.collected is not None:
+            return self.collected
+        return stamp_or_none(_RAY.sub("", bare(self.raw).text, count=1))
+
+
+def why_it_aborts(text: str) -> str:
+    """The reason in a line that says why its process aborts; "": it says no such thing."""
+    said = _ABORTS.match(text)
+    return said["what"] if said is not None else ""
