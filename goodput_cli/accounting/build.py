@@ -14,18 +14,19 @@ from numpy.typing import NDArray
 from goodput_cli.accounting import claims
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
 from goodput_cli.accounting.attempts.endings import (
-    END_NAMES,
     Elastic,
     End,
     Ending,
     Endings,
     elastic_passages,
+    ending_of,
     find_endings,
     find_runs,
     last_signs_of_life,
     preempted_saves,
 )
 from goodput_cli.accounting.attempts.evidence_of_attempts import Causes, causes_of, with_preemptions
+from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.claims import downtime, planned_stops_excluded
 from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.accounting.intervals import (
@@ -171,9 +172,13 @@ class Timeline:
     @property
     def ending(self) -> Ending:
         """How the job ended: its last attempt."""
-        if not len(self.attempts):
-            return END_NAMES[End.NOT_LOGGED]
-        return END_NAMES[End.CRASHED if self.died[-1] else self.endings.how[-1]]
+        return ending_of(self.table, self.endings, self.died)
+
+    @property
+    def last_cause(self) -> FailureCause | None:
+        """Why the last attempt ended, where it did not end clean and a line says why."""
+        why = self.causes.why
+        return why[-1] if why and why[-1].known and self.endings.how[-1] != End.CLEAN else None
 
     @property
     def planned(self) -> Mask:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.endings import END_NAMES, End
+from goodput_cli.accounting.attempts.endings import END_NAMES, is_cancelled
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.accounting.order import Ordered, in_order
@@ -36,13 +36,12 @@ from goodput_cli.analysis.table import Table, attribute, each
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
-from goodput_cli.events.schema import EventLog, Kind
+from goodput_cli.events.schema import EventLog
 from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import AUTO
 
-CANCELLED = "cancelled"
-"""How a job ended of which a scheduler alone tells, where it says so."""
 SortKey = Literal["start", "name", "goodput", "events", "length"]
 
 
@@ -77,6 +76,10 @@ class JobSummary:
     """Of the window without what is excluded; None as `goodput_ns`."""
     reason: str | None = None
     """Why there is no goodput; None where there is."""
+    cause: str | None = None
+    """Code of why the last attempt ended (docs/causes.md); None where it ended clean, or nobody says."""
+    cause_certainty: str | None = None
+    """`said` or `likely`."""
 
     @property
     def ns(self) -> int:
@@ -88,6 +91,10 @@ def _goodput(job: JobSummary) -> dict[str, Any] | None:
     if job.goodput_ns is None:
         return None
     return {"seconds": job.goodput_ns / 1e9, "ns": job.goodput_ns, "percent": job.goodput_percent}
+
+
+def _shown_cause(job: JobSummary) -> str | None:
+    return f"{job.cause} ?" if job.cause_certainty == "likely" else job.cause
 
 
 JOBS = Table(
@@ -171,10 +178,31 @@ JOBS = Table(
             "ending",
             "text",
             values=attribute("ending"),
-            words="how the last attempt ended, as far as it was logged; cancelled: as a scheduler alone tells",
-            json={"enum": [*END_NAMES, CANCELLED]},
+            words="how the last attempt ended, as far as it was logged; cancelled: as a scheduler says",
+            json={"enum": [*END_NAMES]},
             nullable=True,
             title="ended",
+        ),
+        Column("why", "text", Audience.PEOPLE, each(_shown_cause)),
+        Column(
+            "cause",
+            "text",
+            Audience.PROGRAMS,
+            attribute("cause"),
+            "why it ended, as far as a line or a scheduler says",
+            json={"enum": [*CAUSES]},
+            nullable=True,
+            later=True,
+        ),
+        Column(
+            "cause_certainty",
+            "text",
+            Audience.PROGRAMS,
+            attribute("cause_certainty"),
+            "how sure that is",
+            json={"enum": [*CERTAINTIES]},
+            nullable=True,
+            later=True,
         ),
         Column("formats", "text", Audience.TABLES, each(lambda job: " + ".join(job.formats))),
         Column(
@@ -239,7 +267,7 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
         reason = NO_TRAINING_LOG
     if reason is None and timeline.unknown(np.array([start]), np.array([end]))[0]:
         reason = f"cannot be judged: {timeline.why_unknown}"
-    attempts = timeline.attempts.count
+    attempts, why = timeline.attempts.count, timeline.last_cause
     return JobSummary(
         name=job.table.jobs[0],
         start_ns=start,
@@ -250,22 +278,13 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
         runs=runs,
         run=run,
         disruptions=count_disruptions(timeline, start, end),
-        ending=_ending(job, timeline),
+        ending=timeline.ending,
+        cause=None if why is None else why.code,
+        cause_certainty=None if why is None else why.certainty,
         goodput_ns=productive if reason is None else None,
         goodput_percent=100 * productive / counted if reason is None else None,
         reason=reason,
     )
-
-
-def _ending(job: EventLog, timeline: Timeline) -> str:
-    """How the last attempt ended; of a job of which a scheduler alone tells and says that it was cancelled, that: no
-    log says that it ended clean."""
-    ending = timeline.ending
-    if ending == END_NAMES[End.CLEAN] and is_scheduled_alone(job.format_names[0]):
-        row = int(timeline.endings.clean_row[-1])
-        if row >= 0 and timeline.ordered.table.kind[row] == Kind.USER_TERMINATED:
-            return CANCELLED
-    return ending
 
 
 def not_analysed(job: EventLog, reason: str, run: int = 0) -> JobSummary:
@@ -274,7 +293,10 @@ def not_analysed(job: EventLog, reason: str, run: int = 0) -> JobSummary:
     reason = NO_TRAINING_LOG if is_scheduled_alone(job.format_names[0]) else reason
     first, last = int(table.time.min()), int(table.end.max())
     events, formats = len(in_order(table).table), job.format_names[0]
-    return JobSummary(table.jobs[0], first, last, events, formats, None, None, run, *(None,) * 4, reason=reason)
+    ending = "cancelled" if reason == NO_TRAINING_LOG and is_cancelled(table, int(np.argmax(table.time))) else None
+    return JobSummary(
+        table.jobs[0], first, last, events, formats, None, None, run, None, ending, None, None, reason=reason
+    )
 
 
 def arranged(jobs: Iterable[JobSummary], key: SortKey, limit: int | None) -> tuple[JobSummary, ...]:
@@ -296,8 +318,11 @@ _MOST_REASONS = 5
 
 
 def jobs_sheet(jobs: JobList) -> Sheet:
-    """A row a job. For people only what fits 80 columns: runs only where a name was used more than once."""
-    columns = JOBS.sheet_columns(without=() if any((job.runs or 1) > 1 for job in jobs.jobs) else ("runs",))
+    """A row a job. For people only what fits 80 columns: runs only where a name was used more than once, and why jobs
+    ended only where that is known of one."""
+    empty = [] if any((job.runs or 1) > 1 for job in jobs.jobs) else ["runs"]
+    empty += [] if any(job.cause for job in jobs.jobs) else ["why"]
+    columns = JOBS.sheet_columns(without=empty)
     return Sheet(
         title=plural(jobs.found, "job"),
         columns=columns,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.schema import EventTable, LogFormat
 
 _JUDGED_STEPS = 10
-Ending = Literal["clean", "terminated", "crashed", "not_logged"]
+Ending = Literal["clean", "cancelled", "terminated", "crashed", "not_logged"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,11 @@ class Job:
     def formats(self) -> Sequence[str]:
         """log formats seen"""
         return tuple(one.name for one in self.log_formats)
+
+    @property
+    def ends_clean(self) -> bool:
+        """Whether its end was meant, by its program or by who cancelled it (accounting §3)."""
+        return self.ending in ("clean", "cancelled")
 
 
 @written("window_part", "the window of the question", keys="start_ns end_ns ns excluded_ns")

@@ -274,7 +274,7 @@ class Monitor:
         plan = self._plan
         analysis = self._watched.account(log, name, time.time_ns(), plan.thresholds)
         is_idle = plan.idle_end is not None and job.quiet >= plan.idle_end
-        job.ended = is_idle or (analysis.job.ending == "clean" and job.quiet >= plan.settle)
+        job.ended = is_idle or (analysis.job.ends_clean and job.quiet >= plan.settle)
         if job.ended and not self._stop.wanted:
             analysis = self._watched.account(log, name, None, plan.thresholds)
         if not plan.windows:
@@ -322,7 +322,7 @@ class Monitor:
         for job in self._jobs.values():
             if plan.idle_end is not None and not job.ended:
                 ends.append(plan.idle_end - job.quiet)
-            if job.analysis is not None and job.analysis.job.ending == "clean" and not job.ended:
+            if job.analysis is not None and job.analysis.job.ends_clean and not job.ended:
                 ends.append(plan.settle - job.quiet)
         return max(min(ends), 0.05)
 

@@ -45,7 +45,7 @@ class Snapshot:
     @property
     def ended(self) -> bool:
         """Whether a clean end is believed (accounting §3)."""
-        return self.analysis.job.ending == "clean"
+        return self.analysis.job.ends_clean
 
     @property
     def last_event_ns(self) -> int:

@@ -31,7 +31,8 @@ _MOST = 5
 _LEAST_STRIP = 2
 """The strip, and a line of its legend."""
 _ENDS = {
-    "clean": "ended clean", "terminated": "terminated", "crashed": "crashed at the end", "not_logged": "no end logged",
+    "clean": "ended clean", "cancelled": "cancelled", "terminated": "terminated", "crashed": "crashed at the end",
+    "not_logged": "no end logged",
 }  # fmt: skip
 
 

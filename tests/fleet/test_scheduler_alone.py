@@ -143,12 +143,16 @@ def test_what_still_waits_has_waited_until_the_last_time_of_the_table(capsys: Ou
     assert "Jobs of the scheduler, longest wait first" in shown
 
 
-def test_a_job_that_a_scheduler_cancelled_did_not_end_clean(capsys: Output) -> None:
-    rows = (("1", "a", "u1", "pre", "CANCELLED by 1002", "10:00:00", "10:10:00", "12:10:00", 8), ROWS[5])
+def test_jobs_of_a_scheduler_end_as_it_says(capsys: Output) -> None:
+    """Also one that never started (job 3), and why, where it says so."""
+    rows = (("0", "z", "u1", "pre", "CANCELLED by 1002", "09:00:00", "09:10:00", "09:15:00", 8), *ROWS)
     assert run(["jobs", table(rows=rows), "-q", "--format", "json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     check_any_answer(answer)
-    assert [one["ending"] for one in answer["jobs"]] == ["cancelled", "clean"]
+    assert [(one["name"], one["ending"], one["cause"]) for one in answer["jobs"]] == [
+        ("z", "cancelled", None), ("a", "clean", None), ("b", "terminated", "time_limit"), ("c", "cancelled", None),
+        ("d", "crashed", "node_failure"), ("e", "clean", None),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["csv", "markdown", "html", "openmetrics", "junit"])

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import goodput_cli
+
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
 from tests.text.test_folders import life
 
@@ -56,6 +58,31 @@ def test_slurm_says_why_it_cancelled(tmp_path: Path, line: str, ended: str) -> N
     (disruption,) = analysis.disruptions
     assert disruption.ended == ended
     assert seconds(analysis)["infrastructure_recovery_from_disruption"] == 480
+
+
+@pytest.mark.parametrize(
+    ("state", "ended", "cause"),
+    [
+        ("COMPLETED", "clean", None),
+        ("CANCELLED by 1002", "cancelled", None),
+        ("FAILED", "crashed", None),
+        ("OUT_OF_MEMORY", "crashed", "host_oom"),
+        ("NODE_FAIL", "crashed", "node_failure"),
+        ("TIMEOUT", "terminated", "time_limit"),
+        ("PREEMPTED", "terminated", "preempted"),
+    ],
+)
+def test_a_state_of_slurm_is_said_the_same_by_jobs_and_analyze(
+    tmp_path: Path, state: str, ended: str, cause: str | None
+) -> None:
+    table = f"JobID|State|Submit|Start|End\n8|{state}|2026-03-01T10:00:00|2026-03-01T10:00:00|2026-03-01T10:03:00\n"
+    folder = written(tmp_path / "run", slurm__8_out=TRAINED, sacct_txt=table)
+    (job,) = goodput_cli.jobs(folder, year=2026).jobs
+    assert (job.ending, job.cause) == (ended, cause)
+    analysis = analysed(folder)
+    last = analysis.timeline.last_cause
+    assert (analysis.job.ending, None if last is None else last.code) == (ended, cause)
+    assert f", {ended if cause is None else f'{ended} ({cause})'}".replace("clean", "clean end") in str(analysis)
 
 
 AGAIN = TRAINED.replace(" 10:0", " 10:1").replace("      20/", "      40/").replace("      10/", "      30/")

@@ -30,8 +30,10 @@ class End(Code):
     CLEAN = 3
 
 
-Ending = Literal["not_logged", "terminated", "crashed", "clean"]
+Ending = Literal["not_logged", "terminated", "crashed", "clean", "cancelled"]
 END_NAMES: tuple[Ending, ...] = get_args(Ending)
+"""In the order of `End`; the last is a clean end that somebody ordered, as a scheduler says."""
+_CANCELLED = ("state", "CANCELLED")
 
 
 FINISHES = (Kind.USER_TERMINATED, Kind.JOB_FINISHED)
@@ -79,6 +81,22 @@ def find_endings(table: EventTable, attempts: Attempts, planned: Planned | None 
     how[first_crash >= 0] = End.CRASHED
     how[clean_row >= 0] = End.CLEAN
     return Endings(how, clean_row, np.where(how == End.CRASHED, first_crash, -1))
+
+
+def ending_of(table: EventTable, endings: Endings, died: Mask) -> Ending:
+    """How the last attempt ended. A clean end that is a scheduler's `CANCELLED` is called that (accounting §3)."""
+    if not len(endings.how):
+        return END_NAMES[End.NOT_LOGGED]
+    how, row = endings.how[-1], int(endings.clean_row[-1])
+    if how == End.CLEAN and is_cancelled(table, row):
+        return "cancelled"
+    return END_NAMES[End.CRASHED if died[-1] else how]
+
+
+def is_cancelled(table: EventTable, row: int) -> bool:
+    """Whether an event is of what a scheduler calls cancelled."""
+    detail = int(table.detail[row])
+    return detail >= 0 and _CANCELLED in table.details[detail]
 
 
 def job_end_believed(table: EventTable, attempts: Attempts) -> Mask:

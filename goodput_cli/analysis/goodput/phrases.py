@@ -62,6 +62,7 @@ DOUBTS = (
 """Diagnostics that stand beside the share of goodput: it may be that of another job, or of two."""
 _ENDINGS = {
     "clean": "clean end",
+    "cancelled": "cancelled",
     "terminated": "terminated",
     "crashed": "crashed",
     "not_logged": "end not logged",
@@ -211,10 +212,8 @@ def ending_text(job: Job) -> str:
 
 
 def last_cause(analysis: AnalysisData) -> FailureCause | None:
-    """Why the last attempt died, where it crashed in the window, or its end was not logged, and a line says why."""
-    why = analysis.timeline.causes.why
-    died = has_ending(analysis) and analysis.job.ending in ("crashed", "not_logged")
-    return why[-1] if died and why and why[-1].known else None
+    """Why the last attempt ended, where it did so in the window and not clean, and a line says why."""
+    return analysis.timeline.last_cause if has_ending(analysis) else None
 
 
 def last_cause_text(analysis: AnalysisData) -> str:
@@ -225,7 +224,8 @@ def last_cause_text(analysis: AnalysisData) -> str:
 
 def at_the_end(analysis: AnalysisData) -> str:
     """How it ended, in front of why."""
-    return "crashed at the end" if analysis.job.ending == "crashed" else "end not logged, behind the last step"
+    ending = analysis.job.ending
+    return "end not logged, behind the last step" if ending == "not_logged" else f"{ending} at the end"
 
 
 def outside_window_text(analysis: AnalysisData) -> str | None:
