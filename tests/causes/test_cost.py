@@ -11,7 +11,9 @@ import pytest
 from goodput_cli.events.read import read_events
 from goodput_cli.events.text import evidence_lines as observing
 from goodput_cli.events.text import scan
+from goodput_cli.events.text.causes import shipped_rows
 from goodput_cli.events.text.evidence_reader import Observer
+from goodput_cli.events.text.log_lines import any_of
 from goodput_cli.events.text.looked_at import Line
 from tests.causes.wordings import life, wordings
 
@@ -105,3 +107,10 @@ def test_of_very_many_failures_the_first_and_the_last_are_kept(tmp_path: Path) -
     observed = read_events([str(tmp_path)]).table.observed
     assert len(observed.rows) == 10_000
     assert len(observed.listed) + observed.dropped[str(tmp_path / "train.log")] == 12_000
+
+
+def test_the_automaton_of_many_literals_is_not_given_up(capfd: pytest.CaptureFixture[str]) -> None:
+    literals = [f"{anchor} {times}" for anchor in shipped_rows().anchors for times in range(2)]
+    line = b"[2026-03-01 10:00:00.000000] iteration 10 | elapsed time per iteration (ms): 4000.0 | loss scale: 1.0 |"
+    assert any_of(literals).search(line * 100) is None
+    assert capfd.readouterr().err == ""

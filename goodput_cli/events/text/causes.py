@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from goodput_cli.events.evidence import Speaker
-from goodput_cli.events.text.log_lines import linear
+from goodput_cli.events.text.log_lines import any_of, linear
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 
 TRACEBACK = "Traceback (most recent call last)"
@@ -144,8 +143,7 @@ class CauseRows:
     @cached_property
     def expression(self) -> Any:
         """Finds any of the anchors in bytes; with a row that is tried on every line, every line."""
-        literals = map(re.escape, sorted(self.anchors, key=len, reverse=True))
-        return linear().compile("|".join((*literals, *["(?m:^)"] * self.reads_all)).encode())
+        return any_of(self.anchors, *["(?m:^)"] * self.reads_all)
 
     def may_read(self, line: bytes) -> bool:
         """Whether a line is worth a look: it holds an anchor of a row or a block."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
-from goodput_cli.events.text.log_lines import LineRule, ParsedEvent, line_readings, linear
+from goodput_cli.events.text.log_lines import LineRule, ParsedEvent, any_of, line_readings
 from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare, candidates, is_kernel_log
 from goodput_cli.events.values import DIGITS, KEEP_FIRST, WORD
 
@@ -154,7 +153,7 @@ class LineRules:
     def anchors(self) -> Any:
         """Finds any of the literals in bytes."""
         literals = {rule.anchor for rule in (*self.rules, *self.signs) if rule.anchor} | set(self.causes.anchors)
-        return linear().compile("|".join(map(re.escape, sorted(literals, key=len, reverse=True))).encode())
+        return any_of(literals)
 
     def observes(self, head: bytes) -> bool:
         """Whether a text that begins like this is a kernel's log, or a line of it says something about a death."""

@@ -286,3 +286,16 @@ def linear() -> Any:
     except ImportError as error:
         raise SourceError("logs of plain text are read with google-re2; `pip install google-re2`") from error
     return re2
+
+
+_MOST_STATES = 1 << 26
+"""Bytes that the automaton of very many literals may take: with fewer it is given up, and each line costs more."""
+
+
+def any_of(literals: Iterable[str], *others: str) -> Any:
+    """Finds any of some literals in bytes, the longest first, or of other expressions."""
+    re2 = linear()
+    options = re2.Options()
+    options.max_mem = _MOST_STATES
+    ordered = map(re.escape, sorted(literals, key=len, reverse=True))
+    return re2.compile("|".join((*ordered, *others)).encode(), options)
