@@ -127,7 +127,11 @@ def test_mistakes_are_said(rule: str, said: str) -> None:
     [
         ("timeout = 90.5", "timeout = 91.0", "`timeout` is 91.0 in `gives`, and the rule in line 11 gives 90.5"),
         ('"left": 1, "most": 3}', '"left": 1}', "`of` is 3 in `gives`, and the rule in line 22 gives nothing"),
-        ('event = "start" }', 'event = "start", left = 1 }', "`left` is 1 in `gives`, and the rule in line 7 gives noth"),
+        (
+            'event = "start" }',
+            'event = "start", left = 1 }',
+            "`left` is 1 in `gives`, and the rule in line 7 gives noth",
+        ),
     ],
 )
 def test_a_sample_of_a_sign_is_checked(was: str, becomes: str, said: str) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
-
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
 from tests.text.test_folders import life
 
