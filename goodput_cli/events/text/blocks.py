@@ -64,7 +64,10 @@ _WAITED = re.compile(
 )
 _OF_SERVICES = re.compile(r"^(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): ")
 _SERVICE_TYPES = ("XlaRuntimeError", "JaxRuntimeError")
-_OWN_PEERS = re.compile(r"checkpoint|dataset|dataloader|/data/|http|urllib|requests|botocore|boto3|gcsfs|s3fs|fsspec")
+_OWN_PEERS = re.compile(
+    r"checkpoint|dataset|dataloader|/data/|http|urllib|requests|botocore|boto3|gcsfs|s3fs|fsspec"
+    r"|/(?:wandb|mlflow|comet_ml|neptune|clearml|swanlab)/"
+)
 _ENVIRONMENT = re.compile(
     r"ddress already in use|No CUDA GPUs are available|no kernel image is available|NVIDIA driver on your system is"
     r"|Unable to initialize backend|Found no NVIDIA driver"
@@ -103,6 +106,11 @@ class Raised:
     by_frames: bool = False
     """Whether where it was raised says more than its words."""
 
+    @property
+    def says_little(self) -> bool:
+        """Whether no more is known than that something failed."""
+        return self.code in ("python_error", UNKNOWN_CAUSE)
+
 
 @dataclass
 class Traceback:
@@ -128,6 +136,11 @@ class Traceback:
     seen: int = 0
     frames: list[Frame] = field(default_factory=list)
     """The innermost ones, the last one last."""
+
+    @property
+    def places(self) -> list[str]:
+        """What each of its frames says: file, function and line of program."""
+        return [" ".join(frame) for frame in self.frames]
 
     @classmethod
     def begun(cls, text: str, raw: str, line: int, nested: bool) -> Traceback:

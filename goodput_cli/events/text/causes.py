@@ -158,10 +158,11 @@ class CauseRows:
                 return found
         return None
 
-    def read_exception(self, text: str, frames: Sequence[str]) -> Found | None:
-        """What the first row of exceptions that fits says of `Type: message`. frames: see `CauseRow.fits`."""
+    def read_exception(self, text: str, frames: Sequence[str], says_little: bool = True) -> Found | None:
+        """What the first row of exceptions that fits says of `Type: message`. frames: see `CauseRow.fits`. says_little:
+        whether its words say no more without; else a row that leaves it open says nothing."""
         for row in self._of_exceptions:
-            found = row.read(text) if row.fits(frames) else None
+            found = row.read(text) if (says_little or not row.likely) and row.fits(frames) else None
             if found is not None:
                 return found
         return None

@@ -79,7 +79,7 @@ class _LastRaised(NamedTuple):
     chains: str = ""
     """How the line behind it chains it to the next one; "": none was seen."""
     kind: str = ""
-    frames: tuple[str, ...] = ()
+    frames: Sequence[str] = ()
     """The innermost ones of its traceback."""
 
     @property
@@ -297,11 +297,10 @@ class Observer:
         one = self._exception(line, block, *exception)
         before = self._raised.get(line.stream)
         of = before.of if block.chained and before is not None else one
-        frames = tuple(" ".join(frame) for frame in block.frames)
-        self._raised[line.stream] = _LastRaised(line.number, of, kind=exception[0], frames=frames)
+        self._raised[line.stream] = _LastRaised(line.number, of, kind=exception[0], frames=block.places)
         if one is not None and one.unhandled:
             self._messages[line.stream] = (line.number + _MESSAGE, True)
-        elif one is not None and exception[1].strip()[-1:] in ("", ":"):
+        elif one is not None and exception[1].strip()[-1:] in ("", ":", "(", "[", "{", ","):
             self._messages[line.stream] = (line.number + _OPEN_MESSAGE, False)
         follow = self._is_chain(line.stream, line.number, FOLLOWED_BY.get(one.row) if one is not None else None)
         self._following[line.stream] = _Following(one or _NOBODY, follow, line.number)
@@ -333,8 +332,8 @@ class Observer:
         if found is None and (plain := exception_in(text)) is not None:
             found = self._rows.read(f"{plain[0]}: {plain[1]}")
         meaning = raised(kind, what, block.frames)
-        if found is None and meaning is not None:
-            found = self._rows.read_exception(f"{kind}: {what}", [" ".join(frame) for frame in block.frames])
+        if meaning is not None and (found is None or found.role == "exit"):
+            found = self._rows.read_exception(f"{kind}: {what}", block.places, meaning.says_little) or found
         if block.chained:
             if block.caused and found is not None and found.role == "root":
                 self._say_more(line, self._raised[line.stream], found, text)
