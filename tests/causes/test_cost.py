@@ -110,7 +110,7 @@ def test_of_very_many_failures_the_first_and_the_last_are_kept(tmp_path: Path) -
 
 
 def test_the_automaton_of_many_literals_is_not_given_up(capfd: pytest.CaptureFixture[str]) -> None:
-    literals = [f"{anchor} {times}" for anchor in shipped_rows().anchors for times in range(2)]
-    line = b"[2026-03-01 10:00:00.000000] iteration 10 | elapsed time per iteration (ms): 4000.0 | loss scale: 1.0 |"
-    assert any_of(literals).search(line * 100) is None
+    literals = [f"{anchor}~" for anchor in shipped_rows().anchors]
+    text = " ".join(literal[:-1] for literal in literals)
+    assert any_of(literals).search(text.encode()) is None
     assert capfd.readouterr().err == ""

@@ -43,7 +43,7 @@ _LOST_TYPES = (
     "DistBackendError", "DistNetworkError", "DistStoreError", "ChildFailedError", "RayActorError", "ActorDiedError",
     "ActorUnavailableError", "WorkerCrashedError", "NodeDiedError", "KilledWorker", "CommClosedError",
     "RendezvousConnectionError", "RendezvousClosedError", "HorovodInternalError", "BrokenPipeError",
-    "ConnectionResetError", "ConnectionAbortedError",
+    "ConnectionResetError", "ConnectionAbortedError", "EngineDeadError", "BrokenProcessPool",
 )  # fmt: skip
 _NO_STORE = re.compile(
     r"^Gloo connectFullMesh failed|gloo/transport/tcp/pair\.cc:\d+\] connect "
@@ -54,13 +54,21 @@ _NO_STORE = re.compile(
 _LOST = re.compile(
     r"NCCL communicator was aborted|remote process exited|Connection reset by peer|Broken pipe|Connection closed by"
     r"|Connection refused|Socket closed|ncclRemoteError|recvmsg:Connection|NCCL [Ee]rror (?:in: |\\d)"
-    r"|OPS function error: Hccl"
+    r"|OPS function error: Hccl|Horovod has been shut down|different device incarnation"
 )
+_ELSEWHERE = re.compile(
+    r"(?i)\bsee (?:the )?(?:root cause|stack ?trace|logs?|error)\w*(?: \(?above| for)|\bfor the root cause\b"
+)
+"""Words of an exception that say that another one tells why."""
 _WAITED_TYPES = ("RendezvousTimeoutError",)
 _WAITED = re.compile(
     r"Timed out (?:after \d+ seconds )?waiting|Socket Timeout|wait timeout after"
     r"|DEADLINE_EXCEEDED: (?:Barrier|GetKeyValue)|collective operation timeout|Timeout waiting for key"
     r"|Application timeout caused pair closure"
+    r"|(?i:\b(?:ranks?|barrier|collectives?|peers?|workers?|actors?|rendezvous|broadcast|dispatch|group"
+    r"|all[-_ ]?(?:reduce|gather|to[-_ ]?all))\b.{0,60}\b(?:timed out|timeout|time out)\b"
+    r"|\b(?:timed out|timeout)\b.{0,60}\b(?:ranks?|barrier|collectives?|peers?|rendezvous|dispatch"
+    r"|all[-_ ]?(?:reduce|gather))\b)"
 )
 _OF_SERVICES = re.compile(r"^(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): ")
 _SERVICE_TYPES = ("XlaRuntimeError", "JaxRuntimeError")
@@ -224,6 +232,8 @@ def raised(kind: str, what: str, frames: list[Frame]) -> Raised | None:
         return None
     if last in ("SystemExit", "GeneratorExit", "StopIteration"):
         return None if what.strip() in ("", "0", "None") else Raised(UNKNOWN_CAUSE, "exit")
+    if _ELSEWHERE.search(what):
+        return Raised(PEER_LOST, "echo", by_frames=True)
     return _by_frames(last, what, frames) or _by_words(last, what, frames)
 
 

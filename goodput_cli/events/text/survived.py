@@ -12,6 +12,11 @@ _SURVIVED = re.compile(
     r"|skipping (?:this |the |bad )?(?:batch|sample|update|step|shard|file|example)|recovered|falling back to)\b"
 )
 """What is said of an error that ends nothing: it is tried again, or it was another one's."""
+_GIVEN_UP = re.compile(
+    r"(?i)\b(?:giving up|gave up|all (?:\d+ )?(?:retry )?(?:attempts|tries|retries) failed"
+    r"|retries (?:are |were )?exhausted)\b"
+)
+"""Words that say that it was tried again in vain."""
 _GOES_ON = re.compile(r"(?i)\b(?:going on|continu(?:e|es|ing)|resum(?:e|es|ing))\b")
 _OF_LEVEL = re.compile(
     r"\.py:\d+: \w*Warning: |^[WI]\d{4} [\d:.]+ |(?:^|[\s\[|:(-])(?:(?i:warning)|WARN|INFO|DEBUG)(?:[\]\s|:)-]|$)"
@@ -40,7 +45,7 @@ _NOT_ORDINARY = re.compile(
 
 def goes_on(text: str) -> bool:
     """Whether words say that an error was survived, or that the program goes on."""
-    return bool(_SURVIVED.search(text) or _GOES_ON.search(text))
+    return not _GIVEN_UP.search(text) and bool(_SURVIVED.search(text) or _GOES_ON.search(text))
 
 
 def ends_nothing(text: str, found: Found) -> bool:
@@ -55,7 +60,7 @@ def ends_nothing(text: str, found: Found) -> bool:
         return True
     if found.role != "root":
         return False
-    if _SURVIVED.search(text):
+    if _SURVIVED.search(text) and not _GIVEN_UP.search(text):
         return True
     return group_of(found.code) != "scheduler" and "NCCL WARN" not in text and bool(_OF_LEVEL.search(before))
 
