@@ -100,7 +100,9 @@ def report_of(
         change=change_of(fleet, weeks),
         sizes=tuple(_size_row(name, sums) for name, sums in sizes.items()),
         size_sums=sizes,
-        groups=tuple(_group_table(fleet, dims) for dims in dict.fromkeys(fleet.grouping.by)),
+        groups=tuple(
+            _with_unlogged(_group_table(fleet, dims), allocations) for dims in dict.fromkeys(fleet.grouping.by)
+        ),
         causes=tuple(cause_rows(fleet)),
         hosts=hosts,
         hosts_not_named=hosts_not_named,
@@ -154,6 +156,19 @@ def _group_table(fleet: Fleet, dims: Values) -> GroupTable:
         groups = _week_by_week(groups, dims.index(WEEK))
     rows, totals = tuple(row for row, _ in groups), tuple(sums for _, sums in groups)
     return GroupTable(dims, rows, totals, grouping.limit)
+
+
+def _with_unlogged(table: GroupTable, allocations: Scheduled | None) -> GroupTable:
+    """The groups with what a scheduler held for them and no log tells of, and below them those that only it knows."""
+    tables = () if allocations is None or {SIZE, WEEK} & {*table.dims} else allocations.groups
+    held = {row.group: row.unlogged_hours for one in tables if one.dims == table.dims for row in one.rows}
+    rows = tuple(replace(row, unlogged_hours=held.pop(row.group, None)) for row in table.rows)
+    empty, most = Sums(), len(table.dims) - 1
+    nothing = mpg_of(empty, None, saved_only=False)
+    return replace(table, rows=rows, unlogged=tuple(
+        replace(group_row(tuple(name.split(" / ", most)), empty, nothing), unlogged_hours=amount)
+        for name, amount in held.items()
+    ))  # fmt: skip
 
 
 def _week_by_week(groups: Sequence[_Group], week: int) -> list[_Group]:

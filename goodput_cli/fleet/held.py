@@ -57,6 +57,10 @@ class HeldGroup:
     node_hours: float | None = column(
         "number", "nodes x time held of rows without accelerators, which are in no other figure; null without any"
     )
+    unlogged_hours: float | None = column(
+        "number", "of these accelerator hours, those without a training log; null where no row says how many",
+        later=True,
+    )  # fmt: skip
 
 
 HELD_TABLE = declared_table(
@@ -148,14 +152,15 @@ class Scheduled:
     """one a --by; without any by account, namespace, partition, queue or user, the first that the tables have"""
 
 
-def group_of(amounts: Amounts, name: str, whole: int) -> HeldGroup:
-    """What rows add up to, as people and programs read it. name: of the group. whole: chip time of all rows."""
+def group_of(amounts: Amounts, name: str, whole: int, unlogged: int) -> HeldGroup:
+    """What rows add up to, as people and programs read it. name: of the group. whole: chip time of all rows. unlogged:
+    that of its own without a training log."""
     half, most = (None if wait is None else round(wait) for wait in (amounts.wait(50), amounts.wait(95)))
     return HeldGroup(
         name, amounts.jobs, amounts.allocations, known_hours_of(amounts, amounts.chip_ns),
         percent(ratio(amounts.chip_ns, whole)), half, most, amounts.never_started, amounts.requeued_jobs,
         amounts.requeues, known_hours_of(amounts, amounts.failed_ns), percent(amounts.failed),
-        hours(amounts.node_ns) if amounts.node_ns else None,
+        hours(amounts.node_ns) if amounts.node_ns else None, known_hours_of(amounts, unlogged),
     )  # fmt: skip
 
 
@@ -175,6 +180,7 @@ def scheduled(
     latest = latest_of(rows)
     whole = Amounts(rows, latest)
     logged = Amounts([row for row in rows if has_log(row)], latest)
+    unlogged = {id(row): row.chip_ns(latest) for row in rows} | {id(row): 0 for row in logged.rows}
     named = {id(row): texts_of(row) for row in rows}
     there = {name for texts in named.values() for name, text in texts.items() if text}
     asked = [dims for dims in by if there.intersection(dims)] or [(name,) for name in _ORDER if name in there][:1]
@@ -186,11 +192,11 @@ def scheduled(
         hours_with_log=known_hours_of(whole, logged.chip_ns),
         start_ns=min(at for row in rows for at in row.instants()),
         end_ns=latest,
-        total=group_of(whole, "all", whole.chip_ns),
+        total=group_of(whole, "all", whole.chip_ns, whole.chip_ns - logged.chip_ns),
         amounts=whole,
         states=tuple(_states(rows, latest, whole)),
         listed=tuple(_listed(rows, asked[0] if asked else (), named, latest)),
-        groups=tuple(_grouped(rows, dims, named, latest, whole.chip_ns) for dims in dict.fromkeys(asked)),
+        groups=tuple(_grouped(rows, dims, named, latest, whole.chip_ns, unlogged) for dims in dict.fromkeys(asked)),
     )
 
 
@@ -215,14 +221,17 @@ def _states(rows: Sequence[HeldRow], latest: int, whole: Amounts) -> Iterator[He
 
 
 def _grouped(
-    rows: Sequence[HeldRow], dims: tuple[str, ...], named: Mapping[int, Mapping[str, str]], latest: int, whole: int
-) -> HeldGroups:
+    rows: Sequence[HeldRow], dims: tuple[str, ...], named: Mapping[int, Mapping[str, str]], latest: int, whole: int,
+    unlogged: Mapping[int, int],
+) -> HeldGroups:  # fmt: skip
     found: defaultdict[tuple[str, ...], list[HeldRow]] = defaultdict(list)
     for row in rows:
         found[tuple(named[id(row)].get(dim) or _NONE for dim in dims)].append(row)
     groups = [(" / ".join(values), Amounts(some, latest)) for values, some in found.items()]
     groups.sort(key=lambda one: (-one[1].chip_ns, one[0]))
-    made = tuple(group_of(amounts, name, whole) for name, amounts in groups)
+    made = tuple(
+        group_of(amounts, name, whole, sum(unlogged[id(row)] for row in amounts.rows)) for name, amounts in groups
+    )
     return HeldGroups(dims, made, tuple(amounts for _, amounts in groups))
 
 

@@ -15,7 +15,7 @@ from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.held import Scheduled
 from goodput_cli.fleet.recovery import outage_families
 from goodput_cli.fleet.rows import CauseRow, GroupTable, category_name
-from goodput_cli.fleet.scheduler import Amounts
+from goodput_cli.fleet.scheduler import Amounts, HeldRow
 from goodput_cli.fleet.sums import LabelledCategory, Sums, Totals, hours
 from goodput_cli.fleet.thresholds import MEASURES
 from goodput_cli.vocabulary.text import exact, safe
@@ -143,14 +143,13 @@ def _held(held: Scheduled | None) -> Iterator[Sample]:
 
 
 def _held_groups(held: Scheduled | None) -> Iterator[tuple[Labels, Amounts]]:
-    """The whole, and its first groups."""
+    """The whole, and its groups, of which those beyond the first are one."""
     if held is None:
         return
     yield {}, held.amounts
-    seen: set[str] = set()
+    found: dict[str, list[HeldRow]] = {}
     for table in held.groups[:1]:
         name = "_".join(re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims)
-        for row, amounts in list(zip(table.rows, table.amounts, strict=True))[:MOST_GROUPS]:
-            if safe(row.group) not in seen:
-                seen.add(safe(row.group))
-                yield {name: row.group}, amounts
+        for place, (row, amounts) in enumerate(zip(table.rows, table.amounts, strict=True)):
+            found.setdefault(safe(row.group) if place < MOST_GROUPS else OTHER, []).extend(amounts.rows)
+        yield from (({name: group}, Amounts(rows, held.end_ns)) for group, rows in found.items())

@@ -139,6 +139,10 @@ class GroupRow:
     kwh: float | None = used_of("kwh", _KWH, heading="kWh")
     lost_kwh: float | None = used_of("lost_kwh", _LOST_KWH, heading="kWh lost")
     idle_hours: float | None = used_of("idle_hours", _IDLE, heading="idle h")
+    unlogged_hours: float | None = column(
+        "number", "accelerator hours that a scheduler held for it and no training log tells of, which are in no other "
+        "figure; null where no table of one tells", heading="no log h", of=lambda _: None, later=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -384,7 +388,7 @@ def _for_people(one: Column) -> Column:
 GROUP_TABLE = declared_table(
     GroupRow, "fleet_group", "a group of runs",
     "group", "runs", "accelerator h", "goodput", "lost h", "cost", "kWh", "idle h", "failures",
-    "most lost to", "kWh lost", "goodput by job time",
+    "no log h", "most lost to", "kWh lost", "goodput by job time",
 )  # fmt: skip
 CATEGORY_TABLE = declared_table(
     CategoryRow, "fleet_category", "a category of the fleet",
@@ -459,11 +463,13 @@ class GroupTable:
     """What each row is made of."""
     limit: int | None = None
     """`--limit`; None: every row is shown."""
+    unlogged: tuple[GroupRow, ...] = ()
+    """Groups that only a scheduler tells of: no runs, and goodput not known."""
 
     @property
     def shown(self) -> Annotated[tuple[GroupRow, ...], GROUP_TABLE, Json(key="rows")]:
         """the first --limit rows"""
-        return self.rows[: self.limit]
+        return (*self.rows, *self.unlogged)[: self.limit]
 
 
 def run_name(one: RunResult | RunLine) -> str:

@@ -117,15 +117,16 @@ def _hosts_judged(report: FleetData) -> Iterator[str]:
 
 def group_section(report: FleetData, table: GroupTable) -> Sheet:
     """The groups of one --by as a table."""
-    sheet = section(report, f"By {', '.join(table.dims)}", GROUP_TABLE, table.shown, without=_unknown(table.rows))
+    sheet = section(report, f"By {', '.join(table.dims)}", GROUP_TABLE, table.shown, without=_unknown(table.shown))
     group, *others = sheet.columns  # for people
     return replace(sheet, columns=(replace(group, name=" / ".join(table.dims)), *others))
 
 
 def _unknown(rows: Sequence[GroupRow]) -> tuple[str, ...]:
-    """Headings of what samples of accelerators say, where no group has any."""
+    """Headings of what samples of accelerators or tables of a scheduler say, where no group has any."""
     energy = () if any(row.kwh is not None for row in rows) else ("kWh", "kWh lost")
-    return energy if any(row.idle_hours is not None for row in rows) else (*energy, "idle h")
+    idle = () if any(row.idle_hours is not None for row in rows) else ("idle h",)
+    return (*energy, *idle, *(() if any(row.unlogged_hours for row in rows) else ("no log h",)))
 
 
 def _by_reason(rows: Sequence[NotAnalysed]) -> tuple[list[LeftOut], tuple[str, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -262,6 +264,37 @@ def test_a_thousand_teams_are_201_series_that_add_up(capsys: Output) -> None:
     whole = sum(float(one.rsplit(" ", 1)[1]) for one in hours if "team=" not in one)
     assert whole == sum(float(one.rsplit(" ", 1)[1]) for one in hours if "team=" in one) == count * 2 * 8
     assert "j12" not in "".join(shown), "no names of jobs"
+
+
+def test_a_group_that_only_a_scheduler_knows_is_a_row_without_goodput(capsys: Output) -> None:
+    """Team x trained (a), and held 16 x 4 h without a log (b); of team y no log tells at all (c)."""
+    put(Path("a.jsonl"), training("a", 10, 6))
+    at = "2026-01-01T00:00:00"
+    jobs = ((1, "a", "x", "10:00:00", 8), (2, "b", "x", "04:00:00", 16), (3, "c", "y", "02:00:00", 4))
+    rows = [f"{n}|{name}|u|{team}|gpu|c|COMPLETED|{at}|{at}|{at}|2026-01-01T{end}|gres/gpu={count}|1|n"
+            for n, name, team, end, count in jobs]  # fmt: skip
+    Path("sacct.txt").write_text(text_of(HEADER, *rows))
+    asked = ["fleet", "a.jsonl", "sacct.txt", "--by", "account", "--workers", "1", "-q", "--format"]
+    assert run([*asked, "csv"]) == 0
+    shown = [*csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    kept = "group runs accelerator_hours goodput_percent lost_hours unlogged_hours".split()
+    assert [[one[name] for name in kept] for one in shown] == [
+        ["x", "1", "80.0", "60.0", "32.0", "64.0"], ["y", "0", "", "", "", "8.0"],
+    ]  # fmt: skip
+    assert run([*asked, "table"]) == 0
+    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["y", "0", "-", "-", "-", "0", "8.0"] in said
+
+
+def test_of_many_groups_the_smallest_wait_as_one(capsys: Output) -> None:
+    """250 accounts of one job each, that waited 10 min: 200 series of their own, and `other`."""
+    rows = tuple(
+        (str(n), f"j{n}", "u", f"team{n:03}", "COMPLETED", "10:00:00", "10:10:00", "11:10:00", 1) for n in range(250)
+    )
+    assert run(["fleet", table(rows=rows), "--workers", "1", "-q", "--format", "openmetrics"]) == 0
+    waits = [line for line in capsys.readouterr().out.splitlines() if line.startswith("goodput_fleet_wait_seconds{")]
+    assert len(waits) == 2 * (1 + 200 + 1)
+    assert 'goodput_fleet_wait_seconds{job_name="fleet",account="other",quantile="0.5"} 600' in waits
 
 
 def test_a_table_of_one_job_beside_its_log_is_about_that_whatever_it_calls_it() -> None:
