@@ -11,6 +11,7 @@ register").
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -64,6 +65,12 @@ def number(value: Any) -> int | float | None:
     except ValueError:
         return None
     return parsed if math.isfinite(parsed) else None
+
+
+def decimal(value: Any) -> float | None:
+    """The same as a float; None for a whole number that no float can hold too."""
+    found = number(value)
+    return None if found is None or abs(found) > sys.float_info.max else float(found)
 
 
 def round_to_us(seconds: float) -> int:

@@ -28,7 +28,7 @@ from goodput_cli.events.text.stamps import (
     placed_stamp,
     with_days,
 )
-from goodput_cli.events.values import number
+from goodput_cli.events.values import decimal
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
@@ -377,5 +377,5 @@ def _number(text: str) -> float:
     if clock is not None:
         days, hours, minutes = (int(part or 0) for part in clock.groups()[:3])
         return ((days * 24 + hours) * 60 + minutes) * 60 + float(clock[4])
-    value = number(text.replace(",", ""))
-    return math.nan if value is None else float(value)
+    value = decimal(text.replace(",", ""))
+    return math.nan if value is None else value

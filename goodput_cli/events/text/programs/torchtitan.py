@@ -35,7 +35,7 @@ from goodput_cli.events.text.traces import (
     SpanColumns,
     TracedProcess,
 )
-from goodput_cli.events.values import MAX_NS, number
+from goodput_cli.events.values import MAX_NS, decimal
 
 NAME = "torchtitan"
 
@@ -145,8 +145,8 @@ def _numbers(records: Records, key: str) -> F64:
 
 
 def _or_nan(value: Any) -> float:
-    found = None if isinstance(value, bool) else number(value)
-    return np.nan if found is None else float(found)
+    found = None if isinstance(value, bool) else decimal(value)
+    return np.nan if found is None else found
 
 
 _TIMES_A_CALL = 5.0
