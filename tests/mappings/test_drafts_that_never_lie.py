@@ -190,8 +190,5 @@ def test_few_records_are_said(tmp_path: Path, records: int) -> None:
 
 
 def test_a_number_that_no_float_holds_is_no_step_time(tmp_path: Path) -> None:
-    log = rows(
-        40, update=lambda at: at + 1, loss=2.1, time=lambda at: 12.0, ident=lambda at: int("7" * 390 + str(at % 10))
-    )
-    analysis = drafted(tmp_path, log, "run.jsonl")
-    assert analysis.job.kept_range == (2, 40)
+    lines = (pytorch(12.0 * at, f"update {at + 1}, time: {'7' * 390} s, loss 2.1") for at in range(40))
+    assert drafted(tmp_path, "\n".join(lines) + "\n").job.kept_range == (2, 40)
