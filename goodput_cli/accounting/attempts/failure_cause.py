@@ -549,7 +549,19 @@ def _where(
     if rank is not None and not host:
         hosts = {other.host for other in seen if other.rank == rank and other.host}
         host = hosts.pop() if len(hosts) == 1 else ""
+    if one.role == "root" and (rank is None) == bool(host):
+        rank, host = _joined(one, rank, host, seen)
     return rank, host, one.device
+
+
+def _joined(
+    one: FailureEvidence, rank: int | None, host: str, seen: Sequence[FailureEvidence]
+) -> tuple[int | None, str]:
+    """Rank and host of what two lines say, one of which names the rank and the other the host, and no line another."""
+    same = [other for other in seen if (other.code, other.role, other.speaker) == (one.code, "root", one.speaker)]
+    ranks = {rank, *(other.rank for other in same)} - {None}
+    hosts = {host, *(other.host for other in same)} - {""}
+    return (ranks.pop(), hosts.pop()) if len(ranks) == len(hosts) == 1 else (rank, host)
 
 
 def _echoes(echoes: Iterable[FailureEvidence]) -> tuple[Echo, ...]:

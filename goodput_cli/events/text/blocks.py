@@ -54,6 +54,8 @@ _NO_STORE = re.compile(
 _LOST = re.compile(
     r"NCCL communicator was aborted|remote process exited|Connection reset by peer|Broken pipe|Connection closed by"
     r"|Connection refused|Socket closed|ncclRemoteError|recvmsg:Connection|NCCL [Ee]rror (?:in: |\\d)"
+    r"|(?i:\b(?:worker|task|host|slice)\b.{0,60}"
+    r"\b(?:lost its connection|has been terminated|is gone|disconnected|has died)\b)"
     r"|OPS function error: Hccl|Horovod has been shut down|different device incarnation"
 )
 _ELSEWHERE = re.compile(
@@ -257,7 +259,8 @@ def _by_words(last: str, what: str, frames: list[Frame]) -> Raised:
 
 
 _PROGRAM = re.compile(
-    r"^Command '?\[?['\"]?(?:\S*/)?(?:python|torchrun|accelerate|deepspeed|(?:ba)?sh\b|srun|mpirun|ray\b)|died with <"
+    r"^Command '?\[?['\"]?(?:\S*/)?(?:python|torchrun|accelerate|deepspeed|(?:ba)?sh|srun|mpirun|ray)[\d.]*"
+    r"[ '\"]|died with <"
 )
 """Commands that run the program itself: how it ended, which says nothing of why."""
 _OF_COMMAND = Raised("python_error", "root", before_steps="environment", by_frames=True)

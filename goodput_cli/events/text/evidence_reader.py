@@ -87,6 +87,12 @@ class _LastRaised(NamedTuple):
         """Whether no more is known than that something failed, or that somebody else is gone."""
         return self.of is not None and (self.of.role == "echo" or self.of.code == "python_error")
 
+    def is_told_by(self, found: Found) -> bool:
+        """Whether what a row says of a further line of its message says more than is known."""
+        if self.says_little:
+            return found.role in ("root", "echo")
+        return self.of is not None and self.of.doubted and found.role == "root" and not found.likely
+
 
 @dataclass(slots=True)
 class _Following:
@@ -190,7 +196,7 @@ class Observer:
             return None, of_message
         if found.role in ("root", "exit") and ends_nothing(line.text, found):
             found = replace(found, role="context")
-        if of_message and found.role in ("root", "echo") and self._raised[line.stream].says_little:
+        if of_message and self._raised[line.stream].is_told_by(found):
             self._say_more(line, self._raised[line.stream], found, line.text)
             return None, True
         return self._see(line, found, back), True

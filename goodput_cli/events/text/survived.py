@@ -8,7 +8,7 @@ from goodput_cli.events.text.causes import Found
 from goodput_cli.vocabulary.causes import group_of
 
 _SURVIVED = re.compile(
-    r"(?i)\b(?:will (?:retry|be retried)|retrying|trying again|(?:last|previous|earlier) (?:failure|error|crash)"
+    r"(?i)\b(?:will (?:retry|be retried)|retrying|trying again|(?:last|previous|earlier) (?:failure|error|crash)\b(?!:)"
     r"|skipping (?:this |the |bad )?(?:batch|sample|update|step|shard|file|example)|recovered|falling back to)\b"
 )
 """What is said of an error that ends nothing: it is tried again, or it was another one's."""
