@@ -49,7 +49,7 @@ class Link:
     restart_ns: int = 0
     """Starting again, until it trained."""
     queued_ns: int = 0
-    """In the queue: not lost."""
+    """In the queue, which is a category of its own: the job lost it, and no link."""
     elsewhere_ns: int = 0
     """Training in it that another disruption took back, which has these seconds."""
     undetermined_ns: int = 0

@@ -33,7 +33,7 @@ class LinkTotal:
     link: str = column("text", "the point in which it ends", heading="link")
     known: int = column("count", "outages of which a line names that point", least=0)
     of: int = column("count", "outages in which it can lie", least=0)
-    lost_ns: int = column("duration", "what it lost in all of them; of `queued`, time that is not lost", least=0,
+    lost_ns: int = column("duration", "what it lost in all of them; without `queued`, which is counted apart", least=0,
                           heading="lost")  # fmt: skip
     share_percent: float | None = column("percent", "of what all of them lost", name="share", heading="share")
     p50_ns: int | None = column(
@@ -210,7 +210,7 @@ def _lost_to(link: Link) -> Iterator[str]:
         "wasted": link.wasted_ns,
         "downtime": link.downtime_ns,
         "restart": link.restart_ns,
-        "queued, not lost": link.queued_ns,
+        "queued, counted apart": link.queued_ns,
         "wasted, of another disruption": link.elsewhere_ns,
         "beside": link.beside_ns,
     }
