@@ -74,6 +74,7 @@ class DraftedReading:
     def _log(self) -> EventLog:
         log = self.reading.read(self.sources, self.timezone)
         names = _names(self.sources)
+        _refuse_others(log, names)
         noticed = {one.code for one in log.diagnostics}
         if not names or not all(map(self._can_be_read_again, names)):
             return log
@@ -234,6 +235,21 @@ class _Kept:
         """Begin again, with what was kept."""
         self._rewound = True
         self._file.seek(0)
+
+
+def _refuse_others(log: EventLog, names: Sequence[str]) -> None:
+    """Raises NotEnoughData where no stretch of time was read, since what was named are programs, settings or pictures:
+    a line of theirs may look like one of a log."""
+    table = log.table
+    if len(table) and int(table.time.min()) < int(table.end.max()):
+        return
+    from goodput_cli.sources.layouts import files_in_folder
+    from goodput_cli.sources.other_files import others_alone
+
+    files = [one for name in names for one in (files_in_folder(name).logs if Path(name).is_dir() else [name])]
+    said = others_alone(files)
+    if said is not None:
+        raise NotEnoughData(f"nothing was read: {said}")
 
 
 def _no_text(lines: Sequence[tuple[str, str]]) -> str:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from goodput_cli.errors import SourceError
 from goodput_cli.sources.blocks import GZIP_MAGIC, LOG_ENDINGS, is_event_file, is_log_name
+from goodput_cli.sources.other_files import held_instead
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 RUN_FILE_ENDING = ".wandb"
@@ -359,7 +360,10 @@ def files_in_folder(folder: str) -> SortedOut:
             what = f"{shown_path(timeless)} holds no time; `goodput help formats` says what to name instead"
             raise SourceError(f"{shown_path(folder)}: no log in this folder; {what}")
         endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
-        raise SourceError(f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst); name the files")
+        raise SourceError(
+            f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst): {held_instead(folder)}; name "
+            "the files"
+        )
     return files
 
 

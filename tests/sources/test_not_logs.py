@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,37 @@ def test_a_folder_of_nothing_but_a_table_without_times_is_refused_by_its_name(tm
     (tmp_path / "version_0" / "metrics.csv").write_text("epoch,step,loss\n0,9,1.0\n")
     with pytest.raises(goodput_cli.GoodputError, match=r"version_0/metrics\.csv holds no time; `goodput help formats`"):
         goodput_cli.analyze(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("train.py", "is a Python program, not what it prints; run it as `python "),
+        ("train.ipynb", "is a notebook"),
+        ("run.sbatch", "is a script of a job"),
+        ("model.safetensors", "is a checkpoint or weights"),
+        ("llama.yaml", "is a file of settings"),
+        ("requirements.txt", "is a list of packages"),
+        ("README.md", "is a document"),
+        ("loss.png", "is a picture"),
+    ],
+)
+def test_other_files_are_called_what_they_are(tmp_path: Path, name: str, said: str) -> None:
+    """Also where a line looks like one of a log: a program prints `iteration 5/ 100` as its own text has it."""
+    (tmp_path / name).write_text('print(f"[2026-03-01 10:00:00] iteration {s}/ 100 | elapsed time: 1.0 |")\n')
+    with pytest.raises(goodput_cli.GoodputError, match=f"nothing was read: .*{re.escape(name)} {said}"):
+        goodput_cli.analyze(tmp_path / name)
+
+
+def test_a_log_with_such_a_name_is_read(tmp_path: Path) -> None:
+    (folder_of(tmp_path) / "run.jsonl").rename(tmp_path / "run.py")
+    assert goodput_cli.analyze(tmp_path / "run.py").job.attempts == 1
+
+
+def test_a_folder_without_a_log_says_what_it_holds(tmp_path: Path) -> None:
+    with pytest.raises(goodput_cli.GoodputError, match="no log in this folder .* it is empty"):
+        goodput_cli.analyze(tmp_path)
+    for name in ("1.png", "2.png", "notes.doc", "LICENSE"):
+        (tmp_path / name).touch()
+    with pytest.raises(goodput_cli.GoodputError, match=r"it holds 2 \*\.png, 1 \*\.doc, 1 without an ending; name"):
+        goodput_cli.analyze(tmp_path)

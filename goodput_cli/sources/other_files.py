@@ -1,0 +1,59 @@
+"""What files are that people name in place of a log: told by their names, and asked only where no time was read."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+from goodput_cli.vocabulary.text import plural, safe
+
+_PRINTED = "name what the training printed, its stdout in a file"
+_KINDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    ((".py",), "a Python program, not what it prints", "run it as `python {name} 2>&1 | tee train.log`, and name "
+     "train.log; or let it record (docs/record.md)"),
+    ((".ipynb",), "a notebook, whose cells have no times", "write what it prints into a file, or let it record "
+     "(docs/record.md)"),
+    ((".sh", ".bash", ".sbatch", ".slurm"), "a script of a job, not what it prints",
+     "name its stdout (slurm-JOBID.out)"),
+    ((".pt", ".pth", ".ckpt", ".safetensors", ".bin", ".npy", ".npz", ".pkl", ".h5", ".gguf", ".onnx", ".msgpack"),
+     "a checkpoint or weights", _PRINTED),
+    ((".yaml", ".yml", ".ini", ".cfg", ".toml"), "a file of settings", f"{_PRINTED}; a mapping goes behind --mapping"),
+    ((".md", ".rst"), "a document", _PRINTED),
+    ((".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".mp4"), "a picture", _PRINTED),
+)  # fmt: skip
+"""By how a name ends: what such a file is, and what to do."""
+_NAMES = (("requirements", ".txt", "a list of packages"), ("config", ".json", "a file of settings"),
+          ("package", ".json", "a file of settings"), ("tokenizer", ".json", "a part of a tokenizer"))  # fmt: skip
+_MOST = 3
+
+
+def other_file(name: str) -> str | None:
+    """What a file is that is no log, and what to do; None where its name does not tell."""
+    plain = name.rpartition("/")[2].lower()
+    for endings, what, advice in _KINDS:
+        if plain.endswith(endings):
+            return f"is {what}; {advice.format(name=name)}"
+    found = next((what for begin, end, what in _NAMES if plain.startswith(begin) and plain.endswith(end)), None)
+    return None if found is None else f"is {found}; {_PRINTED}"
+
+
+def held_instead(folder: str) -> str:
+    """What a folder without a log holds: `it is empty`, `it holds 2 *.png, 1 *.jpg`."""
+    found = Counter(os.path.splitext(name)[1] for _, _, names in os.walk(folder) for name in names)
+    if not found:
+        return "it is empty"
+    kinds = found.most_common()
+    named = [(f"*{safe(ending)}" if ending else "without an ending", count) for ending, count in kinds[:_MOST]]
+    shown = ", ".join(f"{count:,} {ending}" for ending, count in named)
+    rest = sum(count for _, count in kinds[_MOST:])
+    return f"it holds {shown}" + (f" and {plural(rest, 'other file')}" if rest else "")
+
+
+def others_alone(names: Sequence[str]) -> str | None:
+    """`gen.py is a Python program, …` where all of these files are no logs; None where one may be."""
+    found = [other_file(name) for name in names]
+    if not found or None in found:
+        return None
+    more = f" (and {plural(len(names) - 1, 'file')} like it)" if len(names) > 1 else ""
+    return f"{names[0]} {found[0]}{more}"
