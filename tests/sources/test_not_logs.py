@@ -85,7 +85,7 @@ def test_a_log_with_such_a_name_is_read(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_log_says_what_it_holds(tmp_path: Path) -> None:
-    with pytest.raises(goodput_cli.GoodputError, match="no log in this folder .* it is empty"):
+    with pytest.raises(goodput_cli.GoodputError, match=r"no log in this folder .* it is empty"):
         goodput_cli.analyze(tmp_path)
     for name in ("1.png", "2.png", "notes.doc", "LICENSE"):
         (tmp_path / name).touch()
