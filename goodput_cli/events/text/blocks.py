@@ -64,7 +64,7 @@ _ELSEWHERE = re.compile(
 """Words of an exception that say that another one tells why."""
 _WAITED_TYPES = ("RendezvousTimeoutError",)
 _WAITED = re.compile(
-    r"Timed out (?:after \d+ seconds )?waiting|Socket Timeout|wait timeout after"
+    r"Timed out (?:after \d+ seconds |while )?waiting|Socket Timeout|wait timeout after"
     r"|DEADLINE_EXCEEDED: (?:Barrier|GetKeyValue)|collective operation timeout|Timeout waiting for key"
     r"|Application timeout caused pair closure"
     r"|(?i:\b(?:ranks?|barrier|collectives?|peers?|workers?|actors?|rendezvous|broadcast|dispatch|group"
@@ -159,9 +159,8 @@ class Traceback:
             task = _TASK.search(text)
             pid = int(task["pid"]) if task else None
             return cls("", 0, False, line, host=task["host"] if task else "", pid=pid)
-        before = text[: text.index(TRACEBACK)]
+        before = text[: text.index(TRACEBACK)].removesuffix("Original ")  # of a worker, which its parent raised again
         named = before.strip()
-        named = "" if named == "Original" else named  # of a worker, which its parent raised again
         unhandled = bool(_UNHANDLED.search(raw[: raw.index(TRACEBACK)]))
         told = _OF_RANK.search(text)
         rank = int(told[1]) if told else None

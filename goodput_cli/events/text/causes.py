@@ -30,6 +30,8 @@ ANCHORS_OF_BLOCKS = (
     "thread terminated with exception: ",
     "Exception in device=",
     "] Non-OK-status: ",
+    "ncaught exception",
+    "nhandled exception",
 )
 _MOST_RANKS = 65_536
 _OTHER = "other"

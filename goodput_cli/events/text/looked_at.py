@@ -14,7 +14,7 @@ _NESTED = re.compile(r"^(?:\[[^\]]*\] ?)(?=\[(?:rank|default)\d+\]:)")
 _ENTRY = re.compile(r"\[\d+\]:\s*$")
 _ABORTS = re.compile(
     r"(?:\s*what\(\):\s+|.*\bthread terminated with exception: |Exception in device=\w+:\d+: "
-    r"|F\d{4} [\d:.]+ +\d+ \S+:\d+\] )(?P<what>.+)"
+    r"|F\d{4} [\d:.]+ +\d+ \S+:\d+\] |.*\b[Uu]n(?:caught|handled) exception(?: \w+){0,2}: (?:: )?)(?P<what>.+)"
 )
 """What says why a process aborts: a C++ exception that nobody caught, a fatal line of glog."""
 
