@@ -36,6 +36,7 @@ from goodput_cli.events.mappings.draft.words import (
     STOPPED,
     is_other,
     likeness,
+    names_no_step,
 )
 from goodput_cli.events.text.stamps import have_one_fraction
 
@@ -203,8 +204,17 @@ def _timed(made: StepGuess) -> StepGuess:
         elapsed, each = _elapsed(made, each)
     if each is not None and elapsed is None and not has_times and _is_of_last(made, made.group.columns[each[0]]):
         each = (each[0], each[1], "last")
+    if each is not None and not has_times and _names_stride(made, each[0]):
+        each = (each[0], each[1], "all")
     score = made.score + (0.5 if each is not None or elapsed is not None or has_times else -3.0)
     return replace(made, score=score, each=None if elapsed is not None else each, elapsed=elapsed)
+
+
+def _names_stride(made: StepGuess, at: int) -> bool:
+    """Whether lines say of how many steps the time of a column is, as `Time(100 iters): 80.1s`."""
+    time, before = made.group.columns[at], made.group.columns[at - 1]
+    said = at > 0 and at - 1 not in (made.step, made.epoch, made.column.of) and not time.is_step_time
+    return said and made.stride > 1 and before.unit is None and set(before.whole or ()) == {made.stride}
 
 
 def _is_of_last(made: StepGuess, column: ValueColumn) -> bool:
@@ -220,7 +230,12 @@ def _epochs_as_steps(group: Group) -> Iterator[StepGuess]:
     """The columns that count epochs: the steps of a log that names no others."""
     for at, column in enumerate(group.columns):
         values = column.whole if EPOCH.search(column.name) and not column.joined else None
-        if values is not None and len(values) >= 2 and max(values) <= _MOST and _rising(values) >= _RISING:
+        if (
+            values is not None
+            and len(values) >= 2
+            and max(values) <= _MOST
+            and _rising(_told(group, values)) >= _RISING
+        ):
             made = StepGuess(group, at, 1.0 + math.log10(len(values)), tuple(values), is_epoch=True)
             yield _timed(replace(made, index=_is_index(made, values)))
 
@@ -266,13 +281,16 @@ def _within_epochs(made: StepGuess, values: list[int], elsewhere: tuple[Group, i
 
 def _numbers_epochs(column: ValueColumn, values: Sequence[int]) -> bool:
     """Whether numbers go up by one where values fall to where they began, and nowhere else: those of epochs, whatever
-    they are called; not those of attempts and processes, which may redo a part only."""
+    they are called; not those of attempts and processes, which may redo a part only. A restart may repeat some."""
     numbers = column.whole
-    falls = [b < a for a, b in pairwise(values)]
-    if numbers is None or not any(falls) or min(numbers) > 1 or OF_LIVES.search(column.name):
+    if numbers is None or OF_LIVES.search(column.name) or names_no_step(column.name):
         return False
-    anew = all(b <= values[0] for a, b in pairwise(values) if b < a)
-    return anew and [b - a for a, b in pairwise(numbers)] == [int(fall) for fall in falls]
+    ahead = [(d - c, b < a) for (a, b), (c, d) in zip(pairwise(values), pairwise(numbers), strict=True)]
+    falls = [by for by, fell in ahead if fell]
+    ups = falls.count(1)
+    if not ups or any(by for by, fell in ahead if not fell) or any(by > 1 for by in falls) or 2 * ups <= len(falls):
+        return False
+    return (min(numbers) <= 1 or ups > 1) and all(b <= values[0] for a, b in pairwise(values) if b < a)
 
 
 def _steps_of_an_epoch(values: Sequence[int]) -> int:
@@ -288,6 +306,12 @@ def usual_stride(numbers: Iterable[int]) -> tuple[int, int]:
     """By how much numbers mostly go up, and how often; (1, 0) where none does."""
     strides = Counter(b - a for a, b in pairwise(numbers) if b > a)
     return strides.most_common(1)[0] if strides else (1, 0)
+
+
+def _told(group: Group, values: Sequence[int]) -> list[int]:
+    """Numbers without those of lines that stand twice."""
+    texts = [one.line for one in group.entries]
+    return [value for a, b, value in zip(["", *texts], texts, values, strict=False) if a != b]
 
 
 def _rising(values: Sequence[int]) -> float:

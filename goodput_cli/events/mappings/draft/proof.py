@@ -14,7 +14,15 @@ import numpy as np
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds, usual_stride
 from goodput_cli.events.mappings.draft.steps import Steps
-from goodput_cli.events.mappings.draft.words import EPOCH, OF_A_PROCESS, OF_TRAINING, likeness
+from goodput_cli.events.mappings.draft.words import (
+    EPOCH,
+    OF_A_PROCESS,
+    OF_A_RECORD,
+    OF_TRAINING,
+    likeness,
+    names_no_step,
+    tells_save,
+)
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.text import duration, plural
 
@@ -31,6 +39,7 @@ _MOST_OVER = 1.05
 _CUT = 20
 """So many times the usual distance between two records, and what lay between is not in the log."""
 _HALF, _LEAST_GOODPUT = 0.5, 1.0
+_LEAST_PART = 0.3
 UNEXPLAINED = 0.05
 """Of the window: less time beyond what steps usually take needs no words."""
 
@@ -92,7 +101,7 @@ def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradictio
     prefix = _prefix(guess.group)
     if sum(map(str.isalpha, prefix)) < 4:
         return None
-    alike = [group for group in log.groups if group.tokens and _prefix(group) == prefix]
+    alike = [one for one in log.groups if one.tokens and _prefix(one) == prefix and not tells_save(one.about)]
     known = {place for group in alike for place in group.places}
     read = sum(place in known for place in steps.read)
     if len(known) <= 2 * read:
@@ -176,6 +185,11 @@ def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
         said = f"the time in {like} may be that of one step, or of all {guess.stride} since the line before"
         return Contradiction("C2", f'{said}; `of = "all"` says the latter', where)
     took = sum(max(0, ahead) * (one.each or 0.0) for ahead, one in zip(steps.ahead, steps.records, strict=True))
+    clock = next((one for one in guess.group.columns if not one.unit and ":" in one.texts[0]), None)
+    passed = np.diff(clock.numbers) if clock is not None else np.zeros(1)
+    if clock is not None and (passed >= 0).all() and passed.sum() > (1 + UNEXPLAINED) * took + 1:
+        said = f"by {like} all steps took {took:,.0f} s, and by the clock in them {passed.sum():,.0f} s passed"
+        return Contradiction("C3", said, where)
     if took > _SLOWEST * max(1, steps.records[-1].done):
         return Contradiction("C2", f"by {like} a step takes over a day", where)
     if log.window and took > 2 * log.window / _S:
@@ -199,7 +213,8 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     """S6: that something speaks of training, where the number has no name that says so."""
     groups = log.groups if log.records else [guess.group]
     words = [*(column.name for group in groups for column in group.columns), *(group.about for group in groups)]
-    if guess.is_named or guess.column.of is not None or OF_TRAINING.search(" ".join(words)):
+    of_how_many = guess.column.of is not None and not guess.column.name
+    if guess.is_named or of_how_many or OF_TRAINING.search(" ".join(words)):
         return None
     what = "no key and no value" if log.records else f"nothing in {_like(guess, steps)}"
     said = f"{what} speaks of training: `{guess.name}` goes up from record to record, and may count anything"
@@ -285,10 +300,11 @@ def start_contradiction(group: Group, steps: Steps, *, named: bool) -> Contradic
     if between and (_numbers_epochs(group, behind) or len(steps.epochs & set(between)) == len(set(between)) > 1):
         return Contradiction("A1", "it stands where an epoch begins", steps.records[between[0]].entry.where)
     missing = [at for at in steps.falls if at not in behind]
-    if missing or (0 not in behind and len(set(behind)) > 1):
+    first, (stride, _) = steps.records[0].done, usual_stride(one.done for one in steps.records)
+    is_cut = named and first > 2 * stride
+    if missing or (0 not in behind and len(set(behind)) > 1 and not is_cut):
         at = missing[0] if missing else 0
         return Contradiction("A1", "steps fall where no such line stands", steps.records[at].entry.where)
-    first, (stride, _) = steps.records[0].done, usual_stride(one.done for one in steps.records)
     alone = not steps.falls and len(group.entries) == 1 and first <= 2 * stride
     if not named and len(set(behind)) < 2 and not alone:
         return Contradiction("A2", "nothing says that it is a start", group.first.where)
@@ -314,7 +330,9 @@ def resume_number(group: Group, steps: Steps, guess: StepGuess) -> tuple[int, in
     """R1: the column from which the next record follows, and what is added to it; else why there is none."""
     behind = steps.after(group)
     for at, column in sorted(enumerate(group.columns), key=lambda pair: pair[1].joined):
-        for add in (0, -1) if column.whole is not None and column.unit is None else ():
+        other = column.unit is not None or names_no_step(column.name)
+        other = other or (not guess.is_epoch and EPOCH.search(column.name) is not None)
+        for add in (0, -1) if column.whole is not None and not other else ():
             said = [value + add + guess.index for value in column.whole or ()]
             pairs = [(one, steps.records[row].done) for one, row in zip(said, behind, strict=True)
                      if row < len(steps.records)]  # fmt: skip
@@ -428,6 +446,33 @@ def unexplained(steps: Steps, beside: Mapping[int, float], starts: Collection[in
     over = steps.gaps - np.array([math.nan if at in starts else beside.get(at, 0.0) for at in range(len(steps.gaps))])
     least = np.maximum(0.5 * (steps.usual or 0.0) * steps.ahead, 2.0 * steps.coarse)
     return float(over[over > least].sum())
+
+
+def steps_before(steps: Steps, entries: Sequence[Entry]) -> float:
+    """Seconds of the steps below the first record, where no line says that the log was cut, and they fit between its
+    begin and that record."""
+    first, (stride, _) = steps.records[0], usual_stride(one.done for one in steps.records)
+    begin = next((one.ns for one in entries if one.ns is not None), None)
+    took = (first.done - stride) * (steps.usual or 0.0)
+    if begin is None or first.entry.ns is None or first.done <= 2 * stride or took > (first.entry.ns - begin) / _S:
+        return 0.0
+    return took
+
+
+def named_part(guess: StepGuess, steps: Steps) -> tuple[str, float] | None:
+    """The time that lines of steps name of all steps since the last one, where it is far less than what passed, with
+    its share of that; None: they name none."""
+    passed = dict(zip(steps.places, steps.passed.tolist(), strict=True))
+    for column in guess.group.columns:
+        if column.joined or not OF_A_RECORD.search(column.name):
+            continue
+        rows = zip(guess.group.places, column.numbers, strict=True)
+        shares = [value / gap for place, value in rows if (gap := passed.get(place, 0.0)) > 0]
+        if len(shares) < _LEAST_NUMBERED or max(shares) > 1 + UNEXPLAINED:
+            continue
+        if _LEAST_PART < median(shares) < 1 - UNEXPLAINED:
+            return column.name, median(shares)
+    return None
 
 
 def kept_seconds(steps: Steps) -> float | None:

@@ -23,7 +23,8 @@ OF_TRAINING = re.compile(
 )
 OF_A_PROCESS = re.compile(r"\b(?:pid|attempt|restart|session|boot|launch|start\w*|uuid|host\w*|node|version|commit)\b")
 BEGINS = re.compile(
-    r"\b(?:saving|writing|dumping|storing|start\w*|begin\w*|began|running|evaluating|validating|launch\w*)\b"
+    r"\b(?:saving|writing|dumping|storing|start\w*|begin\w*|began|evaluating|validating|launch\w*"
+    r"|running(?! (?:avg|average|mean|loss|acc\w*|reward|std|var\w*)\b))\b"
 )
 ENDS = re.compile(
     r"\b(?:saved|written|wrote|dumped|stored|done|finish\w*|complet\w*|took|ends?|ended|loss|ppl|acc\w*)\b"
@@ -31,6 +32,8 @@ ENDS = re.compile(
 BACKGROUND = re.compile(r"\b(?:async\w*|background|in parallel|non blocking)\b")
 OF_A_STEP = re.compile(r"\b(?:took|dt|duration|latency|mean|avg|average|in)$")
 """Before a time: that of one thing."""
+OF_A_RECORD = re.compile(r"^(?:(?:train(?:ing)?|epoch|loop) )?(?:runtime|run time|time|took|takes|elapsed|duration)$")
+"""Before a time: that of what a line is about, and no part of it."""
 _KEPT = r"(?:checkpoints?|ckpts?|state|states|model|weights|snapshots?)"
 START = (
     r"\b(?:start\w*|launch\w*|initiali[sz]\w*|begin\w*|running (?:training|train)|world size|distributed environment"
@@ -126,6 +129,17 @@ def likeness(name: str) -> float:
     if STEP.search(name):
         return 1.0 if re.search(r"\b(?:warmup|max|total|num)\b", name) else 3.0
     return -4.0 if _NO_STEP.search(name) else 0.0
+
+
+def is_of_one(name: str) -> bool:
+    """Whether the words before a time say that it is that of one step."""
+    return _OF_ONE.search(name) is not None
+
+
+def names_no_step(name: str) -> bool:
+    """Whether the word directly before a number says that it counts no steps and no epochs, as in `world_size=8`."""
+    last = name.rpartition(" ")[2]
+    return _NO_STEP.fullmatch(last) is not None and EPOCH.fullmatch(last) is None
 
 
 def is_other(about: str) -> bool:

@@ -217,8 +217,9 @@ class _Making:
             wrong = proof.start_contradiction(group, self.steps, named=group in worded)
             once = proof.repeats_at_once(group, self.steps) or len(group.entries) == 1
             if wrong is None and self._append(self._rule("start", group, more=["once = true"] if once else [])):
-                self.starts = len(set(self.steps.after(group))) if once else len(group.entries)
-                self.known |= set(self.steps.after(group))
+                behind = set(self.steps.after(group))
+                self.starts = (len(behind) if once else len(group.entries)) + (0 not in behind)  # a head that was cut
+                self.known |= behind
                 self.taken.append(group)
                 self._add_resume_of_start(group)
                 return
@@ -368,6 +369,14 @@ class _Making:
         over = proof.unexplained(self.steps, self.beside, self.known)
         if over > proof.UNEXPLAINED * whole.window / 1e9:
             doubts.append(f"{duration(round(over * 1e9))} between steps are unexplained")
+        before = proof.steps_before(self.steps, self.log.entries)
+        if before > proof.UNEXPLAINED * whole.window / 1e9 and not any(rule.event == "resume" for rule in self.rules):
+            doubts.append(f"its first line names step {self.steps.records[0].done}: those before are not counted")
+        part = proof.named_part(self.guess, self.steps)
+        if part is not None and self.guess.each is None and self.guess.elapsed is None:
+            doubts.append(
+                f"by `{part[0]}` steps took {part[1]:.0%} of the time between their lines, and all of it counts"
+            )
         outside = self.log.window - whole.window
         if outside > proof.UNEXPLAINED * self.log.window:
             doubts.append(f"{duration(outside)} of its lines lie before its first event or behind its last")
@@ -411,6 +420,10 @@ def _assumptions(guess: StepGuess) -> Iterator[str]:
         yield f"`{name}` is the index of the last step, from 0{samples}"
     elif (guess.stride == 1 or unnamed) and not guess.begins:
         yield f"`{name}` counts the steps that are done{samples}"
+    timed = guess.group.columns[guess.each[0]] if guess.each is not None and guess.each[2] == "mean" else None
+    one = timed is None or timed.is_step_time or words.is_of_one(timed.name)
+    if timed is not None and not one and guess.stride > 1 and guess.group.first.ns is None:
+        yield f"`{without_secrets(timed.name)}` is the time of one step, and not of all {guess.stride}"
     if guess.elapsed is not None:
         column = guess.group.columns[guess.elapsed[0]]
         named, unit = without_secrets(column.name) or column.texts[0], guess.elapsed[1] or "s"
