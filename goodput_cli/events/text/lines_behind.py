@@ -13,6 +13,8 @@ _TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
 _RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d+)")
 _EXIT_CODE = re.compile(r"\s*Exit code:\s+(-?\d{1,3})\s*$")
 _HYDRA = re.compile(r"=\s+(?:KILLED BY SIGNAL: (\d{1,3})\b|EXIT(?:ED WITH)? (?:STATUS|CODE): +(-?\d{1,3})\b)")
+_SIGNALS_OF_HYDRA = (4, 6, 7, 8, 9, 11, 15)
+"""Exit codes by which MPICH's Hydra means a signal."""
 _OFI_POLL = re.compile(r"MPIDI_OFI_handle_cq_error\(\d+\): OFI poll failed")
 _RAYLET_NODE = re.compile(r"node \(ID: \w+, IP: (?P<host>[\w.:-]+)\)")
 _SIGNAL = re.compile(r"signal (\d{1,3})\b")
@@ -63,7 +65,9 @@ def _of_mpi_process(one: UntimedEvidence, text: str) -> bool:
 def _of_hydra(one: UntimedEvidence, text: str) -> bool:
     """The lines behind the process that Hydra saw fail: how it ended."""
     ended = _HYDRA.match(text)
-    said = None if ended is None else by_exit(code := -int(ended[1]) if ended[1] else int(ended[2]))
+    code = 0 if ended is None else -int(ended[1]) if ended[1] else int(ended[2])
+    code = -code if code in _SIGNALS_OF_HYDRA else code
+    said = by_exit(code)
     if said is not None:
         one.exit, (one.code, one.role) = code, said
     return ended is not None
