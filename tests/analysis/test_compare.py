@@ -192,6 +192,8 @@ def test_it_reads_forward_the_largest_first() -> None:
     assert said.startswith("runs of very different length, 11 h 11 min and 2 h 15 min")
     words = {one.measure.name: fact_is_better(pair, one) for one in pair.changes}
     assert (words["mean_downtime"], words["mean_steps_lost"]) == ("worse", "better")
+    shares = {one.measure.name: one.change for one in pair.changes if one.measure.dimension == "ratio" and one.change}
+    assert pair.work is None or pair.work.is_clear or not any(words[name] for name, by in shares.items() if abs(by) < 2)
     assert words["mtbf"] == "", "by less than a tenth, and nobody knows what it varies by"
     assert (words["disruptions"], words["saves.count"], words["window"]) == ("", "", "")
     assert (words["steps.median"], words["steps.p90"]) == ("", "")  # a slow stretch in one run: nobody can tell

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import goodput_cli
 from goodput_cli.analysis.steps.sheet import step_report, steps_sheet
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, load_sheet_renderer
@@ -94,6 +95,14 @@ def test_runs_named_by_hashes_are_one_job_where_it_is_named(tmp_path: Path) -> N
     assert (analysis.job.name, analysis.job.attempts) == ("llm", 2)
     alone = read(tmp_path / "runs", lines, job_name="a" * 64)
     assert "runs_not_grouped" not in codes(alone)
+
+
+def test_a_mistyped_name_answers_for_no_run(tmp_path: Path) -> None:
+    lines = steps("llm-20260301120000", s0=10, s1=12, s2=14) + steps("vision-20260301120100", s2=80, s3=82)
+    with pytest.raises(goodput_cli.GoodputError, match="no events of job 'lmm'; did you mean llm"):
+        read(tmp_path / "runs", lines, job_name="lmm")
+    with pytest.raises(goodput_cli.GoodputError, match="no events of job 'lm-7b'"):
+        read(tmp_path / "one", steps("llm-20260301120000", s0=10, s1=12, s2=14), job_name="lm-7b")
 
 
 def test_metrics_beside_the_recorder_change_no_figure(tmp_path: Path) -> None:

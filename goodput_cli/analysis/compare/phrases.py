@@ -282,8 +282,8 @@ def length_line(pair: Pair) -> Iterator[str]:
 
 
 def fact_is_better(pair: Pair, fact: Change) -> str:
-    """`better`, `worse`, or nothing; nothing as well for counts of runs of different length, and for times that hardly
-    changed."""
+    """`better`, `worse`, or nothing; nothing as well for counts of runs of different length, and for times and shares
+    that hardly changed; of shares that is in points."""
     name = fact.measure.name
     if name.startswith(("disruptions", "failures")) and not _is_rare(pair, fact):
         return ""
@@ -295,10 +295,18 @@ def fact_is_better(pair: Pair, fact: Change) -> str:
         moved = abs(float(fact.percent or 0))
         if not pair.work.pace.is_clear or name not in _OF_PACE or moved < NOISE_PERCENT:
             return ""
-    elif fact.measure.dimension == "time" and fact.percent is not None and abs(fact.percent) < _LEAST_PERCENT:
+    elif _hardly_changed(pair, fact):
         return ""
     better = None if fact.change is None else fact.measure.improved(fact.change)
     return "" if better is None else "better" if better else "worse"
+
+
+def _hardly_changed(pair: Pair, fact: Change) -> bool:
+    """Whether a time changed by next to nothing of it, or a share by less points than two equal runs differ by."""
+    if fact.measure.dimension == "time":
+        return fact.percent is not None and abs(fact.percent) < _LEAST_PERCENT
+    is_clear = pair.work is not None and pair.work.is_clear
+    return fact.measure.dimension == "ratio" and abs(float(fact.change or 0)) < NOISE_PERCENT and not is_clear
 
 
 def _is_rare(pair: Pair, fact: Change) -> bool:

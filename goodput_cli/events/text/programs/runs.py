@@ -103,8 +103,6 @@ def group_runs(runs: Iterable[str], job_name: str | None, jobs: Collection[str],
             found[run], hashes = run, True
         else:
             found[run] = _STARTED.sub("", run)
-    if job_name is not None and job_name not in found.values():
-        found = dict.fromkeys(found, job_name)
     together = len(set(found.values())) < len(found)
     return Grouped(found, together, hashes and len(found) > 1)
 
