@@ -353,6 +353,46 @@ def test_another_process_of_a_host_of_the_job_is_context(tmp_path: Path) -> None
     assert cause == "killed"
 
 
+@pytest.mark.parametrize(("process", "cause"), [("pt_main_thread", "host_oom"), ("agent", "killed")])
+def test_a_process_of_a_container_has_another_pid_there(tmp_path: Path, process: str, cause: str) -> None:
+    job(tmp_path, failed("10:10:49", -9, 2, 777))
+    killed = OUT_OF_MEMORY.replace("Out", "Memory cgroup out", 1).replace("python", process)
+    (tmp_path / "dmesg-node-02.log").write_text(killed)
+    (found,) = goodput_cli.analyze(str(tmp_path), job_name="job", hosts_of_job=("node-02",)).disruptions
+    assert (found.cause, found.cause_certainty) == (cause, "likely" if cause == "host_oom" else found.cause_certainty)
+
+
+def test_what_a_kernel_repeats_counts_for_each_minute(tmp_path: Path) -> None:
+    """The first of three lines stands minutes before the last step, the last one behind it."""
+    lines = (f"2026-03-01T10:{at}+00:00 node-02 kernel: nfs: server filer not responding, timed out\n"
+             for at in ("07:46", "09:16", "10:46"))  # fmt: skip
+    job(tmp_path)
+    (tmp_path / "node-02.kern.log").write_text("".join(lines))
+    (found,) = goodput_cli.analyze(str(tmp_path), job_name="job", hosts_of_job=("node-02",)).disruptions
+    assert found.cause == "storage_error"
+
+
+HEADLESS = (
+    '  File "/opt/train.py", line 30, in step',
+    "    loss = model(batch)",
+    OOM,
+)
+
+
+def test_frames_without_a_first_line_are_a_traceback_of_somebody(tmp_path: Path) -> None:
+    """Whose it is nobody says, so likely; the hook for unhandled exceptions says it by its prefix."""
+    ended = failed("10:10:49", 1, 2, 103)
+    assert verdict(job(tmp_path, *HEADLESS, ended)) == ("device_oom", "likely")
+    (tmp_path / "hook").mkdir()
+    by_hook = job(tmp_path / "hook", *(f"[rank2]: {line}" for line in HEADLESS), ended)
+    assert verdict(by_hook) == ("device_oom", "said")
+
+
+def test_frames_of_no_exception_end_with_the_next_line(tmp_path: Path) -> None:
+    stack = ("Stack (most recent call last):", '  File "/opt/train.py", line 3, in save', "    log(stack_info=True)")
+    assert job(tmp_path, *stack, "saved in 3 s", "RuntimeError: of a message").cause == "unknown"
+
+
 THREAD = (
     "[rank2]: Exception in thread Thread-3 (_prefetch):",
     "[rank2]: Traceback (most recent call last):",

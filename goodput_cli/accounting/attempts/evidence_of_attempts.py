@@ -298,7 +298,7 @@ class _Assigned:
                 continue
             known = pids.get(at, set())
             if one.pid is not None and known and one.pid not in known:
-                one = replace(one, role="context")
+                one = replace(one, doubted=True) if _may_be_a_worker(one) else replace(one, role="context")
             found[at].append(replace(one, host=host))
         return found, strangers, nobody
 
@@ -392,6 +392,13 @@ def _index_of(pod: str) -> int | None:
     """The index of a pod: the number behind its last dash."""
     last = pod.rpartition("-")[2]
     return int(last) if last.isascii() and last.isdigit() and len(last) < 7 else None
+
+
+def _may_be_a_worker(one: FailureEvidence) -> bool:
+    """Whether a process that the kernel killed may be of the job though no line names its pid: within a container,
+    which has a limit of its own, pids are others."""
+    of_cgroup = "Memory cgroup out of memory" in one.text or "CONSTRAINT_MEMCG" in one.text
+    return of_cgroup and one.process.startswith(("python", "pt_main_thread", "pt_data_worker", "ray::"))
 
 
 def _lo(one: FailureEvidence) -> int:

@@ -22,6 +22,7 @@ _NAMES = re.compile(
     r"|^[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+$"
 )
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line \d+(?:, in (?P<function>\S+))?')
+_SHOWN_FRAME = re.compile(r' {2,4}File "[^"]+", line \d+, in \S')
 _HANDLED = "During handling of the above exception"
 CAUSED = "The above exception was the direct cause"
 _UNHANDLED = re.compile(r"\[rank\d+\]:[ \t]?$")
@@ -140,6 +141,8 @@ class Traceback:
     pid: int | None = None
     rank: int | None = None
     """Of whom it tells, where that is not who prints it."""
+    headless: bool = False
+    """Whether its first line is missing: nobody knows who printed it."""
     garbled: bool = False
     beside: bool = False
     """Whether it was raised beside the main thread, or where nobody asks for it: that does not end the process."""
@@ -155,6 +158,10 @@ class Traceback:
     @classmethod
     def begun(cls, text: str, raw: str, line: int, nested: bool) -> Traceback:
         """The traceback whose first line this is. text: the line without prefixes. nested: in the block of an agent."""
+        if TRACEBACK not in text and _SHOWN_FRAME.match(text):
+            block = cls("", 0, bool(_UNHANDLED.search(raw[: raw.index("  File ")])), line, headless=True)
+            block.take(text)
+            return block
         if TRACEBACK not in text:
             task = _TASK.search(text)
             pid = int(task["pid"]) if task else None
@@ -202,9 +209,9 @@ def is_beside(lines: Iterable[str]) -> bool:
 
 
 def begins_traceback(text: str) -> bool:
-    """Whether frames follow, and then the exception: behind a traceback's first line, and behind the line in which Ray
-    names a task that raised."""
-    return TRACEBACK in text or bool(_OF_A_TASK.match(text))
+    """Whether frames follow, and then the exception: behind a traceback's first line, behind a frame where that is
+    missing, and behind the line in which Ray names a task that raised."""
+    return TRACEBACK in text or bool(_OF_A_TASK.match(text)) or bool(_SHOWN_FRAME.match(text))
 
 
 def exception_in(text: str) -> tuple[str, str] | None:

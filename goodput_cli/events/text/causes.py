@@ -20,6 +20,7 @@ KILLS = (-9, 137, -15, 143)
 """Exit codes of who was killed or told to end."""
 ANCHORS_OF_BLOCKS = (
     TRACEBACK,
+    '", line ',
     AGENT,
     "Root Cause (first observed failure)",
     "The above exception was the direct cause",

@@ -31,7 +31,7 @@ from goodput_cli.events.text.looked_at import Line, why_it_aborts
 from goodput_cli.events.text.stamps import bare, kernel_stamp, read_or_none
 from goodput_cli.events.text.survived import ends_nothing, goes_on
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
-from goodput_cli.vocabulary.when import NS_PER_MS
+from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_MS
 
 MOST = 5_000
 """So many observations of a source are kept from its begin, and so many from its end."""
@@ -293,6 +293,9 @@ class Observer:
             return (None, True) if self._in_agent(agent, line) else self.take(line, lambda _: ())
         exception = block.take(line.text)
         if exception is None:
+            if block.headless and line.text.strip() and not line.text[0].isspace():  # frames of something else
+                del self._tracebacks[line.stream]
+                return self._take(line, lambda _: ())
             if block.seen >= LONGEST_TRACEBACK:
                 del self._tracebacks[line.stream]
             return self._beside(block, line)
@@ -355,7 +358,11 @@ class Observer:
         of_host = of_host if of_host in self._hosts else ""
         one.host, one.pid = one.host or block.host or of_host, one.pid or block.pid
         one.rank = one.rank if block.rank is None else block.rank
-        one.garbled, one.beside = block.garbled, block.beside
+        one.garbled, one.beside, one.doubted = (
+            block.garbled,
+            block.beside,
+            one.doubted or (block.headless and not block.unhandled),
+        )
         one.raised = (not block.prefix or bool(of_host)) and not block.beside
         one.unhandled = block.unhandled
         agent = self._agents.get(line.stream)
@@ -456,6 +463,8 @@ class Observer:
         is counts only for those of the others: a thousand ranks that wait say one thing."""
         whose: tuple[object, ...] = () if one.role == "echo" else (one.rank, one.host, one.pid, one.stream)
         alike = _DIGITS.sub("0", one.text[:_ALIKE])
+        if one.speaker == "kernel" and one.stamp is not None:  # of which no step tells how long ago the first one was
+            whose = (*whose, one.stamp.ns // NS_PER_MINUTE)
         key = (one.row, one.code, one.role, alike, one.job, self.epoch, *whose)
         known = self._folded.get(key)
         if known is None or known.ordinary is not None:  # its process went on in between: it is said anew
