@@ -109,7 +109,8 @@ def headline(report: FleetData) -> Iterator[str]:
         yield f"GOODPUT {NOT_KNOWN}"
         return
     if total.goodput_percent is None:
-        yield f"GOODPUT {_percent(total.time_goodput_percent)} by job time; by chip time not known: no run's accelerators are"
+        timed = _percent(total.time_goodput_percent)
+        yield f"GOODPUT {timed} by job time; by chip time not known: no run's accelerators are"
     else:
         yield f"GOODPUT {percent_text(total.goodput_percent)}; lost {_lost_and_held(report)}"
     yield from where_lost(report)
