@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
+from goodput_cli.errors import NotEnoughData
 from tests.text.support import analysed, seconds, written
 
 BEGIN = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -66,6 +69,15 @@ def test_a_usual_step_shows_between_records_that_saves_stand_between(tmp_path: P
         at = 20 + 40 * (number - 1) + 100 * (number > 4)
         log += [(at, "eval", 40)] * (number == 5) + [(at, "save", 0), (at + 20, "step", 10 * number)]
     assert titan(tmp_path, [*log, (log[-1][0] + 1, "done", 0)])["EVAL_STEP"] == 100
+
+
+def test_a_clock_of_a_bar_that_no_float_holds_is_no_time(tmp_path: Path) -> None:
+    record = "{'loss': '1.12', 'grad_norm': '4.2', 'learning_rate': '2e-05', 'epoch': '0.58'}\n"
+    bar = " 62%|██████▏   | {done}/60 [{elapsed}:22<00:22,  1.00it/s]"
+    bars = "\r".join((bar.format(done=36, elapsed="00"), bar.format(done=37, elapsed="1" * 400)))
+    path = written(tmp_path / "run", a_log=record + bars + "Traceback (most recent call last):\n")
+    with pytest.raises(NotEnoughData, match="no events found"):
+        analysed(path)
 
 
 def test_a_job_that_never_steps_has_as_many_starts_as_it_says(tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
         elif one.type is EventType.EVAL and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took:
             done = None if record is None else said(record).step
             if usual is not None and done is not None:
-                trained = max((one.step or done) - done, 0) * usual
+                trained = min(max((one.step or done) - done, 0), _BEYOND_ALL) * usual
                 took = round(log_line.time - since - trained)
                 if took > usual / 2:
                     log_line = replace(log_line, event=replace(one, took=took))
@@ -282,8 +282,9 @@ def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
         one = said(log_line)
         if one.type is EventType.STEP:
             done = None if before is None else said(before).step
-            if before is not None and done is not None and one.step is not None and one.step > done:
-                found.append((log_line.end - before.end - other) / (one.step - done))
+            took = 0 if before is None else log_line.end - before.end - other
+            if done is not None and one.step is not None and done < one.step and abs(took) < _BEYOND_ALL:
+                found.append(took / min(one.step - done, _BEYOND_ALL))
             before, other = log_line, 0
         elif one.type is EventType.SAVE and (took := one.took or log_line.end - log_line.time):
             other += took
