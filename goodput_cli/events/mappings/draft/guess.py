@@ -40,7 +40,7 @@ from goodput_cli.events.mappings.draft.words import (
 )
 from goodput_cli.events.text.stamps import have_one_fraction
 
-_MOST, _RISING, _NEAR, _FAR = 1_000_000_000, 0.6, 0.24, 5
+_MOST, _RISING, _NEAR = 1_000_000_000, 0.6, 0.24
 """Above the first a number counts tokens, samples or times, and no steps."""
 _MOST_GUESSES = 5
 _PHASES = (
@@ -76,7 +76,7 @@ class StepGuess:
     begins: bool = False
     """Whether its lines say that a step begins."""
     each: tuple[int, str, str] | None = None
-    """The column of the time of a step, its unit, and of what it is: `mean`, `last`, or `all` since the last record."""
+    """The column of the time of a step, its unit, and of what it is: `mean`, or `all` since the last record."""
     elapsed: tuple[int, str] | None = None
     """The column of the time since something began, and its unit; "": a clock."""
 
@@ -123,7 +123,6 @@ def step_guesses(log: Log) -> list[StepGuess]:
     """What may count steps, the likeliest first: at most `_MOST_GUESSES`."""
     epochs = next((found for group in log.groups if (found := _epoch_lines(group)) is not None), None)
     guesses = [one for group in log.groups[:200] for one in _of_group(group, epochs)]
-    guesses = [one for one in guesses if not any(_counts_for(one, other) for other in guesses)]
     most = max((len(one.done) for one in guesses if not is_other(one.group.about)), default=0)
     rare = {id(one): is_other(one.group.about) or 5 * len(one.done) <= most for one in guesses}  # such as of a start
     ranked = sorted(guesses, key=lambda one: (rare[id(one)], -one.score))
@@ -131,14 +130,6 @@ def step_guesses(log: Log) -> list[StepGuess]:
     of_epochs.sort(key=lambda one: (is_other(one.group.about), -one.score))
     ranked = [*ranked[: _MOST_GUESSES - min(2, len(of_epochs))], *of_epochs][:_MOST_GUESSES]
     return [_ordered(one, [*guesses, *of_epochs]) for one in ranked]
-
-
-def _counts_for(one: StepGuess, other: StepGuess) -> bool:
-    """Whether the first counts so many of whatever for each one that the second counts, as samples for each step."""
-    if one.group is not other.group or one.step == other.step or likeness(one.column.name) > 0:
-        return False
-    pairs = list(zip(one.done, other.done, strict=True))
-    return all(b > 0 and a % b == 0 for a, b in pairs) and len({a // b for a, b in pairs} - {1}) == 1
 
 
 def _ordered(one: StepGuess, guesses: Iterable[StepGuess]) -> StepGuess:
@@ -202,8 +193,6 @@ def _timed(made: StepGuess) -> StepGuess:
     each, elapsed = _each(made), None
     if not has_times:
         elapsed, each = _elapsed(made, each)
-    if each is not None and elapsed is None and not has_times and _is_of_last(made, made.group.columns[each[0]]):
-        each = (each[0], each[1], "last")
     if each is not None and not has_times and _names_stride(made, each[0]):
         each = (each[0], each[1], "all")
     score = made.score + (0.5 if each is not None or elapsed is not None or has_times else -3.0)
@@ -215,15 +204,6 @@ def _names_stride(made: StepGuess, at: int) -> bool:
     time, before = made.group.columns[at], made.group.columns[at - 1]
     said = at > 0 and at - 1 not in (made.step, made.epoch, made.column.of) and not time.is_step_time
     return said and made.stride > 1 and before.unit is None and set(before.whole or ()) == {made.stride}
-
-
-def _is_of_last(made: StepGuess, column: ValueColumn) -> bool:
-    """Whether times are those of the last step alone: one is far longer than others at an even distance, for an
-    evaluation."""
-    usual = median(column.numbers)
-    far = [done for done, time in zip(made.done, column.numbers, strict=True) if time > _FAR * usual]
-    ahead = [b - a for a, b in pairwise(far) if b > a]
-    return made.stride > 1 and made.epoch is None and bool(ahead) and all(one % min(ahead) == 0 for one in ahead)
 
 
 def _epochs_as_steps(group: Group) -> Iterator[StepGuess]:
