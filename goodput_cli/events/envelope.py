@@ -18,6 +18,7 @@ TEXT_PAYLOAD, MESSAGE = "textPayload", "message"
 SAYS_NOTHING = frozenset({"logging.googleapis.com/diagnostic"})
 """Keys of records that a writer's own library adds, and that say nothing about a job: Google's client library writes
 its name and version once a process."""
+PRINTED_AS_YAML = "an entry printed as YAML"
 NO_STAMP = -1
 """In place of an envelope's timestamp that is not there, or is none."""
 

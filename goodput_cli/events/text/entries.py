@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.devices import Device, DevicePart, Quantity
-from goodput_cli.events.envelope import labels_in
+from goodput_cli.events.envelope import PRINTED_AS_YAML, labels_in
 from goodput_cli.events.evidence import ALLOCATED, UntimedEvidence, quoted
 from goodput_cli.events.formats.base import (
     CONFIGS,
@@ -459,7 +459,7 @@ def _time_allocations(record: Mapping[str, Any], key: str) -> Stamp | None:
 
 
 def _refuse(_found: Any) -> ParsedEvent:
-    raise BadValueError("an entry printed as YAML: ask gcloud for --format=json")
+    raise BadValueError(f"{PRINTED_AS_YAML}: ask gcloud for --format=json")
 
 
 PRINTED_ENTRIES = (

@@ -123,6 +123,7 @@ def step_guesses(log: Log) -> list[StepGuess]:
     """What may count steps, the likeliest first: at most `_MOST_GUESSES`."""
     epochs = next((found for group in log.groups if (found := _epoch_lines(group)) is not None), None)
     guesses = [one for group in log.groups[:200] for one in _of_group(group, epochs)]
+    guesses = [one for one in guesses if not any(_counts_for(one, other) for other in guesses)]
     most = max((len(one.done) for one in guesses if not is_other(one.group.about)), default=0)
     rare = {id(one): is_other(one.group.about) or 5 * len(one.done) <= most for one in guesses}  # such as of a start
     ranked = sorted(guesses, key=lambda one: (rare[id(one)], -one.score))
@@ -130,6 +131,14 @@ def step_guesses(log: Log) -> list[StepGuess]:
     of_epochs.sort(key=lambda one: (is_other(one.group.about), -one.score))
     ranked = [*ranked[: _MOST_GUESSES - min(2, len(of_epochs))], *of_epochs][:_MOST_GUESSES]
     return [_ordered(one, [*guesses, *of_epochs]) for one in ranked]
+
+
+def _counts_for(one: StepGuess, other: StepGuess) -> bool:
+    """Whether the first counts so many of whatever for each one that the second counts, as samples for each step."""
+    if one.group is not other.group or one.step == other.step or likeness(one.column.name) > 0:
+        return False
+    pairs = list(zip(one.done, other.done, strict=True))
+    return all(b > 0 and a % b == 0 for a, b in pairs) and len({a // b for a, b in pairs} - {1}) == 1
 
 
 def _ordered(one: StepGuess, guesses: Iterable[StepGuess]) -> StepGuess:
