@@ -90,3 +90,17 @@ def test_a_job_that_never_steps_has_as_many_starts_as_it_says(tmp_path: Path) ->
     )
     job = analysed(written(tmp_path / "run", a_log=text), timezone="UTC", year=2026).job
     assert (job.attempts, job.disruptions, job.ending) == (4, 3, "crashed")
+
+
+@pytest.mark.parametrize(("minute", "attempts"), [(14, 2), (1, 1)])
+def test_the_last_words_of_anybody_end_what_started_minutes_before(tmp_path: Path, minute: int, attempts: int) -> None:
+    """A process of Ray dies, another one prints; a second start within a minute may be of the same launch."""
+    actor = "(Actor pid=9755) "
+    error = (
+        f'{actor}Traceback (most recent call last):\n{actor}  File "/opt/a.py", line 3, in load\n'
+        f"{actor}ValueError: Size mismatch between saved torch.Size([2, 4]) and current: torch.Size([3])\n"
+    )
+    starts = [f"[titan] 2026-03-01 10:{at:02d}:00,000 - root - INFO - Starting job: plum\n" for at in (0, minute)]
+    step = f"[titan] 2026-03-01 10:{minute + 2:02d}:00,000 - root - INFO - step:  1  loss: 8.1  tps: 5,815\n"
+    path = written(tmp_path / "run", a_log=f"{starts[0]}{error}{starts[1]}{step}")
+    assert analysed(path, timezone="UTC", year=2026).job.attempts == attempts

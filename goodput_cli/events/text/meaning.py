@@ -25,7 +25,7 @@ import numpy as np
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.schema import NO_STEP, Edge, Metric
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
-from goodput_cli.vocabulary.when import NS_PER_SECOND
+from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_SECOND
 
 _SAME_RECORD = 2 * NS_PER_SECOND
 _TOLERANCE = 100
@@ -58,16 +58,17 @@ def _order(log_line: LogLine) -> tuple[int, int]:
 def _once(log_lines: Iterable[LogLine], errors: Sequence[UntimedEvidence]) -> Iterator[LogLine]:
     """Of starts of one format that follow each other with nothing done in between, the first; but behind an end that a
     launcher writes, or an error that ended the process, the next one is another start. errors: in order of lines."""
-    begun: dict[tuple[str, str], int] = {}
+    begun: dict[tuple[str, str], LogLine] = {}
     lines = [error.line for error in errors]
     for log_line in log_lines:
         one = said(log_line)
         key = (one.format, log_line.stream)
         if one.type is EventType.START and one.once:
-            before, begun[key] = begun.get(key), log_line.line
+            before, begun[key] = begun.get(key), log_line
             if before is not None:
-                since = errors[bisect_left(lines, before) : bisect_left(lines, log_line.line)]
-                if not any(_ended_before(log_line, error) for error in since):
+                since = errors[bisect_left(lines, before.line) : bisect_left(lines, log_line.line)]
+                later = log_line.time - before.time > _TOGETHER
+                if not any(_ended_before(log_line, error, later) for error in since):
                     log_line = replace(log_line, event=replace(one, type=EventType.ALIVE))
         elif one.type in _ENDS:
             begun.pop(key, None)
@@ -76,10 +77,12 @@ def _once(log_lines: Iterable[LogLine], errors: Sequence[UntimedEvidence]) -> It
         yield log_line
 
 
-def _ended_before(start: LogLine, one: UntimedEvidence) -> bool:
-    """Whether an error ended its process before another start: nothing ordinary follows it."""
+def _ended_before(start: LogLine, one: UntimedEvidence, later: bool) -> bool:
+    """Whether an error ended its process before another start: nothing ordinary follows it. later: whether that start
+    is too late to be of the same launch, so that the last words may be anybody's."""
     return (
-        (one.unhandled or one.stream in ("", start.stream))  # where one rank prints, another one may end the job
+        # where one rank prints, another one may end the job
+        (one.unhandled or one.stream in ("", start.stream) or (later and one.ends))
         and not one.beside
         and one.speaker == "process"
         and one.late is None
@@ -296,6 +299,8 @@ def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
 _UNITS = {"tflops": "TFLOP/s", "mfu": "%"}
 """Of metrics whose names say them."""
 _FEW_PAIRS = 3
+_TOGETHER = 5 * NS_PER_MINUTE
+"""Processes of one launch start within so long."""
 _BEYOND_ALL = 2**62
 """A time or a step that is none."""
 
