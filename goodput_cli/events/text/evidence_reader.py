@@ -248,6 +248,9 @@ class Observer:
             return self._rows.read_exception(f"{kind}: {what}", last.frames)
         why = why_it_aborts(line.text)
         found = self._rows.read_exception(f"RuntimeError: {why}", ()) if why else None
+        meaning = raised("RuntimeError", why, []) if why and found is None else None
+        if meaning is not None and meaning.role == "echo":  # it aborts as somebody else is gone
+            return Found(meaning.row, meaning.code, meaning.role, "process", {}, before_steps=meaning.before_steps)
         return None if found is None else replace(found, at=0)
 
     def has_no_message(self, stream: str) -> None:
