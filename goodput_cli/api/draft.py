@@ -274,17 +274,26 @@ class _Taken(NamedTuple):
 
 
 def _lines(names: Sequence[str], stdin: BinaryIO | None, mappings: Sequence[Mapped] = ()) -> _Taken:
-    """The lines of logs. mappings: those that read tables."""
+    """The lines of logs, without those of kernels, which tell of hosts. mappings: those that read tables."""
     from goodput_cli.events.mappings.explained import lines_of
 
-    taken: list[tuple[str, str]] = []
-    size = 0
+    taken: dict[str, list[tuple[str, str]]] = {}
+    size = count = 0
+    whole = True
     for line in lines_of(names, mappings, stdin=stdin):
-        size += len(line.text)
-        if size > _MOST_BYTES or len(taken) >= _MOST_LINES:
-            return _Taken(taken, whole=False)
-        taken.append((f"{line.source}:{line.number}", line.text))
-    return _Taken(taken, whole=True)
+        size, count = size + len(line.text), count + 1
+        if size > _MOST_BYTES or count > _MOST_LINES:
+            whole = False
+            break
+        taken.setdefault(line.source, []).append((f"{line.source}:{line.number}", line.text))
+    of_job = [lines for lines in taken.values() if not _is_of_kernel(lines)] or list(taken.values())
+    return _Taken([line for lines in of_job for line in lines], whole)
+
+
+def _is_of_kernel(lines: Sequence[tuple[str, str]]) -> bool:
+    from goodput_cli.events.text.stamps import is_kernel_log
+
+    return is_kernel_log("\n".join(text for _, text in lines[:_HEAD_LINES]))
 
 
 def contradicted(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import goodput_cli
 from goodput_cli.cli.main import run
 from tests.mappings.drafting import at, pytorch
 
@@ -458,3 +459,22 @@ def test_a_side_that_contradicts_the_rules_of_the_first_is_refused(
     assert code == 4
     assert f"the rules drafted from {one} do not hold here: " in err
     assert said in err
+
+
+def test_a_kernel_log_beside_it_adds_why_and_no_rules(tmp_path: Path) -> None:
+    """The words of a kernel are no start of a program, though they stand between two of its lives."""
+    stamp, killed = "%Y-%m-%d %H:%M:%S", at(646, "%Y-%m-%dT%H:%M:%S+00:00")
+    lines = []
+    for begin, first in ((0, 10), (1800, 160)):
+        lines += [f"{at(begin, stamp)} INFO start of training, 8 ranks"]
+        lines += [f"{at(begin + 80 + 40 * n, stamp)} INFO step {first + 10 * n}/1000 loss 4.2" for n in range(15)]
+    kernel = [
+        f"{killed} node-03 kernel: memory: usage 524288000kB, limit 524288000kB, failcnt 9\n",
+        f"{killed} node-03 kernel: Memory cgroup out of memory: Killed process 4 (python) total-vm:9kB\n",
+    ]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    alone = goodput_cli.analyze(str(tmp_path), job_name="job", timezone="UTC")
+    (tmp_path / "node-03.kern.log").write_text("".join(kernel))
+    both = goodput_cli.analyze(str(tmp_path), job_name="job", timezone="UTC", hosts_of_job=("node-03",))
+    assert both.goodput.percent == alone.goodput.percent
+    assert [one.cause for one in both.disruptions] == ["host_oom"]
