@@ -393,6 +393,18 @@ def test_frames_of_no_exception_end_with_the_next_line(tmp_path: Path) -> None:
     assert job(tmp_path, *stack, "saved in 3 s", "RuntimeError: of a message").cause == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("nodes", "rank", "host"),
+    [(("node-02: task 2",), 2, "node-02"), (("node-02: tasks 2-3",), None, "node-02"),
+     (("node-02: task 2", "node-03: task 9"), None, None)],
+)  # fmt: skip
+def test_an_exit_code_of_one_names_the_host_if_it_is_the_only_one(
+    tmp_path: Path, nodes: tuple[str, ...], rank: int | None, host: str | None
+) -> None:
+    found = job(tmp_path, *(f"srun: error: {node}: Exited with exit code 1" for node in nodes))
+    assert (found.cause, found.first_rank, found.first_host) == ("unknown", rank, host)
+
+
 THREAD = (
     "[rank2]: Exception in thread Thread-3 (_prefetch):",
     "[rank2]: Traceback (most recent call last):",

@@ -262,13 +262,22 @@ def _of_echoes(echoes: list[FailureEvidence], exits: Sequence[FailureEvidence], 
     waits = [one for one in echoes if one.code == "collective_timeout"]
     if not waits:
         recorded = next((one for one in exits if one.row == "recorded reason"), None)
-        fell = named.earliest
+        fell = named.earliest or _only_to_end(exits)
         if recorded is not None or fell is None:
             return FailureCause(evidence=recorded)
         return FailureCause(evidence=fell, rank=fell.rank, host=fell.host)
     return FailureCause(
         "collective_timeout", "likely", min(waits, key=earliest), doubt="no line says why somebody was missing"
     )
+
+
+def _only_to_end(exits: Sequence[FailureEvidence]) -> FailureEvidence | None:
+    """Of processes that a scheduler saw end, all on one host, those that it says so of first."""
+    ended = [one for one in exits if one.speaker == "scheduler" and one.exit and one.host]
+    if len({one.host for one in ended}) != 1:
+        return None
+    one = min(ended, key=lambda one: one.line)
+    return one if len(one.ranks) < 2 else replace(one, rank=None)
 
 
 class _Teardown:
