@@ -159,7 +159,7 @@ class Traceback:
     def begun(cls, text: str, raw: str, line: int, nested: bool) -> Traceback:
         """The traceback whose first line this is. text: the line without prefixes. nested: in the block of an agent."""
         if TRACEBACK not in text and _SHOWN_FRAME.match(text):
-            block = cls("", 0, bool(_UNHANDLED.search(raw[: raw.index("  File ")])), line, headless=True)
+            block = cls("", 0, bool(_UNHANDLED.search(raw.partition("  File ")[0])), line, headless=True)
             block.take(text)
             return block
         if TRACEBACK not in text:
@@ -168,7 +168,7 @@ class Traceback:
             return cls("", 0, False, line, host=task["host"] if task else "", pid=pid)
         before = text[: text.index(TRACEBACK)].removesuffix("Original ")  # of a worker, which its parent raised again
         named = before.strip()
-        unhandled = bool(_UNHANDLED.search(raw[: raw.index(TRACEBACK)]))
+        unhandled = bool(_UNHANDLED.search(raw.partition(TRACEBACK)[0]))
         told = _OF_RANK.search(text)
         rank = int(told[1]) if told else None
         if nested:
