@@ -105,6 +105,13 @@ def test_starts_of_a_log_whose_head_is_cut_off_are_starts(tmp_path: Path) -> Non
     assert not any(one.event == "start" for one in draft_of(tmp_path, log).left_out)
 
 
+def test_a_stamp_without_a_year_and_slashes_is_read_where_a_place_follows(tmp_path: Path) -> None:
+    log = "".join(f"[{at(20 * n, '%m%d %H:%M:%S')} @monitor.py:467] step {10 * n} loss 1.2\n" for n in range(1, 40))
+    assert "time = { format = '[%m%d %H:%M:%S @' }" in draft_of(tmp_path, log).text
+    log = "".join(f"[{at(20 * n, '%m/%d %H:%M:%S')}] step {10 * n} loss 1.2\n" for n in range(1, 40))
+    assert "time = { format = '%m/%d %H:%M:%S' }" in draft_of(tmp_path, log).text
+
+
 def test_steps_before_the_first_record_stand_beside_the_share(tmp_path: Path) -> None:
     """Nothing says of steps 1 to 9 whether they were done in the 30 s before."""
     log = pytorch(0, "model built") + "".join(pytorch(30 + n, f"step {n} loss 2.1") for n in range(10, 41))

@@ -37,7 +37,7 @@ _FORMATS = (
     "%a %b %d %H:%M:%S %Y", "%b %d %Y %H:%M:%S", "%b %d, %Y %H:%M:%S", "%d %b %Y %H:%M:%S", "%m/%d/%y %H:%M:%S",
     "%d/%m/%y %H:%M:%S", "%y/%m/%d %H:%M:%S", "%Y.%m.%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%Y%m%d %H:%M:%S",
     "%Y%m%d-%H:%M:%S", "%Y-%m-%d:%H:%M:%S", "%Y%m%d-%H%M%S", "%m/%d/%Y %I:%M:%S %p", "%Y-%m-%d,%H:%M:%S",
-    "%b %d %H:%M:%S", "%m-%d %H:%M:%S", "%m/%d %H:%M:%S", "%d/%m %H:%M:%S",
+    "%b %d %H:%M:%S", "%m-%d %H:%M:%S", "%m/%d %H:%M:%S", "%d/%m %H:%M:%S", "[%m%d %H:%M:%S @",
 )  # fmt: skip
 """Stamps that logs are not searched for, the likeliest first."""
 _SINCE = 1_388_534_400 * NS_PER_SECOND
