@@ -38,7 +38,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
 from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES
+from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, cause_text
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import AUTO
 
@@ -94,7 +94,7 @@ def _goodput(job: JobSummary) -> dict[str, Any] | None:
 
 
 def _shown_cause(job: JobSummary) -> str | None:
-    return f"{job.cause} ?" if job.cause_certainty == "likely" else job.cause
+    return None if job.cause is None else cause_text(job.cause, job.cause_certainty)
 
 
 JOBS = Table(

@@ -240,12 +240,12 @@ class _Kept:
 def _refuse_others(log: EventLog, names: Sequence[str]) -> None:
     """Raises NotEnoughData where no stretch of time was read, since what was named are programs, settings or pictures:
     a line of theirs may look like one of a log. Entries of Cloud Logging that were printed as YAML are no settings."""
+    table = log.table
+    if len(table) and int(table.time.min()) < int(table.end.max()):
+        return
     from goodput_cli.events.envelope import PRINTED_AS_YAML
 
-    table = log.table
     if any(PRINTED_AS_YAML in one.message for one in log.diagnostics):
-        return
-    if len(table) and int(table.time.min()) < int(table.end.max()):
         return
     from goodput_cli.sources.layouts import files_in_folder
     from goodput_cli.sources.other_files import others_alone

@@ -53,3 +53,8 @@ def group_of(code: str) -> CauseGroup:
     """The group of a cause; of what is none: that of `unknown`."""
     row = CAUSES.get(code)
     return "unknown" if row is None else row.group
+
+
+def cause_text(code: str, certainty: str | None) -> str:
+    """A cause as people see it in tables: `?` behind one that is only likely."""
+    return code if certainty == "said" else f"{code} ?"

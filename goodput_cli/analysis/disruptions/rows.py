@@ -27,7 +27,7 @@ from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamps import isos
 from goodput_cli.vocabulary.categories import ENDED, UNCOUNTED, Ended
-from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, GROUPS, UNKNOWN_CAUSE
+from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, GROUPS, UNKNOWN_CAUSE, cause_text
 from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:
@@ -223,11 +223,7 @@ class DisruptionColumns:
     def shown_causes(self) -> list[Cell]:
         """Causes as people see them: `?` behind one that is only likely, nothing where nobody says."""
         return [
-            None
-            if one.code == UNKNOWN_CAUSE or one.planned
-            else one.code
-            if one.certainty == "said"
-            else f"{one.code} ?"
+            None if one.code == UNKNOWN_CAUSE or one.planned else cause_text(one.code, one.certainty)
             for one in self.why
         ]
 

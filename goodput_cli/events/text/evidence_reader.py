@@ -361,11 +361,8 @@ class Observer:
         of_host = of_host if of_host in self._hosts else ""
         one.host, one.pid = one.host or block.host or of_host, one.pid or block.pid
         one.rank = one.rank if block.rank is None else block.rank
-        one.garbled, one.beside, one.doubted = (
-            block.garbled,
-            block.beside,
-            one.doubted or (block.headless and not block.unhandled),
-        )
+        one.garbled, one.beside = block.garbled, block.beside
+        one.doubted |= block.headless and not block.unhandled
         one.raised = (not block.prefix or bool(of_host)) and not block.beside
         one.unhandled = block.unhandled
         agent = self._agents.get(line.stream)
