@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from goodput_cli.report.html import drawing_process
 
@@ -40,6 +41,12 @@ settings.register_profile(
     max_examples=max(_explore, 100),
 )
 settings.load_profile("goodput")
+# Hypothesis also draws constants that it finds in the modules loaded so far. Examples would then depend on which tests
+# run together, and a full run would hide a failure that the file alone shows. Older versions draw none.
+if hasattr(providers, "_get_local_constants"):
+    from hypothesis.internal.constants_ast import Constants
+
+    providers._get_local_constants = Constants
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -149,6 +149,7 @@ def checkpoint_log(
 ) -> tuple[Claims, ...]:
     """What only checkpoint logs claim: blocking saves, inferred restores, and training lost behind the last one."""
     finished, saved = progress.saves[:, 0], progress.saves[:, 1]
+    initial = table.step[finished] == progress.began[attempts.of_row[finished]]
     loaded = np.flatnonzero(progress.load_row >= 0)
     load = progress.load_row[loaded]
     dead = np.arange(len(attempts)) < len(attempts) - 1
@@ -158,7 +159,7 @@ def checkpoint_log(
         claim(
             table.time[finished],
             table.time[saved],
-            Priority.SAVE,
+            np.where(initial, Priority.INITIAL_SAVE, Priority.SAVE),
             Category.SAVE,
             attempt=attempts.of_row[finished],
             row=finished,

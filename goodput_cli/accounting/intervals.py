@@ -28,7 +28,7 @@ from goodput_cli.vocabulary.categories import Category
 class Priority(Code):
     """Of claims that overlap, the one with the lowest number gets the time.
 
-    Below all of these come kept training (15), unclaimed time of attempts that were lost (16) and `other` (17), which
+    Below all of these come kept training (16), unclaimed time of attempts that were lost (17) and `other` (18), which
     never overlap each other.
     """
 
@@ -37,15 +37,16 @@ class Priority(Code):
     ELASTIC_WAIT = 3
     QUEUED = 4
     DOWNTIME = 5
-    WASTED = 6
-    RESTORE = 7
-    SAVE = 8
-    CUSTOM = 9
-    TPU_INIT = 10
-    PREP = 11
-    INFERRED_RESTORE = 12
-    DATA = 13
-    LOST_LINES = 14
+    INITIAL_SAVE = 6
+    WASTED = 7
+    RESTORE = 8
+    SAVE = 9
+    CUSTOM = 10
+    TPU_INIT = 11
+    PREP = 12
+    INFERRED_RESTORE = 13
+    DATA = 14
+    LOST_LINES = 15
 
 
 PHASE_KINDS = (Kind.TPU_INIT, Kind.PREP, Kind.CUSTOM, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)

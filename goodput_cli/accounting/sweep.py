@@ -64,7 +64,7 @@ _DTYPES: tuple[type[np.generic], ...] = (
 def claim(
     start: object,
     end: object,
-    priority: int,
+    priority: object,
     category: object,
     *,
     label: object = NONE,
@@ -74,7 +74,7 @@ def claim(
     row: object = -1,
     end_row: object = -1,
 ) -> Claims:
-    """Claims of one priority; scalars are repeated. Columns are as long as `start` where that is one."""
+    """Return claims; scalars are repeated. Columns are as long as `start` where that is one."""
     values = (start, end, priority, category, label, attempt, first, stop, row, end_row)
     if not isinstance(start, np.ndarray):
         columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in values))

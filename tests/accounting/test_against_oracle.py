@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
@@ -16,9 +16,13 @@ from goodput_cli.vocabulary.categories import CATEGORIES, Category
 from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import account, costs_by_attempt
 from tests.strategies import BASE, any_logs, asynchronous_logs, beating_logs, entry_logs, messy_logs, step_end_logs
+from tests.support.story import finished, loaded, saved, started, told
 
 Lines = Sequence[str]
 START = int(BASE) * 10**9
+SAVE_TIED_WITH_LOAD = told(finished(1, 1), saved(1, 2), loaded(1, 1), saved(2, 2), started(3), loaded(1, 3))
+"""An initial save that begins at the instant of the load, in a span that the next attempt undoes."""
+FIRST_RECORD_AT_STEP_0 = told(started(0), finished(0, 10), saved(0, 12), finished(1, 20), finished(2, 30))
 
 
 def questions() -> st.SearchStrategy[dict[str, Any]]:
@@ -74,6 +78,8 @@ def engine_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int] | No
 
 @slowly
 @given(st.one_of(any_logs(), messy_logs()), questions())
+@example(SAVE_TIED_WITH_LOAD, {})
+@example(FIRST_RECORD_AT_STEP_0, {})
 def test_engine_and_oracle_agree(lines: Lines, question: dict[str, Any]) -> None:
     agree(lines, question)
 
@@ -106,6 +112,7 @@ def test_they_agree_on_saves_that_say_they_are_asynchronous(lines: Lines, questi
 
 @slowly
 @given(st.one_of(any_logs(), messy_logs()), questions())
+@example(SAVE_TIED_WITH_LOAD, {})
 def test_they_agree_on_what_each_attempt_cost(lines: Lines, question: dict[str, Any]) -> None:
     agree_by_attempt(lines, question)
 

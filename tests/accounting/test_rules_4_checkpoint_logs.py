@@ -54,6 +54,19 @@ def test_a_span_runs_from_one_checkpoint_event_to_the_next_higher_step() -> None
     assert story.seconds == ledger(restore=10, productive=40)
 
 
+@pytest.mark.parametrize("load", [1, 2], ids=["before", "at-once"])
+@pytest.mark.parametrize("next_begins_at", [1, 2], ids=["wasted", "kept"])
+def test_initial_save_is_save_time_kept_or_wasted(load: int, next_begins_at: int) -> None:
+    story = account(
+        started(0), loaded(1, load), finished(1, 2), saved(1, 4), saved(2, 8), crashed(8), started(8),
+        loaded(next_begins_at, 8), finished(3, 9), reference=1,
+    )  # fmt: skip
+    trained = 8 - load - 2
+    assert story.seconds["unproductive_checkpoint_save_time"] == 2
+    lost = story.seconds.get("wasted_progress_from_disruption", 0)
+    assert lost == (trained if next_begins_at == 1 else 0)
+
+
 def test_from_a_finished_step_to_its_first_save_is_save_time() -> None:
     story = account(
         started(0), loaded(0, 10), finished(20, 30), saved(20, 35), finished(40, 55), saved(40, 60), job_finished(60),

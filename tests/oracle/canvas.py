@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 RANK = {
-    "excluded": 1, "elastic_reinit": 2, "elastic_up": 3, "elastic_down": 3, "queued": 4, "downtime": 5, "wasted": 6,
-    "restore": 7, "save": 8, "custom": 9, "tpu_init": 10, "prep": 11, "inferred_restore": 12, "data": 13,
-    "lost_lines": 14, "kept": 15, "unclaimed": 16,
+    "excluded": 1, "elastic_reinit": 2, "elastic_up": 3, "elastic_down": 3, "queued": 4, "downtime": 5,
+    "initial_save": 6, "wasted": 7, "restore": 8, "save": 9, "custom": 10, "tpu_init": 11, "prep": 12,
+    "inferred_restore": 13, "data": 14, "lost_lines": 15, "kept": 16, "unclaimed": 17,
 }  # fmt: skip
-"""The first match wins, so the highest number is painted first; 17, `other`, is the bare canvas."""
+"""The first match wins, so the highest number is painted first; 18, `other`, is the bare canvas."""
 
 Owner = str | int
 """Who holds a cell: a category, or the number of a training span."""

@@ -12,6 +12,7 @@ from .events import Event
 class Course:
     """spans: (step a, its time, step b, its time) of each span; saves: [start, end) of each save time; ns.
 
+    initial_saves: those of the step at which it began, before any progress, likewise.
     began, last: the step that it began at and the last that it recorded (None: none). last_save: highest saved step.
     time, load: when it began at that step, and its load if it has one; ns.
     """
@@ -23,6 +24,7 @@ class Course:
     last_save: int | None = None
     spans: list[tuple[int, int, int, int]] = field(default_factory=list)
     saves: list[tuple[int, int]] = field(default_factory=list)
+    initial_saves: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def step_range(self) -> tuple[int, int] | None:
@@ -31,7 +33,7 @@ class Course:
     @property
     def tail(self) -> int | None:
         """End of the last span or save time, else of the load. Chosen: with no load, when it began."""
-        ends = [piece[3] for piece in self.spans] + [save[1] for save in self.saves]
+        ends = [piece[3] for piece in self.spans] + [save[1] for save in self.saves + self.initial_saves]
         return max(ends) if ends else self.time
 
 
@@ -64,17 +66,20 @@ def course(attempts: list[Attempt], index: int, asynchronous: bool) -> Course:
     begun = beginning(attempts, index, records)
     if begun is None:
         return Course()
-    step, time = begun
+    step, time, at_a_record = begun
     saves = {} if asynchronous else synchronous_saves(records, step)
     loads = [event.time for event in attempt.events if event.kind == "load"]
     result = Course(began=step, time=time, load=loads[-1] if loads else None)
     for place, record in enumerate(records):
-        if record.number > step:
+        is_progress = record.number > step
+        if is_progress:
             result.spans.append((step, time, record.number, record.time))
             step, time = record.number, record.time
         if place in saves:
-            result.saves.append((record.time, saves[place]))
-            time = saves[place] if time == record.time else time
+            which = result.saves if is_progress else result.initial_saves
+            which.append((record.time, saves[place]))
+            if is_progress or (at_a_record and place == 0):
+                time = saves[place]
     result.last = step
     result.last_save = max((record.number for record in records if record.kind == "saved"), default=None)
     return result
@@ -94,20 +99,21 @@ def synchronous_saves(records: list[Event], began: int) -> dict[int, int]:
     return spans
 
 
-def beginning(attempts: list[Attempt], index: int, records: list[Event]) -> tuple[int, int] | None:
-    """The step that an attempt began at, and when (ns): its last load, else `no_checkpoint_loaded`."""
+def beginning(attempts: list[Attempt], index: int, records: list[Event]) -> tuple[int, int, bool] | None:
+    """The step that an attempt began at, when (ns), and whether at its first record: its last load, else
+    `no_checkpoint_loaded`."""
     attempt = attempts[index]
     loads = [event for event in attempt.events if event.kind == "load"]
     if loads:
-        return loads[-1].number, max(loads[-1].time, attempt.up)
+        return loads[-1].number, max(loads[-1].time, attempt.up), False
     if not records:
         return None
     known = checkpoint_before(attempts[:index])
     if known is None and attempt.has_start:
         known = 0
-    if known is None or known > records[0].number or (index > 0 and known == records[0].number):
-        return records[0].number, records[0].time
-    return known, attempt.up
+    if known is None or known >= records[0].number:
+        return records[0].number, records[0].time, True
+    return known, attempt.up, False
 
 
 def checkpoint_before(earlier: list[Attempt]) -> int | None:

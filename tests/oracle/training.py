@@ -237,8 +237,9 @@ def train_checkpoint_log(job: Job, training: Training) -> None:
         for place, (a, start, b, end) in enumerate(one.spans):
             steps = Fraction(b - a)
             training.spans.append(TrainingSpan(index, start, end, steps, kept_of(a, b, upto), first=place == 0))
-        for start, end in one.saves:
-            training.claim("save", start, end, SAVE)
+        for rank, saves in (("save", one.saves), ("initial_save", one.initial_saves)):
+            for start, end in saves:
+                training.claim(rank, start, end, SAVE)
         if one.load is not None:
             training.claim("inferred_restore", job.attempts[index].up, one.load, RESTORE)
         if one.tail is not None:
