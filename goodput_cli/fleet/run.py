@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -389,7 +389,7 @@ def _both_passes(
 
     documents, of_listing = _listed(uris, reading)
     reading = _of_documents(reading, documents)
-    _raise_first(one.problem for one in documents)
+    documents = _readable(documents)
     numbers = count(1)
 
     def job_done() -> None:
@@ -403,7 +403,7 @@ def _both_passes(
 
     def passes(task: Task, documents: Sequence[Document]) -> Outcome:
         outcome = Passes(task, InProcess(), local).run(documents)
-        _raise_first(row.problem for row in outcome.rows)
+        of_listing.extend(_unread(outcome.rows))
         return outcome
 
     if reading.job_name is None or len(documents) < 2 or not all(one.version for one in documents):
@@ -430,10 +430,28 @@ def _of_documents(reading: Reading, documents: Sequence[Document]) -> Reading:
     )
 
 
-def _raise_first(problems: Iterable[str | None]) -> None:
-    """One document that cannot be read is the end of a list of jobs: a line less would not be seen."""
-    for problem in filter(None, problems):
-        raise SourceError(problem)
+def _readable(documents: Sequence[Document]) -> list[Document]:
+    """Return the documents that can be read. Raises SourceError for one that was named and cannot: a list of jobs would
+    be a line shorter. Members of directories that cannot be read were reported when they were listed."""
+    for one in documents:
+        if one.problem is not None and one.named:
+            raise SourceError(one.problem)
+    return [one for one in documents if one.problem is None]
+
+
+def _unread(rows: Sequence[DocumentRow]) -> list[Diagnostic]:
+    """Return a warning for each member of a directory that failed while it was read. Raises SourceError for a document
+    that was named."""
+    from goodput_cli.sources.walk import unread_diagnostic
+
+    found = []
+    for row in rows:
+        if row.problem is None:
+            continue
+        if row.document.named:
+            raise SourceError(row.problem)
+        found.append(unread_diagnostic(row.problem.removeprefix(f"{row.document.name}: "), [row.document.uri]))
+    return found
 
 
 def _nothing(outcome: Outcome, job_name: str | None, diagnostics: Sequence[Diagnostic]) -> Exception:

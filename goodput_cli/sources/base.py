@@ -197,6 +197,8 @@ class Document:
     """Whether another process can read it too."""
     problem: str | None = None
     """Why it cannot be read, where that is seen already."""
+    named: bool = True
+    """Whether the user named it, and not a directory above it: what is named must be readable."""
     parts: tuple[Document, ...] = ()
     """The documents that it is made of, where it is several that mean something only together."""
 

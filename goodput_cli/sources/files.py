@@ -13,6 +13,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
@@ -31,14 +32,14 @@ from goodput_cli.sources.blocks import (
 )
 from goodput_cli.sources.layouts import (
     TIMELESS,
-    SortedOut,
-    files_in_folder,
-    find_files,
+    UnreadableError,
+    UnreadMember,
     has_times,
     is_of_devices,
     shown_path,
     unreadable,
 )
+from goodput_cli.sources.walk import find_files, report_walk, unread_diagnostic
 
 _HEAD_BYTES = 1 << 16
 _TEXT = (".log", ".out", ".err", ".txt")
@@ -113,17 +114,20 @@ class FileSource:
         """See `Source.read`. Raises SourceError for what is missing, forbidden or holds no logs."""
         if uri == STDIN:
             return self._read_stdin(context)
-        paths = _logs_behind(uri, context)
-        paths = [path for path in paths if _first_time(path, context)]
+        found = _logs_behind(uri, context)
+        read = _read_path if found.named else _read_member
+        paths = [path for path in found.paths if _first_time(path, context)]
         if all(map(os.path.isfile, paths)):  # nobody knows how much a pipe will give
             context.expect(sum(map(os.path.getsize, paths)))
-        return (batch for path in paths for batch in _read_path(path, context))
+        return (batch for path in paths for batch in read(path, context))
 
     def documents(self, uri: str, context: ReadContext) -> list[Document]:
         """See `Listing`: what cannot be read is listed with the reason."""
         if uri == STDIN:
             return [Document(STDIN, STDIN_NAME)]
-        return [_document(path) for path in _logs_behind(uri, context)]
+        found = _logs_behind(uri, context)
+        unread = (Document(one.path, shown_path(one.path), problem=one.problem, named=False) for one in found.unread)
+        return [*(replace(_document(path), named=found.named) for path in found.paths), *unread]
 
     def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
         """See `Listing`."""
@@ -138,23 +142,36 @@ class FileSource:
         return _read_stream(STDIN_NAME, stream, context)
 
 
-def _logs_behind(uri: str, context: ReadContext) -> list[str]:
-    """The files that a URI stands for, without what in a folder is plainly no log, which is said."""
+@dataclass(frozen=True)
+class _FoundLogs:
+    """The files that a URI stands for."""
+
+    paths: list[str]
+    unread: tuple[UnreadMember, ...]
+    named: bool
+    """Whether the user named them, by path or glob, and not a directory above them."""
+
+
+def _logs_behind(uri: str, context: ReadContext) -> _FoundLogs:
+    """Return the files that a URI stands for, without what is plainly no log in a directory. What is left out is
+    reported."""
     path = local_path(uri)
-    if not os.path.isdir(path):
+    is_folder = os.path.isdir(path)
+    if not is_folder:
         _say_what_has_times(path, context)
-        files = SortedOut(tuple(find_files(path)), ())
-        paths, others = _apart(files.logs, is_of_goodput)
-    else:
-        files = files_in_folder(path)
+    files = find_files(path)
+    report_walk(files, context)
+    if is_folder:
         paths, others = _apart(files.logs, lambda one: is_of_goodput(one) or _is_plainly_none(one, context.is_log))
+    else:
+        paths, others = _apart(files.logs, is_of_goodput)
     if files.tracked:
-        return _beside_trackers(paths, files.tracked, context)
-    if others:
+        paths = _beside_trackers(paths, files.tracked, context)
+    elif others:
         shown = tuple(sorted(map(shown_path, others)))
         message = "files of a folder that are plainly no logs; not read"
         context.report(Diagnostic.of("not_a_log", message, len(shown), shown))
-    return paths
+    return _FoundLogs(paths, files.unread, not is_folder)
 
 
 def _say_what_has_times(path: str, context: ReadContext) -> None:
@@ -278,6 +295,14 @@ def _report_again(path: str, context: ReadContext) -> None:
         context.report(diagnostic)
 
 
+def _read_member(path: str, context: ReadContext) -> Iterator[Batch]:
+    """Read a file that a walk found. An error of the operating system ends this file only, with a warning."""
+    try:
+        yield from _read_path(path, context)
+    except UnreadableError as error:
+        context.report(unread_diagnostic(str(error).removeprefix(f"{shown_path(path)}: "), [path]))
+
+
 def _opened(place: str, path: str) -> BinaryIO:
     """The file at a place. path: what people call it."""
     try:
@@ -354,7 +379,7 @@ def _files_of(uri: str) -> list[str]:
     files: list[str] = []
     for path in _named(uri):
         try:
-            found = files_in_folder(path) if os.path.isdir(path) else SortedOut(tuple(find_files(path)), ())
+            found = find_files(path)
             files += [*_apart(found.logs, is_of_goodput)[0], *found.tracked]
         except SourceError:
             pass

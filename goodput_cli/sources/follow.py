@@ -38,7 +38,8 @@ from goodput_cli.sources.blocks import (
     until_damaged,
 )
 from goodput_cli.sources.files import STDIN, is_json_value, local_path
-from goodput_cli.sources.layouts import find_files, is_of_tracker, shown_path, unreadable
+from goodput_cli.sources.layouts import is_of_tracker, shown_path, unreadable
+from goodput_cli.sources.walk import find_files, report_walk
 
 MARK_BYTES = 64
 _NOT_BY_LINES = (GZIP_MAGIC, ZSTD_MAGIC, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -163,7 +164,7 @@ def _refuse_tracker(path: str) -> None:
         found = find_files(path)
     except SourceError:  # a folder in which nothing lies yet
         return
-    tracked = next((name for name in found if is_of_tracker(os.path.abspath(name))), None)
+    tracked = next((name for name in found.read if is_of_tracker(os.path.abspath(name))), None)
     if tracked is not None:
         named = shown_path(tracked)
         raise UsageError(
@@ -218,7 +219,9 @@ class FileFollower:
         failures: list[str] = []
         for path in self._paths:
             try:
-                for name in find_files(path):
+                found = find_files(path)
+                report_walk(found, self._context)
+                for name in found.read:
                     present.setdefault(_identity(name), name)
                 self._found.add(path)
             except SourceError as error:

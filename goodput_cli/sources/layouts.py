@@ -1,22 +1,19 @@
-"""Which files of a folder are read: what the folders of tools look like, and the walk through one."""
+"""Which files of a folder are read: what the folders of tools look like."""
 
 from __future__ import annotations
 
-import glob
 import os
 import re
-import stat
 import zlib
 from calendar import timegm
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice, takewhile
 
 from msgspec import Struct
 
 from goodput_cli.errors import SourceError
-from goodput_cli.sources.blocks import GZIP_MAGIC, LOG_ENDINGS, is_event_file, is_log_name
-from goodput_cli.sources.other_files import held_instead
+from goodput_cli.sources.blocks import GZIP_MAGIC, is_event_file
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 RUN_FILE_ENDING = ".wandb"
@@ -104,12 +101,31 @@ def is_cycle_file(name: str) -> bool:
     return _CYCLE.fullmatch(name.replace("\\", "/")) is not None
 
 
+class UnreadMember(Struct, frozen=True):
+    """A file or directory below a named directory that cannot be read."""
+
+    path: str
+    reason: str
+    """Why, without its path: the same for every member with this fault."""
+    problem: str
+    """The sentence that a person reads if it is named."""
+
+
 class SortedOut(Struct, frozen=True):
     """The files of a folder's tree, or the objects below a prefix."""
 
     logs: tuple[str, ...]
     tracked: tuple[str, ...]
     """Those of experiment trackers."""
+    unread: tuple[UnreadMember, ...] = ()
+    """Members that cannot be read."""
+    outside: tuple[str, ...] = ()
+    """Links that lead out of the directory and are followed."""
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The logs, or the tracker files if there is no log."""
+        return self.logs or self.tracked
 
 
 TIMELESS = ("trainer_state.json", "metrics.csv")
@@ -317,99 +333,21 @@ def _beside(path: str) -> str:
     return f"did you mean {shown_path(os.path.join(folder, close[0]))}?" if close else ""
 
 
-def unreadable(path: str, error: OSError | ValueError) -> SourceError:
+class UnreadableError(SourceError):
+    """The operating system refused to list, open or read a path."""
+
+
+def unreadable(path: str, error: OSError | ValueError) -> UnreadableError:
+    """Return the error for a path that cannot be read, with what to do about it."""
     shown = shown_path(path)
     if isinstance(error, FileNotFoundError) and os.path.islink(path):
-        return SourceError(f"{shown}: is a link to {shown_path(os.readlink(path))}, which is gone; mend or remove it")
+        return UnreadableError(
+            f"{shown}: is a link to {shown_path(os.readlink(path))}, which is gone; mend or remove it"
+        )
     if isinstance(error, FileNotFoundError):
         meant = _beside(path) or "check the path (relative paths start at the current folder)"
-        return SourceError(f"{shown}: no such file; {meant}")
+        return UnreadableError(f"{shown}: no such file; {meant}")
     if isinstance(error, PermissionError):
-        return SourceError(f"{shown}: permission denied; ask for read access or copy the file")
+        return UnreadableError(f"{shown}: permission denied; ask for read access or copy the file")
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return SourceError(f"{shown}: cannot be read: {reason}")
-
-
-def find_files(path: str) -> list[str]:
-    """The files that a path, a folder or a glob stands for, sorted. Raises SourceError if there are none."""
-    if os.path.isdir(path):
-        return _logs_in_folder(path)
-    if os.path.lexists(path) or not glob.has_magic(path):
-        return [path]
-    paths = sorted(glob.glob(path, recursive=True))
-    if not paths:
-        raise SourceError(f"{shown_path(path)}: the glob matches no file; check the folder and the spelling")
-    files = [name for name in paths if not os.path.isdir(name)]
-    return files or [name for folder in paths for name in _logs_in_folder(folder)]
-
-
-def _logs_in_folder(folder: str) -> list[str]:
-    files = files_in_folder(folder)
-    return list(files.logs or files.tracked)
-
-
-def files_in_folder(folder: str) -> SortedOut:
-    """The logs in a folder's tree, and the files of trackers. Raises SourceError if there are neither."""
-    files = logs_and_runs(sorted(_walk(_own_name(folder), set())))
-    if not files.logs and not files.tracked:
-        timeless = min(
-            (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name in TIMELESS),
-            default="",
-        )
-        if timeless:
-            what = f"{shown_path(timeless)} holds no time; `goodput help formats` says what to name instead"
-            raise SourceError(f"{shown_path(folder)}: no log in this folder; {what}")
-        endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
-        raise SourceError(
-            f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst): {held_instead(folder)}; name "
-            "the files"
-        )
-    return files
-
-
-def _own_name(folder: str) -> str:
-    """A folder of a tracker's run by its own name, where it was named by the link that it gives the latest one."""
-    link = folder.rstrip("/")
-    if os.path.islink(link) and os.path.basename(link) == LATEST_RUN:
-        return os.path.join(os.path.dirname(link), os.readlink(link))
-    return folder
-
-
-def _walk(folder: str, visited: set[str]) -> Iterator[str]:
-    """Log files in a folder's tree; links to folders are followed, each folder once."""
-    real = os.path.realpath(folder)
-    if real in visited:
-        return
-    visited.add(real)
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        raise unreadable(folder, error) from error
-    for entry in entries:
-        if _is_folder(entry):
-            if not (entry.name == LATEST_RUN and entry.is_symlink()):
-                yield from _walk(entry.path, visited)
-        elif _never_ends(entry.path):
-            continue
-        elif _is_read(entry.path, entry.name) or is_of_devices(entry.path):
-            yield entry.path
-
-
-def _is_read(path: str, name: str) -> bool:
-    return is_log_name(name) or is_of_tracker(path) or is_cycle_file(name)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself: what is called like a log is said to be unreadable
-        return False
-
-
-def _never_ends(path: str) -> bool:
-    """Whether this is a pipe, a socket or a device: in a folder, nobody has named it."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return UnreadableError(f"{shown}: cannot be read: {reason}")

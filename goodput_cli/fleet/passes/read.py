@@ -323,6 +323,7 @@ def _one_of(parts: Sequence[Document], folder: str) -> Document:
         version.hexdigest(),
         max(written, default=None),
         apart=all(one.apart for one in parts),
+        named=any(one.named for one in parts),
         parts=tuple(parts),
     )
 

@@ -1,0 +1,200 @@
+"""The files behind a path, a directory or a glob.
+
+A path that the user named fails with an error. A member of a directory that cannot be read is returned with the reason,
+and the other members are read.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Sequence
+
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.errors import SourceError
+from goodput_cli.sources.base import ReadContext
+from goodput_cli.sources.blocks import LOG_ENDINGS, is_log_name
+from goodput_cli.sources.layouts import (
+    DEVICE_TABLES,
+    LATEST_RUN,
+    TIMELESS,
+    SortedOut,
+    UnreadMember,
+    is_cycle_file,
+    is_of_devices,
+    is_of_tracker,
+    logs_and_runs,
+    shown_path,
+    unreadable,
+)
+from goodput_cli.sources.other_files import held_instead
+from goodput_cli.vocabulary.text import plural
+
+_GONE = "the target of the link does not exist"
+_DENIED = "permission denied"
+
+
+def find_files(path: str) -> SortedOut:
+    """Return the files behind a path, a directory or a glob, sorted. Raises SourceError if there are none."""
+    if os.path.isdir(path):
+        return files_in_folder(path)
+    if os.path.lexists(path) or not glob.has_magic(path):
+        return SortedOut((path,), ())
+    paths = sorted(glob.glob(path, recursive=True))
+    if not paths:
+        raise SourceError(f"{shown_path(path)}: the glob matches no file; check the folder and the spelling")
+    files = tuple(name for name in paths if not os.path.isdir(name))
+    return SortedOut(files, ()) if files else _files_in_folders(paths)
+
+
+def files_in_folder(folder: str) -> SortedOut:
+    """Return the logs and tracker files in a directory tree. Raises SourceError if there are neither."""
+    walk = _Walk(_own_name(folder))
+    files = logs_and_runs(sorted(walk.paths))
+    if not files.logs and not files.tracked:
+        raise _no_log(folder, walk.unread)
+    return SortedOut(files.logs, files.tracked, tuple(walk.unread), tuple(walk.outside))
+
+
+def _files_in_folders(folders: list[str]) -> SortedOut:
+    """Return the files in the directories that a glob matches. One without a log is an unread member."""
+    logs: list[str] = []
+    unread: list[UnreadMember] = []
+    outside: list[str] = []
+    for folder in folders:
+        try:
+            files = files_in_folder(folder)
+        except SourceError as error:
+            unread.append(UnreadMember(folder, "a directory without a readable log", str(error)))
+            continue
+        logs += files.read
+        unread += files.unread
+        outside += files.outside
+    if not logs:
+        raise SourceError(unread[0].problem)
+    return SortedOut(tuple(logs), (), tuple(unread), tuple(outside))
+
+
+def _no_log(folder: str, unread: list[UnreadMember]) -> SourceError:
+    if unread:
+        more = f" (and {plural(len(unread) - 1, 'other member')} of {shown_path(folder)})" if len(unread) > 1 else ""
+        return SourceError(unread[0].problem + more)
+    timeless = min(
+        (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name in TIMELESS),
+        default="",
+    )
+    if timeless:
+        what = f"{shown_path(timeless)} holds no time; `goodput help formats` says what to name instead"
+        return SourceError(f"{shown_path(folder)}: no log in this folder; {what}")
+    endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
+    return SourceError(
+        f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst): {held_instead(folder)}; name "
+        "the files"
+    )
+
+
+def _own_name(folder: str) -> str:
+    """Return the run directory that a tracker's link to its latest run points to, or the directory itself."""
+    link = folder.rstrip("/")
+    if os.path.islink(link) and os.path.basename(link) == LATEST_RUN:
+        return os.path.join(os.path.dirname(link), os.readlink(link))
+    return folder
+
+
+def report_walk(files: SortedOut, context: ReadContext) -> None:
+    """Report the members that cannot be read, by reason, and the links that lead out of the directory."""
+    by_reason: dict[str, list[str]] = {}
+    for one in files.unread:
+        by_reason.setdefault(one.reason, []).append(one.path)
+    for reason, paths in by_reason.items():
+        context.report(unread_diagnostic(reason, paths))
+    if files.outside:
+        shown = tuple(sorted(map(shown_path, files.outside)))
+        message = "links lead out of the directory; the logs that they point to are read"
+        context.report(Diagnostic.of("links_followed", message, len(shown), shown))
+
+
+def unread_diagnostic(reason: str, paths: Sequence[str]) -> Diagnostic:
+    """Return the warning about members of a directory that were not read for one reason."""
+    shown = tuple(sorted(map(shown_path, paths)))
+    return Diagnostic.of("unread_members", f"members of the directory were not read: {reason}", len(shown), shown)
+
+
+class _Walk:
+    """A walk through a directory tree: its logs, the members that cannot be read, and the links that leave it.
+
+    Links to directories are followed, each directory once.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.paths: list[str] = []
+        self.unread: list[UnreadMember] = []
+        self.outside: list[str] = []
+        self._root = os.path.realpath(folder)
+        self._visited = {self._root}
+        try:
+            waiting = [(self._root, entry) for entry in _members(folder)]
+        except OSError as error:
+            raise unreadable(folder, error) from error
+        while waiting:  # a stack of its own: a tree may be deeper than Python's recursion limit
+            above, entry = waiting.pop()
+            try:
+                # only a link needs to be resolved: to resolve each path would take the square of the depth
+                real = os.path.realpath(entry.path) if entry.is_symlink() else os.path.join(above, entry.name)
+                if entry.is_dir():
+                    waiting += ((real, member) for member in self._new_members(entry, real))
+                elif _may_be_read(entry):
+                    self._add_file(entry, real)
+            except OSError as error:
+                self._add_unread(entry.path, error)
+
+    def _new_members(self, entry: os.DirEntry[str], real: str) -> list[os.DirEntry[str]]:
+        """Return the members of a directory that was not visited before. Raises OSError if it cannot be listed."""
+        if real in self._visited or (entry.name == LATEST_RUN and entry.is_symlink()):
+            return []
+        self._visited.add(real)
+        self._note_outside(entry, real)
+        return _members(entry.path)
+
+    def _add_file(self, entry: os.DirEntry[str], real: str) -> None:
+        """Add a file if it is a log. Pipes, sockets and devices are left out: nobody named them."""
+        if not stat.S_ISREG(entry.stat().st_mode):
+            return
+        if not os.access(entry.path, os.R_OK):
+            raise PermissionError
+        if _is_log(entry.path, entry.name) or is_of_devices(entry.path):
+            self._note_outside(entry, real)
+            self.paths.append(entry.path)
+
+    def _note_outside(self, entry: os.DirEntry[str], real: str) -> None:
+        if entry.is_symlink() and not _is_below(real, self._root):
+            self.outside.append(entry.path)
+
+    def _add_unread(self, path: str, error: OSError) -> None:
+        reason = error.strerror or "cannot be read"
+        if isinstance(error, FileNotFoundError):
+            if not os.path.islink(path):
+                return  # removed after its directory was listed
+            reason = _GONE
+        elif isinstance(error, PermissionError):
+            reason = _DENIED
+        self.unread.append(UnreadMember(path, reason, str(unreadable(path, error))))
+
+
+def _members(folder: str) -> list[os.DirEntry[str]]:
+    """Return the members of a directory, the last name first. Raises OSError."""
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name, reverse=True)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _is_log(path: str, name: str) -> bool:
+    return is_log_name(name) or is_of_tracker(path) or is_cycle_file(name)
+
+
+def _may_be_read(entry: os.DirEntry[str]) -> bool:
+    return _is_log(entry.path, entry.name) or entry.name.lower().endswith(DEVICE_TABLES)

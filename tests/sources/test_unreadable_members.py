@@ -1,0 +1,129 @@
+"""A member of a directory that cannot be read is a warning with its path; a path that was named is an error."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_cli.api.watch import Watched
+from goodput_cli.cli.main import run
+from goodput_cli.errors import SourceError
+from goodput_cli.events.read import read_events
+from tests.support.fleets import put, training
+from tests.support.readers import codes
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A log next to what a directory of another user contains. Root is refused what others may not read."""
+    top = tmp_path / "logs"
+    for name in ("run", "closed"):
+        (top / name).mkdir(parents=True)
+        put(top / name / "a.jsonl", training("a", 2, 1))
+    put(top / "secret.jsonl", training("a", 2, 1))
+    (top / "gone.jsonl").symlink_to("moved/away.jsonl")
+    (top / "loop").symlink_to("loop")
+    (top / "zero.log").symlink_to("/dev/zero")
+    os.mkfifo(top / "pipe.log")
+    monkeypatch.chdir(top)
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("socket.log")
+        listed, allowed = os.scandir, os.access
+
+        def scandir(path: Any) -> Any:
+            if str(path).endswith("closed"):
+                raise PermissionError(13, "Permission denied")
+            return listed(path)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+        monkeypatch.setattr(os, "access", lambda path, mode: "secret" not in str(path) and allowed(path, mode))
+        monkeypatch.chdir(tmp_path)
+        yield top
+
+
+@pytest.mark.usefixtures("tree")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "analyze", "jobs", "fleet --workers 1", "check --format json", "steps", "timeline", "disruptions", "advise",
+        "compare run.jsonl", "rolling --window 1h", "fetch -o snapshot.jsonl",
+    ],
+)  # fmt: skip
+def test_every_command_reads_the_other_members(command: str, capsys: Output) -> None:
+    put(Path("run.jsonl"), training("a", 2, 1))
+    code = run([*command.split(), "logs"])
+    said = capsys.readouterr()
+    assert code == (5 if command.startswith("check") else 0)
+    text = said.out + said.err
+    assert all(f"logs/{name}" in text for name in ("closed", "secret.jsonl", "gone.jsonl", "loop"))
+    assert "logs/pipe.log" not in text
+
+
+def test_each_reason_is_one_warning(tree: Path) -> None:
+    found = [one for one in read_events([str(tree)]).diagnostics if one.code == "unread_members"]
+    assert {one.message.rpartition(": ")[2]: [Path(place).name for place in one.where] for one in found} == {
+        "permission denied": ["closed", "secret.jsonl"],
+        "the target of the link does not exist": ["gone.jsonl"],
+        "Too many levels of symbolic links": ["loop"],
+    }
+    assert {one.severity for one in found} == {"warning"}
+
+
+@pytest.mark.parametrize("name", ["closed", "secret.jsonl", "gone.jsonl", "loop", "zero.log"])
+def test_a_member_that_is_named_is_an_error(tree: Path, name: str) -> None:
+    with pytest.raises(SourceError, match=name):
+        read_events([str(tree), str(tree / name)])
+
+
+def test_a_directory_of_unread_members_is_an_error(tree: Path) -> None:
+    for name in ("run", "closed"):
+        shutil.rmtree(tree / name, ignore_errors=name == "closed")
+    with pytest.raises(SourceError, match=r"gone.jsonl: is a link .* \(and 2 other members of .*logs\)"):
+        read_events([str(tree)])
+
+
+def test_a_watched_directory_reports_unread_members(tree: Path) -> None:
+    log = Watched([str(tree)])
+    assert log.look()
+    assert "unread_members" in codes(log.log())
+    assert not log.failing
+
+
+def test_a_member_that_fails_while_it_is_read(tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    shutil.copy(tree / "run" / "a.jsonl", tree / "broken.jsonl")
+    opened = builtins.open
+
+    def refuse(path: Any, *arguments: Any, **named: Any) -> Any:
+        if str(path).endswith("broken.jsonl"):
+            raise OSError(5, "Input/output error")
+        return opened(path, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "open", refuse)
+    for command in ("analyze", "jobs"):
+        assert run([command, str(tree)]) == 0
+        assert "not read: cannot be read: Input/output error\n    " in capsys.readouterr().err
+    with pytest.raises(SourceError, match="Input/output error"):
+        read_events([str(tree / "broken.jsonl")])
+
+
+def test_a_tree_deeper_than_the_stack_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(1100):
+        os.mkdir("d")
+        os.chdir("d")
+    put(Path("a.jsonl"), training("a", 2, 1))
+    monkeypatch.chdir(tmp_path)
+    assert len(read_events(["."]).table)
+
+
+def test_an_unread_directory_of_a_glob_is_a_warning(tree: Path) -> None:
+    assert "unread_members" in codes(read_events([str(tree / "[rc]*[nd]")]))
