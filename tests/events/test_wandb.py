@@ -422,13 +422,70 @@ class TestExports:
             file.write_text("".join(json.dumps(one) + "\n" for one in rows))
             assert goodput_cli.analyze(str(file)).job.attempts == 1
 
-    def test_a_runtime_that_goes_on_over_a_resume_begins_the_attempt_at_the_last_row(self, tmp_path: Path) -> None:
-        rows = [{"_timestamp": at(n + 60 * (n > 9)), "_runtime": float(n), "_step": n} for n in range(1, 20)]
-        file = tmp_path / "rows.jsonl"
+
+class TestExportsOfResumedRuns:
+    """Steps of 6 s, 2 min of start-up, an hour of training, an outage: `_runtime` restarts, or continues (0.19.10)."""
+
+    def history(self, file: Path, down: int, redone: int, runtime: str, ran: int = 3600, start_up: int = 120) -> Path:
+        """A history of two processes, with a row every tenth step."""
+        rows = [(120 + 60 * n, 120 + 60 * n, 10 * n) for n in range(1, ran // 60 + 1)]
+        last, _, step = rows[-1]
+        began, counted = last + down, {"continues": last, "restarts": 0}.get(runtime, 0)
+        spans = [start_up + 60 * n for n in range(1, 31)]
+        resumed = step - redone
+        rows += [(began + span, counted + span, resumed + 10 * n) for n, span in enumerate(spans, 1)]
+        names = ("_timestamp", "_runtime", "train/global_step")
+        lines = [dict(zip(names, (at(row[0]), *row[1:]), strict=True), _step=n) for n, row in enumerate(rows)]
+        if runtime == "missing":
+            lines = [{name: value for name, value in one.items() if name != "_runtime"} for one in lines]
+        file.write_text("".join(json.dumps(one) + "\n" for one in lines))
+        return file
+
+    @pytest.mark.parametrize("runtime", ["continues", "restarts"])
+    @pytest.mark.parametrize("redone", [0, 200])
+    @pytest.mark.parametrize("down", [10, 600, 20 * 3600])
+    def test_downtime_is_the_gap_less_the_start_up(self, tmp_path: Path, down: int, redone: int, runtime: str) -> None:
+        analysis = goodput_cli.analyze(str(self.history(tmp_path / "h.jsonl", down, redone, runtime)))
+        (only,) = analysis.disruptions
+        assert (analysis.job.attempts, only.downtime_ns / 1e9, only.steps_lost) == (2, down, redone)
+        assert (only.time_to_first_step_ns or 0) / 1e9 == 120 + 60
+        assert not [one for one in analysis.insights if "hung" in one.text]
+
+    @pytest.mark.parametrize(
+        ("runtime", "ran", "start_up"),
+        [("continues", 300, 120), ("continues", 300, 400), ("restarts", 300, 120), ("restarts", 60, 200)],
+    )
+    def test_a_short_first_process_is_read_by_its_start_up(
+        self, tmp_path: Path, runtime: str, ran: int, start_up: int
+    ) -> None:
+        analysis = goodput_cli.analyze(str(self.history(tmp_path / "h.jsonl", 3600, 0, runtime, ran, start_up)))
+        (only,) = analysis.disruptions
+        assert (only.downtime_ns / 1e9, (only.time_to_first_step_ns or 0) / 1e9) == (3600, start_up + 60)
+
+    @pytest.mark.parametrize(("redone", "attempts"), [(0, 1), (200, 2)])
+    def test_without_runtimes_no_hang_is_claimed(self, tmp_path: Path, redone: int, attempts: int) -> None:
+        analysis = goodput_cli.analyze(str(self.history(tmp_path / "h.jsonl", 3600, redone, "missing")))
+        assert (analysis.job.attempts, [one.steps_lost for one in analysis.disruptions]) == (
+            attempts, [redone] * (attempts - 1)
+        )  # fmt: skip
+        assert not [one for one in analysis.insights if "hung" in one.text]
+
+    def test_a_row_without_a_runtime_is_of_the_nearest_process(self, tmp_path: Path) -> None:
+        file = self.history(tmp_path / "h.jsonl", 600, 0, "continues")
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        del rows[60]["_runtime"], rows[20]["_runtime"]  # the first of the second process, one of the first
         file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+        (only,) = goodput_cli.analyze(str(file)).disruptions
+        assert (only.downtime_ns / 1e9, (only.time_to_first_step_ns or 0) / 1e9) == (600, 180)
+
+    def test_two_processes_at_once_that_continue_are_one_attempt(self, tmp_path: Path) -> None:
+        rows = [(60 + 10 * n + 2 * rank, 60 + 10 * n - 20 * rank, n) for n in range(50) for rank in (0, 1)]
+        rows += [(time + 1150, runtime + 550, step + 50) for time, runtime, step in rows]
+        lines = ({"_timestamp": at(time), "_runtime": run, "_step": step} for time, run, step in rows)
+        file = tmp_path / "h.jsonl"
+        file.write_text("".join(json.dumps(one) + "\n" for one in lines))
         analysis = goodput_cli.analyze(str(file))
-        assert analysis.job.attempts == 2
-        assert seconds(analysis.disruptions[0].next_start_ns) >= 9
+        assert (analysis.job.attempts, [one.downtime_ns / 1e9 for one in analysis.disruptions]) == (2, [598.0])
 
 
 class TestRay:

@@ -1,7 +1,8 @@
 """Rows of trackers without their folders: histories of Weights & Biases, and results of Ray's trials.
 
-No row says that a process began. Of a history, the time of a row less its runtime is when its process did; of a trial,
-a row says how long ago it was restored.
+No row states that a process began. In a history, the time of a row less its runtime is when its process did, or, since
+wandb 0.19.10, when the first process of its run would have begun without downtime. In a trial, a row states how long
+ago it was restored.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SAME_BASE = 5 * NS_PER_SECOND
 """Rows of one process differ by less in when they say that it began."""
+_ROUNDING = NS_PER_SECOND
+"""A runtime that continues loses less: the SDK rounds it down to whole seconds at a resume."""
 _ITERATION = "training_iteration"
 
 
@@ -113,13 +116,11 @@ def _names(paths: Sequence[str]) -> list[str]:
 
 def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: DiagnosticCollector) -> Run:
     lives: list[ProcessOfRun] = []
-    for group in _processes(rows):
-        life = ProcessOfRun(rows=[as_row(row, code) for row in group])
-        bases = [row for row in group if row.base is not None]
-        if bases:
-            first = min(bases, key=lambda row: row.base or 0)
-            begin = max(first.base or 0, lives[-1].last if lives else 0)
-            life.begin = LoggedInstant(begin, code, first.line)
+    groups = _processes(rows)
+    for group, begin in zip(groups, _begins(groups), strict=True):
+        life = ProcessOfRun(rows=[as_row(row, code) for row in group], resumes=begin is None)
+        if begin is not None:
+            life.begin = LoggedInstant(max(begin.time, lives[-1].last if lives else 0), code, begin.line)
         lives.append(life)
     if len(lives) > 1:
         message = "a history of several processes: steps that were redone may have been overwritten in it"
@@ -127,12 +128,80 @@ def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: Diagnost
     return Run(WANDB, job, lives=lives)
 
 
+class _Begin(NamedTuple):
+    """The begin of a process."""
+
+    time: int
+    """ns UTC."""
+    line: int
+    """The line that shows it."""
+
+
+class _Resume(NamedTuple):
+    """The passage from one process of a history to the next, in ns."""
+
+    runtime_before: int
+    """The highest runtime of the process before."""
+    last: int
+    """When the process before logged its last row, ns UTC."""
+    first: HistoryRow
+    """The first row of the next process."""
+    runtime: int
+    """Its runtime."""
+
+    @property
+    def growth(self) -> int:
+        """How much the runtime grew across the gap."""
+        return max(self.runtime - self.runtime_before, 0)
+
+    @property
+    def continues(self) -> bool | None:
+        """Whether the next process continued the runtime of the one before; None for unknown."""
+        if self.runtime < self.runtime_before - _ROUNDING:
+            return False
+        return True if self.first.time - self.runtime < self.last - _SAME_BASE else None
+
+
+def _begins(groups: Sequence[Sequence[HistoryRow]]) -> list[_Begin | None]:
+    """Return when each process of a history began; None for unknown.
+
+    A runtime that restarts counts from the begin of its process. One that continues counts from its last value in the
+    process before."""
+    runtimes = [[(row.time - row.base, row) for row in group if row.base is not None] for group in groups]
+    begins = [min((_Begin(row.time - runtime, row.line) for runtime, row in group), default=None) for group in runtimes]
+    known = [place for place, group in enumerate(runtimes) if group]
+    resumes: dict[int, _Resume] = {}
+    for before, after in pairwise(known):
+        runtime, first = runtimes[after][0]
+        highest = max(runtime for runtime, _ in runtimes[before])
+        resumes[after] = _Resume(highest, groups[before][-1].time, first, runtime)
+    stated = {resume.continues for resume in resumes.values()} - {None}
+    for place, resume in resumes.items():
+        continues = resume.continues
+        if continues is None:  # one version of the SDK writes most histories
+            continues = stated == {True} or (
+                stated != {False} and _is_likely_to_continue(resume, runtimes[known[0]][0][0])
+            )
+        if continues:
+            begins[place] = _Begin(resume.first.time - resume.growth, resume.first.line)
+    return begins
+
+
+def _is_likely_to_continue(resume: _Resume, usual: int) -> bool:
+    """Return True if the start-up of a runtime that continues is nearer to the usual one, as a ratio, than that of one
+    that restarts. usual: the start-up of the first process, ns."""
+    continued, restarted, usual = (max(time, NS_PER_SECOND) for time in (resume.growth, resume.runtime, usual))
+    return max(continued, usual) * min(restarted, usual) < max(restarted, usual) * min(continued, usual)
+
+
 def _processes(rows: Sequence[HistoryRow]) -> list[list[HistoryRow]]:
     """The rows of each process, in order of time. A beginning that comes again is a second process of the same attempt,
     and one that is earlier than that of the rows before it is a clock set back: neither is an attempt."""
     ordered = sorted(rows, key=lambda row: (row.time, row.line))
     number_of = _clusters([row.base for row in ordered if row.base is not None])
-    numbers: list[int | None] = [None if row.base is None else number_of(row.base) for row in ordered]
+    numbers = _nearest(
+        [None if row.base is None else number_of(row.base) for row in ordered], [row.time for row in ordered]
+    )
     last = {number: place for place, number in enumerate(numbers) if number is not None}
     groups: list[list[HistoryRow]] = []
     highest, open_until = -1, -1
@@ -144,6 +213,18 @@ def _processes(rows: Sequence[HistoryRow]) -> list[list[HistoryRow]]:
             open_until = max(open_until, last[number])
         groups[-1].append(row)
     return groups
+
+
+def _nearest(numbers: Sequence[int | None], times: Sequence[int]) -> list[int | None]:
+    """Return the numbers, where None is replaced by the number that is nearest in time. times: in order, ns."""
+    places = np.array([place for place, number in enumerate(numbers) if number is not None], dtype=np.int64)
+    if len(places) in (0, len(numbers)):
+        return list(numbers)
+    at, time = np.arange(len(numbers)), np.array(times, dtype=np.int64)
+    after = np.searchsorted(places, at).clip(max=len(places) - 1)
+    before = (np.searchsorted(places, at, side="right") - 1).clip(min=0)
+    is_nearer = np.abs(time[places[after]] - time) < np.abs(time - time[places[before]])
+    return [numbers[place] for place in places[np.where(is_nearer, after, before)].tolist()]
 
 
 def _clusters(bases: Sequence[int]) -> Callable[[int], int]:
