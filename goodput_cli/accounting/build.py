@@ -25,6 +25,7 @@ from goodput_cli.accounting.attempts.endings import (
     last_signs_of_life,
     preempted_saves,
 )
+from goodput_cli.accounting.attempts.ends import Ends, find_ends
 from goodput_cli.accounting.attempts.evidence_of_attempts import Causes, causes_of, with_preemptions
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.claims import downtime, planned_stops_excluded
@@ -129,6 +130,15 @@ class Timeline:
     def runs(self) -> list[int]:
         """Rows at which runs begin (accounting §10), the first at row 0."""
         return find_runs(self.table, self.attempts)
+
+    @cached_property
+    def ends(self) -> Ends:
+        """The end of every attempt, the last one included."""
+        why = self.causes.why
+        return find_ends(
+            self.attempts, self.endings, self.died, self.preempted_saves, self.elastic_passages, self.sign_of_life,
+            self.failed, cancelled=bool(why) and why[-1].code == CANCELLED,
+        )  # fmt: skip
 
     @property
     def disruptions(self) -> NDArray[np.intp]:

@@ -37,7 +37,7 @@ from goodput_cli.analysis.account import (
 )
 from goodput_cli.analysis.disruptions.chain import REDONE, Chain, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
-from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, last_failure, up_times
+from goodput_cli.analysis.disruptions.find import disruptions_inside, last_failure, up_times
 from goodput_cli.analysis.disruptions.losses import signs_of_life
 from goodput_cli.analysis.goodput.analyse import at_risk, slice_counts
 from goodput_cli.analysis.goodput.findings import findings
@@ -368,7 +368,7 @@ def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
     if len(inside) == 0 and failed is None:
         return ()
     table, dead = timeline.table, timeline.disruptions[inside]  # the attempt that ended
-    costs, (ended, shown) = AttemptCosts(timeline), how_ended(timeline)
+    costs, ended, shown = AttemptCosts(timeline), timeline.ends.how, timeline.ends.row
     wasted, down, restart = costs.taken_back[dead], costs.downtime[dead], costs.restart[dead]
     columns = [timeline.sign_of_life[dead], wasted, down, restart, wasted + down + restart]
     if failed is not None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.chain import Chain, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
-from goodput_cli.analysis.disruptions.find import how_ended, last_failure
+from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.events.signs import Point, Sign
 from goodput_cli.vocabulary.categories import ENDED, Category
 from tests.accounting.test_properties import analyse, slowly
@@ -78,7 +78,7 @@ def test_without_signs_the_events_alone_name_points(log: list[str]) -> None:
     analysis = analyse(log)
     if analysis is None:
         return
-    ended, _ = how_ended(analysis.timeline)
+    ended = analysis.timeline.ends.how
     for one in chains(with_signs(analysis.timeline)):
         assert {link.point for link in one.links} <= EVENTS_SHOW
         assert one.recovery == "not said"

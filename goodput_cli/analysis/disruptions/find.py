@@ -11,7 +11,6 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.attempts.endings import Elastic, End
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, distinct
@@ -28,24 +27,6 @@ from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import ENDED, Category
 
 
-def how_ended(timeline: Timeline) -> tuple[I64, Rows]:
-    """How each attempt ended, as a position in `ENDED`, and the row that says so (-1: none). A save that had reached a
-    preemption knows why; a crash or a termination only says that it was down."""
-    how, preempted = timeline.endings.how, timeline.preempted_saves
-    crashed = how == End.CRASHED
-    died = crashed | timeline.died
-    ended = np.where(how == End.TERMINATED, ENDED.index("terminated"), ENDED.index("silent"))
-    ended[died] = ENDED.index("crashed")
-    row = np.where(crashed, timeline.endings.crash_row, timeline.attempts.first_ending)
-    cause, shown = timeline.elastic_passages
-    for what, name in ((Elastic.SLICE_DOWN, "slice_down"), (Elastic.SCALE_UP, "scale_up")):
-        ended[cause == what] = ENDED.index(name)
-    row = np.where(shown >= 0, shown, row)
-    ended[preempted >= 0] = ENDED.index("preempted")
-    ended[timeline.attempts.gone_back] = ENDED.index("rolled_back")
-    return ended, np.where(preempted >= 0, preempted, row)
-
-
 def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     """The disruptions whose last sign of life lies in [start, end) (ns), in time order (accounting §10)."""
     table, attempts = timeline.table, timeline.attempts
@@ -58,7 +39,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     dead = timeline.disruptions[inside]  # the attempt that ended
     next_, resumed = dead + 1, evidence.resumed[dead]
     first_step, regained = evidence.first_step[dead], evidence.regained[dead]
-    ended, ended_row = how_ended(timeline)
+    ended, ended_row = timeline.ends.how, timeline.ends.row
     up, next_start = attempts.up[next_], attempts.begin[next_]
     steps_lost, silent = _steps_lost(timeline, costs)[dead], ended[dead] == ENDED.index("silent")
     wasted, downtime, restart = costs.taken_back[dead], costs.downtime[dead], costs.restart[dead]
@@ -174,14 +155,8 @@ def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: i
 
 
 def last_failure(timeline: Timeline) -> int | None:
-    """When (ns) the last attempt failed, which nothing followed: a line says that it crashed, was terminated or
-    preempted, and nobody cancelled it (accounting §10). None: it is censored."""
-    if not len(timeline.attempts):
-        return None
-    how = timeline.endings.how[-1]
-    unlogged = timeline.preempted_saves[-1] >= 0 or bool(timeline.died[-1])
-    ended = how in (End.CRASHED, End.TERMINATED) or (how == End.NOT_LOGGED and unlogged)
-    if not ended or timeline.causes.why[-1].code == "cancelled":
+    """Return when (ns) the last attempt failed; None if it did not, so that its time up is censored."""
+    if not len(timeline.attempts) or not timeline.ends.failed[-1]:
         return None
     return int(up_times(timeline)[1][-1])
 

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.columns import last_of_each, of_kind, rows_of
 from goodput_cli.analysis.disruptions.costs import Older
-from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, last_failure
+from goodput_cli.analysis.disruptions.find import disruptions_inside, last_failure
 from goodput_cli.analysis.disruptions.losses import dying_starts, finished_a_step, first_and_last_steps
 from goodput_cli.analysis.insights.hosts import HostsOfJob
 from goodput_cli.analysis.insights.kinds import About, Candidate
@@ -400,6 +400,6 @@ def _causes(analysis: AnalysisData, which: Rows) -> str:
     why = _why(analysis, which)
     if any(one.certainty for one in why):
         return ", ".join(_words_of_causes(why))
-    codes = np.bincount(how_ended(analysis.timeline)[0][which], minlength=len(ENDED)).tolist()
+    codes = np.bincount(analysis.timeline.ends.how[which], minlength=len(ENDED)).tolist()
     counts = sorted(((count, how) for count, how in zip(codes, ENDED, strict=True) if count), reverse=True)
     return ", ".join(f"{count} {how}" if len(which) > 1 else how for count, how in counts)

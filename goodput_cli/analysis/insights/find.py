@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.accounting.columns import distinct
+from goodput_cli.analysis.disruptions.chain import chains_of
 from goodput_cli.analysis.disruptions.costs import costs_of
 from goodput_cli.analysis.insights.devices import find_idle_devices, with_standing
 from goodput_cli.analysis.insights.failures import Failures, failing_starts, find_failures
-from goodput_cli.analysis.insights.hangs import Hangs, ended_by_timeout, find_hangs, lost_in_hangs, that_matter
+from goodput_cli.analysis.insights.hangs import (
+    Hangs,
+    down_in_hangs,
+    ended_by_timeout,
+    find_hangs,
+    lost_in_hangs,
+    that_matter,
+)
 from goodput_cli.analysis.insights.inside import find_inside
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
+from goodput_cli.analysis.insights.last_end import LastEndCost, find_last_end, watchdog_words
 from goodput_cli.analysis.insights.outages import told
 from goodput_cli.analysis.insights.patterns import find_periodic, find_slow_saves, interval_advised, periodic_insight
 from goodput_cli.analysis.insights.training import (
@@ -36,7 +46,7 @@ if TYPE_CHECKING:
 _OF_SHORT_JOBS = frozenset({
     "several_runs", "repeat_host", "same_step", "older_checkpoint", "failed_saves", "failing_starts", "long_outage",
     "disruptions", "hang", "hung_now", "startups", "planned_stops", "queued", "dead_job", "elastic", "undetermined",
-    "unexplained", "restores",
+    "unexplained", "restores", "last_end",
 })  # fmt: skip
 """What is stated of a job of fewer than ten kept steps too: nothing that needs a usual step, or shares of many."""
 
@@ -76,15 +86,17 @@ def _all(analysis: AnalysisData, inside: Sequence[Inside]) -> Iterator[Candidate
     newer = np.where(unplanned, np.maximum((costs.older + costs.unfinished)[:-1] - avoidable, 0), 0)
     older = np.minimum(newer, costs.older[:-1])
     wasted = np.maximum(lost - in_hangs - newer, 0)
-    taken_back = int(np.where(unplanned, newer + wasted, 0).sum()) + int(hangs.lost.sum())
+    last = LastEndCost.of(analysis, costs, hangs)
+    taken_back = int(np.where(unplanned, newer + wasted, 0).sum()) + int(hangs.lost.sum()) + last.wasted_ns
     slow_saves = find_slow_saves(analysis)
     starting = (costs.of(*_OF_STARTS) + costs.until_left(Category.RECOVERY))[:-1]
     hung = distinct(hangs.attempt[ended_by_timeout(hangs, timeline)])
+    down = costs.until_up(Category.RECOVERY) - down_in_hangs(hangs, timeline)
     failures = Failures(
-        analysis, unplanned, costs.until_up(Category.RECOVERY), older, wasted, starting, newer - older, costs.olders,
-        costs.failed, hung,
-    )  # fmt: skip
+        analysis, unplanned, down, older, wasted, starting, newer - older, costs.olders, costs.failed, hung
+    )
     yield from find_failures(failures, 0 if slow_saves is None else slow_saves.ns)
+    yield from find_last_end(analysis, last)
     yield from _of_hangs(analysis, hangs)
     hung_now = [with_standing(analysis, one, one.start_ns, one.end_ns) for one in find_hung_now(analysis)]
     yield from hung_now
@@ -102,15 +114,19 @@ def _all(analysis: AnalysisData, inside: Sequence[Inside]) -> Iterator[Candidate
     yield from find_given_up(analysis, taken_back)
     failing = failing_starts(failures)
     yield from find_shares(analysis, failing)
-    dead = np.column_stack((costs.begin, costs.end))[failing]
+    dead = np.concatenate((np.column_stack((costs.begin, costs.end))[failing], last.explained))
     yield from find_unexplained(analysis, sum(one.ns for one in hung_now), dead)
 
 
 def _of_hangs(analysis: AnalysisData, hangs: Hangs) -> Iterator[Candidate]:
     """Steps that hung, with the device to look at where samples show one."""
-    for one in find_hang(hangs, analysis.timeline):
+    timeline = analysis.timeline
+    for one in find_hang(hangs, timeline):
         worst = int(np.argmax(hangs.ns))
         start, end, usual = int(hangs.start[worst]), int(hangs.end[worst]), int(hangs.usual[worst])
+        if not timeline.ends.followed[hangs.attempt[ended_by_timeout(hangs, timeline)]].all():
+            late = watchdog_words(analysis, chains_of(timeline, last=True)[-1])
+            one = replace(one, text=f"{one.text}; {late}") if late else one
         yield with_standing(analysis, one, start, end, usual)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind, union
@@ -15,7 +16,7 @@ from goodput_cli.analysis.disruptions.losses import taken_back_by
 from goodput_cli.analysis.goodput.findings import Covered
 from goodput_cli.analysis.steps.times import timed_steps
 from goodput_cli.arrays import I64, Mask, Rows, blocks
-from goodput_cli.events.schema import Edge, Kind
+from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category
 
 _RAN_FOR = re.compile(
@@ -25,6 +26,10 @@ _RAN_FOR = re.compile(
 _NS_PER_MS = 10**6
 _LONGEST_NS = 10**18
 _KEPT = (Category.PRODUCTIVE, Category.STALL)
+_AT_THE_END = (*_KEPT, Category.WASTED, Category.OTHER)
+"""What the ledger makes of the step in flight at an end: of the last attempt, `other` beyond a usual step."""
+_BEFORE_STEPS = (Category.RECOVERY, Category.OTHER)
+"""What the ledger makes of an attempt that never stepped."""
 HANG_NS = 60 * 10**9
 """A step that takes less beyond a usual one is slow, and does not hang."""
 _MANY = 0.03
@@ -38,14 +43,16 @@ class Hangs:
     attempt: Rows
     """From 0."""
     number: I64
-    """Its step as the engine counts: in logs of the ends of steps, how many were done before."""
+    """Its step as the engine counts: in logs of the ends of steps, how many were done before. `NO_STEP` before the
+    first step of an attempt."""
     step: I64
-    """Its step, or the first of those that one record stands for, as the log counts them."""
+    """Its step, or the first of those that one record stands for, as the log counts them; `NO_STEP` as above."""
     start: I64
     end: I64
     """ns."""
     row: Rows
-    """Of the line that names it: that begins it, or, in logs of the ends of steps, that ends it."""
+    """Of the line that names it: that begins it, or, in logs of the ends of steps, that ends it. Before the first step,
+    of the last start line."""
     ns: I64
     """What it took beyond a usual step, by the ledger."""
     lost: I64
@@ -58,6 +65,11 @@ class Hangs:
     def __len__(self) -> int:
         return len(self.ns)
 
+    @property
+    def before_first_step(self) -> Mask:
+        """Whether each kept its attempt from its first step."""
+        return np.asarray(self.number == NO_STEP)
+
     def take(self, some: Mask | Rows) -> Hangs:
         """Some of them."""
         return Hangs(*(getattr(self, name)[some] for name in _COLUMNS))
@@ -69,12 +81,22 @@ _NONE = Hangs(*(np.zeros(0, dtype=np.int64) for _ in _COLUMNS))
 
 def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     """Of the step times inside a window (ns). Without --stall-factor none is looked for."""
-    factor, usual, records = timeline.rules.method.stall_factor, timeline.usual_step.median, timeline.records
-    if records is None or factor <= 0:
+    if timeline.rules.method.stall_factor <= 0:
         return _NONE
-    place, in_flight = _long_steps(timeline, within), _in_flight(timeline, within)
-    if len(place) == 0:
-        return in_flight
+    found = [_between_records(timeline, within), _in_flight(timeline, within), _before_first_step(timeline, within)]
+    found = [one for one in found if len(one)]
+    if len(found) < 2:
+        return found[0] if found else _NONE
+    every = Hangs(*(np.concatenate([getattr(one, name) for one in found]) for name in _COLUMNS))
+    return every.take(np.argsort(every.start, kind="stable"))
+
+
+def _between_records(timeline: Timeline, within: tuple[int, int]) -> Hangs:
+    """Steps that ended, as the next record shows."""
+    factor, usual, records = timeline.rules.method.stall_factor, timeline.usual_step.median, timeline.records
+    place = _long_steps(timeline, within)
+    if records is None or len(place) == 0:
+        return _NONE
     attempt, number = records.owner[place], records.number[place]
     start, end = records.time[place], records.time[place + 1]
     expected = np.rint(usual[attempt] * (records.number[place + 1] - number)).astype(np.int64)
@@ -91,14 +113,10 @@ def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     beyond = (kept + wasted - expected)[hung]
     lost = np.minimum(wasted[hung], beyond)
     number = number[hung].astype(np.int64)
-    during = Hangs(
+    return Hangs(
         attempt[hung], number, number + ends, start[hung], end[hung], named[hung], beyond, lost, expected[hung],
         records.number[place[hung] + 1].astype(np.int64) - 1,
     )  # fmt: skip
-    if len(in_flight) == 0:
-        return during
-    both = Hangs(*(np.concatenate((getattr(during, name), getattr(in_flight, name))) for name in _COLUMNS))
-    return both.take(np.argsort(both.start, kind="stable"))
 
 
 def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Hangs:
@@ -124,31 +142,60 @@ def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Ha
 
 
 def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
-    """Steps in flight when attempts died that another one follows, where heartbeats went on or a watchdog says that it
-    waited: without either nobody knows when the attempt died. What is lost of them."""
-    records, factor, usual = timeline.records, timeline.rules.method.stall_factor, timeline.usual_step.median
+    """Steps in flight when attempts ended, where heartbeats went on or a watchdog says that it waited: without either
+    nobody knows when the attempt died. Of the last attempt only where a line states its end."""
+    records, factor, usual, ends = (
+        timeline.records, timeline.rules.method.stall_factor, timeline.usual_step.median, timeline.ends
+    )  # fmt: skip
     heard, waited = _heard_until(timeline)
     if records is None or not heard.any() or len(records.rows) == 0:
         return _NONE
     last = np.append(np.flatnonzero(np.diff(records.owner)), len(records.rows) - 1)
     attempt = records.owner[last]
-    some = attempt < len(timeline.attempts) - 1
+    some = (ends.followed | ends.stated)[attempt]
     last, attempt = last[some], attempt[some]
     number, end = records.number[last].astype(np.int64), heard[attempt]
     expected = np.rint(np.nan_to_num(usual[attempt])).astype(np.int64)
     limit, room = timeline.lineage.limit[attempt], np.maximum(end - records.time[last], 0) // np.maximum(expected, 1)
     behind = np.where(limit > number, np.minimum(limit - number, room), 0)  # a checkpoint shows that they ended
+    behind[~ends.followed[attempt]] = 0
     start = records.time[last] + behind * expected
     start = np.where(waited[attempt] > 0, np.maximum(start, end - waited[attempt] - expected), start)
     some = (end - start > factor * expected) & (expected > 0) & (start >= within[0]) & (end <= within[1])
     last, attempt, start, end, expected, number = (
         one[some] for one in (last, attempt, start, end, expected, number + behind)
     )
-    wasted = timeline.ledger.between(start, end, (Category.WASTED,)).get((Category.WASTED, -1), expected * 0)
-    beyond = np.maximum(wasted - _explained(timeline, start, end) - expected, 0)
+    amounts, nothing = timeline.ledger.between(start, end, _AT_THE_END), np.zeros(len(start), dtype=np.int64)
+    wasted = amounts.get((Category.WASTED, -1), nothing)
+    explained = np.where(wasted > 0, _explained(timeline, start, end), 0)  # of other time the ledger has that
+    unclaimed = np.where(ends.followed[attempt], 0, sum(amounts.values(), nothing) - wasted)
+    beyond = np.maximum(wasted + unclaimed - explained - expected, 0)
     some = beyond > factor * expected
-    ends, rows = int(timeline.attempts.step_ends), records.rows[last]
-    return Hangs(attempt, number, number + ends, start, end, rows, beyond, beyond, expected, number).take(some)
+    rows = records.rows[last]
+    step = number + int(timeline.attempts.step_ends)
+    lost = np.minimum(beyond, wasted)
+    return Hangs(attempt, number, step, start, end, rows, beyond, lost, expected, number).take(some)
+
+
+def _before_first_step(timeline: Timeline, within: tuple[int, int]) -> Hangs:
+    """Attempts that ended before a step was recorded because a wait ran out of time, as a line says: how long they had
+    waited, as far as nothing else explains that time."""
+    attempts, ends = timeline.attempts, timeline.ends
+    waited = _heard_until(timeline)[1]
+    stepped = np.zeros(len(attempts), dtype=bool)
+    if timeline.records is not None:
+        stepped = timeline.records.has
+    elif timeline.progress is not None:
+        stepped = timeline.progress.last != NO_STEP
+    attempt = np.flatnonzero((waited > 0) & ~stepped & (ends.followed | ends.stated))
+    start, end = np.maximum(attempts.up[attempt], ends.time[attempt] - waited[attempt]), ends.time[attempt]
+    inside = (start >= within[0]) & (end <= within[1]) & (start < end)
+    attempt, start, end = attempt[inside], start[inside], end[inside]
+    if len(attempt) == 0:
+        return _NONE
+    nothing, none = np.zeros(len(attempt), dtype=np.int64), np.full(len(attempt), NO_STEP, dtype=np.int64)
+    ns = sum(timeline.ledger.between(start, end, _BEFORE_STEPS).values(), nothing)
+    return Hangs(attempt, none, none, start, end, attempts.up_row[attempt], ns, nothing, nothing, none).take(ns > 0)
 
 
 def ran_out_of_time(why: FailureCause) -> bool:
@@ -167,12 +214,18 @@ def _waited(why: FailureCause) -> int | None:
 
 
 def ended_by_timeout(hangs: Hangs, timeline: Timeline) -> Mask:
-    """Which steps hung until their attempt ended because a wait ran out of time, and another one followed."""
+    """Which steps hung until their attempt ended because a wait ran out of time."""
     if not timeline.table.observed.rows:
         return np.zeros(len(hangs), dtype=bool)
     ran_out = [ran_out_of_time(timeline.causes.why[attempt]) for attempt in hangs.attempt.tolist()]
-    last = (hangs.end >= timeline.sign_of_life[hangs.attempt]) & np.isin(hangs.attempt, timeline.disruptions)
-    return np.array(ran_out, dtype=bool) & last
+    return np.array(ran_out, dtype=bool) & at_the_end(hangs, timeline)
+
+
+def at_the_end(hangs: Hangs, timeline: Timeline) -> Mask:
+    """Return True for each hang that lasted until its attempt ended, and not with a believed clean end."""
+    ends, clean = timeline.ends, timeline.endings.how == End.CLEAN
+    known = (ends.followed | ends.stated) & ~clean
+    return np.asarray((hangs.end >= ends.time[hangs.attempt]) & known[hangs.attempt])
 
 
 def _heard_until(timeline: Timeline) -> tuple[I64, I64]:
@@ -226,6 +279,14 @@ def _explained(timeline: Timeline, start: I64, end: I64) -> I64:
     begins = np.concatenate((phases.start, table.time[saves]))
     ends = np.concatenate((phases.end, table.end[saves]))
     return Covered(begins, ends).within(start, end)
+
+
+def down_in_hangs(hangs: Hangs, timeline: Timeline) -> I64:
+    """Return the downtime (ns) that hangs before a first step have, by attempt that another one follows."""
+    down = np.zeros(len(timeline.attempts), dtype=np.int64)
+    early = hangs.before_first_step
+    np.add.at(down, hangs.attempt[early], hangs.ns[early])
+    return down[:-1]
 
 
 def lost_in_hangs(timeline: Timeline, hangs: Hangs, olders: tuple[Older, ...]) -> tuple[I64, I64]:

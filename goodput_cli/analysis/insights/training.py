@@ -29,7 +29,7 @@ from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.events.schema import NONE
 from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval
-from goodput_cli.vocabulary.text import duration, duration_of_seconds, number, percent, plural
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, number, percent, plural
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData, CategoryTime
@@ -71,14 +71,23 @@ def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
     by_timeout = ended_by_timeout(hangs, timeline)
     text, advice = _words_of_hangs(hangs, timeline, by_timeout)
     largest = np.argsort(-hangs.ns, kind="stable")[:_MOST_ROWS]
-    numbers = (np.searchsorted(timeline.disruptions, np.unique(hangs.attempt[by_timeout])) + 1).tolist()
+    ended = np.unique(hangs.attempt[by_timeout])
+    numbers = (np.searchsorted(timeline.disruptions, ended[timeline.ends.followed[ended]]) + 1).tolist()
+    steps = hangs.step[largest][~hangs.before_first_step[largest]]
     yield Candidate(
         "hang", int(hangs.ns.sum()), text, int(hangs.start[0]), int(hangs.end[-1]), len(hangs),
         tuple(hangs.row[largest].tolist()),
-        About(tuple(numbers[:_MOST_ABOUT]), tuple(hangs.step[largest].tolist())),
-        options=("--around", f"{STEP_PREFIX}{hangs.step[np.argmax(hangs.ns)]}", "--events"),
-        advice=advice,
+        About(tuple(numbers[:_MOST_ABOUT]), tuple(steps.tolist())),
+        options=_around_worst(hangs), advice=advice,
     )  # fmt: skip
+
+
+def _around_worst(hangs: Hangs) -> tuple[str, ...]:
+    """Options that show the longest hang."""
+    worst = int(np.argmax(hangs.ns))
+    if hangs.before_first_step[worst]:
+        return ("--from", iso(int(hangs.start[worst])), "--to", iso(int(hangs.end[worst])), "--events")
+    return ("--around", f"{STEP_PREFIX}{hangs.step[worst]}", "--events")
 
 
 def _words_of_hangs(hangs: Hangs, timeline: Timeline, by_timeout: Mask) -> tuple[str, str | None]:
@@ -91,19 +100,31 @@ def _words_of_hangs(hangs: Hangs, timeline: Timeline, by_timeout: Mask) -> tuple
         return f"{what} {took}; a usual one takes {usual}", _NOW_AND_THEN
     why = timeline.causes.why[hangs.attempt[worst]] if timeline.table.observed.rows else None
     advice = _TIMEOUT if why is not None and ran_out_of_time(why) else None
+    ended = f", until a timeout{_named_end(timeline, int(hangs.attempt[worst]))}" if by_timeout[worst] else ""
+    early = f"attempt {timeline.attempts.number[hangs.attempt[worst]]} hung for {took} before its first step"
     if advice is None and _may_be_a_restart(timeline, start, end):
         if count > 1:
             return f"no line for a long time in {count} steps, in step {step} for {took}", _HUNG_OR_STOPPED
         return f"no line for {took} in step {step}; a usual one takes {usual}", _HUNG_OR_STOPPED
     if count > 1:
         timeouts = f"; timeouts ended {np.count_nonzero(by_timeout)} of them" if by_timeout.any() else ""
+        if hangs.before_first_step.any():
+            longest = early if hangs.before_first_step[worst] else f"step {step} for {took}"
+            return f"{count} hangs, the longest: {longest}{timeouts}", advice
         return f"{count} steps hung, step {step} for {took}{timeouts}", advice
+    if hangs.before_first_step[worst]:
+        return f"{early}{ended}", advice
     several = int(hangs.upto[worst] - hangs.number[worst])
     if several > 0:
         return f"one of steps {step} to {step + several} hung: they took {took}; as many usually take {usual}", advice
-    number = int(np.searchsorted(timeline.disruptions, hangs.attempt[worst])) + 1
-    ended = f", until a timeout (disruption {number})" if by_timeout[worst] else ""
     return f"step {step} hung for {took}{ended}; a usual one takes {usual}", advice
+
+
+def _named_end(timeline: Timeline, attempt: int) -> str:
+    """` (disruption 2)`; that of the last attempt has no number."""
+    if not timeline.ends.followed[attempt]:
+        return " at the end of the log"
+    return f" (disruption {int(np.searchsorted(timeline.disruptions, attempt)) + 1})"
 
 
 def _may_be_a_restart(timeline: Timeline, start: int, end: int) -> bool:
@@ -253,8 +274,9 @@ def find_given_up(analysis: AnalysisData, taken_back: int) -> Iterator[Candidate
         advice = "newer saves may hold what it went back from: find the first bad step, and skip its batch"
     elif any(row.category == Category.STOPPED.id for row in analysis.badput):
         text = "training that no save held was given up at a planned stop"
+        advice = "save a checkpoint before a planned stop"
     else:
-        text = "training was given up without a disruption"
+        return  # no line shows that training was given up
     options = ("--category", Category.WASTED.id)
     rows = tuple(map(int, [*timeline.runs[1:], *rollbacks][:_MOST_ROWS]))
     yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, len(rollbacks), 1), rows,

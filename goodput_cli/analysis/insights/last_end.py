@@ -1,0 +1,121 @@
+"""The end of the last attempt, where it failed and no attempt follows: cause, time until it was noticed, advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+
+from goodput_cli.accounting.attempts.failure_cause import FailureCause
+from goodput_cli.analysis.disruptions.chain import Chain, chains_of
+from goodput_cli.analysis.disruptions.costs import AttemptCosts
+from goodput_cli.analysis.disruptions.losses import finished_a_step, spans_taken_back
+from goodput_cli.analysis.disruptions.watchdog import watchdog_ns
+from goodput_cli.analysis.insights.hangs import Hangs, at_the_end
+from goodput_cli.analysis.insights.kinds import LEAST_NS, About, Candidate
+from goodput_cli.arrays import I64
+from goodput_cli.events.signs import Point
+from goodput_cli.vocabulary.categories import ENDED, Category
+from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE
+from goodput_cli.vocabulary.text import duration
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import AnalysisData
+
+_SOONER = "detect failures sooner: set a watchdog"
+
+
+class LastEndCost(Struct, frozen=True):
+    """What the end of the last attempt lost (ns), without what a hang at that end has."""
+
+    wasted_ns: int
+    """Training."""
+    other_ns: int
+    """Time after its last progress that nothing claims; 0 where the attempt did not fail."""
+    explained: I64
+    """[start, end) of that time in rows, for what the ledger has as `other`: ns[0 or 1, 2]."""
+
+    @staticmethod
+    def of(analysis: AnalysisData, costs: AttemptCosts, hangs: Hangs) -> LastEndCost:
+        """Take it from the ledger of the window of an analysis."""
+        timeline, window = analysis.timeline, analysis.window
+        nothing = np.zeros((0, 2), dtype=np.int64)
+        if not len(costs) or not timeline.ends.stated[-1]:
+            return LastEndCost(0, 0, nothing)
+        last, end = len(costs) - 1, window.end_ns
+        left = int(costs.left[-1])
+        ended, start, _ = spans_taken_back(timeline)
+        since = max(min([left, *start[np.asarray(ended) == last].tolist()]), window.start_ns)
+        hung = hangs.take((hangs.attempt == last) & at_the_end(hangs, timeline))
+        other = _time_of(analysis, left, end, Category.OTHER)
+        if hung.before_first_step.any() or timeline.ends.failed[-1]:
+            nothing = np.array([[left, end]], dtype=np.int64)
+        wasted = _time_of(analysis, since, end, Category.WASTED) - int(hung.lost.sum())
+        other -= int((hung.ns - hung.lost).sum())
+        return LastEndCost(max(wasted, 0), max(other, 0) if timeline.ends.failed[-1] else 0, nothing)
+
+
+def _time_of(analysis: AnalysisData, start: int, end: int, category: Category) -> int:
+    amounts = analysis.timeline.ledger.between(np.array([start]), np.array([max(start, end)]), (category,))
+    return int(amounts.get((category, -1), np.zeros(1))[0])
+
+
+def find_last_end(analysis: AnalysisData, cost: LastEndCost) -> Iterator[Candidate]:
+    """The end of the last attempt, where it failed inside the window."""
+    timeline, window = analysis.timeline, analysis.window
+    ns, ends = cost.wasted_ns + cost.other_ns, timeline.ends
+    if ns == 0 or not ends.failed[-1] or not window.start_ns <= int(ends.time[-1]) <= window.end_ns:
+        return
+    why, row = timeline.causes.why[-1], int(ends.row[-1])
+    chain = chains_of(timeline, last=True)[-1]
+    text, advice = _words(analysis, why, chain)
+    yield Candidate(
+        "last_end", ns, text, chain.start.time, window.end_ns, 1, (row,) if row >= 0 else (),
+        About(categories=tuple(_categories(cost))), advice=advice,
+    )  # fmt: skip
+
+
+def _categories(cost: LastEndCost) -> Iterator[str]:
+    if cost.wasted_ns:
+        yield Category.WASTED.id
+    if cost.other_ns:
+        yield Category.OTHER.id
+
+
+def _words(analysis: AnalysisData, why: FailureCause, chain: Chain) -> tuple[str, str | None]:
+    """What ended the last attempt and how late that was noticed, and what to do; None for what the kind advises."""
+    timeline = analysis.timeline
+    text = f"attempt {timeline.attempts.number[-1]} {_ENDED_WORDS[ENDED[int(timeline.ends.how[-1])]]}, "
+    text += f"and no attempt follows: {_cause_words(why)}"
+    stepped = bool(finished_a_step(timeline)[-1])
+    noticed = chain.detect_ns
+    if noticed is not None and noticed >= LEAST_NS:
+        since = "the failure" if chain.failed_is_known else "its last step" if stepped else "its start"
+        text += f"; noticed {duration(noticed)} after {since}"
+    elif not stepped:
+        text += "; it finished no step"
+    late, advice = watchdog_words(analysis, chain), None if why.code == UNKNOWN_CAUSE else why.advice
+    if late:
+        text, advice = f"{text}: {late}", f"{_SOONER}; {advice}" if advice else _SOONER
+    return text, advice
+
+
+_ENDED_WORDS = {"crashed": "crashed", "terminated": "was terminated", "preempted": "was preempted"}
+
+
+def _cause_words(why: FailureCause) -> str:
+    """`device_oom on node-01, likely`; where only the way is known, `killed, sender not logged`."""
+    if why.code in (UNKNOWN_CAUSE, KILLED):
+        return "cause unknown" if why.code == UNKNOWN_CAUSE else "killed, sender not logged"
+    return f"{why.code}{f' on {why.host}' if why.host else ''}{', likely' if why.certainty == 'likely' else ''}"
+
+
+def watchdog_words(analysis: AnalysisData, chain: Chain) -> str:
+    """What a watchdog would have saved of the time until an end was noticed; "" where that is less than a minute, or
+    no line shows how long it was silent."""
+    link, patience = chain.link(Point.DETECTED), watchdog_ns(analysis.timeline)
+    if link is None or patience is None or not chain.silence_is_known or link.ns - patience < LEAST_NS:
+        return ""
+    return f"a watchdog of {duration(patience)} would have saved {duration(link.ns - patience)}"
