@@ -197,7 +197,7 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
         name = str(about.get("name", ""))
         one = UntimedEvidence(code, role, quoted(f"{name}: {text}" if name else text), "pod", "pod", line, "", stamp)
         one.host, one.identity, one.job, one.last_line = host, name, job, line
-        one.rank = int(index) if index.isdigit() and len(index) < 7 else None
+        one.rank = int(index) if index.isdecimal() and len(index) < 7 else None
         return one
 
     said = REASONS.get(str(status.get("reason", "")))
@@ -265,7 +265,7 @@ def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterat
     else:
         return
     seconds = number(more.get("timestamp"))
-    if isinstance(more.get("timestamp"), str) and str(more["timestamp"]).isdigit():
+    if isinstance(more.get("timestamp"), str) and str(more["timestamp"]).isdecimal():
         seconds = int(str(more["timestamp"]))
     stamp = Stamp(int(seconds) * 10**9, Zone.EXACT, True) if seconds and 0 < seconds < 9e9 else None
     one = UntimedEvidence(code, role, quoted(text or last), "error.json", "process", line, "", stamp)

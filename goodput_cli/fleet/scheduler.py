@@ -273,7 +273,7 @@ def _of_sacct(row: TableRow, zone: tzinfo) -> HeldRow | None:
         SACCT, number, cells.get("jobname", ""), state_of({"State": cells.get("state", "")}) or "UNKNOWN",
         submitted if asked is None else asked, start if held else None, end,
         ((start, end, count),) if held and start is not None and count else (),
-        int(nodes) if held and not count and nodes.isdigit() and len(nodes) < 7 else 0,
+        int(nodes) if held and not count and nodes.isdecimal() and len(nodes) < 7 else 0,
         texts, nodes_in(cells.get("nodelist", "")), kind,
     )  # fmt: skip
 
@@ -395,7 +395,7 @@ def _accelerators(resources: Mapping[str, Any]) -> int:
     """How many a container has: its limits, else what it requests."""
     for amounts in (_mapping(resources.get("limits")), _mapping(resources.get("requests"))):
         counts = [str(count) for name, count in amounts.items() if str(name).endswith(_DEVICES)]
-        whole = [int(count) for count in counts if count.isdigit() and len(count) < 7]
+        whole = [int(count) for count in counts if count.isdecimal() and len(count) < 7]
         if whole:
             return sum(whole)
     return 0

@@ -76,7 +76,7 @@ def parse_plan(changes: Sequence[str]) -> WhatIf:
 def _with(plan: WhatIf, name: str, value: str) -> WhatIf:
     """The plan with one change more."""
     match name:
-        case "save-every" if value.isdigit():
+        case "save-every" if value.isdecimal():
             if int(value) < 1:
                 raise UsageError(f"{name}={value}: at least 1 step")
             return replace(plan, every=int(value), every_ns=None)

@@ -209,7 +209,7 @@ def ranks_in(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for part in text.replace(" ", "").split(","):
         low, _, high = part.partition("-")
-        if low.isdigit() and (high.isdigit() or not high) and len(low + high) < 14:
+        if low.isdecimal() and (high.isdecimal() or not high) and len(low + high) < 14:
             last = int(high or low)
             found += range(int(low), min(last, int(low) + _MOST_RANKS) + 1)
     return tuple(found)

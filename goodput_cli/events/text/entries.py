@@ -396,7 +396,7 @@ def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> 
         one = UntimedEvidence(code, "root", quoted(state), ALLOCATION, "scheduler", line, "", ended)
     else:
         signal = str(record.get("ExitCode", "")).partition(":")[2]
-        said = by_exit(-int(signal)) if signal.isdigit() and signal != "0" and len(signal) < 4 else None
+        said = by_exit(-int(signal)) if signal.isdecimal() and signal != "0" and len(signal) < 4 else None
         if said is None:
             return None
         one = UntimedEvidence(

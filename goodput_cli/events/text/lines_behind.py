@@ -115,5 +115,5 @@ def of_actor(one: UntimedEvidence, before: Sequence[str]) -> None:
         match = _ACTOR.match(line)
         if match is not None and match["key"] == "ip":
             one.host = match["value"]
-        elif match is not None and match["value"].isdigit():
+        elif match is not None and match["value"].isdecimal():
             one.pid = int(match["value"])

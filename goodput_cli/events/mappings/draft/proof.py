@@ -106,7 +106,8 @@ def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradictio
     read = sum(place in known for place in steps.read)
     if len(known) <= 2 * read:
         return None
-    other = max((group for group in alike if group is not guess.group), key=lambda group: len(group.entries))
+    others = (group for group in alike if group is not guess.group)
+    other = max(others, key=lambda group: len(group.entries), default=guess.group)
     like = other.first.message.strip()[:80]
     said = f'{len(known) - read:,} lines like "{like}" are not read beside {read:,} others'
     return Contradiction("S6", said, other.first.where)
@@ -117,7 +118,7 @@ def _reads_one_kind(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     others = steps.read.difference(guess.group.places) if guess.carried is not None else frozenset()
     if len(others) <= 0.02 * len(steps.records):
         return None
-    other = next(one for one in log.entries if one.place in others)
+    other = next((one for one in log.entries if one.place in others), guess.group.first)
     said = f'{_like(guess, steps)} are read, and {plural(len(others), "line")} like "{other.message.strip()[:80]}"'
     return Contradiction("S4", said, other.where)
 

@@ -71,15 +71,14 @@ _SECONDS = r"(?P<unit>ms|msecs?|milliseconds|us|ns|s|secs?|seconds?|mins?|minute
 _DURATION = re.compile(r"\b(?:dt|time|elapsed|took|duration|seconds|secs?|ms|step time|iter time|batch time|in)$")
 _DURATION_OF_KEY = re.compile(r"\b(?:time|duration|elapsed|took|latency|dt|dur|seconds|secs?|ms|s|wall|wallclock)\b")
 _NO_DURATION = re.compile(r"\b(?:eta|remaining|left|timestamp|lr|loss)\b")
-_STEPS_A_SECOND = re.compile(rf"\b{_STEP_OR_LIKE}(?:/|[ _]per[ _])s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$", re.I)
-_RATE = re.compile(r"(?:/|(?<![A-Za-z])per[ _])\s*s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$", re.I)
+_STEPS_A_SECOND = re.compile(rf"\b{_STEP_OR_LIKE}(?:/|[ _]per[ _])s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$")
+_RATE = re.compile(r"(?:/|(?<![a-z])per[ _])\s*s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$")
 _UNIT_BEHIND = re.compile(
     rf"\s?\(?(?:(?P<rate>{_STEP_OR_LIKE}/s(?:ec(?:ond)?)?)\b"
     rf"|{_SECONDS}\b(?:\s?(?:/|per )\s?(?P<per>it|iter|iteration|step|batch)\b)?)",
-    re.I,
 )
-_UNIT_BEFORE = re.compile(rf"(?<!/)(?<!per )(?<!per_)(?:\(|_|\b)(?<!/){_SECONDS}\)?\s?[:=]\s*$", re.I)
-_UNIT_PER = re.compile(rf"\b{_SECONDS}(?:/|[ _]per[ _])(?:it|iter|iteration|step|batch)\)?\s*+(?:[:=]\s*+)?$", re.I)
+_UNIT_BEFORE = re.compile(rf"(?<!/)(?<!per )(?<!per_)(?:\(|_|\b)(?<!/){_SECONDS}\)?\s?[:=]\s*$")
+_UNIT_PER = re.compile(rf"\b{_SECONDS}(?:/|[ _]per[ _])(?:it|iter|iteration|step|batch)\)?\s*+(?:[:=]\s*+)?$")
 _OF_ONE = re.compile(r"\b(?:step|iter\w*|batch|it)\b")
 _UNITS = (("milli", "ms"), ("ms", "ms"), ("us", "us"), ("ns", "ns"), ("min", "min"), ("s", "s"), ("h", "h"))
 
@@ -92,9 +91,12 @@ def plain(text: str) -> str:
 
 def unit_of(before: str, after: str) -> tuple[str, bool] | None:
     """The unit of a number by the text around it, and whether it is the time of one step."""
+    words = plain(before)
+    # where Python ignores the case of a pattern, letters that are not ASCII match its `s`, `i` and `k`
+    before, after = before.lower(), after.lower()
     if _STEPS_A_SECOND.search(before[-40:]):
         return "per_s", True
-    if _NO_DURATION.search(plain(before)[-24:]) or _RATE.search(before[-24:]):
+    if _NO_DURATION.search(words[-24:]) or _RATE.search(before[-24:]):
         return None
     behind = _UNIT_BEHIND.match(after)
     if behind is not None:
@@ -103,8 +105,8 @@ def unit_of(before: str, after: str) -> tuple[str, bool] | None:
     if per is not None:
         return _unit(per["unit"]), True
     if ahead is not None:
-        return _unit(ahead["unit"]), _OF_ONE.search(plain(before)) is not None
-    return ("s", False) if _DURATION.search(plain(before)) else None
+        return _unit(ahead["unit"]), _OF_ONE.search(words) is not None
+    return ("s", False) if _DURATION.search(words) else None
 
 
 def unit_of_key(key: str) -> tuple[str, bool] | None:
@@ -112,14 +114,14 @@ def unit_of_key(key: str) -> tuple[str, bool] | None:
     words = plain(key)
     if _STEPS_A_SECOND.search(words):
         return "per_s", True
-    if _NO_DURATION.search(words) or _RATE.search(key) or not _DURATION_OF_KEY.search(words):
+    if _NO_DURATION.search(words) or _RATE.search(key.lower()) or not _DURATION_OF_KEY.search(words):
         return None
     unit = re.search(rf"\b{_SECONDS}$", words)
     return (_unit(unit["unit"]) if unit else "s"), _OF_ONE.search(words) is not None
 
 
 def _unit(text: str) -> str:
-    return next(unit for start, unit in _UNITS if text.lower().startswith(start))
+    return next(unit for start, unit in _UNITS if text.startswith(start))
 
 
 def likeness(name: str) -> float:

@@ -147,7 +147,7 @@ _SIZE_ARGUMENTS = {"seq_length": "sequence_length", "world_size": "world_size"}
 def _argument(found: Any) -> ParsedEvent | None:
     key, value = found["key"], found["value"].strip()
     if key in _SIZE_ARGUMENTS:
-        size = number(value) if value.isdigit() and len(value) < _SIZE_DIGITS else None
+        size = number(value) if value.isdecimal() and len(value) < _SIZE_DIGITS else None
         return None if not size else ParsedEvent(NAME, EventType.PHASE, metrics={_SIZE_ARGUMENTS[key]: float(size)})
     if value in ("", "None"):
         return None

@@ -78,7 +78,7 @@ class _Process:
 
     def _on_log_interval(self, log_line: LogLine) -> None:
         interval = said(log_line).job
-        self._interval = int(interval) if interval.isdigit() else None
+        self._interval = int(interval) if interval.isdecimal() else None
 
     def _on_launched(self, log_line: LogLine) -> None:
         if self._begins(1):
