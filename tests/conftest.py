@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,15 +31,15 @@ def _leave_or_end(process: subprocess.Popen[Any], kind: type[BaseException] | No
 
 subprocess.Popen.__exit__ = _leave_or_end  # type: ignore[method-assign]
 
-# Machines are shared and noisy: no test may fail because it took long. The examples are the same in every run, so that
-# a change is judged by what it changes; GOODPUT_EXPLORE=1 looks for new ones, GOODPUT_EXPLORE=5000 for that many.
+# Machines are shared and noisy, so no test fails because it took long. The examples are the same in every run, so that
+# a failure points at the change. GOODPUT_EXPLORE=N draws N new ones for each property.
 _explore = int(os.environ.get("GOODPUT_EXPLORE", "0") or 0)
 settings.register_profile(
     "goodput",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=not _explore,
-    max_examples=max(_explore, 100),
+    max_examples=_explore or 40,
 )
 settings.load_profile("goodput")
 # Hypothesis also draws constants that it finds in the modules loaded so far. Examples would then depend on which tests
@@ -55,39 +56,40 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.timeout(0))
 
 
-OF_WHO_RUNS_THEM = ("GOODPUT_", "_GOODPUT_", "GOOGLE_", "GCLOUD_", "AWS_", "STORAGE_EMULATOR_HOST", "NO_COLOR", "CI")
+USER_VARIABLES = ("GOODPUT_", "_GOODPUT_", "GOOGLE_", "GCLOUD_", "AWS_", "STORAGE_EMULATOR_HOST", "NO_COLOR", "CI")
 CHECKOUT = Path(__file__).parent.parent
 OF_TOOLS = {".hypothesis", ".benchmarks", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
-FOR_THE_TESTS = ("GOODPUT_EXPLORE", "GOODPUT_CHROMIUM")
+TEST_VARIABLES = ("GOODPUT_EXPLORE", "GOODPUT_CHROMIUM")
 
 
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test, and no command that it starts, sees the settings and logins of who runs it; a terminal is 80 wide."""
-    for name in [name for name in os.environ if name.startswith(OF_WHO_RUNS_THEM) and name not in FOR_THE_TESTS]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("COLUMNS", "80")
+@pytest.fixture(autouse=True, scope="session")
+def isolated_process() -> Iterator[None]:
+    """Hide the settings and logins of the user from tests and their commands, and keep work inside this process.
+
+    A terminal is 80 columns wide. `goodput monitor` lowers the priority of its process, which would slow down every
+    later test. The engine that draws charts starts once per process instead of in a process of its own.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(USER_VARIABLES) and name not in TEST_VARIABLES]:
+            patch.delenv(name)
+        patch.setenv("COLUMNS", "80")
+        patch.setattr(os, "nice", lambda _: 0)
+        patch.setattr(drawing_process, "start", lambda: None)
+        yield
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an empty directory. pytest's own keeps a link to the newest one, which takes 3 ms a test."""
+    return Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp()))
+
+
+@pytest.fixture(autouse=True, scope="module")
 def clean_checkout() -> Iterator[None]:
-    """No test leaves anything in the checkout. Of tests that run beside each other, both fail."""
+    """Fail the module that leaves a file in the checkout, and those that run at the same time."""
     before = set(os.listdir(CHECKOUT))
     yield
     assert set(os.listdir(CHECKOUT)) - before <= OF_TOOLS
-
-
-@pytest.fixture(autouse=True)
-def at_one_priority(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`goodput monitor` gives way to the job that it follows: in this process every later test would, for good, and
-    wait for whatever else the machine does."""
-    monkeypatch.setattr(os, "nice", lambda _: 0)
-
-
-@pytest.fixture(autouse=True)
-def charts_are_drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine that draws charts is started once for all tests of a process, not in a process for each."""
-    monkeypatch.setattr(drawing_process, "start", lambda: None)
 
 
 @pytest.fixture

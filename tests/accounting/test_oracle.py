@@ -81,7 +81,7 @@ def test_the_real_run() -> None:
 
 # Its own promises
 
-promise = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+promise = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @promise

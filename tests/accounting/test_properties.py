@@ -119,7 +119,7 @@ def test_the_same_events_give_the_same_answer_however_they_arrive(
     assert answer(analyse(*changed, **question)) == answer(analyse(lines, **question))
 
 
-@settings(slowly, max_examples=40)
+@settings(slowly)
 @given(st.data(), step_end_logs(), questions(), st.integers(1, 10**8))
 @pytest.mark.usefixtures("step_end_lines")
 def test_step_ends_give_the_same_answer_however_and_whenever(

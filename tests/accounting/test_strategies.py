@@ -7,7 +7,7 @@ from collections import Counter
 from datetime import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import (
@@ -34,7 +34,6 @@ A_DAY = 86_400
 
 @pytest.mark.parametrize("logs", [step_logs(), checkpoint_logs(), mixed_logs(), messy_logs()])
 def test_logs_are_small_legal_json_in_whole_seconds(logs: st.SearchStrategy[list[str]]) -> None:
-    @settings(max_examples=60)
     @given(logs)
     def check(lines: list[str]) -> None:
         assert 2 <= len(lines) <= MAX_LINES

@@ -29,7 +29,7 @@ from tests.strategies import any_logs, messy_logs, unchanged_answers
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
 EXAMPLES = Path(__file__).parent / "examples"
 SECOND = 10**9
-few = settings(slowly, max_examples=60)
+few = settings(slowly)
 
 
 @cache

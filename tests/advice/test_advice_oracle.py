@@ -28,7 +28,7 @@ from tests.strategies import messy_logs, step_logs
 
 INTERVALS = (1, 2, 3, 5)
 EVERY = (10, 50, 200)
-few = settings(slowly, max_examples=60)
+few = settings(slowly)
 
 
 def engine(lines: Sequence[str]) -> JobRecord | None:

@@ -205,7 +205,7 @@ def test_a_run_that_no_job_has_is_wrong_usage_and_one_that_some_have_is_not() ->
 # Any log.
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_logs())
 def test_every_log_can_be_checked_and_every_place_is_a_line_of_it(lines: list[str]) -> None:
     written(lines)

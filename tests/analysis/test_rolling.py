@@ -90,7 +90,7 @@ def test_the_default_window_is_round(length: int, window: int) -> None:
     assert default_window(length * NS) == window * NS
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(any_logs(), st.integers(1, 50 * NS), st.sampled_from([None, "auto", "2.5"]), st.booleans())
 def test_windows_that_tile_the_job_add_up_to_it(lines: list[str], size: int, reference: str | None, cut: bool) -> None:
     exclude = ("+5s/+61s",) if cut else ()

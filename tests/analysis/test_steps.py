@@ -131,7 +131,7 @@ def noisy(count: int, seed: int, jitter: float = 0.05) -> F64:
     return np.asarray(times)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(st.integers(1, 20_000), st.integers(0, 10**6), st.sampled_from([0.0, 0.01, 0.05, 0.1]))
 def test_a_steady_job_has_no_regimes_whatever_its_jitter_and_outliers(count: int, seed: int, jitter: float) -> None:
     times = noisy(count, seed, jitter)
@@ -140,7 +140,7 @@ def test_a_steady_job_has_no_regimes_whatever_its_jitter_and_outliers(count: int
     assert changes_level(parts, count) == changes_level([times], count)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None)
 @given(
     st.integers(400, 20_000), st.integers(0, 10**6), st.floats(1.2, 3), st.floats(0.2, 0.5), st.floats(0.7, 0.9),
     st.booleans(),

@@ -371,7 +371,7 @@ def numbers(value: object) -> Iterable[float]:
         yield value
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=6, unique=True),
     values=st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=8),

@@ -69,7 +69,7 @@ def summed(segments: list[dict[str, Any]]) -> dict[tuple[str, str | None], int]:
     return {key: ns for key, ns in sums.items() if ns}
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(any_logs())
 def test_segments_touch_cover_the_window_and_add_up_to_analyze(lines: list[str]) -> None:
     with TemporaryDirectory() as folder:

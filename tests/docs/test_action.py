@@ -197,18 +197,31 @@ def compare(folder: Path, report: str, **inputs: str) -> Ran:
     return run_step(COMPARE, folder, known, **inputs)
 
 
-def test_a_baseline_is_compared_with(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def log_analysis(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Return what the analyze step leaves of the log."""
+    return analyze(tmp_path_factory.mktemp("log"), source=LOG)
+
+
+@pytest.fixture(scope="module")
+def better_analysis(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Return what the analyze step leaves of the log that the baseline is compared with."""
+    return analyze(tmp_path_factory.mktemp("better"), source=BETTER)
+
+
+def test_a_baseline_is_compared_with(tmp_path: Path, log_analysis: Ran, better_analysis: Ran) -> None:
     """The baseline: the report that the target branch saved, or its log."""
-    for baseline in (analyze(tmp_path, source=LOG).outputs["report"], LOG):
-        ran = compare(tmp_path, analyze(tmp_path, source=BETTER).outputs["report"], baseline=baseline)
+    for baseline in (log_analysis.outputs["report"], LOG):
+        ran = compare(tmp_path, better_analysis.outputs["report"], baseline=baseline)
         assert ran.code == 0, ran.said
         assert Path(ran.outputs["comparison"]).read_text().startswith("# Goodput against llm-pretrain-7b\n")
         assert "# Goodput against llm-pretrain-7b" in ran.summary
 
 
-def test_worse_than_the_baseline_fails(tmp_path: Path) -> None:
-    report = analyze(tmp_path, source=BETTER).outputs["report"]
-    ran = compare(tmp_path, report, baseline=LOG, fail_if_worse="\n goodput:-0.5pp \nwork_time:+50%\n")
+def test_worse_than_the_baseline_fails(tmp_path: Path, better_analysis: Ran) -> None:
+    ran = compare(
+        tmp_path, better_analysis.outputs["report"], baseline=LOG, fail_if_worse="\n goodput:-0.5pp \nwork_time:+50%\n"
+    )
     assert ran.code == 3
     (error,) = (line for line in ran.said.splitlines() if line.startswith("::error"))
     assert error.startswith(
@@ -219,15 +232,15 @@ def test_worse_than_the_baseline_fails(tmp_path: Path) -> None:
     assert "comparison" in ran.outputs
 
 
-def test_a_baseline_that_is_not_there_is_said(tmp_path: Path) -> None:
-    ran = compare(tmp_path, analyze(tmp_path, source=LOG).outputs["report"], baseline="nowhere%.json")
+def test_a_baseline_that_is_not_there_is_said(tmp_path: Path, log_analysis: Ran) -> None:
+    ran = compare(tmp_path, log_analysis.outputs["report"], baseline="nowhere%.json")
     assert (ran.code, "comparison" in ran.outputs) == (0, False)
     assert "::warning title=goodput::the file that baseline names is not there: nothing was compared\n" in ran.said
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_baselines_and_changes_do_nothing(text: str, tmp_path: Path) -> None:
-    report = analyze(tmp_path, source=LOG).outputs["report"]
+def test_hostile_baselines_and_changes_do_nothing(text: str, tmp_path: Path, log_analysis: Ran) -> None:
+    report = log_analysis.outputs["report"]
     assert "comparison" not in compare(tmp_path, report, baseline=LOG, fail_if_worse=text).outputs
     assert "comparison" not in compare(tmp_path, report, baseline=text, job_name=text).outputs
 
@@ -258,7 +271,7 @@ def commented(folder: Path, analysed: Ran, comparison: str = "", token: str = "t
     return run_step(COMMENT, folder, known, comment="nightly")
 
 
-def test_one_comment_is_written_and_brought_up_to_date(tmp_path: Path, comments: Path) -> None:
+def test_one_comment_is_written_and_brought_up_to_date(tmp_path: Path, comments: Path, better_analysis: Ran) -> None:
     first = analyze(tmp_path, source=LOG, fail_under="90")
     ran = commented(tmp_path, first)
     assert ran.code == 0
@@ -271,9 +284,8 @@ def test_one_comment_is_written_and_brought_up_to_date(tmp_path: Path, comments:
         "\n\n[The whole report is in the summary of the run.](https://github.com/o/r/actions/runs/42)\n"
     )
 
-    second = analyze(tmp_path, source=BETTER)
-    comparison = compare(tmp_path, second.outputs["report"], baseline=LOG).outputs["comparison"]
-    assert "comment brought up to date" in commented(tmp_path, second, comparison).said
+    comparison = compare(tmp_path, better_analysis.outputs["report"], baseline=LOG).outputs["comparison"]
+    assert "comment brought up to date" in commented(tmp_path, better_analysis, comparison).said
     *others, ours = json.loads(comments.read_text())
     assert ours["id"] == 121
     assert "# Goodput of llm-pretrain-7b-r2: 69.35 %" in ours["body"]
@@ -281,21 +293,21 @@ def test_one_comment_is_written_and_brought_up_to_date(tmp_path: Path, comments:
     assert {one["body"] for one in others} == {"<!-- goodput: nightly -->\nmine"}, "others' comments stay as they are"
 
 
-def test_a_comment_that_may_not_be_written_is_said(tmp_path: Path, comments: Path) -> None:
+def test_a_comment_that_may_not_be_written_is_said(tmp_path: Path, comments: Path, log_analysis: Ran) -> None:
     before = comments.read_text()
-    ran = commented(tmp_path, analyze(tmp_path, source=LOG), token="other")
+    ran = commented(tmp_path, log_analysis, token="other")
     assert (ran.code, comments.read_text()) == (0, before)
     assert "::warning::goodput: no comment on the pull request: GitHub answered 403" in ran.said
     assert "pull-requests: write" in ran.said
 
 
 def test_without_a_pull_request_nothing_is_commented(
-    tmp_path: Path, comments: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, comments: Path, log_analysis: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event = tmp_path / "push.json"
     event.write_text('{"ref": "refs/heads/main"}')
     monkeypatch.setenv("GITHUB_EVENT_PATH", str(event))
-    ran = commented(tmp_path, analyze(tmp_path, source=LOG))
+    ran = commented(tmp_path, log_analysis)
     assert "::notice::goodput: this run belongs to no pull request" in ran.said
     assert len(json.loads(comments.read_text())) == 120
 

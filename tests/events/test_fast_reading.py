@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goodput_cli.events import json_documents as line_reading
@@ -72,7 +72,6 @@ def ordinary(count: int) -> list[bytes]:
     return [json.dumps(step(at * 7, at * 8 + at / 64)).encode() for at in range(count)]
 
 
-@settings(max_examples=150)
 @given(st.lists(st.one_of(st.sampled_from(ODD), st.integers(0, 3000)), max_size=30))
 @example([9, *range(1, 20), *range(9995, 10_005)])
 def test_odd_lines_between_ordinary_ones(parts: list[bytes | int]) -> None:
@@ -98,7 +97,6 @@ def test_each_odd_envelope_among_envelopes_like_it(odd: bytes, tmp_path: Path, m
     assert_same(monkeypatch, log_file(tmp_path, *entries(9), odd, *entries(12), odd, odd, *entries(2)))
 
 
-@settings(max_examples=100)
 @given(st.lists(st.one_of(st.sampled_from(ODD_ENTRIES), st.sampled_from(ODD), st.integers(0, 90)), max_size=30))
 def test_odd_lines_between_envelopes(parts: list[bytes | int]) -> None:
     made = [part if isinstance(part, bytes) else entries(part + 1)[-1] for part in parts]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
@@ -194,8 +194,12 @@ class Steps:
             return bool(code == value)
         if op is ops.RANGE:
             return bool(value[0] <= code <= value[1])
-        only_ascii = re.ASCII if self.is_bytes or flags & re.ASCII else 0
-        return re.fullmatch(_CATEGORIES[value], chr(code), only_ascii | re.DOTALL) is not None
+        return _is_of_category(value, code, bool(self.is_bytes or flags & re.ASCII))
+
+
+@cache
+def _is_of_category(category: Any, code: int, only_ascii: bool) -> bool:
+    return re.fullmatch(_CATEGORIES[category], chr(code), (re.ASCII if only_ascii else 0) | re.DOTALL) is not None
 
 
 def _cases(character: str, flags: int) -> set[int]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import goodput_cli
@@ -227,7 +227,6 @@ WORDS = st.one_of(
 )
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS, WORDS), min_size=1, max_size=6))
 def test_no_line_is_a_traceback_or_a_negative_phase(
     tmp_path_factory: pytest.TempPathFactory, words: list[tuple[str, str, str, str]]
@@ -240,7 +239,6 @@ def test_no_line_is_a_traceback_or_a_negative_phase(
         assert all(row.slowest_ns >= 0 and (row.percent or 0) >= 0 for row in one.phases)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 3000), st.text(max_size=6), st.integers(0, 3000))
 def test_blocks_that_were_cut_are_read_as_far_as_they_go(
     tmp_path_factory: pytest.TempPathFactory, at: int, what: str, until: int

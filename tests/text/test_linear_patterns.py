@@ -11,6 +11,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -77,8 +78,13 @@ def method_of(asked: set[str]) -> str:
     return "match" if "match" in known else "fullmatch"
 
 
-def patterns(file: Path) -> Iterator[tuple[str, str, re.Pattern[Any] | None]]:
-    """Of a module: where a pattern stands, how it is asked, and the pattern; None: it is made of values."""
+@cache
+def patterns(file: Path) -> list[tuple[str, str, re.Pattern[Any] | None]]:
+    """Return each pattern of a module with its location and method; None where only values make the pattern."""
+    return list(find_patterns(file))
+
+
+def find_patterns(file: Path) -> Iterator[tuple[str, str, re.Pattern[Any] | None]]:
     module = ".".join(("goodput_cli", *file.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
     tree = ast.parse(file.read_text(encoding="utf-8"))
     asked = uses(tree)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from goodput_cli.errors import SourceError
@@ -293,9 +294,14 @@ _MOST_STATES = 1 << 26
 
 
 def any_of(literals: Iterable[str], *others: str) -> Any:
-    """Finds any of some literals in bytes, the longest first, or of other expressions."""
+    """Compile an expression that finds any of some literals in bytes, the longest first, or other expressions."""
+    return _compile_any(frozenset(literals), others)
+
+
+@lru_cache(maxsize=64)  # the shipped rules need the same ones for every log, and they take 4 ms to make
+def _compile_any(literals: frozenset[str], others: tuple[str, ...]) -> Any:
     re2 = linear()
     options = re2.Options()
     options.max_mem = _MOST_STATES
-    ordered = map(re.escape, sorted(literals, key=len, reverse=True))
+    ordered = map(re.escape, sorted(literals, key=lambda one: (-len(one), one)))
     return re2.compile("|".join((*ordered, *others)).encode(), options)
