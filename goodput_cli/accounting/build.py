@@ -26,7 +26,12 @@ from goodput_cli.accounting.attempts.endings import (
     preempted_saves,
 )
 from goodput_cli.accounting.attempts.ends import Ends, find_ends
-from goodput_cli.accounting.attempts.evidence_of_attempts import Causes, causes_of, with_preemptions
+from goodput_cli.accounting.attempts.evidence_of_attempts import (
+    Causes,
+    cause_without_attempts,
+    causes_of,
+    with_preemptions,
+)
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.claims import downtime, planned_stops_excluded
 from goodput_cli.accounting.columns import of_kind, rows_of
@@ -294,6 +299,16 @@ def build_timeline(ordered: Ordered, rules: AccountingOptions, as_of: int | None
     start = job_start(table)
     end = job_end(table, attempts) if ended or as_of is None else as_of
     return _account(_Job(ordered, table, attempts, endings, start, end, ended), rules) if start < end else None
+
+
+def cause_of_last_end(table: EventTable) -> FailureCause:
+    """Return why the last attempt ended, also where the events span no time and have no timeline. table: in the order
+    of accounting §1."""
+    if len(table) > 0:
+        attempts = find_attempts(table, is_step_log(table))
+        if len(attempts) > 0:
+            return causes_of(table, attempts, last_signs_of_life(table, attempts)).why[-1]
+    return cause_without_attempts(table.observed)
 
 
 def job_start(table: EventTable) -> int:

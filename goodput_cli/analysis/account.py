@@ -21,7 +21,9 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import find_attempts
 from goodput_cli.accounting.attempts.endings import find_runs, may_stand_apart, runs_apart
-from goodput_cli.accounting.build import Timeline, build_timeline, is_step_log, job_start
+from goodput_cli.accounting.attempts.evidence_of_attempts import cause_without_attempts
+from goodput_cli.accounting.attempts.failure_cause import FailureCause
+from goodput_cli.accounting.build import Timeline, build_timeline, cause_of_last_end, is_step_log, job_start
 from goodput_cli.accounting.columns import codes_in, distinct
 from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.order import Ordered, in_order
@@ -38,6 +40,7 @@ from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.formats.base import SACCT
 from goodput_cli.events.rows import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat, Metric
+from goodput_cli.vocabulary.causes import KILLED
 from goodput_cli.vocabulary.text import did_you_mean, duration, plural, safe
 from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, load_zone
 
@@ -172,15 +175,17 @@ def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfL
     for place in observed.unread_steps.values():
         return NeedsMapping(_may_be_drafted(f"{_NOTHING}: steps are there, and no rule reads them ({place})", place))
     seen = observed.listed
-    if seen:
+    if seen and all(one.of_host for one in seen):
         one = min(seen, key=lambda one: (one.source, one.line))
         may = f"{plural(len(seen), 'line')} may say why a job died ({one.where}: {one.code})"
-        if all(other.of_host for other in seen):
-            return NotEnoughData(
-                f"no events of a job found: it is the log of a host, of which {may}; name the log of the job beside "
-                "it. `goodput check` lists them"
-            )
-        return NotEnoughData(_may_be_drafted(f"{_NOTHING}: no line is read as a step, and {may}", one.where))
+        return NotEnoughData(
+            f"no events of a job found: it is the log of a host, of which {may}; name the log of the job beside "
+            "it. `goodput check` lists them"
+        )
+    if seen:
+        found = end_in_words(cause_without_attempts(observed))
+        text = f"{_NOTHING}: no line is read as a step{found and f' ({found})'}"
+        return NotEnoughData(_may_be_drafted(text, min(seen, key=lambda one: (one.source, one.line)).where))
     if not diagnostics:
         return NotEnoughData(f"{_NOTHING}: the sources are empty; has the job written anything yet?")
     most = max(diagnostics, key=lambda diagnostic: diagnostic.count)
@@ -194,6 +199,16 @@ def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfL
         f"{_NOTHING} ({counted}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
         f"`goodput help {most.code}` says what to do; `goodput check` with the same log shows all that was found"
     )
+
+
+def end_in_words(why: FailureCause) -> str:
+    """Return the cause of a job's end with its line, as refusals and errors quote it; "" without evidence."""
+    if why.where is None:
+        return f"{why.used[0].where} reports {why.used[0].code}, cause unknown" if why.used else ""
+    if not why.known:
+        how = f" by a signal ({why.code})" if why.code == KILLED else ""
+        return f"it ended{how} at {why.where}, cause unknown"
+    return f"{'likely ' if why.certainty == 'likely' else ''}cause of its end: {why.where}: {why.code}"
 
 
 def _may_be_drafted(what: str, place: str) -> str:
@@ -403,5 +418,9 @@ def _timeline(ordered: Ordered, question: Question, name: str) -> tuple[Timeline
             unread = f"steps of job {name!r} are there, and no rule reads them ({place})"
             raise NeedsMapping(_may_be_drafted(unread, place))
         known = " that were known at --as-of" if as_of is not None else ""
-        raise NotEnoughData(f"the events of job {name!r}{known} span no time: two at different times are needed")
+        found = end_in_words(cause_of_last_end(table)) if as_of is None else ""
+        raise NotEnoughData(
+            f"the events of job {name!r}{known} span no time{found and f' ({found})'}: "
+            "two at different times are needed"
+        )
     return timeline, replace(whole, start_ns=timeline.start, end_ns=timeline.end)

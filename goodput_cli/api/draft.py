@@ -404,7 +404,9 @@ def _gives_steps(log: EventLog) -> bool:
 def _not_drafted(log: EventLog, names: Sequence[str], lines: int, reason: str) -> EventLog:
     """A log without steps of which no rules could be drafted, with what is said of it; as it is where nearly all of
     its lines are read. lines: how many it has. Raises NotEnoughData where it spans no time."""
-    from goodput_cli.analysis.account import no_events
+    from goodput_cli.accounting.build import cause_of_last_end
+    from goodput_cli.accounting.order import in_order
+    from goodput_cli.analysis.account import end_in_words, no_events
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.vocabulary.text import plural
 
@@ -412,8 +414,8 @@ def _not_drafted(log: EventLog, names: Sequence[str], lines: int, reason: str) -
     seen = table.observed.listed
     if len(table) == 0 and (lines == 0 or (seen and all(one.of_host for one in seen))):
         raise no_events(log.diagnostics, table.observed)
-    died = max((one for one in seen if not one.of_host), key=lambda one: (one.source, one.line), default=None)
-    why = "" if died is None else f" ({died.where} may say why it died: {died.code})"
+    found = end_in_words(cause_of_last_end(in_order(table).table)) if len(table.jobs) <= 1 else ""
+    why = found and f" ({found})"
     if len(table) == 0:
         of = f"{names[0]}: " if len(names) == 1 else ""
         raise NotEnoughData(f"{of}nothing was read: 0 events of {plural(lines, 'line')}{why}; {reason}")

@@ -239,10 +239,12 @@ CRASH = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00
 UNNUMBERED = "".join(f"{{'loss': {2 - n / 1000:.2f}, 'epoch': {n // 3 / 100:.2f}}}\n" for n in range(900))
 CANCELLED = "slurmstepd: error: *** JOB 1234 ON node1 CANCELLED AT 2026-01-31T{} DUE TO TIME LIMIT ***\n"
 MISLED = {
-    "0 events of 413 lines (train.log:413 may say why it died: device_oom)": (
+    "0 events of 413 lines (likely cause of its end: train.log:413: device_oom)": (
         REFUSED["epochs that no line numbers"] + CRASH
     ),
-    "1 of 901 lines was read, and none is a step (train.log:901": UNNUMBERED + CANCELLED.format("13:16:00"),
+    "1 of 901 lines was read, and none is a step (cause of its end: train.log:901: time_limit)": (
+        UNNUMBERED + CANCELLED.format("13:16:00")
+    ),
     "the sources are empty": "",
     "line = 'batch {step:int}/'": REFUSED["epochs that no line numbers"],
     'lines like "saw 0.5 of it" (train.log:1) may be steps': "saw 0.5 of it\nsaw 0.25 of it\n" * 20,

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.attempts.failure_cause import AttemptEvidence, FailureCause, why_it_died
+from goodput_cli.accounting.attempts.failure_cause import BEFORE_ALL_LINES, AttemptEvidence, FailureCause, why_it_died
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.evidence import (
@@ -25,7 +26,7 @@ from goodput_cli.events.evidence import (
     names_it_goes_by,
     names_it_is_asked_by,
 )
-from goodput_cli.events.schema import EventTable
+from goodput_cli.events.schema import COLUMNS, EventTable
 from goodput_cli.events.text.folders import launch_of, stem_of
 from goodput_cli.sources.layouts import RUN_FILE_ENDING
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -63,7 +64,7 @@ def causes_of(table: EventTable, attempts: Attempts, sign_of_life: I64) -> Cause
         return Causes((FailureCause(),) * count)
     rows = _of_this_job(table, observed)
     lives = _lives(table, attempts, sign_of_life)
-    causes = _Assigned(rows, lives, _Files(table, attempts), table).causes()
+    causes = _Assigned(rows, lives, _Files(table, attempts.of_row), table).causes()
     if observed.quotes:
         return causes
     return replace(causes, why=tuple(replace(why, quotes=False) for why in causes.why))
@@ -73,6 +74,15 @@ def with_preemptions(causes: Causes, table: EventTable, announced: Rows) -> Caus
     """The same, where a save or a line that announced a preemption says what nothing else does: a SIGTERM behind a
     notice is of the preemption. announced: by attempt, the row of that line; -1 without."""
     why = list(causes.why)
+def cause_without_attempts(observed: EvidenceOfLog) -> FailureCause:
+    """Return why a job ended whose log shows no attempt: everything seen is evidence of one."""
+    attempt = AttemptEvidence(-_LATEST, -_LATEST, -_LATEST, "", 0, _LATEST, _LATEST, stepped=False)
+    columns: dict[str, Any] = {name: np.zeros(0, dtype) for name, dtype in COLUMNS.items()}
+    table = EventTable(**columns, observed=observed)
+    why = _Assigned(observed.rows, [attempt], _Files(table, np.zeros(0, dtype=np.intp)), table).causes().why[0]
+    return why if observed.quotes else replace(why, quotes=False)
+
+
     for attempt in np.flatnonzero(announced >= 0).tolist():
         if not why[attempt].known:
             place = table.where(int(announced[attempt]))
@@ -91,12 +101,15 @@ def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[Att
         ended = attempts.first_ending[at] >= 0
         died = int(sign_of_life[at])
         found.append(
+        progress_line = int(table.line[row]) if _are_ordered(table, row) else 0
+        if progress_line and at == 0 and not stepped and row == attempts.first_ending[at]:
+            progress_line = BEFORE_ALL_LINES
             AttemptEvidence(
                 begin=int(attempts.begin[at]),
                 up=int(attempts.up[at]),
                 progress=int(table.end[row]) if stepped else int(attempts.up[at]),
                 progress_source=table.sources[table.source[row]],
-                progress_line=int(table.line[row]) if _are_ordered(table, row) else 0,
+                progress_line=progress_line,
                 death=died if ended else max(following, died),
                 next_start=following,
                 stepped=stepped,
@@ -151,10 +164,10 @@ def _beside(source: str) -> tuple[str, ...]:
 class _Files:
     """The lines of the events of each source, and their attempts: what stands between two lines is of their time."""
 
-    def __init__(self, table: EventTable, attempts: Attempts) -> None:
+    def __init__(self, table: EventTable, attempt_of_row: Rows) -> None:
         self._lines: dict[str, tuple[list[int], list[int]]] = {}
-        rows = np.flatnonzero((attempts.of_row >= 0) & (np.asarray(table.entry) < 0))
-        line, source, owner = (np.asarray(column)[rows] for column in (table.line, table.source, attempts.of_row))
+        rows = np.flatnonzero((attempt_of_row >= 0) & (np.asarray(table.entry) < 0))
+        line, source, owner = (np.asarray(column)[rows] for column in (table.line, table.source, attempt_of_row))
         order = np.lexsort((line, source))
         line, source, owner = line[order], source[order], owner[order]
         bounds = np.flatnonzero(np.diff(source)) + 1

@@ -83,7 +83,8 @@ class AttemptEvidence:
     """The last progress; `up` without any."""
     progress_source: str
     progress_line: int
-    """Where the last progress stands (without any: the start line); 0 where lines have no order."""
+    """Where the last progress stands (without any: the start line); 0 where lines have no order; `BEFORE_ALL_LINES`
+    where the first event of the log is the end of this attempt."""
     death: int
     """The latest moment at which it died."""
     next_start: int
@@ -174,6 +175,8 @@ class FailureCause:
 
 
 NO_KNOWN_CAUSE = FailureCause()
+BEFORE_ALL_LINES = -1
+"""The line of the last progress where no line shows a start: every line of the file may be evidence."""
 
 
 def why_it_died(life: AttemptEvidence, seen: Sequence[FailureEvidence]) -> FailureCause:
