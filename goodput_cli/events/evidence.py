@@ -90,13 +90,15 @@ class FailureEvidence:
     before_steps: str = ""
     """The code that counts in an attempt without a step; "": the same."""
     process: str = ""
-    """The name of the process, where a kernel names it."""
+    """The name of the program, where a kernel or a launcher names it."""
     own_life: str = ""
     """The attempt that the path of its file names."""
     job: str = ""
     """The job that its entry of Cloud Logging names."""
     identity: str = ""
     """The allocation or pod that it is about."""
+    by_exit: bool = False
+    """Whether only the pid, program and time of a logged exit show that a kernel's line is of the job."""
 
     @property
     def of_host(self) -> bool:

@@ -34,6 +34,10 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 _SHORT = 60 * NS_PER_SECOND
 _AFTER_DEATH = 120 * NS_PER_SECOND
 _LATEST = 1 << 62
+_TRAINERS = ("python", "pt_main_thread", "pt_data_worker", "ray::")
+"""How a kernel names processes that train."""
+_LONGEST_COMM = 15
+"""Characters of a program's name that a kernel keeps."""
 _KINDS_OF_JOBS = r"(?:[a-z0-9]*job|jobset|pod|raycluster|appwrapper|leaderworkerset|statefulset)"
 _KERNEL_LOG = r"(?:dmesg|kern(?:el)?|messages|syslog|journal(?:ctl)?)"
 _WORDS_OF_FILES = re.compile(rf"^(?:{_KERNEL_LOG}|xid|log|txt|out|gz|zst|json|\d{{8}})$")
@@ -70,10 +74,6 @@ def causes_of(table: EventTable, attempts: Attempts, sign_of_life: I64) -> Cause
     return replace(causes, why=tuple(replace(why, quotes=False) for why in causes.why))
 
 
-def with_preemptions(causes: Causes, table: EventTable, announced: Rows) -> Causes:
-    """The same, where a save or a line that announced a preemption says what nothing else does: a SIGTERM behind a
-    notice is of the preemption. announced: by attempt, the row of that line; -1 without."""
-    why = list(causes.why)
 def cause_without_attempts(observed: EvidenceOfLog) -> FailureCause:
     """Return why a job ended whose log shows no attempt: everything seen is evidence of one."""
     attempt = AttemptEvidence(-_LATEST, -_LATEST, -_LATEST, "", 0, _LATEST, _LATEST, stepped=False)
@@ -83,6 +83,10 @@ def cause_without_attempts(observed: EvidenceOfLog) -> FailureCause:
     return why if observed.quotes else replace(why, quotes=False)
 
 
+def with_preemptions(causes: Causes, table: EventTable, announced: Rows) -> Causes:
+    """The same, where a save or a line that announced a preemption says what nothing else does: a SIGTERM behind a
+    notice is of the preemption. announced: by attempt, the row of that line; -1 without."""
+    why = list(causes.why)
     for attempt in np.flatnonzero(announced >= 0).tolist():
         if not why[attempt].known:
             place = table.where(int(announced[attempt]))
@@ -97,13 +101,13 @@ def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[Att
         row = int(attempts.last_progress[at])
         stepped = row >= 0
         row = row if stepped else int(attempts.begin_row[at])
+        progress_line = int(table.line[row]) if _are_ordered(table, row) else 0
+        if progress_line and at == 0 and not stepped and row == attempts.first_ending[at]:
+            progress_line = BEFORE_ALL_LINES
         following = int(attempts.begin[at + 1]) if at + 1 < count else _LATEST
         ended = attempts.first_ending[at] >= 0
         died = int(sign_of_life[at])
         found.append(
-        progress_line = int(table.line[row]) if _are_ordered(table, row) else 0
-        if progress_line and at == 0 and not stepped and row == attempts.first_ending[at]:
-            progress_line = BEFORE_ALL_LINES
             AttemptEvidence(
                 begin=int(attempts.begin[at]),
                 up=int(attempts.up[at]),
@@ -278,42 +282,45 @@ class _Assigned:
         self,
     ) -> tuple[dict[int, list[FailureEvidence]], list[FailureEvidence], list[FailureEvidence]]:
         """Kernel lines by life, those of other hosts, and those of which nobody knows."""
-        found: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
-        strangers: list[FailureEvidence] = []
-        nobody: list[FailureEvidence] = []
+        taken = _KernelLines()
         kernel = [one for one in self.rows if one.speaker == "kernel"]
         if not kernel:
-            return found, strangers, nobody
+            return taken.found, taken.strangers, taken.nobody
         hosts, pids = self._hosts_by_life()
+        exits = _Exits(self.rows)
         patterns = self.table.observed.hosts_of_job
         every = _Hosts({host for names in hosts.values() for host in names}, patterns)
         nowhere = _Hosts((), patterns)
         of_life = {at: _Hosts(names, patterns) for at, names in hosts.items()}
+        signed = _Hosts(self._hosts_of_signs({one.where for one in kernel}), ())
         for one in kernel:
             host = one.host or _host_of_file(one.source, every)
             lives = [at for at in self._around(one.lo) if _is_near_death(one, self.lives[at])]
             if host and (every.names or patterns) and not every.have(host):
-                strangers.append(one)
+                taken.strangers.append(one)
                 continue
             if len(lives) != 1:
                 continue
             at = lives[0]
             known_hosts = of_life.get(at, nowhere)
-            own = one.source == self.lives[at].progress_source or known_hosts.have(host)
-            if not own and not host and one.pid is not None and _only_with(pids, one.pid) == at:
-                found[at].append(replace(one, doubted=True))
-                continue
-            if not own and not known_hosts.names:
-                nobody.append(one)
-                continue
-            if not own:
-                strangers.append(one)
+            if one.source != self.lives[at].progress_source and not known_hosts.have(host):
+                if signed.names and host and not signed.have(host):
+                    taken.strangers.append(one)
+                    continue
+                by_pid = not host and one.pid is not None and _only_with(pids, one.pid) == at
+                taken.add_of_unknown_host(at, replace(one, host=host), by_pid, exits, known_hosts)
                 continue
             known = pids.get(at, set())
             if one.pid is not None and known and one.pid not in known:
                 one = replace(one, doubted=True) if _may_be_a_worker(one) else replace(one, role="context")
-            found[at].append(replace(one, host=host))
-        return found, strangers, nobody
+            taken.found[at].append(replace(one, host=host))
+        taken.add_matched()
+        return taken.found, taken.strangers, taken.nobody
+
+    def _hosts_of_signs(self, kernel: set[str]) -> set[str]:
+        """Return the hosts that lines about recoveries name. kernel: the places of a kernel's lines, which are none."""
+        jobs = {*self.table.jobs, ""}
+        return {one.host for one in self.table.observed.signs if one.job in jobs and one.where not in kernel}
 
     def _hosts_by_life(self) -> tuple[dict[int, set[str]], dict[int, set[int]]]:
         """The hosts and the processes that lines of each life name."""
@@ -366,6 +373,73 @@ class _Assigned:
         return bool(one.job and one.job.lower() == job) or (len(job) > 2 and bool(_holds(name, job)))
 
 
+class _KernelLines:
+    """Lines of kernels as they are assigned to attempts."""
+
+    def __init__(self) -> None:
+        self.found: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
+        self.strangers: list[FailureEvidence] = []
+        """Of other hosts."""
+        self.nobody: list[FailureEvidence] = []
+        """Of which nobody knows."""
+        self._matched: defaultdict[tuple[int, int | None], list[FailureEvidence]] = defaultdict(list)
+
+    def add_of_unknown_host(
+        self, attempt: int, one: FailureEvidence, by_pid: bool, exits: _Exits, known_hosts: _Hosts
+    ) -> None:
+        """Add a line whose host no line of the attempt names. by_pid: whether it names no host, and its pid is of this
+        attempt alone."""
+        if by_pid:
+            if not exits.contradict(one):
+                self.found[attempt].append(replace(one, doubted=True))
+        elif known_hosts.names:
+            self.strangers.append(one)
+        elif exits.match(one):
+            self._matched[attempt, one.pid].append(replace(one, doubted=True, by_exit=True))
+        else:
+            self.nobody.append(one)
+
+    def add_matched(self) -> None:
+        """Add the lines that match an exit, if they are of one host: of two, only one can have killed that process."""
+        for (attempt, _), rows in self._matched.items():
+            (self.found[attempt] if len({one.host for one in rows}) == 1 else self.nobody).extend(rows)
+
+
+class _Exits:
+    """Logged exits of processes whose time is known, by pid."""
+
+    def __init__(self, rows: Iterable[FailureEvidence]) -> None:
+        self._of_pid: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
+        for one in rows:
+            if one.exit is None or one.pid is None or one.lo is None or one.of_host:
+                continue
+            if one.stamped or (one.hi is not None and one.hi - one.lo <= TOLERANCE_NS):
+                self._of_pid[one.pid].append(one)
+
+    def match(self, kernel: FailureEvidence) -> bool:
+        """Return True if pid, program and time (5 s) of a kernel's line are those of an exit."""
+        return any(_is_same_program(kernel, one) and _is_near(kernel, one) for one in self._of(kernel))
+
+    def contradict(self, kernel: FailureEvidence) -> bool:
+        """Return True if all exits of the pid of a kernel's line were at other times."""
+        exits = self._of(kernel)
+        return bool(exits) and not any(_is_near(kernel, one) for one in exits)
+
+    def _of(self, kernel: FailureEvidence) -> Sequence[FailureEvidence]:
+        return () if kernel.pid is None else self._of_pid.get(kernel.pid, ())
+
+
+def _is_near(kernel: FailureEvidence, one: FailureEvidence) -> bool:
+    return abs(_lo(kernel) - _lo(one)) <= TOLERANCE_NS
+
+
+def _is_same_program(kernel: FailureEvidence, one: FailureEvidence) -> bool:
+    """Return True if a kernel and a launcher name the same program. PyTorch names the main thread of Python itself."""
+    if one.process and kernel.process == one.process[:_LONGEST_COMM]:
+        return True
+    return kernel.process.startswith(_TRAINERS) and (not one.process or one.process.startswith("python"))
+
+
 class _Hosts:
     """Names of hosts, and patterns that others fit in full or by their first label."""
 
@@ -411,7 +485,7 @@ def _may_be_a_worker(one: FailureEvidence) -> bool:
     """Whether a process that the kernel killed may be of the job though no line names its pid: within a container,
     which has a limit of its own, pids are others."""
     of_cgroup = "Memory cgroup out of memory" in one.text or "CONSTRAINT_MEMCG" in one.text
-    return of_cgroup and one.process.startswith(("python", "pt_main_thread", "pt_data_worker", "ray::"))
+    return of_cgroup and one.process.startswith(_TRAINERS)
 
 
 def _lo(one: FailureEvidence) -> int:

@@ -248,6 +248,9 @@ def _doubt(one: FailureEvidence) -> str:
         return "lines of several processes are mixed in it"
     if one.row in _INTERRUPTS:
         return "no line says by whom"
+    if one.by_exit:
+        confirm = f"confirm with --hosts-of-job {one.host}" if _HOST.fullmatch(one.host) else "its host is unknown"
+        return f"by pid {one.pid}, program and time; {confirm}"
     if one.speaker == "kernel" and one.doubted:
         return f"by pid {one.pid}, for its line names no host"
     if one.of_host:
