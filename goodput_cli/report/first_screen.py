@@ -20,7 +20,7 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.terminal import NARROWEST, WIDEST_TEXT, collected, collecting_console, put, strip_lines
 from goodput_cli.vocabulary.categories import UNCOUNTED
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, with_certainty
 from goodput_cli.vocabulary.text import clock, plural, safe, shorten, wrapped
 
 LINES = 24
@@ -107,7 +107,10 @@ def _deaths(analysis: Analysis) -> str:
     counted = [one for one in rows if one.ended not in UNCOUNTED]
     known = Counter(one.cause for one in counted if one.cause not in (None, UNKNOWN_CAUSE))
     if known:
-        named = [f"{count} {cause}" for cause, count in known.most_common(_MOST_CAUSES)]
+        named = [
+            f"{count} {with_certainty(str(cause), (one.cause_certainty for one in counted if one.cause == cause))}"
+            for cause, count in known.most_common(_MOST_CAUSES)
+        ]
         more = len(known) - len(named)
         named += [f"{more} other causes"] if more > 0 else []
         unknown = len(counted) - known.total()

@@ -5,7 +5,7 @@ The order of the groups is the order in which they are believed where nothing el
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -58,3 +58,12 @@ def group_of(code: str) -> CauseGroup:
 def cause_text(code: str, certainty: str | None) -> str:
     """A cause as people see it in tables: `?` behind one that is only likely."""
     return code if certainty == "said" else f"{code} ?"
+
+
+def with_certainty(words: str, certainties: Iterable[str | None]) -> str:
+    """Return a cause with how many of its disruptions have it only likely: `likely oom`, `oom (2 likely)`."""
+    every = list(certainties)
+    likely = every.count("likely")
+    if not likely:
+        return words
+    return f"likely {words}" if likely == len(every) else f"{words} ({likely} likely)"

@@ -20,7 +20,7 @@ from goodput_cli.analysis.insights.patterns import SavePolicy, frequent_saves, l
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.vocabulary.categories import ENDED
-from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE
+from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE, with_certainty
 from goodput_cli.vocabulary.text import clock, duration, plural
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _repeating_hosts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
         if len(dead) == 0:
             continue
         rest[dead] = False
-        codes = ", ".join(sorted({why.code for why in _why(failures.analysis, dead)}))
+        codes = ", ".join(_codes(_why(failures.analysis, dead)))
         text = f"{one.runs} of {one.of} deaths were on {one.host}, one of {one.hosts} hosts ({codes}"
         advice = f"drain {one.host} and test it"
         if job.told_apart(one.host):
@@ -273,8 +273,8 @@ def _same_step(failures: Failures, rest: Mask) -> Iterator[Candidate]:
         return
     rest[dead] = False
     step = int(last[dead[0]]) + int(timeline.attempts.step_ends)
-    codes = {why[at].code for at in dead.tolist() if why[at].known}
-    named = f" ({', '.join(sorted(codes))})" if codes else ""
+    codes = _codes([why[at] for at in dead.tolist() if why[at].known])
+    named = f" ({', '.join(codes)})" if codes else ""
     yield _deaths(
         failures, "same_step", f"{len(dead)} attempts died in step {step}{named}", dead, command="timeline",
         options=("--around", f"disruption:{_number(failures.analysis, int(dead[0]))}", "--events"),
@@ -366,13 +366,20 @@ def _why(analysis: AnalysisData, which: Rows) -> list[FailureCause]:
     return [analysis.timeline.causes.why[attempt] for attempt in which.tolist()]
 
 
+def _codes(why: list[FailureCause]) -> list[str]:
+    """Return each cause once, with how sure it is."""
+    codes = sorted({one.code for one in why})
+    return [with_certainty(code, [one.certainty for one in why if one.code == code]) for code in codes]
+
+
 def _words_of_causes(why: list[FailureCause]) -> Iterator[str]:
     """Each cause with how often it was, and its host where that is always the same; what nobody knows last."""
     codes = Counter(one.code for one in why)
     for code, count in sorted(codes.items(), key=lambda pair: (pair[0] == UNKNOWN_CAUSE, -pair[1], pair[0])):
         hosts = {one.host for one in why if one.code == code}
         place = f" on {next(iter(hosts))}" if len(hosts) == 1 and "" not in hosts else ""
-        words = "nobody says why" if code == UNKNOWN_CAUSE else f"{code}{place}"
+        certainties = [one.certainty for one in why if one.code == code]
+        words = "nobody says why" if code == UNKNOWN_CAUSE else with_certainty(f"{code}{place}", certainties)
         yield f"{count} {words}" if len(why) > 1 else words
 
 
