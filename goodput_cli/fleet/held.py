@@ -260,7 +260,9 @@ def sentences(found: Scheduled, most: int | None = None) -> Iterator[tuple[str, 
 
 
 def _held(total: HeldGroup) -> str:
-    if total.accelerator_hours is None:
+    if total.accelerator_hours is None and total.node_hours is None:
+        amount = "unknown" if total.allocations else "nothing"
+    elif total.accelerator_hours is None:
         amount = f"{tenths(total.node_hours or 0.0)} node h, accelerators not known,"
     else:
         amount = f"{tenths(total.accelerator_hours)} accelerator h"

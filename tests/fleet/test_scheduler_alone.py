@@ -250,6 +250,16 @@ def test_what_still_runs_is_held_to_the_latest_time_and_nodes_are_never_added() 
     assert total["node_hours"] == 2
 
 
+@pytest.mark.parametrize(("nodes", "said"), [(None, "unknown in 1 allocation"), (4, "2.0 node h, accelerators")])
+def test_held_time_without_counts_is_unknown(nodes: int | None, said: str, capsys: Output) -> None:
+    at = DAY + "15:20:00"
+    head, row = "JobID|JobName|User|State|Submit|Start|End", f"10|n|u|COMPLETED|{at}|{at}|{DAY}15:50:00"
+    more = ("", "") if nodes is None else ("|NNodes", f"|{nodes}")
+    Path("sacct.txt").write_text(text_of(head + more[0], row + more[1]))
+    assert run(["fleet", "sacct.txt", "--workers", "1", "-q"]) == 0
+    assert f"HELD     {said}" in capsys.readouterr().out
+
+
 def test_a_thousand_teams_are_201_series_that_add_up(capsys: Output) -> None:
     count = 260
     for number in range(count):
