@@ -34,6 +34,7 @@ from goodput_cli.events.mappings.draft.words import (
     SAVE,
     START,
     STOPPED,
+    is_no_step,
     is_other,
     likeness,
     names_no_step,
@@ -122,12 +123,14 @@ class PhaseGuess:
 def step_guesses(log: Log) -> list[StepGuess]:
     """What may count steps, the likeliest first: at most `_MOST_GUESSES`."""
     epochs = next((found for group in log.groups if (found := _epoch_lines(group)) is not None), None)
-    guesses = [one for group in log.groups[:200] for one in _of_group(group, epochs)]
+    groups = log.groups[:200]
+    groups = groups if log.records else [group for group in groups if not is_no_step(group.first.text)]
+    guesses = [one for group in groups for one in _of_group(group, epochs)]
     guesses = [one for one in guesses if not any(_counts_for(one, other) for other in guesses)]
     most = max((len(one.done) for one in guesses if not is_other(one.group.about)), default=0)
     rare = {id(one): is_other(one.group.about) or 5 * len(one.done) <= most for one in guesses}  # such as of a start
     ranked = sorted(guesses, key=lambda one: (rare[id(one)], -one.score))
-    of_epochs = [one for group in log.groups[:200] for one in _epochs_as_steps(group)]
+    of_epochs = [one for group in groups for one in _epochs_as_steps(group)]
     of_epochs.sort(key=lambda one: (is_other(one.group.about), -one.score))
     ranked = [*ranked[: _MOST_GUESSES - min(2, len(of_epochs))], *of_epochs][:_MOST_GUESSES]
     return [_ordered(one, [*guesses, *of_epochs]) for one in ranked]

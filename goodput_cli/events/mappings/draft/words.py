@@ -61,6 +61,11 @@ FINISHED = (
 )
 OF_LAUNCHERS = r"(?:srun|salloc|sbatch|slurmstepd|submitit|mpirun|prterun)\b"
 """Words with which lines begin that a launcher or a scheduler writes: what they say of a job's end is read as such."""
+_ABOUT_PROCESSES = re.compile(
+    r"\b(?:kill\w*|terminat\w*|sending|signal\w*|launch\w*|spawn\w*|start\w*|stop\w*|exit\w*|wait\w*) "
+    r"(?:the |child |worker |sub ?|main )*process(?:es)?\b|\bclosing signal\b|\bexit ?codes?\b",
+)
+_JSON_MEMBER = re.compile(r"""\s*(?:"[^"]*"\s*:\s*(?:"[^"]*"|[^,"{}]*)|[-+.\deE]+(?=\s*,)|[\[\]{},\s]+),?\s*""")
 STOPPED = r"\b(?:exiting|stopping|will be requeued|requeu(?:ed|ing)|time limit reached)\b"
 CRASHED = (
     r"\b(?:traceback|exception|(?:\w+)?error|fatal|crash\w*|killed|segmentation fault|core dumped|aborted"
@@ -142,6 +147,14 @@ def names_no_step(name: str) -> bool:
     """Whether the word directly before a number says that it counts no steps and no epochs, as in `world_size=8`."""
     last = name.rpartition(" ")[2]
     return _NO_STEP.fullmatch(last) is not None and EPOCH.fullmatch(last) is None
+
+
+def is_no_step(text: str) -> bool:
+    """Return True if a line is of a launcher about processes, one member of a printed JSON object, or has no letter."""
+    if not any(char.isalnum() for char in text) or _JSON_MEMBER.fullmatch(text) is not None:
+        return True
+    about = plain(text)
+    return re.match(OF_LAUNCHERS, about) is not None or _ABOUT_PROCESSES.search(about[:200]) is not None
 
 
 def is_other(about: str) -> bool:

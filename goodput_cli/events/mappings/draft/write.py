@@ -444,13 +444,16 @@ def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence
 
 def _without_steps(log: Log) -> str:
     """What to say of a log in which no number may count steps."""
-    many = [group for group in log.groups if len(group.entries) >= 3]
+    many = [
+        group for group in log.groups
+        if len(group.entries) >= 3 and (log.records or not words.is_no_step(group.first.text))
+    ]  # fmt: skip
     rising = [
         f"`{column.name}`" for group in many for column in group.columns
         if column.name and column.unit is None and column.counts and np.mean(np.diff(column.numbers) > 0) >= 0.9
     ]  # fmt: skip
     like = ""
-    for most in many[:1]:
+    for most in [group for group in many if group.columns][:1]:
         shown = most.first.message.strip()[:80]
         like = f'; {len(most.entries):,} lines like "{shown}" ({most.first.where}) may be steps'
     if not rising:
