@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.accounting.training.kept import merged_exclusions
-from goodput_cli.analysis.work_records import WorkRecords, mean_over
-from goodput_cli.arrays import F64
-from goodput_cli.events.schema import ACCELERATORS
+from goodput_cli.analysis.work_records import Rows, WorkRecords, mean_over
+from goodput_cli.arrays import F64, I64
+from goodput_cli.events.schema import ACCELERATORS, NO_STEP
 from goodput_cli.vocabulary.text import exact
 
 LOGGED, COUNTED, RATED = "logged", "differences of a running count", "rate x time"
@@ -52,19 +52,47 @@ def accelerators_of(records: WorkRecords, notes: list[str]) -> Held | None:
 
 
 def worked_out(records: WorkRecords, tokens: Found | None, held: Held | None, notes: list[str]) -> Held | None:
-    """What is held; else from tokens of a step and a rate of one accelerator: a whole number, or it is not known."""
+    """Return the accelerators held, else tokens of a step over a rate of one accelerator, by attempt: whole numbers,
+    or they are unknown."""
     logged = records.has(*ACCELERATORS) or tokens is None or tokens.how == RATED
     rate = None if logged else records.rate(PER_ACCELERATOR)
     if rate is None or tokens is None:
         return held
-    found = float(np.median(tokens.each / (rate.seconds * rate.value)))
-    whole = round(found) if found < _MOST else 0
-    if whole < 1 or abs(found - whole) > _WHOLE * whole:
+    each = _whole_by_attempt(records.kept.attempt, tokens.each / (rate.seconds * rate.value))
+    if each is None:
         return held
+    found = Held(each, _mean_by_attempt(records, each), _DERIVED)
     if held is not None:
-        note(notes, "--accelerators", held.mean, whole)
+        note(notes, "--accelerators", held.mean, found.mean)
         return held
-    return Held(np.full(len(tokens.each), float(whole)), float(whole), _DERIVED)
+    return found
+
+
+def _whole_by_attempt(attempt: I64, found: F64) -> F64 | None:
+    """Return the whole number that the values of each attempt are near to; that of all values for an attempt without
+    one, else that of the attempt before. None where no attempt has one. attempt: sorted."""
+    _, first, place = np.unique(attempt, return_index=True, return_inverse=True)
+    of_all, before, numbers = _whole(found), None, list[float | None]()
+    for part in np.split(found, first[1:]):
+        before = _whole(part) or of_all or before
+        numbers.append(before)
+    whole = next((one for one in numbers if one is not None), None)
+    return None if whole is None else np.array([one or whole for one in numbers])[place]
+
+
+def _whole(found: F64) -> float | None:
+    """Return the whole number above 0 that the median is near to; None where it is near to none."""
+    middle = float(np.median(found))
+    whole = round(middle) if middle < _MOST else 0
+    return float(whole) if whole >= 1 and abs(middle - whole) <= _WHOLE * whole else None
+
+
+def _mean_by_attempt(records: WorkRecords, each: F64) -> float:
+    """Return the mean over the window of what each kept row has, where it holds for all of its attempt."""
+    attempt, first = np.unique(records.kept.attempt, return_index=True)
+    begin = records.timeline.attempts.begin[attempt]
+    stated = Rows(attempt, np.full(len(attempt), NO_STEP), begin, each[first])
+    return mean_over(stated, _counted_pieces(records)) or float(each[first[0]])
 
 
 def _counted_pieces(records: WorkRecords) -> Iterator[tuple[int, int]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.stated_sizes import HeldValues, holds_from
 from goodput_cli.analysis.work_options import NOTHING_SAID, WorkOptions
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.schema import EVAL_LABEL, NO_STEP, RATE_SECONDS, Edge, Kind, Metric
@@ -173,17 +174,21 @@ class WorkRecords:
         return self._rows(name).value
 
     def stated(self, names: Iterable[str]) -> Rows | None:
-        """The first of these that is there, in order of time: each holds until the next."""
+        """Return the first of these metrics that is there; each value holds from its `time` (ns) until the next."""
         for name in names:
             rows = self._rows(name)
             if len(rows.value):
-                return rows.take(np.lexsort((rows.value, rows.time)))
+                return self._holding(rows)
         return None
 
+    def _holding(self, rows: Rows) -> Rows:
+        """Return values in order of the time (ns) from which each holds, which becomes their time."""
+        since = holds_from(self.timeline, rows.time, rows.step)
+        return rows._replace(time=since).take(np.lexsort((rows.value, rows.time, since)))
+
     def at(self, stated: Rows) -> F64:
-        """What had been stated when each kept row ended; before the first, the first."""
-        latest = np.searchsorted(stated.time, self.kept.end, side="right") - 1
-        return np.asarray(stated.value[np.maximum(latest, 0)])
+        """Return the value that holds for each kept row; before the first, the first."""
+        return HeldValues(stated.time, stated.value).at(self.kept.end)
 
     def each(self, name: str) -> F64 | None:
         """An amount of one step; None where no record says it."""
@@ -191,7 +196,7 @@ class WorkRecords:
         if not len(rows.value):
             return None
         of_steps = rows.take(rows.step != NO_STEP)
-        return self._of_steps(of_steps, of_steps.value) if len(of_steps.value) else self.at(rows)
+        return self._of_steps(of_steps, of_steps.value) if len(of_steps.value) else self.at(self._holding(rows))
 
     def differences(self, name: str) -> F64 | None:
         """What a running count grew by in one step."""

@@ -113,7 +113,9 @@ BATCH_SIZE = "global_batch_size"
 """The name of the metric that says how many samples a step takes."""
 SAMPLES = (BATCH_SIZE, "samples_per_step")
 """Names of metrics that say so, the surest first."""
-ACCELERATORS = ("accelerators", "num_devices", "num_gpus", "world_size")
+WORLD_SIZE = "world_size"
+"""The name of the metric that says how many processes, or ranks, there are."""
+ACCELERATORS = ("accelerators", "num_devices", "num_gpus", WORLD_SIZE)
 """The same of how many accelerators there are."""
 PROFILING = "profiling"
 """A metric without steps: 1 where a profile session begins, 0 where it ends."""
@@ -124,7 +126,7 @@ TOKENS_PER_STEP = "tokens_per_step"
 RATE_SECONDS = "rate_seconds"
 """The name of the metric that says of how many seconds of one step the rates of a line are, where that is not the step
 time."""
-SIZES = frozenset({"peak_flops", "total_steps", "sequence_length", RATE_SECONDS})
+SIZES = frozenset({"peak_flops", "total_steps", "sequence_length", WORLD_SIZE, RATE_SECONDS})
 """Names of metrics that say how large the job is or what others are of: nothing that is measured of steps."""
 
 

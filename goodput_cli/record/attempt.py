@@ -7,7 +7,7 @@ import os
 from . import ends
 from .clock import Heartbeat, microseconds
 from .lines import BETWEEN_STEPS, LOADING, LOADING_BEGINS, PHASE, SPARE, STEP, VITAL, stamp
-from .names import host_name
+from .names import find_accelerators, host_name
 from .native import REASON_CHARACTERS
 from .sinks.google import WRITER
 
@@ -46,10 +46,11 @@ class Attempt:
         self._written = 0
         self._going: tuple[str, int] | None = None
         self._thread_failure: type[BaseException] | None = None
-        us = self.time_us(at)
+        us, accelerators = self.time_us(at), find_accelerators()
         who: dict[str, Any] = {
             "rank": rank,
             "world_size": world_size,
+            **({} if accelerators is None else {"accelerators": accelerators}),
             "host": host_name(),
             "pid": os.getpid(),
             "writer": WRITER,

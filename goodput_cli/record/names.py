@@ -124,6 +124,14 @@ def _jax() -> tuple[int | None, int | None]:
     return _ask(lambda: jax.distributed.is_initialized(), lambda: (jax.process_index(), jax.process_count()))
 
 
+def find_accelerators() -> int | None:
+    """Return how many accelerators the job has where one process drives several, as in JAX; None where unknown."""
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return None
+    return _ask(lambda: jax.distributed.is_initialized(), lambda: (int(jax.device_count()), 0))[0]
+
+
 def _ask(ready: Callable[[], object], answer: Callable[[], tuple[int, int]]) -> tuple[int | None, int | None]:
     try:
         if ready():

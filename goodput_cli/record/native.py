@@ -46,7 +46,9 @@ class Event:
 
 
 EVENTS: dict[str, Event] = {
-    "attempt": Event((RUN_ID, RANK, "world_size", "host", "pid", "writer"), "who writes; it starts nothing"),
+    "attempt": Event(
+        (RUN_ID, RANK, "world_size", "accelerators", "host", "pid", "writer"), "who writes; it starts nothing"
+    ),
     "heartbeat": Event((RUN_ID, STEP, RANK), "a sign of life, and no progress"),
     "scheduled": Event((RANK,), "the job waits for machines", "user_scheduled"),
     "started": Event((RANK, RESTARTED_BY), "a process of the job has started", "job_started"),

@@ -13,7 +13,7 @@ import pytest
 import goodput_cli
 from goodput_cli.record import Recorder
 from goodput_cli.record.clock import NS, Clock, microseconds
-from goodput_cli.record.names import find_rank
+from goodput_cli.record.names import find_accelerators, find_rank
 from tests.record.record_programs import events, lines, start, word
 
 LAUNCHERS = {
@@ -73,13 +73,17 @@ class NotYet:
     def process_count() -> int:
         return 8
 
+    @staticmethod
+    def device_count() -> int:
+        return 32
+
 
 def test_jax_is_not_asked_before_it_is_initialised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jax", NotYet)
     monkeypatch.setattr(NotYet, "ready", False)
-    assert find_rank() == (0, None)
+    assert (find_rank(), find_accelerators()) == ((0, None), None)
     monkeypatch.setattr(NotYet, "ready", True)
-    assert find_rank() == (3, 8)
+    assert (find_rank(), find_accelerators()) == ((3, 8), 32)
 
 
 def test_the_first_that_answers_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.steps.launches import Launch, launches_in, mean_of_ranks, most_of, with_lengths
+from goodput_cli.analysis.steps.times import processes_by_attempt
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import CLASSES, PhaseClass, PhaseName, class_of
@@ -34,6 +35,8 @@ LEAST_PERCENT = 10.0
 """From this share of the net step time on, what steps waited for is worth a sentence."""
 OVERLAPS = 0.02
 """Of the net step time: phases that are longer than their steps by more overlap."""
+_MOST_MISSING = 100
+_MOST_RANKS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -208,7 +211,9 @@ def inside_of(analysis: AnalysisData) -> tuple[Inside, ...]:
     groups: defaultdict[tuple[str, int], list[Launch]] = defaultdict(list)
     for launch in launches_in(analysis):
         groups[launch.pool, len(launch.ranks)].append(launch)
-    found = [_answer(pool, launches) for (pool, _), launches in groups.items()]
+    one_program = len({pool for pool, _ in groups}) == 1
+    processes = processes_by_attempt(analysis.timeline) if one_program else None
+    found = [_answer(pool, launches, processes) for (pool, _), launches in groups.items()]
     return tuple(sorted((one for one in found if one.phases), key=lambda one: -(one.net_step_ns or 0)))
 
 
@@ -238,7 +243,8 @@ class _Sums:
 _OTHER = PhaseName("other", "other")
 
 
-def _answer(pool: str, launches: Sequence[Launch]) -> Inside:
+def _answer(pool: str, launches: Sequence[Launch], processes: F64 | None) -> Inside:
+    """processes: how many each attempt had; None where that is not logged."""
     sums = _Sums()
     ranks, hosts = _Wins(), _Wins()
     launches, untimed = with_lengths(launches)
@@ -248,12 +254,11 @@ def _answer(pool: str, launches: Sequence[Launch]) -> Inside:
             _add_ranks(sums, launch, ranks, hosts)
     timed = sums.timed and sums.net > 0
     logged = sorted({rank for launch in launches for rank in launch.ranks})
-    missing = tuple(sorted(set(range(logged[-1] + 1)) - set(logged)))[:100] if logged else ()
     phases = tuple(_phase_rows(sums, timed))
     return Inside(
         program=pool,
         ranks_logged=len(logged),
-        missing_ranks=missing,
+        missing_ranks=_missing_ranks(logged, launches, processes),
         steps=round(sums.steps, 3),
         net_step_ns=round(sums.net) if timed else None,
         first_step_ns=round(sums.first),
@@ -266,6 +271,16 @@ def _answer(pool: str, launches: Sequence[Launch]) -> Inside:
         rank_habit=ranks.habit(),
         host_habit=hosts.habit(),
     )
+
+
+def _missing_ranks(logged: Sequence[int], launches: Sequence[Launch], processes: F64 | None) -> tuple[int, ...]:
+    """Return the ranks without times below the highest that is known. One rank alone shows no others: most programs
+    log rank 0 only."""
+    if len(logged) < 2:
+        return ()
+    stated = 0 if processes is None else int(max(processes[launch.attempt] for launch in launches))
+    highest = max(logged[-1] + 1, min(stated, _MOST_RANKS))
+    return tuple(sorted(set(range(highest)) - set(logged)))[:_MOST_MISSING]
 
 
 def _add(sums: _Sums, launch: Launch) -> None:

@@ -28,6 +28,8 @@ class Launch:
     """The ranks of one launch of one program beside each other: R ranks and S steps. NaN: not logged."""
 
     pool: str
+    attempt: int
+    """From 0."""
     ranks: tuple[int, ...]
     """Of "rank" statistics; the rows of the tables."""
     hosts: tuple[str, ...]
@@ -86,8 +88,8 @@ def launches_of(timeline: Timeline, parts: Sequence[RankSteps], within: tuple[in
             kept = _kept(timeline, np.broadcast_to(attempt, len(one)), one)
             kept = kept * np.isin(one.step, seen)
             groups[pool, int(attempt[0]), process].append((one, kept))
-    for (pool, _, _), members in groups.items():
-        yield _aligned(pool, members)
+    for (pool, attempt_of_group, _), members in groups.items():
+        yield _aligned(pool, attempt_of_group, members)
 
 
 def _attempts_at(timeline: Timeline, time: I64) -> I64:
@@ -111,7 +113,7 @@ def _kept(timeline: Timeline, attempt: I64, one: RankSteps) -> F64:
     return np.clip(limit - first, 0, one.count) / np.maximum(one.count, 1)
 
 
-def _aligned(pool: str, members: Sequence[tuple[RankSteps, F64]]) -> Launch:
+def _aligned(pool: str, attempt: int, members: Sequence[tuple[RankSteps, F64]]) -> Launch:
     """The records of ranks side by side, by step."""
     steps = np.unique(np.concatenate([one.step[~np.isnan(kept)] for one, kept in members]))
     size = len(steps)
@@ -142,8 +144,8 @@ def _aligned(pool: str, members: Sequence[tuple[RankSteps, F64]]) -> Launch:
     mean_took = mean_of_ranks(took) if len(ranks) else whole_took
     first |= _compiling(first, count, np.where(np.isnan(mean_took), whole_took, mean_took))
     return Launch(
-        pool, tuple(rank for rank, _ in ranks), tuple(host for _, host in ranks), weight, steps, count, first, took,
-        phases, dict(whole), whole_took, any(one.summed > 1 for one, _ in members),
+        pool, attempt, tuple(rank for rank, _ in ranks), tuple(host for _, host in ranks), weight, steps, count, first,
+        took, phases, dict(whole), whole_took, any(one.summed > 1 for one, _ in members),
     )  # fmt: skip
 
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.training.kept import excluded_within
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
+from goodput_cli.analysis.stated_sizes import HeldValues
 from goodput_cli.arrays import F64, I64, Rows, blocks
-from goodput_cli.events.schema import ACCELERATORS, SAMPLES, TOKENS_PER_STEP, Metric
+from goodput_cli.events.schema import ACCELERATORS, NO_STEP, SAMPLES, TOKENS_PER_STEP, WORLD_SIZE, Kind, Metric
 
 _EVERY = 1 << 30
 _SIZES_OF_WORK: tuple[tuple[str, tuple[str, ...], int], ...] = (
@@ -127,30 +128,36 @@ def _most_times(timeline: Timeline) -> int:
 
 
 def sizes_of_work(timeline: Timeline, steps: TimedSteps) -> F64 | None:
-    """A number for each step, the same of steps of one size: of as many samples and tokens, on as many accelerators, as
-    was stated last until it ended. None where all are alike, or nothing says it."""
-    stated = [_at(metric, steps) for _, metric in _stated_sizes(timeline)]
+    """Return a number for each step, equal for steps of one size: of as many samples and tokens, on as many
+    accelerators and slices. None where all are alike, or no size is stated."""
+    stated = [size.at(steps.end) for _, size in _stated_sizes(timeline)]
     if len(stated) < 2:
         return stated[0] if stated else None
     _, of_which = np.unique(np.column_stack(stated), axis=0, return_inverse=True)
     return np.asarray(of_which, dtype=np.float64).reshape(len(steps))
 
 
-def _at(metric: Metric, steps: TimedSteps) -> F64:
-    """The last value until each step ended."""
-    order = np.argsort(metric.time, kind="stable")
-    latest = np.searchsorted(metric.time[order], steps.end, side="right") - 1
-    return np.asarray(metric.value[order][np.maximum(latest, 0)])
-
-
-def _stated_sizes(timeline: Timeline) -> list[tuple[str, Metric]]:
-    """The sizes of the job that change, with what they are called."""
+def _stated_sizes(timeline: Timeline) -> list[tuple[str, HeldValues]]:
+    """Return the sizes of the job that change, by what they are called."""
     found = []
     for words, names, most in _SIZES_OF_WORK:
         metric = next((one for name in names if (one := metric_of(timeline, name)) is not None), None)
         if metric is not None and 1 < len(np.unique(metric.value)) <= most:
-            found.append((words, metric))
-    return found
+            found.append((words, HeldValues.of(timeline, metric.time, metric.step, metric.value)))
+    slices = _active_slices(timeline)
+    return found if slices is None else [*found, ("slices", slices)]
+
+
+def _active_slices(timeline: Timeline) -> HeldValues | None:
+    """Return how many slices were stepping; None where that does not change, or is not logged."""
+    table = timeline.table
+    rows = np.flatnonzero(table.kind == Kind.SLICES)
+    counts = [table.details[code][0] if table.details[code] else None for code in table.detail[rows].tolist()]
+    logged = np.array([isinstance(count, int) and count > 0 for count in counts], dtype=np.bool_)
+    value = np.array([count for count in counts if isinstance(count, int) and count > 0], dtype=np.float64)
+    if len(np.unique(value)) < 2:
+        return None
+    return HeldValues.of(timeline, table.time[rows[logged]], np.full(len(value), NO_STEP), value)
 
 
 def metric_of(timeline: Timeline, name: str) -> Metric | None:
@@ -160,18 +167,28 @@ def metric_of(timeline: Timeline, name: str) -> Metric | None:
     return next((one for one in table.metrics if (one.job, one.name) == (job, name) and len(one.value)), None)
 
 
+def processes_by_attempt(timeline: Timeline) -> F64 | None:
+    """Return how many processes each attempt had; None where that is not logged."""
+    metric = metric_of(timeline, WORLD_SIZE)
+    if metric is None or not len(timeline.attempts):
+        return None
+    ends = np.append(timeline.attempts.begin[1:] - 1, timeline.end)
+    return HeldValues.of(timeline, metric.time, metric.step, metric.value).at(ends)
+
+
 def changes_of_size(timeline: Timeline, start: int, end: int) -> list[str]:
-    """A sentence for each change of what a step takes in [start, end] (ns): no slowness, it is so by design."""
+    """Return a sentence for each change of the size of a step in [start, end] (ns), in order of time."""
     stated = _stated_sizes(timeline)
     if not stated:
         return []
-    steps = timed_steps(timeline, start, end)
-    number, found = steps.number, []
-    for words, metric in stated:
-        sizes = _at(metric, steps)
+    spans = timeline.training.spans
+    inside = (spans.start >= start) & (spans.end <= end)
+    ends, first, found = spans.end[inside], spans.first[inside] + int(timeline.attempts.step_ends), []
+    for words, size in stated:
+        values = size.at(ends)
         found += [
-            (at, f"by design: {words} {sizes[at - 1]:g} -> {sizes[at]:g} from step {int(number[at])} on")
-            for at in (np.flatnonzero(sizes[1:] != sizes[:-1]) + 1).tolist()
+            (at, f"by design: {words} {values[at - 1]:g} -> {values[at]:g} from step {int(first[at])} on")
+            for at in (np.flatnonzero(values[1:] != values[:-1]) + 1).tolist()
         ]
     return [sentence for _, sentence in sorted(found, key=lambda one: one[0])]
 

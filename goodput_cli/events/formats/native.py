@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.formats import resiliency as named_events
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
-from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, NO_STEP, NONE, PREEMPTED, SECOND_WRITER, Edge, Kind
+from goodput_cli.events.schema import (
+    CLOCK_STEP,
+    LOST_STEPS,
+    NO_STEP,
+    NONE,
+    PREEMPTED,
+    SECOND_WRITER,
+    WORLD_SIZE,
+    Edge,
+    Kind,
+)
 from goodput_cli.events.signs import Point, RecordedSign, SaidSign
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.record.native import EVENT, EVENTS, PHASES, RANK, REASON, RESTARTED_BY, RUN_ID, STEP, TIME
@@ -26,7 +36,8 @@ _KINDS = {name: named_events.RESILIENCY_KINDS[event.means] for name, event in EV
 _KINDS |= {"heartbeat": Kind.HEARTBEAT, _NOTICE: Kind.HEARTBEAT}
 _SILENT = {name: 0 for name in EVENTS if name not in _KINDS}
 """Events that are known and make no row."""
-_DROPPED, _CLOCK_STEP, _METRICS = "dropped", "clock_step", "metrics"
+_DROPPED, _CLOCK_STEP, _METRICS, _ATTEMPT = "dropped", "clock_step", "metrics", "attempt"
+_SIZES_OF_ATTEMPT = ("accelerators", WORLD_SIZE)
 _LONGEST_STEP = 1e9
 """s; what is longer is no time that a clock was set by."""
 _LAST_SECOND = 1e10
@@ -54,7 +65,7 @@ class Native:
         """A row per record that says when something happened to the job."""
         kind = named_events.codes(records, EVENT, _KINDS)
         silent = named_events.codes(records, EVENT, _SILENT) != named_events.UNKNOWN
-        phases = named_events.codes(records, EVENT, {PHASES: 0}) == 0
+        phases = _of_event(records, PHASES)
         if phases.all() and len(phases):
             _read_phases(records, phases, output)
             return records.every()
@@ -70,20 +81,22 @@ class Native:
         named_events.report_unknown(records, EVENT, ~known & ~silent, output)
         for at in np.flatnonzero(silent).tolist():
             _report(records, at, output)
-        metrics = named_events.codes(records, EVENT, {_METRICS: 0}) == 0
-        if not (known | metrics).any():
+        metrics = _of_event(records, _METRICS)
+        attempts = _of_event(records, _ATTEMPT)
+        if not (known | metrics | attempts).any():
             return records.every()
         if TIME not in records.keys:
-            output.report("bad_value", f"no `{TIME}`; dropped", records, known | metrics)
+            output.report("bad_value", f"no `{TIME}`; dropped", records, known | metrics | attempts)
             return records.every()
         time, timed = output.times(records, TIME)
         _measure(records, np.flatnonzero(metrics & timed), time, output)
+        _add_sizes(records, np.flatnonzero(attempts & timed), time, output)
         if not known.any():
             return records.every()
         good = known & timed
         step = named_events.steps(records, kind, good, output)
         rank = named_events.ranks(records, RANK, output)
-        notice = named_events.codes(records, EVENT, {_NOTICE: 0}) == 0
+        notice = _of_event(records, _NOTICE)
         detail = np.where(notice, output.details.code(PREEMPTED) if notice.any() else NONE, NONE).astype(np.int32)
         for at, detail_of_line in said.items():
             detail[at] = output.details.code((detail_of_line,))
@@ -92,6 +105,11 @@ class Native:
         _say_why(records, time, output)
         _say_who(records, np.flatnonzero(good), time, output)
         return records.every()
+
+
+def _of_event(records: Records, name: str) -> Mask:
+    """Return which records are of one event."""
+    return np.asarray(named_events.codes(records, EVENT, {name: 0}) == 0)
 
 
 def _read_phases(records: Records, phases: Mask, output: Output) -> None:
@@ -197,3 +215,12 @@ def _measure(records: Records, metrics: Rows, time: I64, output: Output) -> None
             value = number(record[name])
             if value is not None and math.isfinite(value):
                 output.measured.add(job, name, when, NO_STEP if step is None else step, float(value))
+
+
+def _add_sizes(records: Records, attempts: Rows, time: I64, output: Output) -> None:
+    """Add the sizes of the job that a starting process states, as metrics of the same names."""
+    for at in attempts.tolist():
+        for name in _SIZES_OF_ATTEMPT:
+            size = whole_number(records.records[at].get(name))
+            if size is not None and size > 0:
+                output.measured.add(int(records.origin.job[at]), name, int(time[at]), NO_STEP, float(size))

@@ -197,11 +197,11 @@ class _Process:
         self._stage, self._saved, self._logged = 0, None, self._logged + 1
         self._leave_open(Edge.POINT)
         self._timer = None
-        self._iteration = replace(log_line, event=replace(said(log_line), phases=()))  # those of timers are added to it
+        one = said(log_line)
+        # phases of timers are added to it
+        self._iteration = replace(log_line, event=replace(one, phases=(), metrics={**self._size, **one.metrics}))
         self._out.append(self._iteration)
-        if self._size:
-            self._add(log_line, EventType.ALIVE, log_line.time, name="world", metrics=self._size)
-            self._size = {}
+        self._size = {}
 
     def _on_timing(self, log_line: LogLine) -> None:
         if self._iteration is not None:
