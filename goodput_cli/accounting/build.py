@@ -59,7 +59,7 @@ from goodput_cli.accounting.training.progress import (
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.evidence import ends_by_exception
-from goodput_cli.events.schema import EventTable, Kind
+from goodput_cli.events.schema import NONE, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import CANCELLED
 
@@ -213,14 +213,22 @@ class Timeline:
 
     @cached_property
     def few_records(self) -> int | None:
-        """How many records of steps there are, of different numbers, if these are one or two; else None."""
+        """How many records of steps there are, of different numbers, if these are one or two; else None. None too where
+        the begin and the end of all of them are stated."""
         if self.records is None or not len(self.records.number):
             return None
         for numbers in (self.records.number[:_FIRST_RECORDS], self.records.number):
             low, high = int(numbers.min()), int(numbers.max())
             if not bool(((numbers == low) | (numbers == high)).all()):
                 return None
-        return 1 if low == high else 2
+        return None if self._states_intervals(self.records) else 1 if low == high else 2
+
+    def _states_intervals(self, records: StepRecordsByAttempt) -> bool:
+        """Return True if each record states how long its steps took, and a restore where each attempt began."""
+        if records.beginnings is None:
+            return False
+        is_restored = records.beginnings.shown[records.has] != records.rows[records.bounds[:-1][records.has]]
+        return bool(is_restored.all()) and bool((self.table.step_time[records.rows] != NONE).all())
 
     @cached_property
     def why_unknown(self) -> str | None:

@@ -285,13 +285,36 @@ def test_a_run_says_where_it_begins_and_a_file_that_was_cut_does_not(tmp_path: P
     assert "starts_mid_run" in codes(run(tmp_path, *without_start, *REST))
 
 
-def test_one_record_is_not_judged(tmp_path: Path) -> None:
-    analysis = run(tmp_path, *HEAD[:9], line(414.3, "run_stop", END))
+BLOCKS = [
+    line(second, key, kind, samples_count=12_288 * count)
+    for number in range(3)
+    for second, key, kind, count in (
+        (10 + 410 * number, "block_start", BEGIN, number),
+        (410 + 410 * number, "block_stop", END, number + 1),
+        (410 + 410 * number, "eval_start", BEGIN, number + 1),
+        (420 + 410 * number, "eval_stop", END, number + 1),
+    )
+]
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_blocks_with_begin_and_end_are_training(tmp_path: Path, blocks: int) -> None:
+    stop = line(10 + 410 * blocks, "run_stop", END)
+    analysis = run(tmp_path, *HEAD[:2], line(0, "run_start", BEGIN), *BLOCKS[: 4 * blocks], stop)
+    assert (seconds(analysis)["productive"], analysis.job.kept_steps) == (400 * blocks, 384 * blocks)
+    assert analysis.goodput_percent == pytest.approx(100 * 400 * blocks / (10 + 410 * blocks))
+    assert "few_records" not in codes(analysis)
+
+
+@pytest.mark.parametrize("without", [("block_start",), ("block_stop", "eval_start")])
+def test_blocks_without_begin_or_end_are_not_judged(tmp_path: Path, without: tuple[str, ...]) -> None:
+    lines = [one for one in BLOCKS[:8] if not any(f'"{key}"' in one for key in without)]
+    analysis = run(tmp_path, *HEAD[:2], line(0, "run_start", BEGIN), *lines, line(831, "run_stop", END))
     assert analysis.too_short
-    assert analysis.timeline.few_records == 1
+    assert analysis.timeline.few_records == 2
     assert analysis.goodput_percent is None
     page = " ".join(first_screen(analysis, Page()).split())
-    assert "cannot be judged one record of steps stands for all of it" in page
+    assert "cannot be judged two records of steps stand for all of it" in page
 
 
 def test_a_setting_that_was_written_days_before_is_no_begin(tmp_path: Path) -> None:

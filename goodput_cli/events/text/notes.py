@@ -101,6 +101,8 @@ def note_few(parts: Sequence[Part], notes: DiagnosticCollector) -> None:
         for log_line in log_lines
         if said(log_line).type in (EventType.STEP, EventType.STEP_START)
     ]
+    if _state_intervals(parts):
+        return
     if 0 < len({said(log_line).step for _, log_line in records}) < _FEW:
         message = (
             "one record of a step: the time of a step is not known"
@@ -113,6 +115,21 @@ def note_few(parts: Sequence[Part], notes: DiagnosticCollector) -> None:
             records[0][0],
             [log_line.line for code, log_line in records if code == records[0][0]],
         )
+
+
+def _state_intervals(parts: Sequence[Part]) -> bool:
+    """Return True if each record of steps states how long they took, after a line that states where they began."""
+    first: LogLine | None = None
+    began: int | None = None
+    for log_line in (log_line for _, log_lines in parts for log_line in log_lines):
+        one = said(log_line)
+        if one.type is EventType.RESUME and one.step is not None:
+            began = log_line.time if began is None else min(began, log_line.time)
+        elif one.type in (EventType.STEP, EventType.STEP_START):
+            if one.step_time is None:
+                return False
+            first = log_line if first is None or log_line.time < first.time else first
+    return first is not None and began is not None and began < first.time
 
 
 def note_open(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector) -> None:

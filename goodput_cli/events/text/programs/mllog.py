@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 from goodput_cli.events.schema import BEGINS_RUN, Edge
@@ -39,6 +40,10 @@ _COUNTS = (
 )  # fmt: skip
 _ENDED_EPOCH = "ended_epoch"
 """The number of an epoch that has ended, of a program that may number them from 0."""
+_BLOCKS = ("block_start", "epoch_start")
+"""Log lines at which training goes on."""
+_ENDS_BLOCK = ("block_stop", "epoch_stop", "eval_start")
+"""Log lines at which it stops."""
 _BEGINS = ("cache_clear", "init_start", "run_start", "block_start", "epoch_start")
 """Log lines of which the first is where a run begins; a file whose first one is none of the first three was cut."""
 _SETTINGS = ("global_batch_size", "train_samples", "max_sequence_length", "submission_benchmark", "submission_platform")
@@ -222,20 +227,25 @@ def _records(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
     """A record a progress number that is above those before it, and before the first of them where training began."""
     count, name = _counted(ordered)
     evaluating: LogLine | None = None
+    block: LogLine | None = None  # the first one after the last record
     found: list[LogLine] = []
     highest, measured = 0, {} if name == SAMPLES else _sizes(ordered)
     for log_line in ordered:
         key = said(log_line).name
+        if key in _BLOCKS:
+            block = block or log_line
         rate = _values(log_line).get(_THROUGHPUT)
         measured |= {"samples_per_second": rate} if rate else {}
         evaluating = log_line if key == "eval_start" else evaluating
         done = None if key in _NO_PROGRESS else count(log_line)
         step = None if done is None else round(done)
         if step is not None and highest < step <= MAX_STEP:
-            highest = step
             at = log_line if evaluating is None else evaluating  # no step is done in an evaluation
-            found.append(_made(at, EventType.STEP, job, step=step, name=name, metrics=measured))
-            measured = {}
+            mean = None
+            if block is not None and said(at).name in _ENDS_BLOCK:
+                mean = ceil(max(at.time - block.time, 0) / (step - highest))
+            found.append(_made(at, EventType.STEP, job, step=step, step_time=mean, name=name, metrics=measured))
+            highest, measured, block = step, {}, None
         evaluating = None if key == "eval_stop" else evaluating
     if found:
         yield _begin(ordered, found[0], count, job)
