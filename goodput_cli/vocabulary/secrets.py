@@ -10,8 +10,13 @@ import re
 
 HIDDEN = "***"
 
-_PASSWORDS = frozenset({"password", "passwords", "passwd", "passw", "passphrase", "pwd"})
+_PASSWORDS = frozenset({"password", "passwords", "passwd", "passw", "passphrase", "passcode", "pwd", "userpass"})
 """What is behind such a word is short now and then."""
+_ENDS_OF_PASSWORDS = ("password", "passwd", "passphrase", "passcode", "sshpass", "dbpass", "rootpass", "rediscli_auth")
+"""Ends of names without a mark between their words: `PGPASSWORD`."""
+_ENDS = ("secret", "token", "apikey", "secretkey", "accesskey")
+_SHORT = frozenset({"pass", "pw", "auth"})
+"""Last words of names of passwords, and of much else: `forward_pass`."""
 _WORDS = _PASSWORDS | {
     "secret", "secrets", "token", "key", "apikey", "accesskey", "secretkey", "privatekey", "authkey", "authtoken",
     "accesstoken", "credential", "credentials", "signature", "sig",
@@ -23,24 +28,30 @@ _OF_NO_SECRET = frozenset(
 _NO_PASSWORD = frozenset({"", "none", "null", "true", "false", "yes", "no"})
 _LEAST = 8
 """Characters of a secret that is known by the name before it."""
+_LEAST_MIXED, _LEAST_SPOKEN = 6, 20
+"""The same after `pass` if it has letters and digits, and of one in words that has only letters or only digits."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NUMBER = re.compile(r"[-+]?[\d.,_/:]+(?:[eE][-+]?\d+)?(?:[munµ]?s|%|[kKMGTB]i?B?|x)?(?:/\w{1,8})?")
 _CALL = re.compile(r"[A-Za-z_][\w.]{0,80}[(\[]")
 
 _PLACE = re.compile(r"[a-z0-9_-]*[/.][a-z0-9_./-]*")
 """What a bare `key` names in a store: a path, or the name of a parameter."""
+_PLAIN = re.compile(r"[A-Za-z]+[0-9]*(?:[_./-][A-Za-z0-9]+)+")
+"""A name of several words, such as that of a test or a method."""
 _NAME = re.compile(
-    r"""(?<![\w-])(?:(?<=\\)[nrt])?(?P<option>-{0,2})(?P<name>[A-Za-z_][\w-]*+)"""
-    r"""(?:(?:\\{0,3}["'])?\]?\s{0,4}(?:=>|:=|[=:])\s{0,4}"""
+    r"""(?:(?<![\w-])|(?<=%[0-9A-F]{2}))(?:(?<=\\)[nrt])?(?P<option>-{0,2})(?P<name>[A-Za-z_][\w-]*+)"""
+    r"""(?:(?:\\{0,3}["'])?\]?\s{0,4}(?:=>|:=|[=:])\s{0,4}|(?:%22)?%3[AD](?:%22)?"""
     r"""|\\{0,3}["']\s{0,4},\s{0,4}\\{0,3}["']value\\{0,3}["']\s{0,4}:\s{0,4}"""
     r"""|(?P<blank>(?:["'],)?\s{1,4}))"""
 )
-"""A name with the sign right behind it: `name=`, `"name": `, `"name": "NAME", "value": `, `--name `, `'--name', `."""
-_OPENS = re.compile(r"""[bru]{0,2}(\\{0,3}["'])""")
-_WORD = re.compile(r"""[^\s"',;&<>)}\]\\]++""")
+"""A name with the sign right behind it: `name=`, `"name": `, `"name": "NAME", "value": `, `--name `, `'--name', `,
+`name%3D`."""
+_OPENS = re.compile(r"""(?:(?:\w{0,20}[Ss]ecret\w{0,20}|str|bytes|repr)\()?[bru]{0,2}(\\{0,3}["'])""")
+_WORD = re.compile(r"""(?:(?!%2[26])[^\s"',;&<>)}\]\\])++""")
 _SPOKEN = re.compile(
-    r"(?i)(?P<before>\b(?:token|secret|password|passwd|passphrase|credentials?|authorization"
-    r"|(?:api|access|secret|private|account|license)[ _-]?key)\s{1,4}(?:(?:is|was)\s{1,4})?[\"'`(]?)"
+    r"(?i)(?P<before>(?:\b|(?<=_))(?:token|secret|password|passwd|passphrase|passcode|credentials?|authorization"
+    r"|(?:secret[ _-]access|api|access|secret|private|account|license|encryption|auth|storage)[ _-]?key)"
+    r"(?:\s{1,4}for\s{1,4}[^\s:]{1,80})?(?::?\s{1,4}(?:(?:is|was|of)\s{1,4}|=\s{0,4})?)[\"'`(]?)"
     r"(?P<word>[^\s\"'`,;)]{6,})"
 )
 """As people write it: `API key 0123…`."""
@@ -49,17 +60,21 @@ _HEADER = re.compile(
     r"""[^\s"',;\\]++"""
 )
 _COOKIE = re.compile(r"""(?i)(?<![\w-])((?:set-)?cookie\\{0,3}["']?\s{0,4}[=:]\s{0,4}\\{0,3}["']?)[^"'\\]+""")
-_NAMES = ("secret", "token", "key", "passw", "pwd", "passphrase", "credential", "signature", "sig", "authorization")
+_NAMES = ("secret", "token", "key", "pass", "pwd", "pw", "credential", "signature", "sig", "auth")
 _PREFIXES = (
-    "hf_", "npm_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "gsk_", "r8_", "dapi", "_pat_", "glpat-", "gldt-", "glrt-",
-    "sk-", "k_live_", "k_test_", "xox", "xapp-", "nvapi-", "pypi-", "dop_v1_", "gocspx-", "akia", "asia", "aiza",
-    "ya29.", "hvs.", "sg.", "eyj",
+    "hf_", "npm_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "gsk_", "r8_", "dapi", "_pat_", "sk-", "k_live_", "k_test_",
+    "xox", "xapp-", "nvapi-", "pypi-", "dop_v1_", "gocspx-", "akia", "asia", "aiza", "ya29.", "hvs.", "hvb.", "sg.",
+    "eyj", "glsa_", "glc_", "gl", "tskey-", "lsv2_", "pplx-", "xai-", "tgp_v1_", "shpat_", "whsec_", "lin_api_", "pul-",
+    "atatt", "age-secret-key-", "atlasv1.",
 )  # fmt: skip
 _PREFIXED = re.compile(
-    r"\b(?:(?:hf_|npm_|gh[oprsu]_|gsk_|r8_|dapi)(?=[a-z]{0,40}[A-Z0-9])[A-Za-z0-9]{8,}"
-    r"|(?:github_pat_|gl(?:pat|dt|rt)-|sk-|[rs]k_(?:live|test)_|xox[abeprs]-|xapp-|nvapi-|pypi-|dckr_pat_|dop_v1_"
-    r"|GOCSPX-)(?=[a-z_-]{0,40}[A-Z0-9])[A-Za-z0-9_-]{8,}"
-    r"|A[KS]IA[0-9A-Z]{12,}|AIza[\w-]{20,}|ya29\.[\w.-]{8,}|hvs\.[\w-]{16,}|SG\.[\w-]{10,}\.[\w-]{10,}"
+    r"\b(?:(?:hf_|npm_|gh[oprsu]_|gsk_|r8_|dapi|glsa_|glc_|shpat_|whsec_|lin_api_|pul-|tgp_v1_)"
+    r"(?=[a-z]{0,40}[A-Z0-9])[A-Za-z0-9_]{8,}"
+    r"|(?:github_pat_|gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|ffct)-|gloas-|sk-|[rs]k_(?:live|test)_|xox[a-z][-.]"
+    r"|xapp-|nvapi-|pypi-|dckr_pat_|dop_v1_|GOCSPX-|tskey-|lsv2_[a-z]{2}_|pplx-|xai-|ATATT3)"
+    r"(?=[a-z_-]{0,40}[A-Z0-9])[A-Za-z0-9_-]{8,}"
+    r"|A[KS]IA[0-9A-Z]{12,}|AIza[\w-]{20,}|ya29\.[\w.-]{8,}|hv[bs]\.[\w-]{16,}|SG\.[\w-]{10,}\.[\w-]{10,}"
+    r"|AGE-SECRET-KEY-[0-9A-Z]{20,}|[A-Za-z0-9]{14}\.atlasv1\.[\w-]{20,}"
     r"|(?<!-)eyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*){0,3})"
 )
 _PEM = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----).*?(?=-----END|\Z)", re.DOTALL)
@@ -73,6 +88,21 @@ _HOOK = re.compile(
 _BEARER = re.compile(r"(?i)\b(bearer\s{1,4})[^\s\"',;]+")
 _BASIC = re.compile(r"\b((?i:basic)\s{1,4})(?=\w{0,40}[A-Z0-9])[A-Za-z0-9+/_-]{8,}={0,2}")
 _CURL = re.compile(r"(?s)(\bcurl\b.{0,400}?\s(?:-u|--user|--proxy-user)[\s=]{0,4}[\"']?[^\s:\"']{1,100}:)[^\s\"']+")
+_COMMAND = re.compile(
+    r"(\b(?:(?:mysql\w*|mariadb[\w-]{0,20}|sshpass|mongo\w*|(?:docker|podman|skopeo|az|oc|helm registry|buildah) login)"
+    r"\b[^|;&]{0,400}?\s-p|redis-cli\b[^|;&]{0,400}?\s-a|ldap\w{1,20}\b[^|;&]{0,400}?\s-w)\s{0,4}[\"']?)[^\s\"']+"
+)
+"""Commands with a password behind a short option."""
+_LOGIN = re.compile(
+    r"(\b(?:wandb|vault|comet|neptune|huggingface-cli|hf auth) login"
+    r"(?:\s{1,4}--?[\w-]{1,20}(?:=\S{1,80})?){0,3}\s{1,4})(?=\S{0,60}\d)[\w.-]{8,}"
+)
+_PIPED = re.compile(
+    r"(\becho\s{1,4}(?:-n\s{1,4})?[\"']?)[^\s\"'|]{1,200}(?=[\"']?\s{0,4}\|[^|]{0,40}(?:\blogin\b|\bsudo -S))"
+)
+_WRAPPED = re.compile(r"(\bSecret(?:Str|Bytes)?\(b?[\"'])[^\"']+")
+_PASS_OF = re.compile(r"(\bpass:)(?=\S)[^\s\"']+")
+"""As OpenSSL has it: `-passin pass:…`."""
 _FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     (("private key",), _PEM, rf"\1{HIDDEN}"),
     (("",), _PEM_LINE, rf"\1{HIDDEN}"),
@@ -84,6 +114,11 @@ _FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     (("basic",), _BASIC, rf"\1{HIDDEN}"),
     (("cookie",), _COOKIE, rf"\1{HIDDEN}"),
     (("curl",), _CURL, rf"\1{HIDDEN}"),
+    ((" -p", " -a", " -w"), _COMMAND, rf"\1{HIDDEN}"),
+    ((" login ",), _LOGIN, rf"\1{HIDDEN}"),
+    (("echo ",), _PIPED, rf"\1{HIDDEN}"),
+    (("secret",), _WRAPPED, rf"\1{HIDDEN}"),
+    (("-pass",), _PASS_OF, rf"\1{HIDDEN}"),
     (_PREFIXES, _PREFIXED, HIDDEN),
 )
 """Texts of which one is in every line, in small letters, that a form is looked for in; the form; what is shown."""
@@ -95,7 +130,7 @@ def without_secrets(text: str) -> str:
     for hints, pattern, instead in _FORMS:
         if any(hint in small for hint in hints):
             text = pattern.sub(instead, text)
-    return _SPOKEN.sub(_spoken, _without_named(text)) if any(hint in small for hint in _NAMES) else text
+    return _without_spoken(_without_named(text)) if any(hint in small for hint in _NAMES) else text
 
 
 def _without_named(text: str) -> str:
@@ -124,7 +159,9 @@ def _value_at(text: str, place: int) -> tuple[int, int]:
 
 def _tells_of_a_secret(name: str) -> bool:
     parts = _parts(name)
-    return not _WORDS.isdisjoint(parts) and parts[-1] not in _OF_NO_SECRET
+    if not parts or parts[-1] in _OF_NO_SECRET:
+        return False
+    return not _WORDS.isdisjoint(parts) or parts[-1] in _SHORT or name.lower().endswith((*_ENDS_OF_PASSWORDS, *_ENDS))
 
 
 def _parts(name: str) -> list[str]:
@@ -132,16 +169,30 @@ def _parts(name: str) -> list[str]:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    if not _PASSWORDS.isdisjoint(_parts(name)):
+    parts = _parts(name)
+    of_password = not _PASSWORDS.isdisjoint(parts) or name.lower().endswith(_ENDS_OF_PASSWORDS)
+    if of_password or (parts[-1] in ("pass", "pw") and len(parts) > 1 and name.isupper()):
         return value.lower() not in _NO_PASSWORD and not (name.lower().endswith("pwd") and value.startswith("/"))
-    if name.lower() == "key" and _PLACE.fullmatch(value):
+    if _NUMBER.fullmatch(value) or _CALL.match(value) or (name.lower() == "key" and _PLACE.fullmatch(value)):
         return False
-    return len(value) >= _LEAST and not _NUMBER.fullmatch(value) and not _CALL.match(value)
+    if parts[-1] in _SHORT and _WORDS.isdisjoint(parts):
+        least = _LEAST if parts[-1] == "auth" else _LEAST_MIXED  # `auth=oauth2`
+        return len(value) >= least and _is_mixed(value) and not _PLAIN.fullmatch(value)
+    return len(value) >= _LEAST
 
 
-def _spoken(found: re.Match[str]) -> str:
-    word = found["word"]
-    mixed = any(one.isdigit() for one in word) and any(one.isalpha() for one in word)
-    if word.startswith(HIDDEN) or _NUMBER.fullmatch(word) or not (mixed or len(word) >= 20):
-        return found[0]
-    return f"{found['before']}{HIDDEN}"
+def _is_mixed(word: str) -> bool:
+    return any(one.isdigit() for one in word) and any(one.isalpha() for one in word)
+
+
+def _without_spoken(text: str) -> str:
+    parts: list[str] = []
+    kept, place = 0, 0
+    while (found := _SPOKEN.search(text, place)) is not None:
+        word = found["word"]
+        if word.startswith(HIDDEN) or _NUMBER.fullmatch(word) or not (_is_mixed(word) or len(word) >= _LEAST_SPOKEN):
+            place = found.start() + 1  # the word may itself be one that tells of a secret
+            continue
+        parts += [text[kept : found.start("word")], HIDDEN]
+        kept = place = found.end()
+    return "".join([*parts, text[kept:]])
