@@ -63,12 +63,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         print_message("Error: not enough memory for this log; analyse a part of it, or use a machine with more.")
         return GoodputError.exit_code
-    except ImportError as error:
-        return _say_missing(error)
-    except OSError as error:
-        return _say_refused(error) if is_of_machine(error) else _say_bug(error)
     except Exception as error:
-        return _say_bug(error)
+        return _say_other(error)
 
 
 @click.group(
@@ -95,6 +91,28 @@ def goodput() -> None:
     Reads the event logs of ML training jobs and puts every second of the job in exactly one category: productive
     training, or the kind of badput that took it.
     """
+
+
+def _say_other(error: Exception) -> int:
+    """What is no error of this package's own: Ctrl-C in a disguise, a missing package, the machine, or a bug."""
+    if _is_interrupted(error):
+        print_message(WORD)
+        return INTERRUPTED
+    if isinstance(error, ImportError):
+        return _say_missing(error)
+    return _say_refused(error) if isinstance(error, OSError) and is_of_machine(error) else _say_bug(error)
+
+
+def _is_interrupted(error: BaseException) -> bool:
+    """Return True if Ctrl-C is behind an error: while a module is imported, Python 3.11 wraps it in a RuntimeError."""
+    seen: set[int] = set()
+    behind: BaseException | None = error
+    while behind is not None and id(behind) not in seen:
+        if isinstance(behind, KeyboardInterrupt):
+            return True
+        seen.add(id(behind))
+        behind = behind.__cause__ or behind.__context__
+    return False
 
 
 def _say_wrong_usage(error: click.UsageError) -> None:

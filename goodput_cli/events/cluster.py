@@ -265,8 +265,6 @@ def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterat
     else:
         return
     seconds = number(more.get("timestamp"))
-    if isinstance(more.get("timestamp"), str) and str(more["timestamp"]).isdecimal():
-        seconds = int(str(more["timestamp"]))
     stamp = Stamp(int(seconds) * 10**9, Zone.EXACT, True) if seconds and 0 < seconds < 9e9 else None
     one = UntimedEvidence(code, role, quoted(text or last), "error.json", "process", line, "", stamp)
     one.unhandled, one.before_steps, one.last_line = True, before, line

@@ -331,7 +331,7 @@ def _rule(row: TableRow, zone: tzinfo) -> _Rule:
     return _Rule(row.where, row.cells.get(JOB, "*"), row.cells.get(SOURCE, "*"), start, end, values)
 
 
-_GRES = re.compile(r"gres/(?:gpu|tpu)(?::([^=,]{1,200}))?=(\d+)")
+_GRES = re.compile(r"gres/(?:gpu|tpu)(?::([^=,]{1,200}))?=(\d{1,12})(?!\d)")
 STILL_HELD = (1 << 63) - 1
 """In place of the end of an allocation that had not ended when it was listed."""
 

@@ -64,7 +64,7 @@ def _check_key_file(place: str) -> None:
         raise SourceError(f"{named} does not exist; correct the path, or unset the variable") from None
     except OSError as error:
         raise SourceError(f"{named} cannot be read: {error.strerror}; correct it, or unset the variable") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SourceError(f"{named} is no JSON; name the key file as it was downloaded") from None
     if not isinstance(key, dict) or "type" not in key:
         raise SourceError(f"{named} is no key file: it does not say its `type`; name the file as it was downloaded")

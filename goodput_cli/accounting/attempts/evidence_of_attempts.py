@@ -244,7 +244,8 @@ class _Assigned:
         count = len(self.lives)
         by_line = self.files.lives(one.source, one.line, count)
         if one.lo is None and one.hi is None:
-            named = [int(one.own_life)] if one.own_life.isdecimal() and int(one.own_life) < count else []
+            own = int(one.own_life) if one.own_life.isdecimal() and len(one.own_life) < 10 else count
+            named = [own] if own < count else []
             by_line = self._of_own_file(one.source, by_line)
             known = len(by_line) == 1 and (count == 1 or by_line != range(count))
             return [at for at in by_line if _behind_by_line(one, self.lives[at])] if known else named

@@ -114,7 +114,7 @@ def _parsed(pattern: str) -> Any:
         with warnings.catch_warnings():  # that [[a-z]] may mean something else one day
             warnings.simplefilter("ignore")
             return _parser.parse(pattern)
-    except (re.error, RecursionError, OverflowError, ValueError) as error:
+    except (re.error, OverflowError, ValueError) as error:
         raise TemplateError(f"no regular expression: {error}") from None
 
 
@@ -232,6 +232,8 @@ def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, LinearPattern
             raise TemplateError("the rule matches an empty line")
     except TemplateError as error:
         raise Mistake(str(error), way) from None
+    except RecursionError:
+        raise Mistake("no regular expression: its groups are nested too deep", way) from None
     return pattern, made, anchor
 
 

@@ -22,6 +22,7 @@ from goodput_cli.vocabulary.text import did_you_mean
 MOST_PARTS = 100
 _LONG_KEY = re.compile(rf"(?:^|[\[,{{\s])(?:[\w-]+[ \t]*\.[ \t]*){{{MOST_PARTS}}}")
 """A dotted key of so many parts: the time that `tomllib` takes grows with their square."""
+_LONG_NUMBER = re.compile(r"[\d_]{4300,}")
 
 
 def read_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
@@ -32,6 +33,22 @@ def read_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str,
         return tomllib.loads(text, parse_float=parse_float)
     except RecursionError:
         raise tomllib.TOMLDecodeError("nested too deep") from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError as error:  # Python refuses to read thousands of digits
+        raise tomllib.TOMLDecodeError(_long_number(text) or str(error)) from None
+
+
+def _long_number(text: str) -> str:
+    """Return what is wrong with the first number of thousands of digits, with its key and place; "" without one."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        found = _LONG_NUMBER.search(line)
+        if found is not None:
+            key = line.partition("=")[0].strip() if "=" in line[: found.start()] else ""
+            named = f"`{key}` has " if key else ""
+            digits = sum(map(str.isdigit, found[0]))
+            return f"{named}a number of {digits:,} digits (at line {number}, column {found.start() + 1})"
+    return ""
 
 
 Path = tuple[str | int, ...]

@@ -326,8 +326,8 @@ def _reads_checkpoint(frames: list[Frame]) -> bool:
 _RULE = re.compile(r"\s*(?:=|-){5,}\s*$")
 _ENTRY = re.compile(r"\s*\[(\d+)\]:\s*$")
 _KEY = re.compile(r"\s{1,4}(?P<key>time|host|rank|exitcode|error_file|traceback)\s*: ?(?P<value>.*)$")
-_RANK = re.compile(r"(\d+) \(local_rank: (\d+)\)")
-_EXIT = re.compile(r"(-?\d+) \(pid: (\d+)\)")
+_RANK = re.compile(r"(\d{1,8}) \(local_rank: (\d{1,8})\)")
+_EXIT = re.compile(r"(-?\d{1,9}) \(pid: (\d{1,9})\)")
 ROOT_CAUSE = "Root Cause (first observed failure)"
 
 

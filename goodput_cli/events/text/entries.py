@@ -350,7 +350,7 @@ _STATES: Mapping[str, tuple[EventType, str]] = {
 }
 """By state of an allocation that has ended: how it ended, and the cause that the state names; "": none."""
 _LIST = re.compile(r"([\w.-]++)(?:\[([\d,-]+)\]([\w.-]*))?(?:,|$)")
-_MOST_NODES = 65_536
+_MOST_NODES, _NODE_DIGITS = 65_536, 18
 
 
 def nodes_in(text: str) -> tuple[str, ...]:
@@ -365,6 +365,8 @@ def nodes_in(text: str) -> tuple[str, ...]:
         at = match.end()
         for part in match[2].split(",") if match[2] else ("",):
             low, _, high = part.partition("-")
+            if max(len(low), len(high)) > _NODE_DIGITS:
+                return ()
             last = int(high or low or 0)
             if high and not int(low) <= last < int(low) + _MOST_NODES:
                 return ()

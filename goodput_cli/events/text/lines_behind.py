@@ -10,7 +10,7 @@ from goodput_cli.events.text.causes import by_exit
 from goodput_cli.events.text.stamps import described_stamp
 
 _TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
-_RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d+)")
+_RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d{1,9})")
 _EXIT_CODE = re.compile(r"\s*Exit code:\s+(-?\d{1,3})\s*$")
 _HYDRA = re.compile(r"=\s+(?:KILLED BY SIGNAL: (\d{1,3})\b|EXIT(?:ED WITH)? (?:STATUS|CODE): +(-?\d{1,3})\b)")
 _SIGNALS_OF_HYDRA = (4, 6, 7, 8, 9, 11, 15)
@@ -115,5 +115,5 @@ def of_actor(one: UntimedEvidence, before: Sequence[str]) -> None:
         match = _ACTOR.match(line)
         if match is not None and match["key"] == "ip":
             one.host = match["value"]
-        elif match is not None and match["value"].isdecimal():
+        elif match is not None and match["value"].isdecimal() and len(match["value"]) < 10:
             one.pid = int(match["value"])

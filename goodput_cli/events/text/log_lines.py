@@ -175,6 +175,7 @@ def timed(log_line: LogLine, collected: Stamp | None) -> LogLine:
 
 
 MAX_STEP = 1 << 53
+_STEP_DIGITS = len(str(MAX_STEP))
 
 
 class Pattern(Protocol):
@@ -259,9 +260,10 @@ def line_readings(rules: Iterable[RuleOfLines], text: str, overwritten: bool = F
 def whole(text: str) -> int:
     """A step. Raises BadValueError."""
     plain = text.replace(",", "")
-    if not (plain.isascii() and plain.isdigit()) or int(plain) > MAX_STEP:
+    digits = plain.lstrip("0") or plain[:1]  # Python refuses to read thousands of digits
+    if not (plain.isascii() and plain.isdigit()) or len(digits) > _STEP_DIGITS or int(digits) > MAX_STEP:
         raise BadValueError(f"{text[:40]} is no number of a step")
-    return int(plain)
+    return int(digits)
 
 
 def duration(text: str, unit: float = 1.0) -> int:

@@ -356,7 +356,7 @@ _OF_PARTS = frozenset(
 """Words that tell what of one run a line is about, or which of its processes wrote it."""
 _OF_RUNS = frozenset("run runs exp experiment trial seed job fold config sweep array arm lr".split())
 _OF_TIMES = frozenset("time times elapsed wall eta s sec secs ms took dt duration timestamp".split())
-_HIGHEST_RANK = 4096
+_HIGHEST_RANK, _TAG_DIGITS = 4096, 36
 
 
 def loss_in(text: str) -> float | None:
@@ -533,7 +533,7 @@ def _name_before(row: Sequence[str], at: int) -> str:
 def _is_tag(values: Sequence[tuple[str, str]], lines: Sequence[tuple[int, int]], name: str, lanes: int) -> bool:
     """Whether the numbers at one place of lines say which part of a run each is about: a few that always differ, of
     ranks or micro-batches, or a count that goes on from line to line. lines: where each of them stands."""
-    if any(a == b or not a.isdecimal() or not b.isdecimal() for a, b in values):
+    if any(a == b or not (a + b).isdecimal() or len(a + b) > _TAG_DIGITS for a, b in values):
         return False
     numbers = [int(one) for pair in values for one in pair]
     few = {*numbers}

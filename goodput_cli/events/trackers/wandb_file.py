@@ -157,7 +157,7 @@ def _number(text: bytes) -> float | int | None:
         return None
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 

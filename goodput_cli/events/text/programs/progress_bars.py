@@ -26,10 +26,10 @@ _AGAIN = 4
 _NODES = 64
 """So many bars are compared with one another."""
 _BAR = pattern(
-    r"^(?P<name>[^|%]*?)\d{1,3}%\|[^|]*\|\s*(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>\d+(?::\d\d){1,2})<"
+    r"^(?P<name>[^|%]*?)\d{1,3}%\|[^|]*\|\s*(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>\d{1,9}(?::\d\d){1,2})<"
     r"(?P<rest>[^\]]*)"
 )
-_EPOCH = re.compile(r"epoch:? (\d+)(?:/\d+)?", re.IGNORECASE)
+_EPOCH = re.compile(r"epoch:? (\d{1,9})(?:/\d+)?", re.IGNORECASE)
 _STEPS = re.compile(r"steps|train|training", re.IGNORECASE)
 _OF_ALL_EPOCHS = ("", "steps")
 """Names of bars that count all of training: the Trainer's, and that of loops over steps. Others (`Training`) mostly
@@ -40,7 +40,7 @@ _TOTALS = {
 }
 """Running counts of the Trainer."""
 _MOST_WORK = 1e300
-_GLOBAL_STEP = re.compile(r"global_step=(\d+)")
+_GLOBAL_STEP = re.compile(r"global_step=(\d{1,15})(?!\d)")
 
 
 @dataclass(frozen=True)
