@@ -29,6 +29,7 @@ from goodput_cli.analysis.work_options import PEAK_TFLOPS, TERA
 from goodput_cli.analysis.work_records import KeptSteps, WorkRecords
 from goodput_cli.arrays import F64
 from goodput_cli.events.schema import SAMPLES
+from goodput_cli.vocabulary.text import percent
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
@@ -129,6 +130,9 @@ def _answer(
     of_tokens = None if tokens is None else _told(_sum(kept.counted, tokens.each))
     of_samples = None if samples is None else _told(_sum(kept.counted, samples.each))
     tflop = None if all_flops is None else _told(_sum(kept.counted, all_flops) / TERA)
+    mfu = _mfu(kept, flops, held, peak, analysis.goodput.ns / 1e9)
+    if mfu is not None and mfu > _MOST_MFU:
+        notes.append(f"MFU of {percent(mfu)} is impossible: the peak, the accelerators or the work per step is wrong")
     return KeptWork(
         steps=float(kept.counted.sum()),
         tokens=of_tokens,
@@ -142,7 +146,7 @@ def _answer(
         accelerators_from=None if held is None else held.how,
         peak_tflops=None if peak is None else _told(peak / TERA),
         peak_from=peak_from,
-        mfu_percent=_mfu(kept, flops, held, peak, analysis.goodput.ns / 1e9),
+        mfu_percent=mfu,
         effective_mfu_percent=_effective_mfu(kept, flops, held, peak, seconds),
         cost_per_million_tokens=_told(money / inside * 1e6) if money is not None and inside else None,
         kwh_per_million_tokens=None if energy is None or not inside else _told(energy / inside * 1e6),

@@ -135,12 +135,16 @@ class DraftedReading:
 
     def _drafted(self, names: Sequence[str], log: EventLog) -> Draft:
         from goodput_cli.events.mappings.draft.write import draft
+        from goodput_cli.sources.other_files import scheduler_table
 
         taken = _lines(names, self._from_its_begin())
         self._taken = len(taken.lines)
         other = "" if len(log.table) else _no_text(taken.lines)
         if other:
             raise NotEnoughData(f"nothing was read: {names[0]} is {other}, no text")
+        table = scheduler_table([text for _, text in taken.lines[:2]]) if not len(log.table) else None
+        if table:
+            raise NotEnoughData(f"nothing was read: {names[0]} {table}")
         made = draft(taken.lines, _stem(names[0]), _changed(names), self._account)
         part = () if taken.whole else (f"its rules were proven on the first {len(taken.lines):,} lines alone",)
         return replace(made, doubts=(*made.doubts, *part))

@@ -102,7 +102,7 @@ def _what_logs_is(losses: Losses) -> str:
 
 def _title(losses: Losses) -> Text:
     if not losses.known:
-        return Text.assemble((_LOST, "bold"), ("cannot be judged", "bold red"), "; what the log tells of the time:")
+        return Text.assemble((_LOST, "bold"), ("cannot be judged", "bold red"), "; what the log shows of the time")
     share = percent(100 * losses.ns / losses.counted_ns)
     return Text.assemble((_LOST, "bold"), (share, "bold red"), _GAP, amount_text(losses.price, losses.ns))
 

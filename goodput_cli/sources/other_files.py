@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -36,6 +37,27 @@ def other_file(name: str) -> str | None:
             return f"is {what}; {advice.format(name=name)}"
     found = next((what for begin, end, what in _NAMES if plain.startswith(begin) and plain.endswith(end)), None)
     return None if found is None else f"is {found}; {_PRINTED}"
+
+
+_SACCT = "`sacct -P -o JobID,JobName,Submit,Start,End,State,ExitCode,NNodes,NodeList`"
+_RULER = re.compile(r"-{3,}(?: +-{3,})+ *")
+_SACCT_ROW = re.compile(r"\d{1,20}[\w.+]{0,60}\|[^|]*\|.*\b(?:COMPLETED|FAILED|CANCELLED|TIMEOUT|RUNNING|NODE_FAIL)\b")
+
+
+def scheduler_table(lines: Sequence[str]) -> str | None:
+    """Return what a table of Slurm is that cannot be read, and the command that prints one that can; None for others.
+
+    lines: the first lines of a file, of which two are looked at.
+    """
+    first, second = (line.strip()[:500] for line in (*lines[:2], "", "")[:2])
+    columns = {word.casefold() for word in first.split()}
+    if "jobid" in columns and _RULER.fullmatch(second):
+        return f"is a table of sacct for people, which cuts names and times; write it with {_SACCT}"
+    if {"jobid", "partition"} <= columns:
+        return f"is a table of squeue, which shows no ends of jobs; write one with {_SACCT}"
+    if _SACCT_ROW.match(first):
+        return f"has rows of sacct without their header; leave out `-n`: {_SACCT}"
+    return None
 
 
 def held_instead(folder: str) -> str:

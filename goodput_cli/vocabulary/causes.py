@@ -41,6 +41,12 @@ class Cause:
     """What says so, for people."""
     advice: str
     """What to do about it, in a sentence."""
+    advice_without_loss: str = ""
+    """What to do instead where the end took no training back: no save would have gained a second. "": the same."""
+
+    def advice_for(self, *, training_lost: bool) -> str:
+        """Return the advice whose condition holds."""
+        return self.advice if training_lost else self.advice_without_loss or self.advice
 
 
 CAUSES: Mapping[str, Cause] = TomlRows(Path(__file__).with_name("causes.toml"), Cause)

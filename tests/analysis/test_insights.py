@@ -90,9 +90,8 @@ def test_evaluations_beyond_a_tenth() -> None:
 
 def test_the_night_of_the_sample_log() -> None:
     found = goodput_cli.analyze(NIGHT).insights
-    assert [one.code for one in found] == ["older_checkpoint", "hang", "rare_saves", "disruptions", "slow_steps"]
+    assert [one.code for one in found] == ["older_checkpoint", "hang", "rare_saves", "disruptions"]
     assert found[1].text.startswith("step 1503 hung")
-    assert found[4].text == "steps 2201 to 2601 took 1.33 x the usual 8.01 s, counted as goodput"
 
 
 def test_the_first_twenty_lines_answer_three_questions() -> None:

@@ -69,6 +69,7 @@ _ENDED_TOO = ("worker", "pinning thread")
 """What a rank says whose workers were told to end as well."""
 _LED_TO = ("python_error", "data_loader")
 _DIGITS = re.compile(r"\d+")
+_CLASS = re.compile(r"[A-Za-z_][\w.]{0,200}", re.ASCII)
 _FILE_OF_SLURM = re.compile(r"(?:^|/)slurm-(\d{1,12})(?:_\d+)?\.[^/]*$")
 _HOST = re.compile(r"\w[\w.-]{0,200}", re.ASCII)
 
@@ -158,8 +159,12 @@ class FailureCause:
     @property
     def advice(self) -> str:
         """What to do about it, in a sentence: where nobody says by whom a process was killed, where to look."""
+        return self.advice_for(training_lost=True)
+
+    def advice_for(self, *, training_lost: bool) -> str:
+        """Return what to do about it, by whether the end took training back."""
         if self.code != KILLED:
-            return CAUSES[self.code].advice
+            return CAUSES[self.code].advice_for(training_lost=training_lost)
         if _HOST.fullmatch(self.host):
             return f"read the kernel log of its host: `ssh {self.host} dmesg -T`"
         jobs = [one.identity for one in self.used if one.speaker == "scheduler" and one.identity.isdecimal()]
@@ -200,6 +205,7 @@ def why_it_died(life: AttemptEvidence, seen: Sequence[FailureEvidence]) -> Failu
     exits = [places.completed(one) for one in alive if one.role == "exit"]
     echoes = [one for one in named if one.role == "echo"]
     killed = [one for one in named if one.code == KILLED and one.role in ("exit", "teardown")]
+    roots = _join_exception_classes(roots)
     roots, exits = _kills_joined(_without_requeues(roots), exits, killed)
     told = Exits(seen)
     others, exits = roots, _without_aborts(exits, roots, echoes)
@@ -418,6 +424,28 @@ def _without_requeues(roots: list[FailureEvidence]) -> list[FailureEvidence]:
     if not any(one.code == "preempted" and one.speaker == "scheduler" for one in roots):
         return roots
     return [one for one in roots if not (one.code == "cancelled" and one.row == "cancelled")]
+
+
+def _join_exception_classes(roots: list[FailureEvidence]) -> list[FailureEvidence]:
+    """Replace each record of an exception's class by the traceback of that class, which has its message.
+
+    The record states when the process ended of it, so that the traceback is as certain as the record is. Tracebacks of
+    one class with several causes stay apart from the record.
+    """
+    recorded = {one.text.rpartition(".")[2]: one for one in roots if one.unhandled and _CLASS.fullmatch(one.text)}
+    if not recorded:
+        return roots
+    stated: defaultdict[str, list[FailureEvidence]] = defaultdict(list)
+    for one in roots:
+        stated[one.text.partition(":")[0].rpartition(".")[2]] += [one] * (one.raised or one.unhandled)
+    joined, gone = list[FailureEvidence](), set[int]()
+    for name, record in recorded.items():
+        messages = [one for one in stated[name] if one.text != record.text and one.rank in (None, record.rank)]
+        if len({one.code for one in messages}) == 1:
+            first = min(messages, key=lambda one: (one.source, one.line))
+            joined.append(replace(first, lo=record.lo, hi=record.hi, rank=record.rank, unhandled=True))
+            gone |= {id(record), id(first)}
+    return [one for one in roots if id(one) not in gone] + joined
 
 
 def _without_logged(roots: list[FailureEvidence], told: Exits) -> tuple[list[FailureEvidence], list[FailureEvidence]]:

@@ -346,14 +346,14 @@ def _why(analysis: Analysis) -> Iterator[str]:
     if last is not None and ended is not None:
         yield f"{ended[:1].upper()}{ended[1:]}. {_advice(last)}"
     rows = zip(analysis.disruptions, analysis.disruptions.why, strict=False)
-    known = [(row.lost_ns, row.number, why) for row, why in rows if why.certainty is not None and not why.planned]
-    for _, number, why in sorted(known, key=lambda one: -one[0])[:_WORST]:
-        yield f"Disruption {cause_note(number, why)}. {_advice(why)}"
+    known = [(row, why) for row, why in rows if why.certainty is not None and not why.planned]
+    for row, why in sorted(known, key=lambda one: -one[0].lost_ns)[:_WORST]:
+        yield f"Disruption {cause_note(row.number, why)}. {_advice(why, training_lost=row.wasted_ns > 0)}"
 
 
-def _advice(why: FailureCause) -> str:
+def _advice(why: FailureCause, *, training_lost: bool = True) -> str:
     """What to do about a cause, as a sentence."""
-    advice = why.advice
+    advice = why.advice_for(training_lost=training_lost)
     return f"{advice[:1].upper()}{advice[1:]}."
 
 

@@ -350,8 +350,8 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
             lost_to[why.code] += ns
     if lost_to:
         costliest = max(sorted(lost_to), key=lambda code: lost_to[code])
-        said = {why.advice for why in _why(analysis, which) if why.code == costliest}
-        advice = next(iter(said)) if len(said) == 1 else CAUSES[costliest].advice
+        said = {why.advice_for(training_lost=lost > 0) for why in _why(analysis, which) if why.code == costliest}
+        advice = next(iter(said)) if len(said) == 1 else CAUSES[costliest].advice_for(training_lost=lost > 0)
         advice = f"{_RESTARTS}; {advice}" if long else advice
         command, options = "disruptions", ("--by", "cause")
     yield Candidate(

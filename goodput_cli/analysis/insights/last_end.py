@@ -70,7 +70,7 @@ def find_last_end(analysis: AnalysisData, cost: LastEndCost) -> Iterator[Candida
         return
     why, row = timeline.causes.why[-1], int(ends.row[-1])
     chain = chains_of(timeline, last=True)[-1]
-    text, advice = _words(analysis, why, chain)
+    text, advice = _words(analysis, why, chain, lost=cost.wasted_ns > 0)
     yield Candidate(
         "last_end", ns, text, chain.start.time, window.end_ns, 1, (row,) if row >= 0 else (),
         About(categories=tuple(_categories(cost))), advice=advice,
@@ -84,7 +84,7 @@ def _categories(cost: LastEndCost) -> Iterator[str]:
         yield Category.OTHER.id
 
 
-def _words(analysis: AnalysisData, why: FailureCause, chain: Chain) -> tuple[str, str | None]:
+def _words(analysis: AnalysisData, why: FailureCause, chain: Chain, *, lost: bool) -> tuple[str, str | None]:
     """What ended the last attempt and how late that was noticed, and what to do; None for what the kind advises."""
     timeline = analysis.timeline
     text = f"attempt {timeline.attempts.number[-1]} {_ENDED_WORDS[ENDED[int(timeline.ends.how[-1])]]}, "
@@ -96,7 +96,8 @@ def _words(analysis: AnalysisData, why: FailureCause, chain: Chain) -> tuple[str
         text += f"; noticed {duration(noticed)} after {since}"
     elif not stepped:
         text += "; it finished no step"
-    late, advice = watchdog_words(analysis, chain), None if why.code == UNKNOWN_CAUSE else why.advice
+    late = watchdog_words(analysis, chain)
+    advice = None if why.code == UNKNOWN_CAUSE else why.advice_for(training_lost=lost)
     if late:
         text, advice = f"{text}: {late}", f"{_SOONER}; {advice}" if advice else _SOONER
     return text, advice

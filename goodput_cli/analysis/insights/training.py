@@ -21,7 +21,7 @@ from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, hangs_now, silent_since
 from goodput_cli.analysis.steps.growth import growth_between
 from goodput_cli.analysis.steps.levels import changes_level
-from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, step_pace
+from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, stalled_in_regimes, step_pace
 from goodput_cli.analysis.steps.times import TimedSteps, step_time_parts, timed_steps
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.analysis.timeline.rows import segments_inside
@@ -194,8 +194,9 @@ def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Reg
         text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"
     rows = steps.take(np.searchsorted(steps.time, [regime.start_ns for regime in regimes[:_MOST_ROWS]])).row
     lost, loading = lost_in_regimes(timeline, steps, regimes), _more_loading(timeline, regimes)
-    waits = loading > _HALF * lost
-    text += WITHIN + (f"; data was loaded for {duration(loading)} more than usual" if waits else "")
+    in_goodput, waits = lost - stalled_in_regimes(timeline, steps, regimes), loading > _HALF * lost
+    text += WITHIN if in_goodput == lost else f", {duration(in_goodput)} of it{WITHIN[1:]}" if in_goodput else ""
+    text += f"; data was loaded for {duration(loading)} more than usual" if waits else ""
     advice = BY_CODE["input_bound"].advice if waits else None
     if not waits and (grown := _explained(analysis, worst)):
         text += f"; {grown}"
@@ -205,7 +206,7 @@ def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Reg
     return Candidate(
         "slow_steps", lost, text, regimes[0].start_ns, regimes[-1].end_ns,
         len(regimes), tuple(rows.tolist()), About(steps=tuple(one.first_step for one in regimes[:_MOST_ROWS])),
-        in_goodput_ns=lost, advice=advice,
+        in_goodput_ns=in_goodput, advice=advice,
     )  # fmt: skip
 
 
@@ -300,11 +301,13 @@ _WORDS = {
     "restores": "checkpoint restore{s}{each}",
     "planned_stops": "planned stop{s}{each}",
     "queued": "wait{s} in the queue{each}",
-    "elastic": "wait{s} for slices{each}",
     "undetermined": "disruption{s} that no line dates: wasted training or downtime",
 }
+_ELASTIC_KINDS = (
+    ("wait{s} for slices", (Category.ELASTIC_DOWN, Category.ELASTIC_UP)),
+    ("re-initialization{s}", (Category.ELASTIC_REINIT,)),
+)
 _OPTIONS: dict[str, tuple[str, ...]] = {"undetermined": (), "planned_stops": ("--exclude-stopped",)}
-_ONCE_AN_ATTEMPT = ("startups", "elastic")
 
 
 def find_shares(analysis: AnalysisData, failing: Rows) -> Iterator[Candidate]:
@@ -327,8 +330,11 @@ def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime], failing:
     ns = sum(row.ns for row in rows) - int(_lengths(analysis, segments[theirs]).sum())
     segments = segments[~theirs]
     inferred = code == "restores" and analysis.timeline.records is None
-    count = _how_many(analysis, segments, by_attempt=code in _ONCE_AN_ATTEMPT)
-    text = f"{number(count)} {_WORDS[code].format(s='s' * (count > 1), each=_each(ns, count))}"
+    if code == "elastic":
+        text, count = _elastic_words(analysis, segments, ns)
+    else:
+        count = _how_many(analysis, segments, by_attempt=code == "startups")
+        text = f"{number(count)} {_WORDS[code].format(s='s' * (count > 1), each=_each(ns, count))}"
     options = _OPTIONS[code] if code in _OPTIONS else ("--category", max(rows, key=lambda row: row.ns).category)
     found = _found(analysis, code, ns, text + inferred * ", start-up included", segments, rows, options, count)
     if code != "undetermined":
@@ -337,6 +343,17 @@ def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime], failing:
         analysis.job.formats
     )  # what to log, so that it is known when one ends
     return replace(found, advice=f"{advice[0].lower()}{advice[1:].rstrip('.')}")
+
+
+def _elastic_words(analysis: AnalysisData, segments: Rows, ns: int) -> tuple[str, int]:
+    """Return what elastic time was, each kind with a count of its own, and the count of the first kind."""
+    category, counts, words = analysis.timeline.segments.category[segments], list[int](), list[str]()
+    for name, categories in _ELASTIC_KINDS:
+        of_kind_rows = segments[of_kind(category, categories)]
+        if len(of_kind_rows):
+            counts.append(_how_many(analysis, of_kind_rows, by_attempt=True))
+            words.append(f"{number(counts[-1])} {name.format(s='s' * (counts[-1] > 1))}")
+    return " and ".join(words) + (_each(ns, counts[0]) if len(counts) == 1 else ""), counts[0]
 
 
 def _custom(analysis: AnalysisData, row: CategoryTime, segments: Rows) -> Candidate:

@@ -24,6 +24,7 @@ from goodput_cli.analysis.steps.times import TimedSteps, metric_of, sizes_of_wor
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import TOKENS_PER_STEP, Metric
+from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, number
 
 _USUAL_SHARE = 0.1
@@ -274,6 +275,18 @@ def lost_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Reg
         inside = (start >= regime.start_ns) & (end <= regime.end_ns)
         lost += (regime.seconds - regime.usual_seconds) * float(kept[inside].sum())
     return round(lost * 1e9)
+
+
+def stalled_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> int:
+    """Return the part (ns) of `lost_in_regimes` that the ledger has as a stall, so that it is no goodput."""
+    kept, found = _kept(timeline, steps), 0
+    for regime in regimes:
+        inside = np.flatnonzero((steps.time >= regime.start_ns) & (steps.end <= regime.end_ns))
+        amounts = timeline.ledger.between(steps.time[inside], steps.end[inside], (Category.STALL,))
+        stalled = amounts.get((Category.STALL, -1), np.zeros(len(inside), dtype=np.int64))
+        beyond = (regime.seconds - regime.usual_seconds) * 1e9 * kept[inside]
+        found += round(float(np.minimum(stalled, beyond).sum()))
+    return found
 
 
 def _kept(timeline: Timeline, steps: TimedSteps) -> I64:

@@ -452,11 +452,14 @@ def _is_by_hand(record: Mapping[str, Any]) -> bool:
     return by is not None and int(by[1]) != 0
 
 
+_EPOCH = re.compile(r"[1-9]\d{8,9}", re.ASCII)
 _CANCELLED_BY = re.compile(r"CANCELLED by (\d{1,20})", re.ASCII)
 
 
 def _time_allocations(record: Mapping[str, Any], key: str) -> Stamp | None:
-    text = str(record.get(key, ""))
+    text = str(record.get(key, "")).strip()
+    if _EPOCH.fullmatch(text):  # SLURM_TIME_FORMAT=%s
+        return Stamp(int(text) * NS_PER_SECOND, Zone.EXACT, whole=True)
     return None if text in _NO_TIME else read_dated(text)
 
 

@@ -1,5 +1,5 @@
 """What rows of trackers say of the inside of steps, by the names that trainers log: verl's `timing_s/..` and `perf/..`,
-and those of Lightning's monitor of throughput (`device/..`)."""
+those of Lightning's monitor of throughput (`device/..`) and the token count of Hugging Face's trainer."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ _WORK = {
     "device/mfu": ("mfu", 100.0),
     "device/flops_per_sec": ("tflops", 1e-12),
     "samples_per_sec": ("samples_per_second", 1.0),
+    "num_input_tokens_seen": ("tokens_total", 1.0),
+    "train/num_input_tokens_seen": ("tokens_total", 1.0),
 }
 """By name, the metric that it is, and by how much it is multiplied."""
 _MOST_WORK = 1e300
