@@ -248,7 +248,10 @@ class Timeline:
         few, numbers = self.few_records, None if self.records is None else self.records.number
         if few is None or numbers is None:
             return None
-        more = int(numbers.max()) - int(numbers.min()) > 1 if few == 2 else self.attempts.step_ends and numbers[0] > 1
+        first = 0 if self.attempts.counts_from_0 else 1
+        more = (
+            int(numbers.max()) - int(numbers.min()) > 1 if few == 2 else self.attempts.step_ends and numbers[0] > first
+        )
         stand = "one record of steps stands" if few == 1 else "two records of steps stand"
         return f"{stand} for all of it" if more else None
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +73,8 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
             )
         if len(present) > 1:
             raise UsageError(
-                f"the log holds {len(present)} jobs; pick one with --job-name: {_listed(present)} "
+                f"the log holds {len(present)} jobs; pick one with -j NAME: "
+                f"{_listed(present, log.table.observed.run_names)} "
                 "(`goodput jobs` shows them all with their times and goodput)"
             )
         name = present[0]
@@ -164,9 +166,17 @@ def no_such_job(name: str, jobs: Iterable[str]) -> NotEnoughData:
     return NotEnoughData(f"no events of job {name!r}; {meant and f'{meant} '}the log holds {_listed(known)}")
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name if len(name) <= 80 else name[:79] + "…") for name in names[:_LISTED])
+def _listed(names: Sequence[str], run_names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """run_names: by job, the name that its user gave its run."""
+    shown = ", ".join(
+        _quoted(name) + (f" ({_quoted(run_names[name])})" if run_names.get(name, name) != name else "")
+        for name in names[:_LISTED]
+    )
     return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+
+
+def _quoted(name: str) -> str:
+    return repr(name if len(name) <= 80 else name[:79] + "…")
 
 
 def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfLog = NO_EVIDENCE) -> NotEnoughData:

@@ -34,7 +34,7 @@ class LogOptions(TypedDict, total=False):
     tensorboard_tag: str | None
     """The scalar of TensorBoard's event files whose steps are those of training; None for the likeliest."""
     exact_run_name: bool
-    """Whether runs whose names differ in their time of start are jobs of their own."""
+    """Whether each run of ML Diagnostics or MLflow is a job, even if it likely continues another one."""
     join: bool
     """Whether files of text in one folder are one job, though the later begin anew weeks after the others."""
     hosts_of_job: tuple[str, ...]

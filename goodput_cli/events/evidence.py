@@ -127,6 +127,8 @@ class EvidenceOfLog:
     unread_steps: Mapping[str, str] = field(default_factory=dict)
     """By job, `file:line` of the first line that looks as if it were about a step, where no rule reads any; "" for
     files of no job."""
+    run_names: Mapping[str, str] = field(default_factory=dict)
+    """By job that is called by the id of a run, the name that its user gave the run."""
     draft_refused: bool = False
     """Whether rules were looked for that read steps of the log, and none could be proven."""
     scheduled_alone: bool = False

@@ -84,8 +84,8 @@ class ReadingOptions:
     exact_run_name: bool = option(
         False,
         WHAT,
-        "Runs of ML Diagnostics whose names differ are different jobs.",
-        about="Whether runs whose names differ in their time of start are jobs of their own.",
+        "Treat each run of ML Diagnostics or MLflow as a job.",
+        about="Whether each run of ML Diagnostics or MLflow is a job, even if it likely continues another one.",
     )
     join: bool = option(
         False,

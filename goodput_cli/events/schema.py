@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 BEGINS_RUN = (("begins_run", True),)
 """The detail of a heartbeat at which a run begins whose format has no start line."""
+COUNTS_FROM_0 = (("counts_from_0", True),)
+"""The detail of a step end whose program numbers steps from 0: the first step that ends is 0."""
 ASYNCHRONOUS = (("asynchronous", True),)
 """The detail of a `Kind.SAVED` whose log says that saves go on behind training."""
 NO_STEP = np.iinfo(np.int64).min
@@ -154,8 +156,9 @@ class EventTable:
 
     **Step ends.** Logs that say when a step began have rows of `Kind.STEP` with `Edge.POINT`; those that say when steps
     had been done, with `Edge.END`: by `time`, `step` steps were done (the first step that ends is 1; a format that
-    counts from 0 adds one). Where the line says how long a step took, that is `step_time`: the mean of one step over
-    the steps since the record before. It is not the time since that record, as saves and evaluations are not in it.
+    counts from 0 adds one, or has the detail `COUNTS_FROM_0`). Where the line says how long a step took, that is
+    `step_time`: the mean of one step over the steps since the record before. It is not the time since that record, as
+    saves and evaluations are not in it.
     The place of a step end in time is `time`, whatever its mean. A job with rows of both edges is accounted for by the
     points, and its step ends are signs of life.
 

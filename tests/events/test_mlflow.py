@@ -196,6 +196,52 @@ class TestRuns:
             assert goodput_cli.analyze(str(tmp_path)).job.kept_steps <= 40
 
 
+class TestRestartsAsNewRuns:
+    """Runs of one name whose steps continue are likely one job."""
+
+    def two(
+        self, root: Path, second_begins: int, first_step: int, names: tuple[str, str] = ("llm-7b", "llm-7b")
+    ) -> Path:
+        """A run of steps 0 to 39, one each second, and a run of 20 steps that begins at a second."""
+        runs = [("a" * 32, 0, 0, 40, names[0]), ("b" * 32, second_begins, first_step, 20, names[1])]
+        for run_id, begun, first, count, name in runs:
+            rows = [((begun + 1 + n) * 1000, first + n) for n in range(count)]
+            mlruns = store(root, rows, run_id, end=None)
+            meta = mlruns / "0" / run_id / "meta.yaml"
+            text = meta.read_text().replace("small one", name)
+            meta.write_text(text.replace(str(BASE_MS + 7491), str(BASE_MS + begun * 1000)))
+        return mlruns
+
+    @pytest.mark.parametrize("first_step", [30, 40])
+    def test_a_restart_that_continues_is_an_attempt(self, tmp_path: Path, first_step: int) -> None:
+        folder = str(self.two(tmp_path, 100, first_step))
+        analysis = goodput_cli.analyze(folder)
+        assert (analysis.job.name, analysis.job.attempts, analysis.job.kept_steps) == ("a" * 32, 2, first_step + 20)
+        assert "runs_grouped" in codes(analysis)
+        for name in ("llm-7b", "b" * 32):
+            assert goodput_cli.analyze(folder, job_name=name).job.attempts == 2
+        assert goodput_cli.analyze(folder, job_name="b" * 32, exact_run_name=True).job.attempts == 1
+
+    @pytest.mark.parametrize(
+        ("second_begins", "first_step", "names"),
+        [
+            (100, 0, ("llm-7b", "llm-7b")),  # both begin at the first step
+            (100, 60, ("llm-7b", "llm-7b")),  # steps are missing between them
+            (20, 30, ("llm-7b", "llm-7b")),  # at once
+            (100, 30, ("llm-7b", "vision")),
+            (100, 30, ("", "")),
+        ],
+    )
+    def test_strangers_stay_apart_and_are_named(
+        self, tmp_path: Path, second_begins: int, first_step: int, names: tuple[str, str]
+    ) -> None:
+        folder = str(self.two(tmp_path, second_begins, first_step, names))
+        assert [one.name for one in goodput_cli.jobs(folder).jobs] == ["a" * 32, "b" * 32]
+        with pytest.raises(goodput_cli.GoodputError, match=r"2 jobs; pick one with -j NAME: 'a{32}'") as refused:
+            goodput_cli.analyze(folder)
+        assert all(f"({name!r})" in str(refused.value) for name in names if name)
+
+
 class TestWithoutAStart:
     @pytest.mark.parametrize("start", ["", "start_time: 1000000000000000000000000000000\n", "start_time: soon\n"])
     def test_a_run_without_a_usable_start_ends_no_fleet(

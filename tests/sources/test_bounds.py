@@ -188,7 +188,7 @@ def test_a_great_many_names_are_a_sentence(tmp_path: Path) -> None:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
     )  # fmt: skip
     assert done.returncode == UsageError.exit_code
-    assert "the log holds 200000 jobs; pick one with --job-name" in done.stderr
+    assert "the log holds 200000 jobs; pick one with -j NAME" in done.stderr
     assert len(done.stderr) < 1000
 
 

@@ -97,6 +97,66 @@ def test_runs_named_by_hashes_are_one_job_where_it_is_named(tmp_path: Path) -> N
     assert "runs_not_grouped" not in codes(alone)
 
 
+CONFIG = {"global_batch_size": 64, "run_name": "llm-7b"}
+FIRST, SECOND, THIRD = "a" * 64, "b" * 64, "c" * 64
+
+
+def hashed(run: str, begins: float, numbers: range, config: dict[str, Any]) -> list[str]:
+    """A run that is named by a hash: its configuration, and a step each second."""
+    times = {f"s{number}": begins + 1 + place for place, number in enumerate(numbers)}
+    return [entry(begins, "mlrun_configs", run, userConfigs=config), *steps(run, **times)]
+
+
+@pytest.mark.parametrize("resumed", [range(6, 12), range(10, 16), range(1, 4)])
+def test_hash_runs_that_continue_are_one_job(tmp_path: Path, resumed: range) -> None:
+    lines = hashed(FIRST, 0, range(10), CONFIG) + hashed(SECOND, 60, resumed, CONFIG)
+    analysis = read(tmp_path / "runs", lines)
+    assert (analysis.job.name, analysis.job.attempts, analysis.job.last_step) == (FIRST, 2, resumed[-1])
+    assert (analysis.job.kept_steps, analysis.job.kept_range) == (resumed[-1] + 1, (0, resumed[-1]))
+    assert {"runs_grouped"} == codes(analysis) & {"runs_grouped", "runs_not_grouped"}
+    for name in (SECOND, "llm-7b"):
+        assert read(tmp_path / "runs", lines, job_name=name).job.attempts == 2
+    assert read(tmp_path / "runs", lines, job_name=SECOND, exact_run_name=True).job.attempts == 1
+
+
+def test_a_failed_start_between_hash_runs_is_an_attempt(tmp_path: Path) -> None:
+    failed = hashed(SECOND, 30, range(0), CONFIG)
+    lines = hashed(FIRST, 0, range(10), CONFIG) + failed + hashed(THIRD, 60, range(8, 12), CONFIG)
+    assert read(tmp_path / "runs", lines).job.attempts == 3
+
+
+@pytest.mark.parametrize(
+    ("begins", "resumed", "config"),
+    [
+        (60, range(6), CONFIG),  # both begin at the first step
+        (60, range(20, 26), CONFIG),  # steps are missing between them
+        (5, range(6, 12), CONFIG),  # at once
+        (60, range(6, 12), CONFIG | {"global_batch_size": 128}),
+        (60, range(6, 12), {}),
+    ],
+)
+def test_hash_runs_of_strangers_stay_apart(
+    tmp_path: Path, begins: float, resumed: range, config: dict[str, Any]
+) -> None:
+    lines = hashed(FIRST, 0, range(10), CONFIG) + hashed(SECOND, begins, resumed, config)
+    with pytest.raises(goodput_cli.GoodputError, match=r"2 jobs; pick one with -j NAME: 'a{64}' \('llm-7b'\), 'b{64}'"):
+        read(tmp_path / "runs", lines)
+    assert read(tmp_path / "runs", lines, job_name=SECOND).job.attempts == 1
+
+
+def test_a_run_that_may_continue_two_continues_none(tmp_path: Path) -> None:
+    lines = hashed(FIRST, 0, range(10), CONFIG) + hashed(SECOND, 30, range(10), CONFIG)
+    lines += hashed(THIRD, 60, range(6, 12), CONFIG)
+    with pytest.raises(goodput_cli.GoodputError, match="3 jobs"):
+        read(tmp_path / "runs", lines)
+
+
+@pytest.mark.parametrize(("numbers", "kept"), [(range(12), 12), (range(9, 60, 10), 60), (range(10, 61, 10), 60)])
+def test_a_step_keeps_the_number_of_its_program(tmp_path: Path, numbers: range, kept: int) -> None:
+    analysis = read(tmp_path / "run", hashed(RUN, 0, numbers, CONFIG))
+    assert (analysis.job.last_step, analysis.job.kept_steps) == (numbers[-1], kept)
+
+
 def test_a_mistyped_name_answers_for_no_run(tmp_path: Path) -> None:
     lines = steps("llm-20260301120000", s0=10, s1=12, s2=14) + steps("vision-20260301120100", s2=80, s3=82)
     with pytest.raises(goodput_cli.GoodputError, match="no events of job 'lmm'; did you mean llm"):
@@ -169,7 +229,7 @@ def test_the_report_shows_what_was_measured_and_no_figure_moves(tmp_path: Path) 
     page = read_page(render(analysis, Page()))
     assert page.by_id("metrics").all("figcaption")[0].text.startswith("Recorded by the program: MFU median 42, p10 35")
     text = page.text
-    assert "MFU fell from 42 to 35 (medians) in the slow regime of steps 101 to 200" in text
+    assert "MFU fell from 42 to 35 (medians) in the slow regime of steps 100 to 199" in text
     rows = next(rows for rows in (one.rows() for one in page.all("table")) if any("step_time" in row for row in rows))
     assert [row[:3] for row in rows] == [["mfu", "%", "60"], ["step_time", "s", "300"]]
     assert [float(value) for value in rows[0][3:]] == [39.67, 42, 35, 42]

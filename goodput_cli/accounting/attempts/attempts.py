@@ -34,7 +34,7 @@ from goodput_cli.accounting.columns import (
 )
 from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import I64, Mask, Rows
-from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, Edge, EventTable, Kind
+from goodput_cli.events.schema import CHECKPOINT_KINDS, COUNTS_FROM_0, NO_STEP, Edge, EventTable, Kind
 
 STARTUP_KINDS = (Kind.RESTORE, *STARTUP_PHASES)
 PROGRESS_KINDS = (Kind.STEP, *CHECKPOINT_KINDS)
@@ -76,6 +76,8 @@ class Attempts(Struct, frozen=True, dict=True):
     """Whether the lineage follows steps (accounting §4)."""
     step_ends: bool
     """Whether its records say how many steps were done: a step-end log (accounting §4)."""
+    counts_from_0: bool
+    """Whether the first step that ends is 0, not 1: at number n there are n + 1 done."""
     last_recorded: Rows
     """Row of the last step or checkpoint event; -1 without any."""
     last_progress: Rows
@@ -166,6 +168,7 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         dropped=dropped,
         step_log=step_log,
         step_ends=bool(len(steps) and table.edge[steps[0]] == Edge.END),
+        counts_from_0=_counts_from_0(table, steps),
         last_recorded=last_recorded,
         last_progress=last_progress,
         closing=closing,
@@ -338,7 +341,7 @@ class Beginnings(Struct, frozen=True):
 def find_beginnings(table: EventTable, attempts: Attempts) -> Beginnings:
     """Of each attempt: the step of the last restore or load before its first record, if below that; else, where a start
     line opened it, its stride before its first record (one step, if its first distance is below its stride), at least
-    0; else its first record."""
+    0 (-1 in a log that counts from 0); else its first record."""
     count, bounds = len(attempts), attempts.step_bounds
     some = np.flatnonzero(bounds[1:] > bounds[:-1])
     first = np.full(count, len(table), dtype=np.intp)
@@ -356,7 +359,7 @@ def find_beginnings(table: EventTable, attempts: Attempts) -> Beginnings:
         if loaded:
             step[attempt], shown[attempt] = table.step[load], load
         elif attempts.started[attempt]:
-            step[attempt] = _before(number, strides, attempt)
+            step[attempt] = _before(number, strides, attempt, -int(attempts.counts_from_0))
         started[attempt] = attempts.started[attempt] and step[attempt] < number
         if not started[attempt]:
             row[attempt] = load if loaded else record
@@ -372,10 +375,16 @@ def _last_resumption(table: EventTable, attempts: Attempts, first: Rows) -> Rows
     return last_of_each(rows, attempts.of_row[rows], len(attempts))
 
 
-def _before(number: int, strides: Strides, attempt: int) -> int:
+def _counts_from_0(table: EventTable, steps: Rows) -> bool:
+    if COUNTS_FROM_0 not in table.details:
+        return False
+    return bool((table.detail[steps] == table.details.index(COUNTS_FROM_0)).any())
+
+
+def _before(number: int, strides: Strides, attempt: int, least: int) -> int:
     """The step at which an attempt began that a start line opened and no restore: a stride before its first record."""
     stride = strides.of(attempt)
     start, stop = strides.bounds[attempt : attempt + 2].tolist()
     if stop - start > 1 and int(strides.number[start + 1]) - number < stride:
         stride = 1
-    return min(max(number - stride, 0), number)
+    return min(max(number - stride, least), number)

@@ -223,6 +223,7 @@ def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, i
     limit = timeline.lineage.limit
     if timeline.attempts.step_ends:  # so many steps are done, and not the next one begins
         limit = np.where(limit == ALL_KEPT, limit, limit + 1)
+        end += end == timeline.end  # a step that ends with the job was done in it
     records, ranges = timeline.records, []
     for begin, stop in blocks(len(records.rows)):
         time, number = records.time[begin:stop], records.number[begin:stop]

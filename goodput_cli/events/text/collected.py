@@ -61,12 +61,7 @@ from goodput_cli.events.text.notes import (
 from goodput_cli.events.text.programs import launcher, megatron, mllog, torchtitan
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer, without_begun_elsewhere
-from goodput_cli.events.text.programs.runs import (
-    RUN_LINES,
-    group_runs,
-    of_their_runs,
-    run_events,
-)
+from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, names_shown, of_their_runs, run_events
 from goodput_cli.events.text.stamps import without_invented_fraction
 from goodput_cli.events.text.to_rows import (
     ONE_STORY,
@@ -132,6 +127,7 @@ class Texts:
         self.former: Mapping[str, str] = {}
         """What jobs were called before 0.2; made by `rows`."""
         self._unread: dict[str, str] = {}
+        self._run_names: dict[str, str] = {}
         self._views: dict[int, str | None] = {}
         self._odd_rows: Mapping[int, RowClock] = {}
         """By source, what is said of the times of a scheduler's rows."""
@@ -221,7 +217,9 @@ class Texts:
             return []
         from goodput_cli.events.trackers.registry import runs_of  # few logs are of trackers
 
-        return runs_of(tracked, names, hints.job_name, output)
+        runs = runs_of(tracked, names, hints.job_name, hints.exact_run_name, output)
+        self._run_names |= {run.job: run.name for run in runs if run.name}
+        return runs
 
     def observed(
         self, names: Sequence[str], hints: ReadingOptions, output: Output, entries: Sequence[Identity] = ()
@@ -236,7 +234,13 @@ class Texts:
 
         found = observations_of(self._every, names, local, near, hints.year, hints.now_ns, self._jobs, entries)
         found = replace(found, signs=(*found.signs, *self._signs))
-        return replace(found, hosts_of_job=hints.hosts_of_job, quotes=hints.quotes, unread_steps=self._unread)
+        return replace(
+            found,
+            hosts_of_job=hints.hosts_of_job,
+            quotes=hints.quotes,
+            unread_steps=self._unread,
+            run_names=self._run_names,
+        )
 
     def _in_time(
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output
@@ -387,12 +391,8 @@ class Texts:
         every = [log_line for part in log_lines.values() for log_line in part]
         if not every:
             return []
-        grouped = group_runs(
-            (said(log_line).job for log_line in every),
-            hints.job_name,
-            [job for job in jobs if job != RUNS],
-            hints.exact_run_name,
-        )
+        grouped = group_runs(every, hints.job_name, [job for job in jobs if job != RUNS], hints.exact_run_name)
+        self._run_names |= {grouped.jobs[run]: name for run, name in names_shown(every).items()}
         self.jobs_of_runs |= grouped.jobs
         note_runs(grouped, every, next(code for code, part in log_lines.items() if part), notes)
         by_job: defaultdict[str, list[LogLine]] = defaultdict(list)

@@ -3,6 +3,7 @@ and rows of `sacct`. Entries that gcloud printed as YAML are refused, with what 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -294,7 +295,9 @@ def _said(
     if stamp < 0:
         return None, "an entry of a metric without a timestamp; dropped"
     if metric == _STARTED:
-        return ParsedEvent(RUNS, EventType.START, job=run, name=metric, metrics=_settings(record.get(CONFIGS))), ""
+        configs = record.get(CONFIGS)
+        detail = ((CONFIGS, json.dumps(configs, sort_keys=True)),) if isinstance(configs, dict) and configs else ()
+        return ParsedEvent(RUNS, EventType.START, job=run, name=metric, metrics=_settings(configs), detail=detail), ""
     rank = str(record.get(PROCESS, ""))
     host = str(record.get(HOST, "")) or rank
     value = _value(record.get(VALUES))

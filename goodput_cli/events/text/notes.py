@@ -142,8 +142,12 @@ def note_open(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector)
 
 def note_runs(grouped: Grouped, log_lines: Sequence[LogLine], code: int, notes: DiagnosticCollector) -> None:
     first = [log_lines[0].line], [log_lines[0].entry]
+    apart = "--exact-run-name keeps them apart"
     if grouped.together:
-        notes.add("runs_grouped", "runs whose names differ in their time of start are one job", code, *first)
+        notes.add("runs_grouped", f"runs whose names differ in their time of start are one job; {apart}", code, *first)
+    if grouped.likely:
+        message = "runs with equal userConfigs, whose steps continue, are likely one job"
+        notes.add("runs_grouped", f"{message}; {apart}", code, *first)
     if grouped.apart:
         message = "runs are named by numbers that do not say which are of one job; --job-name says that all are"
         notes.add("runs_not_grouped", message, code, *first)

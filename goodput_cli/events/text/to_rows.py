@@ -21,7 +21,7 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.rows import Origin, RowBuilder
-from goodput_cli.events.schema import EVAL_LABEL, NO_STEP, NONE, PREEMPTED, TEXT_PROCESS, Edge, Kind
+from goodput_cli.events.schema import COUNTS_FROM_0, EVAL_LABEL, NO_STEP, NONE, PREEMPTED, TEXT_PROCESS, Edge, Kind
 from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, NO_STEP_YET, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import event_lines, said
 from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog, nemo_rl
@@ -141,7 +141,7 @@ def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, i
         "step": NO_STEP if one.step is None or one.type in (EventType.START, EventType.ALIVE) else one.step,
         "step_time": NONE if one.step_time is None or one.type is not EventType.STEP else one.step_time,
         "label": output.labels.code(label.upper()) if label else NONE,
-        "detail": output.details.code(one.detail) if one.detail and one.type is not EventType.STEP else NONE,
+        "detail": output.details.code(one.detail) if _has_detail(one) else NONE,
         "rank": int(one.rank) if one.format == RUNS and one.rank.isdecimal() and len(one.rank) < _DIGITS else NONE,
         "line": log_line.line,
         "entry": log_line.entry,
@@ -154,6 +154,11 @@ def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, i
         notice = row | {"kind": int(Kind.HEARTBEAT), "edge": int(Edge.POINT), "step": NO_STEP}
         return [row, notice | {"detail": output.details.code(PREEMPTED)}]
     return [row]
+
+
+def _has_detail(one: ParsedEvent) -> bool:
+    """Return True if rows keep the detail: that of a step is mostly what its format measured."""
+    return bool(one.detail) and (one.type is not EventType.STEP or one.detail == COUNTS_FROM_0)
 
 
 def _writer(log_line: LogLine, source: str) -> tuple[str, str]:

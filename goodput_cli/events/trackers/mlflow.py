@@ -16,6 +16,7 @@ from msgspec import structs
 
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.continued_runs import RunExtent, find_continued_runs
 from goodput_cli.events.device_names import of_tracker, take
 from goodput_cli.events.devices import DevicePart
 from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records, without_records
@@ -185,8 +186,8 @@ class _Stored:
         )  # fmt: skip
 
 
-def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector) -> list[Run]:
-    """The runs of all stores. tracked: by source, what was read."""
+def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, exact: bool) -> list[Run]:
+    """The runs of all stores. tracked: by source, what was read. exact: whether each run is a job of its own."""
     stored: defaultdict[str, _Stored] = defaultdict(_Stored)
     for code, parts in tracked.items():
         for part in parts:
@@ -204,7 +205,36 @@ def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector) ->
         code = next(code for code, parts in tracked.items() if any(isinstance(part, About | Metric) for part in parts))
         message = "runs of MLflow that were deleted, or have fewer than two steps; left out"
         notes.add("tracker_runs_left_out", message, code, [], (), len(stored) - len(offered))
-    return [_run(run_id, run) for run_id, run in offered.items()]
+    found = {run_id: _run(run_id, run) for run_id, run in offered.items()}
+    return list(found.values()) if exact else _without_restarts(found, offered, notes)
+
+
+def _without_restarts(found: Mapping[str, Run], stored: Mapping[str, _Stored], notes: DiagnosticCollector) -> list[Run]:
+    """Return the runs, where those of one name that continue each other are one."""
+    extents = [
+        RunExtent(
+            run_id, (_experiment(stored[run_id]), run.name), min(one.time for one in life.places), life.last, steps
+        )
+        for run_id, run in found.items()
+        for life in run.lives
+        if run.name and any(True for _ in life.places)
+        for steps in [sorted({step for row in life.rows for step in row.steps.values()})]
+    ]
+    first_of = find_continued_runs(extents)
+    for run_id, first in first_of.items():
+        if run_id != first:
+            found[first].lives += found[run_id].lives
+            found[first].restarts.append(run_id)
+    kept = [run for run_id, run in found.items() if first_of.get(run_id, run_id) == run_id]
+    for run in kept:
+        if run.restarts:
+            message = f"{len(run.restarts) + 1} runs named {notes.bounded('job', run.name)}, whose steps continue, are"
+            run.note("runs_grouped", f"{message} likely one job; --exact-run-name keeps them apart", notes)
+    return kept
+
+
+def _experiment(stored: _Stored) -> str:
+    return "" if stored.about is None else stored.about[1].values.get("experiment_id", "")
 
 
 def _is_deleted(run: _Stored) -> bool:

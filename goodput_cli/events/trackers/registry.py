@@ -17,16 +17,17 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
 def runs_of(
-    tracked: Mapping[int, Sequence[object]], names: Sequence[str], job_name: str | None, output: Output
+    tracked: Mapping[int, Sequence[object]], names: Sequence[str], job_name: str | None, exact: bool, output: Output
 ) -> list[Run]:
     """The runs, with their log lines. tracked: by source, what its document said. names: of the sources. job_name:
-    the one that was asked for: a run that alone is shown under it has it for its own."""
+    the one that was asked for: a run that alone is shown under it, or whose restart has it, has it for its own. exact:
+    whether each run is a job of its own."""
     found = wandb.runs(tracked, names, output.clock.from_local, output.notes)
-    found += mlflow.runs(tracked, output.notes)
+    found += mlflow.runs(tracked, output.notes, exact)
     found += tables.runs(tracked, names, output.notes)
-    shown = [run for run in found if run.name == job_name]
-    if len(shown) == 1 and all(run.job != job_name for run in found):
-        shown[0].job = shown[0].name
+    shown = [run for run in found if job_name in (run.name, *run.restarts)]
+    if job_name and len(shown) == 1 and all(run.job != job_name for run in found):
+        shown[0].job = job_name
     return [run for run in (with_marks(one, output.notes) for one in found) if run.log_lines]
 
 

@@ -93,6 +93,8 @@ class Run:
     """What people see it called, if that is another name."""
     lives: list[ProcessOfRun] = field(default_factory=list)
     """In order of time."""
+    restarts: list[str] = field(default_factory=list)
+    """The ids of runs that continue it."""
     step_key: str = ""
     """The counter whose numbers are steps; "" where none is."""
     printed: bool = False

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from goodput_cli.events.continued_runs import RunExtent, find_continued_runs
+from goodput_cli.events.formats.base import CONFIGS
 from goodput_cli.events.formats.base import RUNS as NAME
-from goodput_cli.events.schema import PROFILING
+from goodput_cli.events.schema import COUNTS_FROM_0, PROFILING
 from goodput_cli.events.text.entries import STEP_TIME
 from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, pattern
 from goodput_cli.events.text.meaning import said
@@ -18,6 +21,7 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _STARTED = re.compile(r"(?<!\d{8})-\d{14}$")
+_RUN_NAME = "run_name"
 _SILENT_NS = 60 * NS_PER_SECOND
 RUN_LINES = "mldiagnostics-lines"
 """The format of lines that programs print, until it is known of which run they are."""
@@ -32,6 +36,8 @@ class Grouped:
     """The job of each run."""
     together: bool
     """Whether runs were put together by their names."""
+    likely: bool
+    """Whether runs were put together by equal configurations and steps that continue."""
     apart: bool
     """Whether runs have names that tell nothing, and were left apart."""
 
@@ -86,25 +92,76 @@ def plain_name(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def group_runs(runs: Iterable[str], job_name: str | None, jobs: Collection[str], exact: bool = False) -> Grouped:
-    """The job of each run. job_name: the one that was asked for. jobs: names of jobs that other lines name. exact:
-    whether each run is a job of its own."""
+def group_runs(
+    log_lines: Sequence[LogLine], job_name: str | None, jobs: Collection[str], exact: bool = False
+) -> Grouped:
+    """Return the job of each run. job_name: the one that was asked for. jobs: names of jobs that other lines name.
+    exact: whether each run is a job of its own."""
+    runs = dict.fromkeys(said(log_line).job for log_line in log_lines)
     if exact:
-        return Grouped({run: run for run in runs}, False, False)
+        return Grouped({run: run for run in runs}, False, False, False)
+    first_of, shown = dict(zip(runs, runs, strict=True)) | _continued_runs(log_lines), names_shown(log_lines)
+    named = set() if job_name is None else {first_of[run] for run in runs if job_name in (run, shown.get(run))}
     found: dict[str, str] = {}
-    hashes = together = False
-    for run in dict.fromkeys(runs):
+    by_name: list[str] = []
+    for run in runs:
         known = next((job for job in jobs if _is_of(run, job)), None)
         if known is not None:
             found[run] = known
-        elif job_name is not None and (_is_of(run, job_name) or _HASH.fullmatch(run)):
+        elif job_name is not None and (
+            _is_of(run, job_name) or first_of[run] in named or (not named and _HASH.fullmatch(run))
+        ):
             found[run] = job_name
         elif _HASH.fullmatch(run):
-            found[run], hashes = run, True
+            found[run] = first_of[run]
         else:
             found[run] = _STARTED.sub("", run)
-    together = len(set(found.values())) < len(found)
-    return Grouped(found, together, hashes and len(found) > 1)
+            by_name.append(found[run])
+    return Grouped(
+        found,
+        together=len(set(by_name)) < len(by_name),
+        likely=(job_name is None or bool(named)) and any(first != run for run, first in first_of.items()),
+        apart=job_name is None and any(map(_HASH.fullmatch, found.values())) and len(set(found.values())) > 1,
+    )
+
+
+def names_shown(log_lines: Iterable[LogLine]) -> dict[str, str]:
+    """Return the names that users gave runs, by run, where a configuration states one."""
+    return {run: name for run, configs in _configs(log_lines).items() if (name := _name_in(configs))}
+
+
+def _name_in(configs: str) -> str:
+    name = json.loads(configs).get(_RUN_NAME)
+    return name if isinstance(name, str) else ""
+
+
+def _configs(log_lines: Iterable[LogLine]) -> dict[str, str]:
+    """The configuration of each run that states one, as JSON with sorted keys."""
+    found: dict[str, str] = {}
+    for log_line in log_lines:
+        configs = dict(said(log_line).detail).get(CONFIGS)
+        if configs is not None:
+            found.setdefault(said(log_line).job, configs)
+    return found
+
+
+def _continued_runs(log_lines: Sequence[LogLine]) -> dict[str, str]:
+    """Return the first run of the training of each run that is named by a hash and states its configuration."""
+    configs = _configs(log_lines)
+    of_run: defaultdict[str, list[LogLine]] = defaultdict(list)
+    for log_line in log_lines:
+        if said(log_line).job in configs and _HASH.fullmatch(said(log_line).job):
+            of_run[said(log_line).job].append(log_line)
+    return find_continued_runs(
+        RunExtent(
+            run,
+            configs[run],
+            min(log_line.time for log_line in lines),
+            max(log_line.time for log_line in lines),
+            sorted({step for log_line in lines if (step := said(log_line).step) is not None}),
+        )
+        for run, lines in of_run.items()
+    )
 
 
 def _is_of(run: str, job: str) -> bool:
@@ -151,6 +208,7 @@ def _records(ordered: Sequence[LogLine]) -> list[LogLine]:
         one = said(log_line)
         if one.type is EventType.START:
             last.pop(one.job, None)
+            log_line = replace(log_line, event=replace(one, detail=()))
         if one.type is not EventType.STEP or one.step is None:
             out.append(log_line)
             continue
@@ -161,7 +219,7 @@ def _records(ordered: Sequence[LogLine]) -> list[LogLine]:
                 out.append(replace(log_line, event=replace(one, type=EventType.ALIVE, step=None)))
             continue
         last[one.job] = one.step
-        out.append(replace(log_line, event=replace(one, step=one.step + from_0)))
+        out.append(replace(log_line, event=replace(one, detail=COUNTS_FROM_0 if from_0 else ())))
     return out
 
 

@@ -1,0 +1,81 @@
+"""Runs of one training: a restart whose name does not show which run it continues (docs/formats.md, Restarts as new
+runs)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+
+@dataclass(frozen=True)
+class RunExtent:
+    """The time and the steps of a run."""
+
+    name: str
+    training: Hashable
+    """What the run trains, such as its configuration: only runs that have this in common can be one training."""
+    begin: int
+    end: int
+    """First and last sign of life, ns UTC."""
+    steps: Sequence[int]
+    """Distinct and rising."""
+
+    @property
+    def stride(self) -> int:
+        """The usual distance of two steps."""
+        strides = sorted(after - before for before, after in pairwise(self.steps))
+        return strides[len(strides) // 2] if strides else 1
+
+
+@dataclass
+class _Chain:
+    """Runs that continue each other, the first one first."""
+
+    runs: list[RunExtent] = field(default_factory=list)
+    last: RunExtent | None = None
+    """The last run that shows steps."""
+
+    def is_continued_by(self, run: RunExtent) -> bool:
+        """Return True if the steps of a run go on behind those of the chain, or fall back to one after its first."""
+        if self.last is None:
+            return False
+        return self.runs[0].steps[0] < run.steps[0] <= self.last.steps[-1] + self.last.stride
+
+
+def find_continued_runs(runs: Iterable[RunExtent]) -> dict[str, str]:
+    """Return the first run of the training that each run likely belongs to, by name.
+
+    Runs that overlap in time are strangers, and so are runs that begin at the first step. A run without steps belongs
+    to a training if it lies between two of its runs. If a run may continue several trainings, it continues none."""
+    by_training: defaultdict[Hashable, list[RunExtent]] = defaultdict(list)
+    for run in runs:
+        by_training[run.training].append(run)
+    found: dict[str, str] = {}
+    for alike in by_training.values():
+        for chain in _chains(sorted(alike, key=lambda run: (run.begin, run.end))):
+            found |= {run.name: chain.runs[0].name for run in chain.runs}
+    return found
+
+
+def _chains(ordered: Sequence[RunExtent]) -> list[_Chain]:
+    if any(after.begin <= before.end for before, after in pairwise(ordered)):
+        return [_Chain([run]) for run in ordered]
+    chains: list[_Chain] = []
+    without_steps: list[RunExtent] = []
+    for run in ordered:
+        if not run.steps:
+            without_steps.append(run)
+            continue
+        may_continue = [chain for chain in chains if chain.is_continued_by(run)]
+        if len(may_continue) == 1:
+            chain = may_continue[0]
+            between = [one for one in without_steps if one.begin > chain.runs[-1].end]
+        else:
+            chain, between = _Chain(), []
+            chains.append(chain)
+        without_steps = [one for one in without_steps if one not in between]
+        chain.runs += [*between, run]
+        chain.last = run
+    return [*chains, *(_Chain([run]) for run in without_steps)]
