@@ -50,7 +50,7 @@ def of_slices(before: int, after: int, pace: Pace) -> Iterator[str]:
         now += pace(step)
         yield json.dumps({**of_job, "step_count": step, "step_start_time": now})
         if step in (0, STEPS):
-            counts = {"active_slices": after if step else before, "total_slices": 4, "available_slices": 4}
+            counts = {"active_slices": after if step else before, "total_slices": after if step else before}
             yield json.dumps({**of_job, **counts, "elastic_slice_counts_timestamp": now + 0.001})
 
 
@@ -89,6 +89,14 @@ def test_slow_steps_of_the_new_size_are_slow(tmp_path: Path, log: str) -> None:
     assert "took 1.50 x the usual 2.00 s" in text
 
 
+def test_slow_steps_on_fewer_active_slices_ask_for_the_slices(tmp_path: Path) -> None:
+    """The job still has four: what its steps take longer is lost, and by no fault of hosts or data."""
+    lines = list(of_slices(4, 3, lambda step: 3.0 if step < STEPS else 4.0))
+    analysis = analysed(tmp_path / "run.log", [one.replace('"total_slices": 3', '"total_slices": 4') for one in lines])
+    (slow,) = [one for one in analysis.insights if one.code == "slow_steps"]
+    assert slow.advice == "bring the missing slices back: 3 of 4 were active"
+
+
 def test_work_and_held_time_are_of_the_size_of_the_attempt(tmp_path: Path) -> None:
     """16 accelerators from 0 to 600 s, down from 200 s on; 8 from 600 to 800 s. 400 TFLOP/s each in steps of 1 s."""
     analysis = analysed(tmp_path / "run.log", of_megatron(16, 8, lambda _: 1.0))
@@ -117,7 +125,10 @@ def test_accelerators_by_rate_are_of_each_attempt(tmp_path: Path) -> None:
     for first, each in ((0, 1.0), (100, 2.0)):
         begin = 10.0 * first
         lines += [(begin, "Starting job: x"), (begin, sizes), (begin, f"Training starts at step {first + 1}")]
-        lines += [(begin + k * 10 * each, titan_step(first + 10 * k, 65536, 400)) for k in range(1, 11)]
+        for k in range(1, 11):
+            pace = 1 + k % 3 / 200
+            begin += 10 * each * pace
+            lines.append((begin, titan_step(first + 10 * k, 65536 / pace, f"{400 / pace}")))
     path = tmp_path / "train.log"
     path.write_text(torchtitan(*lines))
     analysis = goodput_cli.analyze(path, timezone="UTC")

@@ -22,12 +22,12 @@ from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, han
 from goodput_cli.analysis.steps.growth import growth_between
 from goodput_cli.analysis.steps.levels import changes_level
 from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, stalled_in_regimes, step_pace
-from goodput_cli.analysis.steps.times import TimedSteps, step_time_parts, timed_steps
+from goodput_cli.analysis.steps.times import TimedSteps, slices_of, step_time_parts, timed_steps
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.analysis.timeline.rows import segments_inside
 from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import CODES
-from goodput_cli.events.schema import NONE
+from goodput_cli.events.schema import NONE, Kind
 from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, number, percent, plural
 
@@ -201,6 +201,9 @@ def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Reg
     if not waits and (grown := _explained(analysis, worst)):
         text += f"; {grown}"
         advice = "see what this phase does in these steps: goodput steps shows it by rank"
+    elif not waits and (missing := _missing_slices(timeline, worst)) is not None:
+        active, total = missing
+        advice = f"bring the missing slices back: {active} of {total} were active"
     elif not waits and worst.first_step == steps.number[0]:
         advice = _SINCE_START
     return Candidate(
@@ -208,6 +211,15 @@ def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Reg
         len(regimes), tuple(rows.tolist()), About(steps=tuple(one.first_step for one in regimes[:_MOST_ROWS])),
         in_goodput_ns=in_goodput, advice=advice,
     )  # fmt: skip
+
+
+def _missing_slices(timeline: Timeline, regime: Regime) -> tuple[int, int] | None:
+    """Return how many slices were active in the middle of a slow regime, and how many the job has; None where none was
+    missing, or no record says it."""
+    table = timeline.table
+    rows = np.flatnonzero((table.kind == Kind.SLICES) & (table.time <= (regime.start_ns + regime.end_ns) // 2))
+    counts = slices_of(table.details[int(table.detail[rows[-1]])]) if len(rows) else None
+    return counts if counts is not None and counts[0] < counts[1] else None
 
 
 def _are_stairs(regimes: Sequence[Regime]) -> bool:

@@ -23,6 +23,7 @@ _EVERY = 1 << 30
 _SIZES_OF_WORK: tuple[tuple[str, tuple[str, ...], int], ...] = (
     ("global batch", SAMPLES, _EVERY),
     ("accelerators", ACCELERATORS, _EVERY),
+    ("slices", ("slices",), _EVERY),
     ("tokens a step", (TOKENS_PER_STEP,), 8),
 )
 """What says how large a step is: in words, the metrics, of which the first counts, and how many values it has at most.
@@ -144,20 +145,27 @@ def _stated_sizes(timeline: Timeline) -> list[tuple[str, HeldValues]]:
         metric = next((one for name in names if (one := metric_of(timeline, name)) is not None), None)
         if metric is not None and 1 < len(np.unique(metric.value)) <= most:
             found.append((words, HeldValues.of(timeline, metric.time, metric.step, metric.value)))
-    slices = _active_slices(timeline)
+    slices = _total_slices(timeline)
     return found if slices is None else [*found, ("slices", slices)]
 
 
-def _active_slices(timeline: Timeline) -> HeldValues | None:
-    """Return how many slices were stepping; None where that does not change, or is not logged."""
+def _total_slices(timeline: Timeline) -> HeldValues | None:
+    """Return how many slices the job has; None where that does not change, or is not logged. Fewer active ones are no
+    other size: the rest is missing."""
     table = timeline.table
     rows = np.flatnonzero(table.kind == Kind.SLICES)
-    counts = [table.details[code][0] if table.details[code] else None for code in table.detail[rows].tolist()]
-    logged = np.array([isinstance(count, int) and count > 0 for count in counts], dtype=np.bool_)
-    value = np.array([count for count in counts if isinstance(count, int) and count > 0], dtype=np.float64)
-    if len(np.unique(value)) < 2:
+    known = {code: counts for code in set(table.detail[rows].tolist()) if (counts := slices_of(table.details[code]))}
+    if len({total for _, total in known.values()}) < 2:
         return None
-    return HeldValues.of(timeline, table.time[rows[logged]], np.full(len(value), NO_STEP), value)
+    rows = rows[np.isin(table.detail[rows], list(known))]
+    total = np.array([known[code][1] for code in table.detail[rows].tolist()], dtype=np.float64)
+    return HeldValues.of(timeline, table.time[rows], np.full(len(rows), NO_STEP), total)
+
+
+def slices_of(detail: tuple[object, ...]) -> tuple[int, int] | None:
+    """Return how many slices were active and how many the job has, as a record of slices states; None without both."""
+    active, total = (*detail, None, None)[:2]
+    return (active, total) if isinstance(active, int) and isinstance(total, int) and 0 < active <= total else None
 
 
 def metric_of(timeline: Timeline, name: str) -> Metric | None:
