@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Annotated
 
 from goodput_cli.analysis.insights.patterns import hangs_now, silent_since
-from goodput_cli.analysis.json_fields import Amount, FromOne, Instant, written
-from goodput_cli.analysis.steps.regimes import pace_model
-from goodput_cli.analysis.steps.times import TimedSteps, sizes_of_work, timed_steps, winsorised_mean
+from goodput_cli.analysis.json_fields import Amount, FromOne, Instant, Json, written
+from goodput_cli.analysis.steps.regimes import PaceFinding, models_by_size, pace_finding
+from goodput_cli.analysis.steps.times import TimedSteps, timed_steps, winsorised_mean
 from goodput_cli.analysis.work_records import WorkRecords
 from goodput_cli.vocabulary.categories import Category
 
@@ -45,6 +43,8 @@ class Eta:
     """the same where nothing but training happens"""
     done_ns: Instant
     """when it is done, at this goodput"""
+    pace: Annotated[PaceFinding | None, Json(optional=True)] = None
+    """whether the level of the step time moved; inconclusive: step_seconds may be of more than one level"""
 
 
 def eta_of(analysis: AnalysisData) -> Eta | None:
@@ -64,13 +64,13 @@ def eta_of(analysis: AnalysisData) -> Eta | None:
     hung, heard = hangs_now(analysis.timeline), silent_since(analysis.timeline)
     if (hung is not None and hung[2] <= window.end_ns) or (heard is not None and heard < window.end_ns):
         return None
-    each = _last_level(analysis.timeline, timed_steps(analysis.timeline, window.start_ns, window.end_ns))
+    each, finding = _last_level(analysis.timeline, timed_steps(analysis.timeline, window.start_ns, window.end_ns))
     if each is None or left * each / share > _MOST_SECONDS:
         return None
     seconds = left * each / share
     return Eta(
         total_steps=total, total_from=how, steps_left=left, step_seconds=each, seconds=seconds,
-        least_seconds=left * each, done_ns=window.end_ns + round(seconds * 1e9),
+        least_seconds=left * each, done_ns=window.end_ns + round(seconds * 1e9), pace=finding,
     )  # fmt: skip
 
 
@@ -87,14 +87,14 @@ def _trained(analysis: AnalysisData) -> int:
     return sum(row.ns for row in (analysis.goodput, *analysis.badput) if row.category in _TRAINED)
 
 
-def _last_level(timeline: Timeline, steps: TimedSteps) -> float | None:
-    """Seconds of a step at the end: the mean of the last level, of the steps that are of the last size."""
+def _last_level(timeline: Timeline, steps: TimedSteps) -> tuple[float | None, PaceFinding]:
+    """Return seconds of a step at the end, the mean of the last level of the steps of the last size, and whether the
+    level moved."""
     if not len(steps) or int(steps.count.sum()) < LEAST_STEPS - 1:
-        return None
-    sizes = sizes_of_work(timeline, steps)
-    seconds = steps.seconds if sizes is None else steps.seconds[np.asarray(sizes == sizes[-1])]
-    model = pace_model(seconds)
+        return None, PaceFinding("inconclusive")
+    part, model = models_by_size(timeline, steps)[-1]
+    finding = pace_finding([(part, model)]) if model.kind == "level" else PaceFinding("found")
     if model.line is not None:
-        return model.line[1]
+        return model.line[1], finding
     last = int(model.cuts[-1]) if len(model.cuts) else 0
-    return winsorised_mean(seconds[last:])
+    return winsorised_mean(part.seconds[last:]), finding

@@ -18,9 +18,9 @@ from goodput_cli.accounting.columns import among, distinct, of_kind
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.inside import waited_for_data
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
-from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, hangs_now, silent_since
+from goodput_cli.analysis.insights.patterns import WITHIN, hangs_now, silent_since
 from goodput_cli.analysis.steps.growth import growth_between
-from goodput_cli.analysis.steps.levels import changes_level
+from goodput_cli.analysis.steps.levels import LEAST_STRETCH, changes_level
 from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, stalled_in_regimes, step_pace
 from goodput_cli.analysis.steps.times import TimedSteps, slices_of, step_time_parts, timed_steps
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
@@ -43,6 +43,7 @@ _HALF, _EXPLAINED = 0.5, 0.8
 _LEAST_BEYOND_OWN = 1.03
 """So many times the reference of the log itself, or more: it is no surer."""
 _TENTH = 0.1
+_MANY_STEPS = 100_000
 _TIMEOUT = "others waited until their timeout: see which rank was gone and why, and shorten the timeout"
 _NOW_AND_THEN = "see what these steps share: a host, their data, the network"
 _HUNG_OR_STOPPED = "see whether its process ran then: it hung, or was stopped and went on at this step"
@@ -141,11 +142,12 @@ def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
     if timeline.reference_ns is not None:
         yield from _beyond_reference(analysis, timeline.reference_ns)
         return
-    if analysis.steps.count < LEAST_STEP_TIMES or not changes_level(
-        step_time_parts(timeline, window.start_ns, window.end_ns), analysis.steps.count
+    count, within = analysis.steps.count, (window.start_ns, window.end_ns)
+    if count < 2 * LEAST_STRETCH or (
+        count > _MANY_STEPS and not changes_level(step_time_parts(timeline, *within), count)
     ):
-        return  # nearly always: spare the columns of all steps
-    steps = timed_steps(timeline, window.start_ns, window.end_ns)
+        return  # nearly always: spare the columns of all steps of a long job
+    steps = timed_steps(timeline, *within)
     pace = step_pace(timeline, steps)
     if pace.drifts:
         yield _of_drifts(steps, pace.drifts)

@@ -74,6 +74,8 @@ class PaceModel(Struct, frozen=True):
     """Step time (s) at the beginning and the end of the line."""
     wander: Wander | None = None
     """Of one level, where there were candidates; None where neighbours are not alike for long."""
+    unseen: str = ""
+    """Why one level is no finding: what the series is too short or too noisy for; "" where it would show a change."""
 
 
 ONE_LEVEL = PaceModel("level", np.zeros(0, dtype=np.intp))

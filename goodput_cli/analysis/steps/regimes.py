@@ -11,21 +11,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.json_fields import Count, FromOne, Instant, written
-from goodput_cli.analysis.steps.levels import LEAST_CHANGE, level_changes
+from goodput_cli.analysis.steps.levels import (
+    LEAST_CHANGE,
+    LEAST_STEPS,
+    least_visible_change,
+    level_changes,
+    separate_stretches,
+)
 from goodput_cli.analysis.steps.noise import ONE_LEVEL, PaceModel, Wander, best_model
-from goodput_cli.analysis.steps.times import TimedSteps, metric_of, sizes_of_work, winsorised_mean
+from goodput_cli.analysis.steps.times import TimedSteps, metric_of, sizes_of_work, winsorised_mean, with_precise_times
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import TOKENS_PER_STEP, Metric
 from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.text import duration, duration_of_seconds, number
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, number, plural
 
 _USUAL_SHARE = 0.1
 _RATES = ("tokens_per_second_accelerator", "tokens_per_second", "samples_per_second", "tflops")
@@ -85,6 +92,25 @@ class Drift:
     """what kept steps took beyond its beginning"""
 
 
+@written("pace_finding", "whether the level of the step time moved up and stayed")
+@dataclass(frozen=True)
+class PaceFinding:
+    """Whether step times show slow regimes or drift."""
+
+    result: Literal["found", "none", "inconclusive"]
+    """found: slow regimes or drift; none: there is none of 5 % or more over 24 step times; inconclusive: one may be
+    there that these step times do not show"""
+    reason: str | None = None
+    """why it is inconclusive; null otherwise"""
+
+    @property
+    def text(self) -> str:
+        """`no slow regime: the level of the step time did not move up and stay`; empty where one was found."""
+        if self.result == "none":
+            return "no slow regime: the level of the step time did not move up and stay"
+        return f"slow regimes inconclusive: {self.reason}" if self.result == "inconclusive" else ""
+
+
 class StepPace(Struct, frozen=True):
     """What became of the pace of a job; steps of another size have levels of their own."""
 
@@ -96,27 +122,49 @@ class StepPace(Struct, frozen=True):
     """Sentences: what would be slow or a drift, and is not for the work of its steps."""
     wander: Wander | None
     """The largest, where changes that seemed to be ones of level cannot be told from it; else None."""
+    finding: PaceFinding
+    """Whether there are slow regimes or drifts."""
 
 
 def step_pace(timeline: Timeline, steps: TimedSteps) -> StepPace:
     """What became of the pace of these step times."""
-    sizes = sizes_of_work(timeline, steps)
-    parts = (
-        [steps] if sizes is None else [steps.take(np.flatnonzero(sizes == size)) for size in np.unique(sizes).tolist()]
-    )
-    models = [(part, pace_model(part.seconds)) for part in parts]
+    models = models_by_size(timeline, steps)
     regimes = [regime for part, model in models for regime in _slow_regimes(timeline, part, model)]
     drifts = [_drift(timeline, part, model.line) for part, model in models if model.line is not None]
     rate = _rate_of(timeline, steps) if regimes or drifts else None
     more_work = _with_more_tokens(timeline, regimes)
     more_work |= {} if rate is None else _at_one_rate(rate, regimes, drifts)
     wanders = [_in_steps(model.wander, part) for part, model in models if model.wander is not None]
+    slow = tuple(sorted((one for one in regimes if one not in more_work), key=lambda regime: regime.start_ns))
+    rising = tuple(sorted((one for one in drifts if one not in more_work), key=lambda drift: drift.start_ns))
     return StepPace(
-        tuple(sorted((one for one in regimes if one not in more_work), key=lambda regime: regime.start_ns)),
-        tuple(sorted((one for one in drifts if one not in more_work), key=lambda drift: drift.start_ns)),
+        slow,
+        rising,
         tuple(more_work[one] for one in sorted(more_work, key=lambda one: one.start_ns)),
         max(wanders, key=lambda wander: wander.percent, default=None),
+        PaceFinding("found") if slow or rising else pace_finding(models),
     )
+
+
+def models_by_size(timeline: Timeline, steps: TimedSteps) -> list[tuple[TimedSteps, PaceModel]]:
+    """Return the steps of each size, with precise times, and the model of their pace. The last one is of the size of
+    the last step."""
+    steps = with_precise_times(timeline, steps)
+    sizes = sizes_of_work(timeline, steps)
+    if sizes is None:
+        return [(steps, pace_model(steps.seconds))]
+    parts = [steps.take(np.flatnonzero(sizes == size)) for size in np.unique(sizes).tolist() if size != sizes[-1]]
+    parts.append(steps.take(np.flatnonzero(sizes == sizes[-1])))
+    return [(part, pace_model(part.seconds)) for part in parts]
+
+
+def pace_finding(models: Sequence[tuple[TimedSteps, PaceModel]]) -> PaceFinding:
+    """Return what steps without a slow regime or drift show. Sizes that together have a tenth of the step times or less
+    decide nothing."""
+    unseen = sorted((len(part), model.unseen) for part, model in models if model.unseen)
+    if sum(count for count, _ in unseen) <= _USUAL_SHARE * sum(len(part) for part, _ in models):
+        return PaceFinding("none")
+    return PaceFinding("inconclusive", unseen[-1][1])
 
 
 def _with_more_tokens(timeline: Timeline, regimes: Sequence[Regime]) -> dict[Regime | Drift, str]:
@@ -178,10 +226,31 @@ def _more_work(regime: Regime) -> str:
 
 
 def pace_model(seconds: F64) -> PaceModel:
-    """Levels, a line or noise: what describes a column of step times (s) best. Noise is asked of nothing that looks
-    like one level."""
+    """Return what describes a column of step times (s) best: levels, a line or noise."""
+    if len(seconds) < 2 * LEAST_STEPS:
+        place = separate_stretches(seconds)
+        if place is not None:
+            return PaceModel("levels", np.array([place], dtype=np.intp))
+        return structs.replace(ONE_LEVEL, unseen=f"{plural(len(seconds), 'step time')}, {2 * LEAST_STEPS} needed")
     candidates = level_changes(seconds)
-    return ONE_LEVEL if candidates is None else best_model(seconds, candidates)
+    model = ONE_LEVEL if candidates is None else best_model(seconds, candidates)
+    return structs.replace(model, unseen=_why_unseen(seconds, model)) if model.kind == "level" else model
+
+
+def _why_unseen(seconds: F64, model: PaceModel) -> str:
+    """Return why a change of level by 5 % may be there that step times (s) of one level do not show; else ""."""
+    if model.wander is not None:
+        return wander_text(model.wander) if model.wander.percent > 100 * LEAST_CHANGE else ""
+    recent = seconds[-3 * LEAST_STEPS :]
+    place = separate_stretches(recent)
+    if place is not None:  # one of the two is too short, or it would be a regime
+        short = min(place, len(recent) - place)
+        moved = math.expm1(abs(math.log(float(np.median(recent[place:]) / np.median(recent[:place])))))
+        return f"{short} step times differ by {100 * moved:.0f} %, {LEAST_STEPS} needed"
+    visible = least_visible_change(seconds)
+    if visible <= LEAST_CHANGE:
+        return ""
+    return f"{plural(len(seconds), 'step time')} show only changes of {100 * visible:.0f} % or more with this noise"
 
 
 def _in_steps(wander: Wander, steps: TimedSteps) -> Wander:

@@ -23,6 +23,7 @@ from goodput_cli.analysis.steps.noise import Wander
 from goodput_cli.analysis.steps.regimes import (
     SLOW_REGIMES,
     Drift,
+    PaceFinding,
     Regime,
     drift_text,
     step_pace,
@@ -181,6 +182,8 @@ class StepReport:
     wander: Wander | None
     """Where changes that seemed to be ones of level cannot be told from it."""
     histogram: tuple[Bin, ...]
+    finding: PaceFinding
+    """Whether there are slow regimes or drifts."""
 
 
 SLOW_STEPS = Table("slow_step", "a slow step", columns_of(SlowStep, attribute))
@@ -218,6 +221,7 @@ def step_report(analysis: Analysis, slowest: int = 10) -> StepReport:
         more_work=pace.more_work,
         wander=pace.wander,
         histogram=histogram(steps.seconds),
+        finding=pace.finding,
     )
 
 
@@ -343,10 +347,10 @@ def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
     yield f"{plural(steps.count, 'step time')}: {step_times_text(steps)}"
     mean, most = map(duration_of_seconds, (report.mean_deviation_seconds, report.max_deviation_seconds))
     yield f"deviation from the ideal: mean {mean}, max {most}"
-    if not report.regimes and not report.drifts:
-        yield "no slow regime: the level of the step time did not move up and stay"
-    if report.wander is not None:
-        yield wander_text(report.wander)
+    if report.finding.text:
+        yield report.finding.text
+    if report.wander is not None and (words := wander_text(report.wander)) != report.finding.reason:
+        yield words
     yield from map(drift_text, report.drifts)
     for regime in report.regimes:
         since = " ".join(clock(regime.start_ns))
@@ -450,6 +454,8 @@ class StepsAnswer:
     """what filled steps, by phase and rank, and how much work they were; left out where neither was logged"""
     accelerators: Annotated[Devices | None, Json(optional=True)] = None
     """what accelerators did; left out where no samples of them lie beside the log"""
+    pace: Annotated[PaceFinding | None, Json(optional=True)] = None
+    """whether the level of the step time moved up and stayed"""
     wander: Annotated[Wander | None, Json(optional=True)] = None
     """how the pace wanders, where no change of level can be told from it; null: none, or none that hides a change"""
 
@@ -469,6 +475,7 @@ def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
         drifts=report.drifts,
         inside=inside_answer(analysis),
         accelerators=analysis.accelerators,
+        pace=report.finding,
         wander=report.wander,
         metrics={row.name: row for row in measured(analysis)},
         histogram=report.histogram,

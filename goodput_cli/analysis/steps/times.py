@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.stated_sizes import HeldValues
 from goodput_cli.arrays import F64, I64, Rows, blocks
 from goodput_cli.events.schema import ACCELERATORS, NO_STEP, SAMPLES, TOKENS_PER_STEP, WORLD_SIZE, Kind, Metric
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _EVERY = 1 << 30
 _SIZES_OF_WORK: tuple[tuple[str, tuple[str, ...], int], ...] = (
@@ -126,6 +127,23 @@ def step_time_parts(timeline: Timeline, start: int, end: int) -> Iterator[F64]:
 
 def _most_times(timeline: Timeline) -> int:
     return 0 if timeline.records is None else max(len(timeline.records.rows) - 1, 0)
+
+
+def with_precise_times(timeline: Timeline, steps: TimedSteps) -> TimedSteps:
+    """Return step times with those that lines state, where timestamps are whole seconds (accounting §8).
+
+    Most stated times must agree with the timestamps within the second that these are rounded by: some programs state
+    another time, as that of the dispatch of a step.
+    """
+    records = steps.records
+    if records is None or not len(steps) or not timeline.attempts.step_ends or (steps.end % NS_PER_SECOND).any():
+        return steps
+    stated = timeline.table.step_time[records.rows[steps.here + 1]]
+    known, seconds = stated > 0, stated / NS_PER_SECOND
+    agree = known & (np.abs(seconds - steps.seconds) * steps.count <= 1)
+    if 2 * np.count_nonzero(agree) <= np.count_nonzero(known):
+        return steps
+    return replace(steps, seconds=np.where(known, seconds, steps.seconds))
 
 
 def sizes_of_work(timeline: Timeline, steps: TimedSteps) -> F64 | None:

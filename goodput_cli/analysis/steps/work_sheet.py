@@ -120,7 +120,9 @@ def eta_text(eta: Eta, now_ns: int) -> str:
 
 
 def _left(eta: Eta) -> str:
-    return f"{eta.steps_left:,} of {eta.total_steps:,} steps are left ({eta.total_from})"
+    left = f"{eta.steps_left:,} of {eta.total_steps:,} steps are left ({eta.total_from})"
+    unsure = eta.pace is not None and eta.pace.result == "inconclusive"
+    return f"{left}; whether their pace changed is inconclusive" if unsure else left
 
 
 def _when(eta: Eta, now_ns: int) -> str:

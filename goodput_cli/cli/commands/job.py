@@ -320,11 +320,12 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["link",
 
     A step time lies between two recorded steps of one attempt. The ideal step time is
     the mean of those up to median + 3 x MAD. A slow regime is a stretch in which the
-    level of the step time moved up by more than 5 % and stayed, 24 steps at least;
-    single slow steps and short bursts make none, nor does a pace that wanders: where
-    nothing can be told from that, the wander is said. Steps that become slower all
-    the time are a drift. p99 is of all steps, also of those that hold a start-up, a
-    save or an evaluation; the slowest say so.""",
+    level of the step time moved up by more than 5 % and stayed, 24 steps at least
+    (8 of fewer than 48 step times, if they have nothing in common with the others);
+    single slow steps and short bursts make none, nor does a pace that wanders. Where
+    a slow regime would not show, the result is inconclusive, with the reason. Steps
+    that become slower all the time are a drift. p99 is of all steps, also of those
+    that hold a start-up, a save or an evaluation; the slowest say so.""",
 )
 @shared_options(drafts=True, work=True)
 @option(

@@ -320,7 +320,7 @@ def figures(
         slow = [_slow(regime, picture) for regime in steps.regimes]
         spec = step_time_chart(fine, steps.statistics.ideal_seconds, slow)
         drifts = "; ".join(map(drift_text, steps.drifts))
-        count = plural(len(steps.regimes), "slow regime") if steps.regimes else drifts or "no slow regime"
+        count = plural(len(steps.regimes), "slow regime") if steps.regimes else drifts or pace_text(steps)
         made.append(("step-times", f"Step times: {facts.step_text(analysis)}; {count}.", spec))
     if picture.metrics:
         slow = [] if steps is None else [_slow(regime, picture) for regime in steps.regimes]
@@ -330,6 +330,11 @@ def figures(
         for name, words, spec in made
     ]
     return [Figure(_PROGRESS, progress, _progress_words(analysis), main_chart(fine)), *others]
+
+
+def pace_text(steps: StepReport) -> str:
+    """Return what is written next to the chart of step times that shows no slow regime."""
+    return "no slow regime" if steps.finding.result == "none" else steps.finding.text
 
 
 def svg(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
