@@ -43,6 +43,9 @@ BETWEEN_STEPS = (("between_steps", True),)
 TEXT_PROCESS = "text: "
 """What the process of a writer begins with that is known by format, host and rank alone: a restarted one is called the
 same."""
+AGENT_PROCESS = f"{TEXT_PROCESS}launcher "
+"""Prefix of the process of a launcher agent. The process ends with a space if only its file is known: several agents
+may write into one file."""
 EVAL_LABEL = "EVAL_STEP"
 """The label of evaluations that programs print."""
 CLOCK_STEP = "clock_step"

@@ -15,7 +15,16 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import account, costs_by_attempt
-from tests.strategies import BASE, any_logs, asynchronous_logs, beating_logs, entry_logs, messy_logs, step_end_logs
+from tests.strategies import (
+    BASE,
+    agent_logs,
+    any_logs,
+    asynchronous_logs,
+    beating_logs,
+    entry_logs,
+    messy_logs,
+    step_end_logs,
+)
 from tests.support.story import finished, loaded, saved, started, told
 
 Lines = Sequence[str]
@@ -93,6 +102,12 @@ def test_they_agree_on_rollbacks(lines: Lines, question: dict[str, Any]) -> None
 @slowly
 @given(entry_logs(), questions())
 def test_they_agree_on_who_wrote_the_lines(lines: Lines, question: dict[str, Any]) -> None:
+    agree(lines, question)
+
+
+@slowly
+@given(agent_logs(), questions())
+def test_they_agree_on_launcher_agents(lines: Lines, question: dict[str, Any]) -> None:
     agree(lines, question)
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from itertools import count
+from typing import Any
 
+import pytest
+
+from tests import oracle
 from tests.support.accounts import account
-from tests.support.story import Line, Lines, end, start, steps, told
+from tests.support.story import Line, Lines, crashed, end, start, started, steps, told
 
 _NUMBER = count()
 
@@ -84,3 +88,30 @@ def test_who_wrote_a_start_is_no_question_where_it_is_known() -> None:
     story = account(by("a", start(0)), by("b", start(5), steps(0, 4, at=10)))
     assert story.found("starts_without_rank") == 0
     assert account(start(0), start(5), steps(0, 4, at=10)).found("starts_without_rank") == 1
+
+
+A, B, FILE = "text: launcher job.log 0", "text: launcher job.log 1", "text: launcher job.log "
+
+
+@pytest.mark.parametrize(
+    ("events", "attempts"),
+    [
+        pytest.param([(A, 0), (B, 2)], 1, id="another agent joins"),
+        pytest.param([(A, 0), (B, 600)], 1, id="within 10 min"),
+        pytest.param([(A, 0), (B, 601)], 2, id="not later"),
+        pytest.param([(A, 0), (A, 2)], 2, id="an agent that starts again"),
+        pytest.param([(A, 0), (B, 2), (A, 30), (B, 32)], 2, id="two starts of two agents"),
+        pytest.param([(A, 0), (B, 2), (B, 5, "end"), (A, 30), (B, 32)], 2, id="two starts and a death"),
+        pytest.param([(A, 0), (B, 2), (B, 5, "end"), (A, 30), (A, 31, "end"), (A, 40)], 3, id="quick deaths stay"),
+        pytest.param([(A, 0), (A, 5, "end"), (A, 10), (B, 12, "end"), (B, 20)], 2, id="a late death"),
+        pytest.param([(FILE, 0), (FILE, 60)], 1, id="agents in one file"),
+        pytest.param([(FILE, 0), (FILE, 61)], 2, id="a later start in one file"),
+        pytest.param([(FILE, 0), (FILE, 5, "end"), (FILE, 10)], 2, id="a death in one file"),
+    ],
+)
+def test_start_lines_of_launcher_agents(events: list[tuple[Any, ...]], attempts: int) -> None:
+    """Start lines (agent, second), and deaths (agent, second, "end"), before the first step."""
+    lines = [by(agent, crashed(at) if end else started(at)) for agent, at, *end in events]
+    lines.append(by("trainer", steps(0, 4, at=1000)))
+    assert account(*lines).attempts == attempts
+    assert oracle.account(told(*lines)).attempts == attempts

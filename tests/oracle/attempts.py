@@ -100,6 +100,10 @@ class Splitter:
             return False
         if event.writer is None or None in attempt.writers:
             return id(event) in self.mates
+        if is_agent(event):
+            if event.writer in attempt.writers:
+                return shares_a_file(event) and event.time - attempt.begin <= 60 * NS
+            return event.time - attempt.begin <= 600 * NS
         alive = any(later.writer in attempt.writers for later in self.events[place + 1 :])
         return event.writer not in attempt.writers and alive
 
@@ -185,6 +189,9 @@ class Splitter:
     def is_of_attempt_before(self, event: Event) -> bool:
         """Chosen: a termination without a rank is not "by a rank"; "none yet" is none by that rank."""
         current = self.attempts[-1]
+        if event.kind in ("terminated", "crashed") and is_agent(event) and len(self.attempts) > 1:
+            soon = event.time - current.begin <= 60 * NS
+            return current.burst_open and event.writer not in current.writers and soon
         in_burst = current.burst_open and None not in current.ranks
         stranger = event.rank is not None and event.rank not in current.ranks
         if event.kind not in ("terminated", "crashed") or not in_burst or not stranger:
@@ -264,6 +271,16 @@ class Splitter:
         if event.kind != "step" or not steps or self.is_repeat(event):
             return False
         return event.time - steps[-1].time <= 2 * self.median
+
+
+def is_agent(event: Event) -> bool:
+    """Return True if a launcher agent wrote the event."""
+    return event.writer is not None and event.writer[1].startswith("text: launcher ")
+
+
+def shares_a_file(event: Event) -> bool:
+    """Return True if only the file of an agent is known, so that several may write into it."""
+    return event.writer is not None and not event.writer[0] and event.writer[1].endswith(" ")
 
 
 def opens_with_a_start(events: list[Event]) -> bool:

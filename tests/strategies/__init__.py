@@ -20,10 +20,10 @@ from .checkpoints import checkpoint_stories
 from .logs import any_logs, asynchronous_logs, checkpoint_logs, messy_logs, mixed_logs, step_end_logs, step_logs
 from .pen import BASE, JOB
 from .steps import step_stories
-from .writers import beating_logs, entry_logs
+from .writers import agent_logs, beating_logs, entry_logs
 
 __all__ = [
-    "BASE", "JOB", "any_logs", "as_array", "asynchronous_logs", "beating_logs", "checkpoint_logs", "checkpoint_stories",
-    "doubled", "enveloped", "entry_logs", "messy_logs", "mixed_logs", "respelled", "shifted", "shuffled", "split",
-    "step_end_logs", "step_logs", "step_stories", "unchanged_answers", "with_junk",
+    "BASE", "JOB", "agent_logs", "any_logs", "as_array", "asynchronous_logs", "beating_logs", "checkpoint_logs",
+    "checkpoint_stories", "doubled", "enveloped", "entry_logs", "messy_logs", "mixed_logs", "respelled", "shifted",
+    "shuffled", "split", "step_end_logs", "step_logs", "step_stories", "unchanged_answers", "with_junk",
 ]  # fmt: skip

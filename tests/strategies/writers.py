@@ -30,6 +30,20 @@ def entry_logs(draw: st.DrawFn) -> list[str]:
 
 
 @st.composite
+def agent_logs(draw: st.DrawFn) -> list[str]:
+    """Stories of steps whose starts and ends are told by a few launcher agents, each named or known by its file."""
+    told: list[Record] = draw(step_stories(resiliency=draw(st.integers(0, 3)) == 3))
+    pen = Pen(draw)
+    names = ["text: launcher job.log 0", "text: launcher job.log 1", "text: launcher job.log "][pen.choice((0, 2)) :]
+    lines = []
+    for place, record in enumerate(told):
+        is_step = "step_start_time" in record
+        labels = {"python_logger": "trainer" if is_step else pen.choice(names)}
+        lines.append(json.dumps({**entry(record, "logger", 0, place), "labels": labels}))
+    return lines
+
+
+@st.composite
 def beating_logs(draw: st.DrawFn) -> list[str]:
     """Stories of steps beside the heartbeats of a process each, which mostly lives from one start line to the next."""
     told: list[Record] = draw(step_stories())

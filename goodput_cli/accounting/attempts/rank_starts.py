@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.columns import of_kind, positions, rows_of, search
 from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import Rows
-from goodput_cli.events.schema import NONE, Edge, EventTable, Kind
+from goodput_cli.events.schema import AGENT_PROCESS, NONE, Edge, EventTable, Kind
 
 STARTUP_PHASES = (Kind.TPU_INIT, Kind.PREP, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)
 """Start-up events that have a start and an end line."""
@@ -142,6 +143,7 @@ def find_bursts(table: EventTable, recorded: Rows) -> Bursts:
     mates = ranks_of_start(table, control, recorded)
     again = _next_start_of_rank(table, control)
     last_lines = _last_lines(table)
+    agents = _Agents.of(table)
     bursts: list[_Burst] = []
     late: list[tuple[int, int]] = []
     ended: set[int] = set()
@@ -160,7 +162,10 @@ def find_bursts(table: EventTable, recorded: Rows) -> Bursts:
     ):
         burst.passed(breaks, progress)
         if kind == start:
-            mate = burst.takes_writer(writer, row, last_lines) if burst.knows(writer) else mate
+            if writer in agents.writers:
+                mate = burst.takes_agent(writer, time, shares_file=writer in agents.sharing_a_file)
+            elif burst.knows(writer):
+                mate = burst.takes_writer(writer, row, last_lines)
             if not burst.takes(who, time, mate):
                 burst = _Burst(row, time, breaks=breaks, progress=progress, follows=bool(bursts) or breaks > 0)
                 burst.ended_before, ended = ended, set()
@@ -168,6 +173,8 @@ def find_bursts(table: EventTable, recorded: Rows) -> Bursts:
             burst.join(row, who, writer, restart)
         elif kind in (terminated, crashed) and burst.has_late_end(who):
             burst.ended_before.add(who)
+            late.append((row, len(bursts) - 1))
+        elif kind in (terminated, crashed) and writer in agents.writers and burst.has_late_end_of_agent(writer, time):
             late.append((row, len(bursts) - 1))
         else:
             ended.add(who)
@@ -220,6 +227,13 @@ class _Burst:
         """Whether a start line without a rank is of a new process beside one of the burst that still lives."""
         return writer not in self.writers and any(last_lines[one] > row for one in self.writers)
 
+    def takes_agent(self, writer: int, time: int, *, shares_file: bool) -> bool:
+        """Return True if a start line of a launcher agent belongs to the rendezvous of this burst: that of an agent
+        that has not started in it, or soon after its first one where several agents may write into one file."""
+        if writer in self.writers:
+            return shares_file and time - self.time <= _TOGETHER_NS
+        return time - self.time <= _LATEST_JOIN_NS
+
     def takes(self, rank: int, time: int, mate: bool) -> bool:
         """Whether a start line is one more of this burst."""
         if rank in self.ranks:
@@ -245,6 +259,27 @@ class _Burst:
         """Whether a termination inside this burst still belongs to the attempt before it."""
         known = self.ranks | self.ended_before
         return self.open_ and self.follows and rank != NONE and self.ranks != {NONE} and rank not in known
+
+    def has_late_end_of_agent(self, writer: int, time: int) -> bool:
+        """Return True if a termination by a launcher agent that has not started in this burst belongs to the attempt
+        before it."""
+        return self.open_ and self.follows and writer not in self.writers and time - self.time <= _TOGETHER_NS
+
+
+class _Agents(NamedTuple):
+    """Launcher agents among the writers of a table."""
+
+    writers: frozenset[int]
+    sharing_a_file: frozenset[int]
+    """Those of which only the file is known: several agents may write into it."""
+
+    @classmethod
+    def of(cls, table: EventTable) -> _Agents:
+        """Return the agents of a table."""
+        processes = [(code, node, process) for code, (node, process) in enumerate(table.writers)]
+        agents = [one for one in processes if one[2].startswith(AGENT_PROCESS)]
+        of_a_file = [code for code, node, process in agents if not node and process.endswith(" ")]
+        return cls(frozenset(code for code, *_ in agents), frozenset(of_a_file))
 
 
 def _last_lines(table: EventTable) -> Rows:

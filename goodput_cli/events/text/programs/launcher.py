@@ -6,7 +6,7 @@ Their lines stand in the same stdout as a trainer's and turn a silent death into
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Any
@@ -344,35 +344,44 @@ def started_by_launcher(parts: Sequence[list[LogLine]], late: Container[str]) ->
 def outlive(parts: Sequence[list[LogLine]]) -> None:
     """Add signs of life of launchers, whose workers write on: a start of a trainer behind that of its launcher is the
     same start. parts: the log lines of one job by source, in any order."""
-    launched: tuple[LogLine, list[LogLine]] | None = None
-    joined = False
+    launched: list[tuple[LogLine, list[LogLine]]] = []
+    joined: list[tuple[LogLine, list[LogLine]]] = []
     for log_line, part in _in_order(parts):
         one = said(log_line)
         if one.type is EventType.ALIVE and one.format == NAME:
             continue
-        if one.format == NAME:
-            launched, joined = ((log_line, part), False) if one.type is EventType.START else (None, False)
-        elif launched is not None and one.type is EventType.START:
-            joined = True
-        elif launched is not None and joined and log_line.time > launched[0].time:
-            start, of = launched
-            beat = ParsedEvent(NAME, EventType.ALIVE, name=OUTLIVED, rank=said(start).rank)
-            of.append(LogLine(start.line, start.stream, None, beat, log_line.end, log_line.end))
-            launched = None
+        if one.format == NAME and one.type is EventType.START:
+            launched.append((log_line, part))
+        elif one.format == NAME:
+            launched, joined = [], []
+        elif one.type is EventType.START:
+            joined, launched = joined + launched, []
+        elif joined and log_line.time > joined[-1][0].time:
+            for start, of in joined:
+                beat = ParsedEvent(NAME, EventType.ALIVE, name=OUTLIVED, rank=said(start).rank)
+                of.append(LogLine(start.line, start.stream, None, beat, log_line.end, log_line.end))
+            launched, joined = [], []
+        elif one.type is EventType.STEP and not joined:
+            launched = []
 
 
 def translate(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The log lines of one source without those that say again what the line before said: the agent's start and its
-    first workers are one start."""
+    """Return the log lines of one source without the start of an agent's first workers, which its own start shows.
+
+    Several agents may write into one stream: as many starts of workers are left out as agents started.
+    """
     kept: list[LogLine] = []
-    last: dict[str, str] = {}
+    agents: Counter[str] = Counter()
     for log_line in log_lines:
-        name = said(log_line).name
-        again = name == "workers" and last.get(log_line.stream) == "agent"
-        if name not in ("rendezvous", "cycle"):
-            last[log_line.stream] = name
-        if not again:
-            kept.append(log_line)
+        name, stream = said(log_line).name, log_line.stream
+        if name == "workers" and agents[stream]:
+            agents[stream] -= 1
+            continue
+        if name == "agent":
+            agents[stream] += 1
+        elif name not in ("rendezvous", "cycle"):
+            agents[stream] = 0
+        kept.append(log_line)
     return kept
 
 
