@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ from tests.support.story import (
 )
 
 pytestmark = pytest.mark.usefixtures("step_end_lines")
+Steps = Callable[[int], int]
 
 
 def test_the_first_span_runs_from_the_start_and_has_the_start_up() -> None:
@@ -49,6 +51,31 @@ def test_an_attempt_began_a_stride_before_its_first_record() -> None:
     assert story.seconds == ledger(startup=110 + 100, productive=40 + 60, wasted=45, recovery=405, other=5)
     (row,) = story.analysis.disruptions
     assert (row.resumed_step, row.steps_lost, row.last_step) == (20, 20, 40)
+
+
+@pytest.mark.parametrize("stride", [1, 10, 100])
+@pytest.mark.parametrize(
+    ("resumed_at", "first_record", "found_at"),
+    [
+        pytest.param(lambda s: 5 * s, lambda s: 6 * s, lambda s: 5 * s, id="at a multiple"),
+        pytest.param(lambda s: 5 * s, lambda s: 5 * s + 1, lambda s: 5 * s, id="a record of its first step"),
+        pytest.param(lambda s: 5 * s - 1, lambda s: 5 * s, lambda s: 5 * s - min(s, 4), id="before a multiple"),
+        pytest.param(lambda s: 4 * s + 1, lambda s: 5 * s, lambda s: 4 * s, id="after a multiple"),
+    ],
+)
+def test_first_record_after_a_resume_covers_what_fits(
+    stride: int, resumed_at: Steps, first_record: Steps, found_at: Steps
+) -> None:
+    """One step takes 1 s, and start-up 2.5 s. resumed_at: the true step. found_at: the step that the records show."""
+    first = first_record(stride)
+    up = 5 * stride + 60
+    at = up + 2.5 + max(first - resumed_at(stride), 1)
+    story = account(
+        start(0), dones(*((k * stride, 2.5 + k * stride) for k in range(1, 6))),
+        start(up), dones(*((first + k * stride, at + k * stride) for k in range(3))),
+    )  # fmt: skip
+    (row,) = story.analysis.disruptions
+    assert (row.resumed_step, row.steps_lost) == (found_at(stride), 5 * stride - found_at(stride))
 
 
 def test_without_start_lines_nothing_before_the_first_record_is_training() -> None:

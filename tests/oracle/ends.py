@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 
 from .attempt import Attempt
 from .events import NS, Event
@@ -34,15 +35,24 @@ def strides(attempts: list[Attempt]) -> list[int]:
 
 def beginnings(attempts: list[Attempt]) -> list[Beginning | None]:
     """Of each attempt with a record."""
-    return [
-        beginning(attempt, stride) if attempt.steps else None
-        for attempt, stride in zip(attempts, strides(attempts), strict=True)
-    ]
+    pace = usual_pace(attempts)
+    found: list[Beginning | None] = []
+    last: int | None = None
+    for attempt, stride in zip(attempts, strides(attempts), strict=True):
+        found.append(beginning(attempt, stride, pace, last) if attempt.steps else None)
+        last = attempt.steps[-1].number if attempt.steps else last
+    return found
 
 
-def beginning(attempt: Attempt, stride: int) -> Beginning:
-    """At the last restore or load before its first record, if below it; else a stride before (one step, if the first
-    two records are nearer), if a start line opened it; else at the record."""
+def usual_pace(attempts: list[Attempt]) -> Fraction | None:
+    """The lower median of ns per step between two records of one attempt."""
+    paces = [Fraction(b.time - a.time, b.number - a.number) for attempt in attempts for a, b in pairwise(attempt.steps)]
+    return sorted(paces)[(len(paces) - 1) // 2] if paces else None
+
+
+def beginning(attempt: Attempt, stride: int, pace: Fraction | None, last: int | None) -> Beginning:
+    """At the last restore or load before its first record, if below it; else, if a start line opened it, before the
+    steps that the record covers; else at the record. last: the number of the last record before the attempt."""
     first = attempt.steps[0]
     place = next(i for i, event in enumerate(attempt.events) if event is first)
     told = [event for event in attempt.events[:place] if event.kind in ("restore", "load") and event.step is not None]
@@ -51,9 +61,12 @@ def beginning(attempt: Attempt, stride: int) -> Beginning:
         return Beginning(told[-1].number, at, attempt.has_start)
     if not attempt.has_start:
         return Beginning(first.number, first.time)
-    if len(attempt.steps) > 1 and attempt.steps[1].number - first.number < stride:
-        stride = 1
-    step = min(max(first.number - stride, 0), first.number)
+    is_near = len(attempt.steps) > 1 and attempt.steps[1].number - first.number < stride
+    covered = 1 if is_near or last == first.number - 1 else stride
+    if pace:
+        room = first.time - attempt.up + (2 * NS if first.time % NS == 0 else 0)
+        covered = min(covered, max(ceil(room / pace), 1))
+    step = min(max(first.number - covered, 0), first.number)
     return Beginning(step, attempt.up, True) if step < first.number else Beginning(step, first.time)
 
 

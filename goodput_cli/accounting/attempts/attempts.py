@@ -35,6 +35,7 @@ from goodput_cli.accounting.columns import (
 from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import CHECKPOINT_KINDS, COUNTS_FROM_0, NO_STEP, Edge, EventTable, Kind
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 STARTUP_KINDS = (Kind.RESTORE, *STARTUP_PHASES)
 PROGRESS_KINDS = (Kind.STEP, *CHECKPOINT_KINDS)
@@ -338,10 +339,13 @@ class Beginnings(Struct, frozen=True):
     """Whether it is a start line: then all time behind it is of the first steps, whatever their mean."""
 
 
+_WHOLE_SECONDS_NS = 2 * NS_PER_SECOND
+_NO_BOUND = 1 << 62
+
+
 def find_beginnings(table: EventTable, attempts: Attempts) -> Beginnings:
     """Of each attempt: the step of the last restore or load before its first record, if below that; else, where a start
-    line opened it, its stride before its first record (one step, if its first distance is below its stride), at least
-    0 (-1 in a log that counts from 0); else its first record."""
+    line opened it, the step that its first record covers (`_FirstRecords`); else its first record."""
     count, bounds = len(attempts), attempts.step_bounds
     some = np.flatnonzero(bounds[1:] > bounds[:-1])
     first = np.full(count, len(table), dtype=np.intp)
@@ -349,7 +353,7 @@ def find_beginnings(table: EventTable, attempts: Attempts) -> Beginnings:
     step = np.full(count, NO_STEP, dtype=np.int64)
     step[some] = table.step[first[some]]
     resumed = _last_resumption(table, attempts, first)
-    strides = Strides(table.step[attempts.steps], bounds)
+    records = _FirstRecords(table.step[attempts.steps], table.time[attempts.steps], bounds)
     time, row = attempts.up.copy(), attempts.up_row.astype(np.intp)
     shown, started = np.where(first < len(table), first, -1), np.zeros(count, dtype=bool)
     for attempt in some.tolist():
@@ -359,7 +363,7 @@ def find_beginnings(table: EventTable, attempts: Attempts) -> Beginnings:
         if loaded:
             step[attempt], shown[attempt] = table.step[load], load
         elif attempts.started[attempt]:
-            step[attempt] = _before(number, strides, attempt, -int(attempts.counts_from_0))
+            step[attempt] = records.step_before(attempt, int(attempts.up[attempt]), -int(attempts.counts_from_0))
         started[attempt] = attempts.started[attempt] and step[attempt] < number
         if not started[attempt]:
             row[attempt] = load if loaded else record
@@ -381,10 +385,43 @@ def _counts_from_0(table: EventTable, steps: Rows) -> bool:
     return bool((table.detail[steps] == table.details.index(COUNTS_FROM_0)).any())
 
 
-def _before(number: int, strides: Strides, attempt: int, least: int) -> int:
-    """The step at which an attempt began that a start line opened and no restore: a stride before its first record."""
-    stride = strides.of(attempt)
-    start, stop = strides.bounds[attempt : attempt + 2].tolist()
-    if stop - start > 1 and int(strides.number[start + 1]) - number < stride:
-        stride = 1
-    return min(max(number - stride, least), number)
+class _FirstRecords:
+    """First records of attempts that a start line opened and no restore. number, time (ns): of every record; bounds:
+    the records of attempt a are at bounds[a] .. bounds[a + 1] - 1."""
+
+    def __init__(self, number: NDArray[np.signedinteger], time: I64, bounds: NDArray[np.intp]) -> None:
+        self._number, self._time, self._bounds = number, time, bounds
+        self._strides = Strides(number, bounds)
+
+    def step_before(self, attempt: int, up: int, least: int) -> int:
+        """Return the step at which the attempt began: a stride before its first record, and one step before it where
+        its first two records are nearer than that, or where it directly follows the last record before. At most as many
+        steps as fit between `up` (ns) and the record, at least one, and none below `least`."""
+        start, stop = self._bounds[attempt : attempt + 2].tolist()
+        number = int(self._number[start])
+        is_near = stop - start > 1 and int(self._number[start + 1]) - number < self._strides.of(attempt)
+        follows = start > 0 and int(self._number[start - 1]) == number - 1
+        steps = 1 if is_near or follows else min(self._strides.of(attempt), self._most_steps(start, up))
+        return min(max(number - steps, least), number)
+
+    def _most_steps(self, record: int, up: int) -> int:
+        """Return how many usual steps fit before a record, rounded up, with 2 s to spare if it shows whole seconds."""
+        if self._usual is None:
+            return _NO_BOUND
+        ns, steps = self._usual
+        time = int(self._time[record])
+        room = time - up + (_WHOLE_SECONDS_NS if time % NS_PER_SECOND == 0 else 0)
+        return max(-(-room * steps // ns), 1)
+
+    @cached_property
+    def _usual(self) -> tuple[int, int] | None:
+        """(ns, steps) of the two records of one attempt whose time per step is the lower median; None without any."""
+        ns, steps = np.diff(self._time), np.diff(self._number).astype(np.int64)
+        inside = np.ones(len(ns), dtype=bool)
+        heads = self._bounds[1:-1]
+        inside[heads[(heads > 0) & (heads < len(self._number))] - 1] = False
+        ns, steps = ns[inside], steps[inside]
+        if len(ns) == 0:
+            return None
+        middle = int(np.argsort(ns / steps, kind="stable")[(len(ns) - 1) // 2])
+        return (int(ns[middle]), int(steps[middle])) if ns[middle] > 0 else None
