@@ -53,6 +53,14 @@ class RecordedSteps:
             names.add(name)
         return name in names
 
+    def has_name(self, job: int, name: PhaseName) -> bool:
+        """Return True if a record of the job had this name and it counted."""
+        return name in self._names[job]
+
+    def names_of(self, job: int) -> int:
+        """Return how many names of a job count so far."""
+        return len(self._names[job])
+
     def add(self, life: LifeOfRank, records: StepRecords) -> None:
         """Further records of a life."""
         self._lives[life].append(records)

@@ -53,6 +53,7 @@ def work_of(arguments: list[str]) -> int:
         (many.finished_pods, ANALYZE),
         (many.watched_pod, ANALYZE),
         (many.custom_types, ANALYZE),
+        (many.phase_names, ANALYZE),
         (many.attempts, ANALYZE),
         (many.rank_logs, ANALYZE),
         (many.jobs, FLEET),

@@ -193,6 +193,20 @@ def test_names_of_a_job_are_bounded_and_hosts_are_untrusted(tmp_path: Path) -> N
     assert codes(log) == {"bad_phase"}
 
 
+def test_phases_beyond_the_limit_are_the_rare_ones(tmp_path: Path) -> None:
+    """Each record has five names of its own, which sort before the two that all records have."""
+    own: list[Line] = [{f"phase_a{at}_{number}": 0.001 for number in range(5)} for at in range(100)]
+    lines = [phases(at, 1, phase_data=0.1, phase_train=0.2, **names) for at, names in enumerate(own)]
+    log = read_lines(tmp_path, *events(), *lines)
+    (inside,) = log.table.inside
+    names = [name.name for name in inside.names]
+    assert len(names) == MOST_PHASES
+    assert {"data", "train"} <= {*names}
+    (left_out,) = [one for one in log.diagnostics if one.code == "bad_phase"]
+    assert left_out.message == f"more than {MOST_PHASES} names of phases; the most frequent are read"
+    assert left_out.count == 88
+
+
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(-5, 5), st.integers(), st.floats(), st.text(max_size=9),
     st.lists(st.integers(), max_size=2),

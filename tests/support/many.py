@@ -215,6 +215,19 @@ def custom_events(folder: Path, count: int) -> None:
     lines(folder / "run.jsonl", [*records, *steps("j", count, 3, 10 + 10 * count)])
 
 
+def phase_names(folder: Path, count: int) -> None:
+    """Each line of the recorder has ten phases with names of its own."""
+    records = begun("j", 0)
+    for at in range(count):
+        own = {f"phase_{at}_{number}": 0.5 for number in range(10)}
+        when = {"goodput_event": "phases", "goodput_time": START + 14 + 10 * at, "step": at + 1, "steps": 1}
+        records += [
+            *steps("j", at, 1, 5 + 10 * at),
+            {"job_name": "j", **when, "first_step": 1, "step_seconds": 9, **own},
+        ]
+    lines(folder / "run.jsonl", records)
+
+
 def attempts(folder: Path, count: int) -> None:
     """So many attempts, each of which redoes a step."""
     records: list[dict[str, Any]] = []

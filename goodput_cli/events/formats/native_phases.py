@@ -5,8 +5,8 @@ They make no row: nothing of them moves the ledger. What cannot be is left out, 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,21 +48,20 @@ def read_phases(records: Records, rows: Rows, time: I64, output: Output) -> None
     chosen &= whole
     took, wrong = _seconds(records, STEP_SECONDS)
     output.report(_CODE, f"`{STEP_SECONDS}` is no time in seconds; left out", records, chosen & wrong)
-    phases = [*_phases(records, took, chosen, output)]
     lives: defaultdict[LifeOfRank, list[int]] = defaultdict(list)
     for at in np.flatnonzero(chosen).tolist():
         lives[_life(records, at, int(rank[at]), int(first[at]))].append(at)
+    counted = _counted_keys(records, lives, output)
     for life, places in lives.items():
         own = np.array(places)
-        known = [(name, ns) for name, ns in phases if (ns[own] != NOT_LOGGED).any()]
-        counted = [(name, ns) for name, ns in known if output.recorded_steps.knows(life.job, name)]
-        if len(counted) < len(known):
-            output.report(_CODE, f"more than {MOST_PHASES} names of phases; others are left out", records, places)
-        table = [ns[own] for _, ns in counted]
+        names, table = [], []
+        for name, ns in _phases(records, own, took[own], counted[life.job], output):
+            if (ns != NOT_LOGGED).any() and output.recorded_steps.knows(life.job, name):
+                names.append(name)
+                table.append(ns)
         columns = np.column_stack(table) if table else np.zeros((len(own), 0), dtype=np.int64)
-        names = tuple(name for name, _ in counted)
         source = records.origin.source
-        of_life = StepRecords(time[own], step[own], steps[own], took[own], names, columns, source)
+        of_life = StepRecords(time[own], step[own], steps[own], took[own], tuple(names), columns, source)
         output.recorded_steps.add(life, of_life)
     _measure(records, np.flatnonzero(chosen & (rank == 0)), (time, step, steps), output)
 
@@ -79,20 +78,51 @@ def _life(records: Records, at: int, rank: int, first: int) -> LifeOfRank:
     )
 
 
-def _phases(records: Records, took: I64, chosen: Mask, output: Output) -> Iterator[tuple[PhaseName, I64]]:
-    """The phases that records name, with their ns in each of them."""
-    keys = frozenset().union(*records.records) if records.loose else records.keys
-    for key in sorted(one for one in keys if one.startswith(PHASE_PREFIX)):
-        ns, wrong = _seconds(records, key)
+def _counted_keys(
+    records: Records, lives: Mapping[LifeOfRank, Sequence[int]], output: Output
+) -> dict[int, frozenset[str]]:
+    """Return the keys of phases that count, by job: those that it had before, then the most frequent, `MOST_PHASES` in
+    all. The others are reported, and never become columns: each record may have names of its own."""
+    counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for life, places in lives.items():
+        for at in places:
+            counts[life.job].update(_keys_of(records, at))
+    counted: dict[int, frozenset[str]] = {}
+    for job, count in counts.items():
+        known = [key for key in count if output.recorded_steps.has_name(job, _name_of(key))]
+        new = sorted(count.keys() - known, key=lambda key: (-count[key], key))
+        room = MOST_PHASES - output.recorded_steps.names_of(job)
+        counted[job] = frozenset((*known, *new[:room]))
+    for life, places in lives.items():
+        left_out = [at for at in places if not counted[life.job].issuperset(_keys_of(records, at))]
+        message = f"more than {MOST_PHASES} names of phases; the most frequent are read"
+        output.report(_CODE, message, records, left_out)
+    return counted
+
+
+def _keys_of(records: Records, at: int) -> list[str]:
+    """Return the keys of phases in a record."""
+    keys = records.records[at] if records.loose else records.keys
+    return [key for key in keys if key.startswith(PHASE_PREFIX)]
+
+
+def _phases(
+    records: Records, places: I64, took: I64, counted: frozenset[str], output: Output
+) -> Iterator[tuple[PhaseName, I64]]:
+    """Yield the phases of the records at some places, with their ns in each of them. took: of these records."""
+    found = frozenset().union(*(_keys_of(records, at) for at in (places.tolist() if records.loose else places[:1])))
+    for key in sorted(found & counted):
+        ns, wrong = _seconds(records, key, places)
         long = is_too_long(ns, took)
         which = output.notes.bounded(_CODE, safe_name(key))
-        output.report(_CODE, f"`{which}` is no time in seconds; left out", records, chosen & wrong)
-        output.report(_CODE, f"`{which}` is longer than its steps can be; left out", records, chosen & long)
-        yield _name(key.removeprefix(PHASE_PREFIX)), np.where(long, NOT_LOGGED, ns)
+        output.report(_CODE, f"`{which}` is no time in seconds; left out", records, places[wrong].tolist())
+        output.report(_CODE, f"`{which}` is longer than its steps can be; left out", records, places[long].tolist())
+        yield _name_of(key), np.where(long, NOT_LOGGED, ns)
 
 
-def _name(key: str) -> PhaseName:
+def _name_of(key: str) -> PhaseName:
     """`data` is a phase, `forward_backward/data` a part of one."""
+    key = key.removeprefix(PHASE_PREFIX)
     outer, _, inner = key.partition(WITHIN)
     if not outer or not inner:
         return PhaseName(safe_name(key), safe_name(key))
@@ -129,11 +159,16 @@ def _rank(value: Any) -> int:
     return value if type(value) is int and 0 <= value < MOST_RANKS else -1
 
 
-def _seconds(records: Records, key: str) -> tuple[I64, Mask]:
-    """ns of a key, `NOT_LOGGED` where it is not there or no amount of time; and where it is none."""
+def _seconds(records: Records, key: str, places: I64 | None = None) -> tuple[I64, Mask]:
+    """ns of a key, `NOT_LOGGED` where it is not there or no amount of time; and where it is none. places: of which
+    records; None: of all."""
+    chosen = range(len(records)) if places is None else places.tolist()
     if key not in records.keys and not records.loose:
-        return np.full(len(records), NOT_LOGGED, dtype=np.int64), np.zeros(len(records), dtype=np.bool_)
-    values = [one.get(key) for one in records.records] if records.loose else records.column(key)
+        return np.full(len(chosen), NOT_LOGGED, dtype=np.int64), np.zeros(len(chosen), dtype=np.bool_)
+    if places is None and not records.loose:
+        values = records.column(key)
+    else:  # a column for each life would take the square of the number of records
+        values = [records.records[at].get(key) for at in chosen]
     ns = np.array([_ns(value) for value in values], dtype=np.int64)
     return ns, (ns == NOT_LOGGED) & np.array([value is not None for value in values], dtype=np.bool_)
 
