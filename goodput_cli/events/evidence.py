@@ -189,16 +189,6 @@ def _is_seen(char: str) -> bool:
     return kind[0] != "C" and kind not in ("Zl", "Zp")
 
 
-def same_process(one: FailureEvidence, other: FailureEvidence) -> bool:
-    if one.pid is not None and other.pid is not None:
-        return one.pid == other.pid
-    if one.rank is not None and other.rank is not None:
-        return one.rank == other.rank or any(one.rank == rank for rank, _ in other.ranks)
-    if one.rank is not None:
-        return any(one.rank == rank for rank, _ in other.ranks)
-    return one.source == other.source and one.stream == other.stream
-
-
 def same_rank(root: FailureEvidence, one: FailureEvidence) -> bool:
     if root.pid is not None and one.pid is not None:
         return root.pid == one.pid

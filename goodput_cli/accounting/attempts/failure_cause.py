@@ -31,7 +31,6 @@ from goodput_cli.events.evidence import (
     names_it_is_asked_by,
     ranks_of,
     same_host,
-    same_process,
     silent_ranks,
     suspects_of,
 )
@@ -329,13 +328,14 @@ def _without_bystanders(alive: list[FailureEvidence]) -> list[FailureEvidence]:
     for other in alive:
         if other.role == "root" and not other.beside and other.code in _LED_TO:
             led[other.source, other.stream].append(other)
+    processes = {place: Processes(rows) for place, rows in led.items()}
     last = {place: max(other.line for other in rows) for place, rows in led.items()}
 
     def led_on(one: FailureEvidence) -> bool:
         place = one.source, one.stream
         if last.get(place, one.line) <= one.line:
             return False
-        return bool(one.stream) or any(other.line > one.line and same_process(one, other) for other in led[place])
+        return bool(one.stream) or (processes[place].last_line(one) or one.line) > one.line
 
     return [one for one in alive if not one.beside or led_on(one)]
 
@@ -455,11 +455,13 @@ def _without_logged(roots: list[FailureEvidence], told: Exits) -> tuple[list[Fai
     if not ended:
         return roots, []
     general = all(one.code == "python_error" for one in ended)
+    processes = Processes(ended)
     kept: list[FailureEvidence] = []
     logged: list[FailureEvidence] = []
     for one in roots:
         only_logged = one.speaker == "process" and not _is_uncaught(one, told)
-        led = any(same_process(one, other) and one.line < other.line + _MESSAGE for other in ended)
+        last = processes.last_line(one)
+        led = last is not None and one.line < last + _MESSAGE
         led = led or not only_logged or (general and one.rank is None)
         (kept if led else logged).append(one)
     return kept, logged

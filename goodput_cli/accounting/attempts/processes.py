@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from goodput_cli.events.evidence import (
     LATEST,
@@ -19,6 +19,8 @@ from goodput_cli.events.evidence import (
     names_it_is_asked_by,
     same_rank,
 )
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 class ProcessLocation(NamedTuple):
@@ -143,29 +145,41 @@ class FirstSeen:
 
 
 class Processes:
-    """The processes that rows are of (see `same_process`)."""
+    """The processes that rows are of, with the last line of each.
+
+    Rows are of one process if their pids are equal; where one names no pid, if their ranks are; where the row that is
+    looked up names no rank, if both stand in one stream of one source.
+    """
 
     def __init__(self, rows: Sequence[FailureEvidence]) -> None:
-        self._pids = {one.pid for one in rows if one.pid is not None}
+        self._pids = _last_lines((one.pid, one.line) for one in rows if one.pid is not None)
         self._of_all = _ranks_and_streams(rows)
-        self._without_pid = _ranks_and_streams(one for one in rows if one.pid is None)
+        self._without_pid = _ranks_and_streams([one for one in rows if one.pid is None])
 
     def has(self, one: FailureEvidence) -> bool:
         """Whether a row is of one of them."""
-        if one.pid is not None and one.pid in self._pids:
-            return True
+        return self.last_line(one) is not None
+
+    def last_line(self, one: FailureEvidence) -> int | None:
+        """Return the last line of the rows of the same process; None if there are none."""
         ranks, streams = self._of_all if one.pid is None else self._without_pid
-        return one.rank in ranks if one.rank is not None else (one.source, one.stream) in streams
+        found = ranks.get(one.rank) if one.rank is not None else streams.get((one.source, one.stream))
+        of_pid = None if one.pid is None else self._pids.get(one.pid)
+        return max((line for line in (found, of_pid) if line is not None), default=None)
 
 
-def _ranks_and_streams(rows: Iterable[FailureEvidence]) -> tuple[set[int], set[tuple[str, str]]]:
-    ranks: set[int] = set()
-    streams: set[tuple[str, str]] = set()
-    for one in rows:
-        ranks.update(rank for rank, _ in one.ranks)
-        ranks.update(() if one.rank is None else (one.rank,))
-        streams.add((one.source, one.stream))
-    return ranks, streams
+def _ranks_and_streams(rows: Sequence[FailureEvidence]) -> tuple[dict[int, int], dict[tuple[str, str], int]]:
+    ranks = (
+        (rank, one.line) for one in rows for rank in (one.rank, *(rank for rank, _ in one.ranks)) if rank is not None
+    )
+    return _last_lines(ranks), _last_lines(((one.source, one.stream), one.line) for one in rows)
+
+
+def _last_lines(lines: Iterable[tuple[Key, int]]) -> dict[Key, int]:
+    last: dict[Key, int] = {}
+    for key, line in lines:
+        last[key] = max(line, last.get(key, line))
+    return last
 
 
 class Exits:
@@ -206,9 +220,7 @@ class _Exits(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[FailureEvidence]) -> _Exits:
-        last: dict[str, int] = {}
-        for one in rows:
-            last[one.source] = max(one.line, last.get(one.source, one.line))
+        last = _last_lines((one.source, one.line) for one in rows)
         return cls({one.rank for one in rows}, {one.pid for one in rows}, last)
 
 
