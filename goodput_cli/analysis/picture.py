@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, run_heads, union
-from goodput_cli.analysis.disruptions.costs import complete_saves
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.rolling import default_window, rolling
+from goodput_cli.analysis.save_states import Completion, judge_saves
 from goodput_cli.analysis.steps.curve import Buckets, StepCurve, extremes, first_of_each, thinned, whole_curve
 from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
 from goodput_cli.analysis.timeline.rows import labels_of, segments_inside
@@ -269,8 +269,9 @@ def _busy(analysis: Analysis, buckets: Buckets) -> MetricLine | None:
 
 
 def save_times(timeline: Timeline, start: int, end: int) -> I64:
-    """When (ns) each save in [start, end) was complete, in time order."""
-    times: I64 = np.sort(timeline.table.end[complete_saves(timeline)])
+    """Return when (ns) each save in [start, end) was complete, or last shown where that is unknown, in time order."""
+    saves = judge_saves(timeline)
+    times: I64 = np.sort(saves.complete[~saves.are(Completion.UNFINISHED)])
     return np.asarray(times[(times >= start) & ((times < end) | (times == timeline.end))])
 
 

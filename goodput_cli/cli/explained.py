@@ -86,7 +86,8 @@ def _of_findings(name: str) -> Iterator[str]:
         kind = BY_CODE[name]
         yield f"insight {name}, {kind.title}: {kind.meaning}"
         yield f"Least: {kind.least_percent:g} % of the window; from: {kind.origin}."
-        yield f"Do: {kind.advice}. `goodput {kind.command}` shows more; --fail-if 'insight:{name}>10m' is a gate."
+        advice = f"{kind.advice}. " if kind.advice else ""
+        yield f"Do: {advice}`goodput {kind.command}` shows more; --fail-if 'insight:{name}>10m' is a gate."
     named = category_named(name)
     if named is not None:
         category, _ = named

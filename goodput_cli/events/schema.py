@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,21 @@ COUNTS_FROM_0 = (("counts_from_0", True),)
 """The detail of a step end whose program numbers steps from 0: the first step that ends is 0."""
 ASYNCHRONOUS = (("asynchronous", True),)
 """The detail of a `Kind.SAVED` whose log says that saves go on behind training."""
+SAVE_STATE = "save_state"
+"""The key in the detail of a `Kind.SAVE` under which its line names a `SaveState`."""
+
+
+class SaveState(StrEnum):
+    """How far a save has come by its line. A line that names none shows that saving ended."""
+
+    BEGUN = "begun"
+    BLOCKING_DONE = "blocking_done"
+    """Training goes on; the checkpoint is still being written in the background."""
+    COMPLETE = "complete"
+
+
+LEFT_OPEN_SAVE = ((SAVE_STATE, SaveState.BEGUN.value), ("left_open", True))
+"""The detail of a begin of a save that its attempt did not outlive."""
 NO_STEP = np.iinfo(np.int64).min
 """Value of `EventTable.step` where the event names no step."""
 NONE = -1

@@ -128,6 +128,10 @@ def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int],
     first, *more = wrapped(what, width - under)
     yield Text.assemble(head + _GAP, (first, "bold"))
     yield from (Text.assemble(" " * under, (line, "bold")) for line in more)
+    if not insight.advice:
+        if command.plain:
+            yield Text.assemble(" " * begin, command)
+        return
     *others, last = wrapped(sign + safe(insight.advice), width - under)
     yield from (Text(" " * under + line) for line in others)
     room = width - under - cell_len(last) - len(_GAP)

@@ -160,8 +160,8 @@ def _losses(block: Losses) -> Iterator[str]:
         cost = ", ".join(filter(None, (percent(insight.percent), duration(insight.ns), cost_text(insight))))
         typed = shorten(safe(insight.command_line()), _LONGEST_MESSAGE)
         command = escape(typed) if "`" in typed else f"`{typed}`"  # it would end the code
-        advice = escape(f"{insight.advice[:1].upper()}{insight.advice[1:]}.")
-        yield f"- **{cost}**: {_name_text(insight.text)}. {advice} {command}"
+        advice = escape(insight.advice_sentence)
+        yield " ".join(filter(None, (f"- **{cost}**: {_name_text(insight.text)}.", advice, command)))
     if rest:
         yield from ("", f"{plural(len(rest), 'smaller one')}: {_WHOLE}.")
 

@@ -90,7 +90,14 @@ def test_evaluations_beyond_a_tenth() -> None:
 
 def test_the_night_of_the_sample_log() -> None:
     found = goodput_cli.analyze(NIGHT).insights
-    assert [one.code for one in found] == ["older_checkpoint", "hang", "rare_saves", "disruptions"]
+    assert [one.code for one in found] == [
+        "older_checkpoint",
+        "hang",
+        "rare_saves",
+        "disruptions",
+        "slow_steps",
+        "unknown_saves",
+    ]
     assert found[1].text.startswith("step 1503 hung")
 
 
@@ -98,7 +105,7 @@ def test_the_first_twenty_lines_answer_three_questions() -> None:
     lines = table(goodput_cli.analyze(NIGHT, accelerators=256, price_per_hour=4.2), Page()).splitlines()[:20]
     first = "\n".join(lines)
     for answer in (
-        "restored step 1400, though 1600 and 1800 were", "step 1503 hung for 25 min 08 s", "846.75 accelerator hours",
+        "restored step 1400, though 1600 was saved", "step 1503 hung for 25 min 08 s", "846.75 accelerator hours",
         "3,556.33", "restore the newest complete checkpoint", "save about every 50 steps",
         "goodput timeline ", "goodput advise ",
     ):  # fmt: skip

@@ -87,7 +87,7 @@ def insight_sections() -> str:
 def _insight_section(code: str, kind: InsightKind) -> str:
     words = f"**{kind.title}** · {kind.meaning}"
     least = f"- *Least:* {kind.least_percent:g} % of the window; from: {kind.origin}."
-    advice = f"- *Do:* {kind.advice}; `goodput {kind.command}` shows more."
+    advice = f"- *Do:* {f'{kind.advice}; ' if kind.advice else ''}`goodput {kind.command}` shows more."
     return "\n".join((f"### {code}\n", _wrapped(words), _wrapped(least, "  "), _wrapped(advice, "  "), ""))
 
 

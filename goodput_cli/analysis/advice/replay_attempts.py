@@ -196,7 +196,7 @@ class _Reader:
                 cost=cost,
                 cost_given=self._save_ns is not None,
                 latency=self._latency,
-                asynchronous=self._job.asynchronous or bool(self._log.completed),
+                asynchronous=self._job.asynchronous or self._log.states_completion,
                 unit=self._training.unit,
                 start=start,
                 lives=tuple(lives),
@@ -205,7 +205,7 @@ class _Reader:
                 kept_steps=int(np.ceil(self._training.spans.kept).sum()),
                 amounts=amounts_of(timeline, lives, self._training.taken_lost),
                 deaths=self._death,
-                background=self._job.background and not self._log.completed,
+                background=self._job.background and not self._log.states_completion,
                 one_save=self._every is None and len(self._log.saved_steps) == 1,
                 failed_last=self._failed_last(lives[-1]),
             )

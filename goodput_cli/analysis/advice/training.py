@@ -19,8 +19,9 @@ from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.amounts import JobTimeline
 from goodput_cli.analysis.goodput.findings import Covered
+from goodput_cli.analysis.save_states import Completion, JudgedSaves, judge_saves, left_open
 from goodput_cli.analysis.saves import behind_starts, joined, steps_of_saves
-from goodput_cli.arrays import I64, Mask
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 
 NEVER = 1 << 62
@@ -99,30 +100,38 @@ class SaveLog:
         saved = np.concatenate((orbax, pairs[:, 1], alone))
         start, end = self._job.counted(table.time[first]), self._job.counted(table.end[saved])
         start[len(orbax) + len(pairs) :] = end[len(orbax) + len(pairs) :]
-        seen = timeline.ordered.table.end[orbax] == table.end[orbax]
+        seen = (timeline.ordered.table.end[orbax] == table.end[orbax]) & ~left_open(timeline, orbax)
         completed, measured = np.ones(len(first), dtype=bool), np.ones(len(first), dtype=bool)
         completed[: len(orbax)], measured[len(orbax) + len(pairs) :] = seen, False
         measured[: len(orbax)] = table.edge[orbax] == Edge.INTERVAL
-        usable = end.copy()
-        if self._job.step_log and self.completed:
-            keys = zip(owner[orbax].tolist(), table.step[orbax].tolist(), strict=True)
-            whole = [self.completed.get(key, NEVER) for key in keys]
-            usable[: len(orbax)] = np.maximum(np.array(whole, dtype=np.int64), end[: len(orbax)])
         step = steps_of_saves(timeline, first)
         step = np.where(table.step[saved] == NO_STEP, step, table.step[saved])
+        usable = end.copy()
+        if self._job.step_log and len(orbax):
+            whole = self._usable_from(owner[orbax], step[: len(orbax)], end[: len(orbax)])
+            usable[: len(orbax)] = np.maximum(whole, end[: len(orbax)])
         return SavedLines(owner[saved].astype(np.int64), step, start, end, usable, completed, measured)
 
     @cached_property
-    def completed(self) -> dict[tuple[int, int], int]:
-        """When (counted ns) each save of an attempt could be used, where lines say that saves which only blocked are
-        complete (`checkpoint_saved` beside Orbax lines); empty where none says it."""
-        table, owner = self._job.timeline.table, self._job.timeline.attempts.of_row
-        said = np.flatnonzero((table.kind == Kind.SAVED) & (owner >= 0))
-        begun = np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL) & (owner >= 0))
-        known = set(zip(owner[begun].tolist(), table.step[begun].tolist(), strict=True))
-        time = self._job.counted(table.time[said]).tolist()
-        keys = zip(owner[said].tolist(), table.step[said].tolist(), strict=True)
-        return {key: at for key, at in zip(keys, time, strict=True) if key in known}
+    def _judged(self) -> JudgedSaves:
+        return judge_saves(self._job.timeline)
+
+    @property
+    def states_completion(self) -> bool:
+        """True if completions have lines of their own, after those of the parts that block training."""
+        return bool(self._judged.is_apart.any())
+
+    def _usable_from(self, owner: Rows, step: I64, end: I64) -> I64:
+        """Return when (counted ns) saves can be used; `NEVER` for unfinished ones. One of unknown completion counts
+        from where it no longer blocked (`save_latency_unknown`)."""
+        saves = self._judged
+        complete, unfinished = saves.is_apart & saves.are(Completion.COMPLETE), saves.are(Completion.UNFINISHED)
+        usable = np.where(unfinished, NEVER, self._job.counted(np.where(complete, saves.complete, 0)))
+        chosen = np.flatnonzero(complete | unfinished)
+        keys = zip(saves.owner[chosen].tolist(), saves.step[chosen].tolist(), strict=True)
+        known = dict(zip(keys, usable[chosen].tolist(), strict=True))
+        lines = zip(owner.tolist(), step.tolist(), end.tolist(), strict=True)
+        return np.array([known.get((attempt, number), at) for attempt, number, at in lines], dtype=np.int64)
 
     def _alone(self, orbax: NDArray[np.intp], pairs: NDArray[np.intp]) -> NDArray[np.intp]:
         """The first `checkpoint_saved` of each step and attempt that no other line shows."""

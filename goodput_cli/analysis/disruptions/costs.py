@@ -18,13 +18,13 @@ from typing import Protocol
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import among, clipped, rows_of, search
+from goodput_cli.accounting.columns import clipped, search
 from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
-from goodput_cli.analysis.saves import steps_of_saves
+from goodput_cli.analysis.save_states import Completion, judge_saves
 from goodput_cli.analysis.table import FilledTable, Table, column, columns_of
 from goodput_cli.arrays import I64, Mask, Rows
-from goodput_cli.events.schema import NO_STEP, Edge, Kind
+from goodput_cli.events.schema import NO_STEP
 from goodput_cli.vocabulary.categories import Category, in_group
 
 _TOP = np.iinfo(np.int64).max
@@ -176,6 +176,11 @@ class AttemptCosts:
         return tuple(unfinished_saves(self._timeline, self._saves))
 
     @cached_property
+    def unknowns(self) -> tuple[Older, ...]:
+        """Restores that left saves aside whose completion is unknown; `newer` are these."""
+        return tuple(unknown_saves(self._timeline, self._saves))
+
+    @cached_property
     def older(self) -> I64:
         """The part of `taken_back` that a newer checkpoint would have kept."""
         return self._kept_by(self.olders)
@@ -184,6 +189,11 @@ class AttemptCosts:
     def unfinished(self) -> I64:
         """The part of `taken_back`, beyond `older`, that saves which never completed would have kept."""
         return np.asarray(np.maximum(self._kept_by(self.failed) - self.older, 0))
+
+    @cached_property
+    def unknown(self) -> I64:
+        """The part of `taken_back`, beyond both, that saves of unknown completion would have kept if complete."""
+        return np.asarray(np.maximum(self._kept_by(self.unknowns) - self.older - self.unfinished, 0))
 
     def _kept_by(self, passed_over: Sequence[Older]) -> I64:
         """Lost training that the newest of the saves which each restore left aside would have kept."""
@@ -244,9 +254,12 @@ class SavesOfAttempts:
 
     owner: Rows
     step: I64
-    begun_owner: Rows
-    """Saves that began and were never complete; of logs that do not say when saves are complete, none."""
-    begun: I64
+    unfinished_owner: Rows
+    """Saves that began and were never complete."""
+    unfinished: I64
+    unknown_owner: Rows
+    """Saves of which the log does not show whether they were complete."""
+    unknown: I64
 
 
 def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[Older]:
@@ -274,49 +287,40 @@ def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[Older]:
 
 
 def unfinished_saves(timeline: Timeline, saves: SavesOfAttempts) -> Iterator[Older]:
-    """Attempts that began below saves of the attempt before them which were never complete."""
-    if len(saves.begun) == 0:
+    """Yield attempts that began below saves of the attempt before them which were never complete."""
+    return _passed_over(timeline, saves, saves.unfinished_owner, saves.unfinished)
+
+
+def unknown_saves(timeline: Timeline, saves: SavesOfAttempts) -> Iterator[Older]:
+    """Yield attempts that began below saves of the attempt before them of unknown completion."""
+    return _passed_over(timeline, saves, saves.unknown_owner, saves.unknown)
+
+
+def _passed_over(timeline: Timeline, saves: SavesOfAttempts, owner: Rows, step: I64) -> Iterator[Older]:
+    """Yield attempts that began below some saves, which are not known to be complete, of the attempt before them."""
+    if len(step) == 0:
         return
     began, _ = first_and_last_steps(timeline)
     stepping = np.flatnonzero(began != NO_STEP)
     for before, attempt in pairwise(stepping.tolist()):
         first = int(began[attempt])
-        newer = np.unique(saves.begun[(saves.begun_owner == before) & (saves.begun > first)])
+        newer = np.unique(step[(owner == before) & (step > first)])
         if len(newer):
             complete = saves.step[(saves.owner <= before) & (saves.step <= first)]
             restored = int(complete.max()) if len(complete) else None
             yield Older(before, attempt, first, restored, tuple(newer.tolist()))
 
 
-def complete_saves(timeline: Timeline) -> Rows:
-    """The lines of saves. One that the end of a job cuts, which nothing ended, is not complete."""
-    table = timeline.table
-    rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
-    cut = (table.edge[rows] == Edge.INTERVAL) & (table.end[rows] >= timeline.end) & (not timeline.ended)
-    return np.asarray(rows[~cut])
-
-
 def find_saves(timeline: Timeline) -> SavesOfAttempts:
-    """The complete saves, and those that never were. One that ended behind the next attempt's start was not there for
-    it. Where a line says when the save of a step is complete
-    (`checkpoint_saved` beside Orbax lines), the line of its blocking part only says that it began."""
-    table, attempts = timeline.table, timeline.attempts
-    rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
-    step_of = np.full(len(table), NO_STEP, dtype=np.int64)
-    step_of[rows] = steps_of_saves(timeline, rows)
-    rows = rows[(attempts.of_row[rows] >= 0) & (step_of[rows] != NO_STEP)]
-    said = rows[table.kind[rows] == Kind.SAVED]
-    begun = rows[(table.kind[rows] == Kind.SAVE) & (table.edge[rows] == Edge.INTERVAL)]
-    unfinished = np.zeros(0, dtype=np.intp)
-    complete = among(step_of[begun], np.sort(step_of[said]))
-    if complete.any():
-        unfinished = begun[~complete]
-        rows = said
-    rows = rows[among(rows, complete_saves(timeline))]
-    rows = rows[table.end[rows] <= np.append(attempts.begin[1:], _TOP)[attempts.of_row[rows]]]
-    owner = attempts.of_row[rows]
-    order = np.lexsort((step_of[rows], owner))
-    return SavesOfAttempts(owner[order], step_of[rows][order], attempts.of_row[unfinished], step_of[unfinished])
+    """Return the saves by completion. A complete one that ended after the next attempt began was not there for it."""
+    saves = judge_saves(timeline)
+    saves = saves.take((saves.owner >= 0) & (saves.step != NO_STEP))
+    following = np.append(timeline.attempts.begin[1:], _TOP)[saves.owner]
+    complete = saves.take(saves.are(Completion.COMPLETE) & (saves.complete <= following))
+    unfinished, unknown = (saves.take(saves.are(one)) for one in (Completion.UNFINISHED, Completion.UNKNOWN))
+    return SavesOfAttempts(
+        complete.owner, complete.step, unfinished.owner, unfinished.step, unknown.owner, unknown.step
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

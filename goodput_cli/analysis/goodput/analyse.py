@@ -25,7 +25,6 @@ from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.training.kept import ALL_KEPT
-from goodput_cli.analysis.disruptions.costs import complete_saves
 from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions, reliability
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.findings import findings, not_recorded, union_length
@@ -33,6 +32,7 @@ from goodput_cli.analysis.goodput.thresholds import CAUSE, INSIGHT, OOM, PHASE
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import PREFIXES, decimal, percent_of, value_of
 from goodput_cli.analysis.results import AtRisk, CategoryTime, CategoryTimes, Elastic, Job, Reference, Saves, Window
+from goodput_cli.analysis.save_states import Completion, JudgedSaves, judge_saves
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.analysis.steps.sheet import step_statistics
 from goodput_cli.analysis.summary import Summary, summary_of
@@ -40,7 +40,7 @@ from goodput_cli.analysis.threshold import PERCENT, Expression, Threshold, judge
 from goodput_cli.arrays import F64, I64, blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.events.schema import EventTable, Kind, LogFormat
+from goodput_cli.events.schema import NO_STEP, EventTable, Kind, LogFormat
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
 from goodput_cli.vocabulary.causes import CAUSES, OUT_OF_MEMORY
 from goodput_cli.vocabulary.text import did_you_mean, iso_to_the_second
@@ -242,22 +242,43 @@ def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple
     return (CategoryTime(OVERLAPPED, None, ns, 100 * ns / counted),)
 
 
+def _saved_until(timeline: Timeline, complete: JudgedSaves) -> int:
+    """Return from when on (ns) training is not in the newest complete save: from its begin, or in logs of the ends of
+    steps from the record before it that shows its step as done."""
+    newest = int(np.argmax(complete.complete))
+    begin, records = int(complete.begin[newest]), timeline.records
+    if records is None or not timeline.attempts.step_ends or complete.step[newest] == NO_STEP:
+        return begin
+    before = int(np.searchsorted(records.time, begin, "right")) - 1
+    done = before >= 0 and records.owner[before] == complete.owner[newest]
+    return int(records.time[before]) if done and records.number[before] >= complete.step[newest] else begin
+
+
+def _last_began(timeline: Timeline) -> int:
+    """Return when (ns) the training of the last attempt that trained began."""
+    spans = timeline.training.spans
+    return int(spans.start[spans.attempt == spans.attempt[-1]][0]) if len(spans.attempt) else timeline.end
+
+
 def at_risk(timeline: Timeline) -> AtRisk | None:
-    """Kept progress after the last completed save: what began before that save began is in it. Nothing is at risk
-    after a clean end; None where the log has no saves, so that nobody knows."""
-    table, saves = timeline.table, complete_saves(timeline)
+    """Return the kept progress after the last complete save: what began before that save began is in it. Nothing is at
+    risk after a clean end; None where the log has no saves."""
+    saves = judge_saves(timeline)
     if len(saves) == 0:
         return None
     if len(timeline.attempts) and timeline.endings.how[-1] == End.CLEAN:
         return AtRisk(0.0, 0)
-    last = int(table.time[saves[np.argmax(table.end[saves])]])
+    complete = saves.take(saves.are(Completion.COMPLETE))
+    # Without a complete save in the log, the last attempt that trained went on from one that the log does not show.
+    last = _saved_until(timeline, complete) if len(complete) else _last_began(timeline)
+    is_bound = bool((saves.are(Completion.UNKNOWN) & (saves.begin > last)).any())
     kept_training = timeline.kept_training
     first = int(np.searchsorted(kept_training.start, last))
     kept = kept_training.kept_steps[first:] > 0
     productive = kept_training.trained(first, len(kept_training)) - kept_training.slowdown[first:]
     stalled, stall = kept_training.stall.part(first, len(kept_training))
     productive[stalled] -= stall
-    return AtRisk(float(kept_training.counted_steps[first:][kept].sum()), int(productive[kept].sum()))
+    return AtRisk(float(kept_training.counted_steps[first:][kept].sum()), int(productive[kept].sum()), is_bound)
 
 
 def _reference(timeline: Timeline, productive: int) -> Reference:

@@ -329,7 +329,8 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
     yield f"Lost {percent(100 * lost / counted)}, {duration(lost)}; {phrases.progress_text(analysis)}. What cost most:"
     for insight in analysis.insights[:_WORST]:
         cost = f"{percent(insight.percent)}, {duration(insight.ns)}"
-        yield f"- {cost}: {insight.text}. {insight.advice[:1].upper()}{insight.advice[1:]}: {insight.command_line()}"
+        advice = f"{insight.advice_sentence[:-1]}: " if insight.advice else ""
+        yield f"- {cost}: {insight.text}. {advice}{insight.command_line()}"
     if not analysis.insights:
         lost_to = [row for row in phrases.category_rows(analysis) if not row.is_goodput and row.ns > 0]
         yield from (f"- {row.percent}, {duration(row.ns)}: {row.title}" for row in lost_to[:_WORST])

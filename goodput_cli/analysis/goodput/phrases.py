@@ -258,7 +258,8 @@ def beside_ledger(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
     risk = analysis.at_risk
     if risk is not None and (risk.ns or risk.steps):
         steps = plural(round(risk.steps, 3), "step")
-        yield "at_risk", f"{steps}, {duration(risk.ns)} of progress after the last completed save"
+        bound, save = ("at most ", "save known to be complete") if risk.is_bound else ("", "completed save")
+        yield "at_risk", f"{bound}{steps}, {duration(risk.ns)} of progress after the last {save}"
     amounts = {row.category: row.ns for row in analysis.badput if row.label is None}
     if amounts.get(Category.SLOWDOWN.id, 0) < 0:
         yield Category.SLOWDOWN.id, "negative: training was faster than the reference step time"

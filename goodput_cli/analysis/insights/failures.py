@@ -59,10 +59,14 @@ class Failures(Struct, frozen=True):
     """What the attempt took to start, with what led nowhere."""
     unfinished: I64
     """Training that saves which never completed would have kept."""
+    unknown: I64
+    """Training that saves of unknown completion would have kept if they were complete."""
     olders: tuple[Older, ...]
     """Restores that left newer checkpoints aside."""
     failed: tuple[Older, ...]
     """Restores that had to leave saves aside which never completed."""
+    unknowns: tuple[Older, ...]
+    """Restores that left saves of unknown completion aside."""
     hung: Rows
     """Attempts that ended by the timeout of a step that hung: the hang is an insight of its own."""
 
@@ -86,10 +90,12 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
             older=failures.older * left,
             wasted=failures.wasted * left,
             unfinished=failures.unfinished * left,
+            unknown=failures.unknown * left,
             olders=tuple(one for one in failures.olders if left[one.ended]),
         )
     yield from _older_checkpoints(failures)
     yield from _failed_saves(failures)
+    yield from _unknown_saves(failures)
     rest = failures.unplanned.copy()
     yield from _failing_starts(failures, rest)
     yield from _repeating_hosts(failures, rest)
@@ -113,19 +119,24 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
     yield from _disruptions(failures, rest, wasted, policy)
 
 
+def _left_aside(failures: Failures) -> I64:
+    """Return the training (ns) by attempt that saves which were left aside would have kept."""
+    return failures.older + failures.unfinished + failures.unknown
+
+
 def _between_runs(failures: Failures) -> Mask:
     """Which attempts were the last of a run that another one follows, and cost something that counts."""
     timeline = failures.analysis.timeline
     first = np.searchsorted(timeline.attempts.begin_row, timeline.runs[1:])
     last = np.zeros(len(failures.wasted), dtype=bool)
     last[first - 1] = True
-    return np.asarray(last & failures.unplanned & (failures.lost + failures.older + failures.unfinished > 0))
+    return np.asarray(last & failures.unplanned & (failures.lost + _left_aside(failures) > 0))
 
 
 def _runs(failures: Failures, between: Mask) -> Candidate:
     timeline, which = failures.analysis.timeline, np.flatnonzero(between)
     down = int(failures.down[which].sum())
-    lost = int((failures.wasted + failures.older + failures.unfinished)[which].sum())
+    lost = int((failures.wasted + _left_aside(failures))[which].sum())
     parts = [f"{duration(down)} between them"] * (down > 0) + [f"{duration(lost)} trained in earlier ones"] * (lost > 0)
     text = f"the log holds {plural(len(timeline.runs), 'run')} of this name: {', '.join(parts)}"
     return Candidate(
@@ -140,10 +151,9 @@ def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
     if not costly:
         return
     worst = max(costly, key=lambda one: int(failures.older[one.ended]))
-    saved = [str(step) for step in worst.newer[-_MOST_NAMED:]]
-    names = saved[0] if len(saved) == 1 else f"{', '.join(saved[:-1])} and {saved[-1]}"
+    names = _names_of_steps(worst.newer)
     what, step = ("restarted at", worst.began) if worst.restored is None else ("restored", worst.restored)
-    text = f"{what} step {step}, though {names} {'was' if len(saved) == 1 else 'were'} saved"
+    text = f"{what} step {step}, though {names} {'was' if len(worst.newer) == 1 else 'were'} saved"
     if len(costly) > 1:
         text += f"; {plural(len(costly), 'such restore')} in all"
     yield _restores(failures, "older_checkpoint", int(failures.older.sum()), text, costly, worst)
@@ -162,6 +172,25 @@ def _failed_saves(failures: Failures) -> Iterator[Candidate]:
     text += f"; {plural(count - len(worst.newer), 'more such save')}" if count > len(worst.newer) else ""
     advice = "nothing newer was there to restore; finish a save before the next one" if count == 1 else None
     yield _restores(failures, "failed_saves", int(failures.unfinished.sum()), text, costly, worst, advice, count)
+
+
+def _unknown_saves(failures: Failures) -> Iterator[Candidate]:
+    costly = [one for one in failures.unknowns if failures.unknown[one.ended] > 0]
+    if not costly:
+        return
+    worst = max(costly, key=lambda one: int(failures.unknown[one.ended]))
+    count = sum(len(one.newer) for one in costly)
+    names, one_save = _names_of_steps(worst.newer), len(worst.newer) == 1
+    was, it = ("was", "it") if one_save else ("were", "they")
+    text = f"{names} {was} begun; the log does not show that {it} completed"
+    text += f" (and {plural(count - len(worst.newer), 'more such save')})" if count > len(worst.newer) else ""
+    yield _restores(failures, "unknown_saves", int(failures.unknown.sum()), text, costly, worst, None, count)
+
+
+def _names_of_steps(steps: tuple[int, ...]) -> str:
+    """Return the newest of some steps: `100`, `100 and 200`."""
+    named = [str(step) for step in steps[-_MOST_NAMED:]]
+    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
 
 
 def _restores(
@@ -339,7 +368,7 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     hung = int(np.isin(which, failures.hung).sum())
     if hung:
         text += "; the hang that it ended is counted apart" if len(which) == 1 else f"; {_HANGS.format(hung=hung)}"
-    undone = int((failures.wasted + failures.older + failures.unfinished).sum())
+    undone = int((failures.wasted + _left_aside(failures)).sum())
     long = down > lost and _LONG_DOWN * down >= analysis.window.counted_ns and _MUCH * down >= down + undone
     advice = _RESTARTS if long else _FIRST if down > lost else lost_training(analysis, policy)
     command: str | None = None if down > lost else "advise"

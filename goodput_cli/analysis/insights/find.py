@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.steps.inside import Inside
 
 _OF_SHORT_JOBS = frozenset({
-    "several_runs", "repeat_host", "same_step", "older_checkpoint", "failed_saves", "failing_starts", "long_outage",
-    "disruptions", "hang", "hung_now", "startups", "planned_stops", "queued", "dead_job", "elastic", "undetermined",
-    "unexplained", "restores", "last_end",
+    "several_runs", "repeat_host", "same_step", "older_checkpoint", "failed_saves", "unknown_saves", "failing_starts",
+    "long_outage", "disruptions", "hang", "hung_now", "startups", "planned_stops", "queued", "dead_job", "elastic",
+    "undetermined", "unexplained", "restores", "last_end",
 })  # fmt: skip
 """What is stated of a job of fewer than ten kept steps too: nothing that needs a usual step, or shares of many."""
 
@@ -82,9 +82,11 @@ def _all(analysis: AnalysisData, inside: Sequence[Inside]) -> Iterator[Candidate
     hangs = that_matter(hangs, timeline, within)
     costs = costs_of(analysis)
     unplanned, lost = costs.unplanned, costs.taken_back[:-1]
-    in_hangs, avoidable = lost_in_hangs(timeline, hangs, (*costs.olders, *costs.failed))
-    newer = np.where(unplanned, np.maximum((costs.older + costs.unfinished)[:-1] - avoidable, 0), 0)
+    in_hangs, avoidable = lost_in_hangs(timeline, hangs, (*costs.olders, *costs.failed, *costs.unknowns))
+    left_aside = costs.older + costs.unfinished + costs.unknown
+    newer = np.where(unplanned, np.maximum(left_aside[:-1] - avoidable, 0), 0)
     older = np.minimum(newer, costs.older[:-1])
+    unfinished = np.minimum(newer - older, costs.unfinished[:-1])
     wasted = np.maximum(lost - in_hangs - newer, 0)
     last = LastEndCost.of(analysis, costs, hangs)
     taken_back = int(np.where(unplanned, newer + wasted, 0).sum()) + int(hangs.lost.sum()) + last.wasted_ns
@@ -93,8 +95,9 @@ def _all(analysis: AnalysisData, inside: Sequence[Inside]) -> Iterator[Candidate
     hung = distinct(hangs.attempt[ended_by_timeout(hangs, timeline)])
     down = costs.until_up(Category.RECOVERY) - down_in_hangs(hangs, timeline)
     failures = Failures(
-        analysis, unplanned, down, older, wasted, starting, newer - older, costs.olders, costs.failed, hung
-    )
+        analysis, unplanned, down, older, wasted, starting, unfinished,
+        newer - older - unfinished, costs.olders, costs.failed, costs.unknowns, hung,
+    )  # fmt: skip
     yield from find_failures(failures, 0 if slow_saves is None else slow_saves.ns)
     yield from find_last_end(analysis, last)
     yield from _of_hangs(analysis, hangs)

@@ -298,7 +298,7 @@ def lost_in_hangs(timeline: Timeline, hangs: Hangs, olders: tuple[Older, ...]) -
         return lost[:-1], kept[:-1]
     newest = np.full(len(lost), np.iinfo(np.int64).min)
     for one in olders:
-        newest[one.ended] = one.below
+        newest[one.ended] = max(newest[one.ended], one.below)
     ended = taken_back_by(timeline, hangs.attempt, hangs.upto)  # of a record of several steps the last are lost
     some = np.flatnonzero((hangs.lost > 0) & (ended >= 0))
     np.add.at(lost, ended[some], hangs.lost[some])

@@ -28,7 +28,7 @@ class InsightKind:
     meaning: str
     """When it is stated, and which seconds it has."""
     advice: str
-    """What to do, where the finder does not say it better."""
+    """What to do, where the finder does not say it better; "" where the log shows too little for advice."""
     command: str
     """The command that shows more, with its options."""
     least_percent: float
@@ -108,7 +108,7 @@ class Insight:
     text: str
     """what happened"""
     advice: str
-    """what to do"""
+    """what to do; empty where the log shows too little for advice"""
     ns: Count
     """what it cost"""
     in_goodput_ns: Annotated[Count, Json("seconds", key="ns_in_goodput")]
@@ -131,6 +131,11 @@ class Insight:
     """The rows of other tables that show it."""
     price: Price | None = None
     """What the accelerators cost."""
+
+    @property
+    def advice_sentence(self) -> str:
+        """What to do as a sentence; "" without advice."""
+        return f"{self.advice[:1].upper()}{self.advice[1:]}." if self.advice else ""
 
     @property
     def kind(self) -> InsightKind:

@@ -228,6 +228,11 @@ class DeclaredRule(_Table, frozen=True):
     ] = None
     """"cursor": its lines have no time."""
     edge: Literal["point", "begin", "end"] = "point"
+    state: Annotated[
+        Literal["begun", "blocking_done", "complete"] | None,
+        Meta(description='`state` of a save is "begun", "blocking_done" or "complete"'),
+    ] = None
+    """Of a `save`: how far it has come by its line; without it, the line shows that saving ended."""
     begins: bool = False
     label: str = ""
     also: bool = False
@@ -256,6 +261,8 @@ class DeclaredRule(_Table, frozen=True):
             raise Mistake("phases are those of a `step` rule, or of one of `phase`", "phases")
         if self.event is EventType.PHASE and not (inside or self.work or self.size):
             raise Mistake("a `phase` rule needs `phases`, a `phase_pattern`, `work` or `size`", "event")
+        if self.state is not None and self.event is not EventType.SAVE:
+            raise Mistake("`state` is that of a `save` rule", "state")
         self._check_sign()
 
     def _check_sign(self) -> None:
@@ -327,6 +334,7 @@ class Gives(_Table, frozen=True):
     rank: str | int | None = None
     cause: str | None = None
     role: str | None = None
+    state: str | None = None
     point: PointOfSign | None = None
     by: str | None = None
     left: int | None = None

@@ -39,7 +39,7 @@ from goodput_cli.events.mappings.declared import (
 from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled, phase_pattern
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
 from goodput_cli.events.mappings.toml import Mistake, TomlLocation
-from goodput_cli.events.schema import RATE_SECONDS, Edge
+from goodput_cli.events.schema import RATE_SECONDS, Edge, SaveState
 from goodput_cli.events.signs import Point, SaidSign, UntimedSign
 from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart
@@ -57,6 +57,7 @@ from goodput_cli.events.text.log_lines import (
     Running,
     duration,
     readings,
+    save_detail,
     whole,
 )
 from goodput_cli.events.text.meaning import InTurns
@@ -374,6 +375,7 @@ def meaning(
     if "each" in fields and not _is_of_some(rule):
         said.step_time = _amount("each", fields, rule)
     said.usual = rule.each is not None and rule.each.of == "usual"
+    said.detail = save_detail(None if rule.state is None else SaveState(rule.state))
     if "took" in fields:
         said.took = _amount("took", fields, rule)
     _look_inside(said, rule, fields, line)

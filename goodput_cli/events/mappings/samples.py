@@ -23,6 +23,7 @@ from goodput_cli.events.mappings.rules import (
     record_readings,
 )
 from goodput_cli.events.mappings.toml import TomlLocation
+from goodput_cli.events.schema import SAVE_STATE
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, Reading, line_readings
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, stamp_of
@@ -181,6 +182,7 @@ def shown(said: ParsedEvent, stamp: Stamp | None) -> dict[str, Any]:
         "label": said.label or None,
         "rank": said.rank or None,
         "edge": said.edge.name.lower(),
+        "state": dict(said.detail).get(SAVE_STATE),
         "job": said.job or None,
         "phases": {name: round(seconds, 9) for name, seconds in phases.items()} or None,
         "work": said.metrics or None,

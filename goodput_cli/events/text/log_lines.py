@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from goodput_cli.errors import SourceError
 from goodput_cli.events.inside import PhaseTime
-from goodput_cli.events.schema import Edge
+from goodput_cli.events.schema import SAVE_STATE, Edge, SaveState
 from goodput_cli.events.signs import SaidSign
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
@@ -119,6 +119,11 @@ class ParsedEvent:
     """Why further ones are none."""
     signs: tuple[SaidSign, ...] = ()
     """The moments of a recovery that the line names, whatever else it is."""
+
+
+def save_detail(state: SaveState | None) -> tuple[tuple[str, Any], ...]:
+    """Return the detail of a save whose line names a state."""
+    return () if state is None else ((SAVE_STATE, state.value),)
 
 
 ENDS = frozenset(

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.events.evidence import UntimedEvidence
-from goodput_cli.events.schema import NO_STEP, Edge, Metric
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
+from goodput_cli.events.schema import NO_STEP, Edge, Metric, SaveState
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, save_detail
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_SECOND
 
 _SAME_RECORD = 2 * NS_PER_SECOND
@@ -139,7 +139,10 @@ def _is_passed(begun: LogLine, log_lines: Sequence[LogLine]) -> bool:
 
 
 def _point(log_line: LogLine) -> LogLine:
-    return replace(log_line, event=replace(said(log_line), edge=Edge.POINT))
+    """Return a begin that no line ends, of which only the moment is known, as a point."""
+    one = said(log_line)
+    detail = one.detail or (save_detail(SaveState.BEGUN) if one.type is EventType.SAVE else ())
+    return replace(log_line, event=replace(one, edge=Edge.POINT, detail=detail))
 
 
 def _recorded_once(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:

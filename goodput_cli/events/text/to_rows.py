@@ -21,8 +21,27 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.rows import Origin, RowBuilder
-from goodput_cli.events.schema import COUNTS_FROM_0, EVAL_LABEL, NO_STEP, NONE, PREEMPTED, TEXT_PROCESS, Edge, Kind
-from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, NO_STEP_YET, EventType, LogLine, ParsedEvent
+from goodput_cli.events.schema import (
+    COUNTS_FROM_0,
+    EVAL_LABEL,
+    LEFT_OPEN_SAVE,
+    NO_STEP,
+    NONE,
+    PREEMPTED,
+    TEXT_PROCESS,
+    Edge,
+    Kind,
+    SaveState,
+)
+from goodput_cli.events.text.log_lines import (
+    ENDS,
+    MAX_STEP,
+    NO_STEP_YET,
+    EventType,
+    LogLine,
+    ParsedEvent,
+    save_detail,
+)
 from goodput_cli.events.text.meaning import event_lines, said
 from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog, nemo_rl
 from goodput_cli.events.text.stamps import Stamp, Zone
@@ -133,6 +152,9 @@ def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, i
         elif one.type in _PHASES and edge is Edge.POINT:
             kind = Kind.HEARTBEAT
     label = one.label or _LABELS.get(one.type, "") if kind in (Kind.CUSTOM,) else ""
+    detail = one.detail if _has_detail(one) else ()
+    if edge is Edge.INTERVAL and detail == save_detail(SaveState.BEGUN):
+        detail = save_detail(SaveState.BLOCKING_DONE)  # it is known until when it kept training waiting
     row = {
         "time": time,
         "end": end,
@@ -141,7 +163,7 @@ def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, i
         "step": NO_STEP if one.step is None or one.type in (EventType.START, EventType.ALIVE) else one.step,
         "step_time": NONE if one.step_time is None or one.type is not EventType.STEP else one.step_time,
         "label": output.labels.code(label.upper()) if label else NONE,
-        "detail": output.details.code(one.detail) if _has_detail(one) else NONE,
+        "detail": output.details.code(detail) if detail else NONE,
         "rank": int(one.rank) if one.format == RUNS and one.rank.isdecimal() and len(one.rank) < _DIGITS else NONE,
         "line": log_line.line,
         "entry": log_line.entry,
@@ -223,11 +245,15 @@ def _closed(events: Sequence[LogLine], signs: Sequence[LogLine]) -> list[LogLine
     later = sorted((*events, *signs), key=lambda log_line: (log_line.time, log_line.line))
     ends = {id(log_line): _end_of_open(log_line, later) for log_line in opened}
     return [
-        log_line
-        if id(log_line) not in ends
-        else replace(log_line, end=ends[id(log_line)], event=replace(said(log_line), edge=Edge.POINT, name=LEFT_OPEN))
+        log_line if id(log_line) not in ends else replace(_left_open(log_line), end=ends[id(log_line)])
         for log_line in events
     ]
+
+
+def _left_open(log_line: LogLine) -> LogLine:
+    one = said(log_line)
+    detail = LEFT_OPEN_SAVE if one.type is EventType.SAVE else one.detail
+    return replace(log_line, event=replace(one, edge=Edge.POINT, name=LEFT_OPEN, detail=detail))
 
 
 def _is_open(log_line: LogLine) -> bool:

@@ -78,7 +78,7 @@ def insights(analysis: Analysis, proof: Proof) -> Iterator[TemplateRow]:
             "share": percent(one.percent),
             "cost": cost_text(one),
             "text": one.text,
-            "advice": f"{one.advice[:1].upper()}{one.advice[1:]}.",
+            "advice": one.advice_sentence,
             "command": one.command_line(),
             "links": links,
             "more": more,

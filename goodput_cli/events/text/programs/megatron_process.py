@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.inside import PhaseName
-from goodput_cli.events.schema import EVAL_LABEL, Edge
-from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
+from goodput_cli.events.schema import EVAL_LABEL, Edge, SaveState
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, save_detail
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs.megatron import LEFT, NAME, phase_of
 
@@ -32,7 +32,7 @@ class _Process:
         self._initialising: int | None = None  # ns that it took
         self._loading: list[LogLine] = []  # a load and its timer, until the model is built
         self._saving: LogLine | None = None
-        self._timed_saves: set[int] = set()
+        self._in_background: set[int] = set()  # steps whose saves went on behind training
         self._iteration: LogLine | None = None
         self._interval: int | None = None  # of the log, where the arguments say it
         self._logged = 0  # iterations of the process
@@ -65,13 +65,17 @@ class _Process:
         if new:
             self._logged = 0
             self._leave_open(Edge.BEGIN)
+            self._in_background.clear()
         return new
 
     def _leave_open(self, edge: Edge) -> None:
         """A save that no line ends: a begin where the process went no further, else a point."""
         begun, self._saving = self._saving, None
         if begun is not None:
-            self._add(begun, EventType.SAVE, begun.time, edge=edge, step=said(begun).step)
+            detail, step = save_detail(SaveState.BEGUN), said(begun).step
+            if edge is Edge.POINT and step is not None:
+                self._in_background.add(step)
+            self._add(begun, EventType.SAVE, begun.time, edge=edge, step=step, detail=detail)
 
     def _on_world(self, log_line: LogLine) -> None:
         self._size = said(log_line).metrics
@@ -155,8 +159,11 @@ class _Process:
             self._saving, step = None, step if self._saved is None else self._saved
         begin = log_line.time if log_line.odd else log_line.time - took
         end = log_line.end if log_line.odd else log_line.time
+        marks = [one for one in self._out if self._marks_same(one, what)]
         self._out = [one for one in self._out if not self._marks_same(one, what)]
-        self._add(log_line, what, begin, end, step=step, label=EVAL_LABEL if what is EventType.EVAL else "")
+        detail = said(marks[-1]).detail if marks else ()
+        label = EVAL_LABEL if what is EventType.EVAL else ""
+        self._add(log_line, what, begin, end, step=step, label=label, detail=detail)
 
     def _stamped_save(self) -> bool:
         """Whether the save that this timer is of stands in the log with its own times."""
@@ -174,19 +181,28 @@ class _Process:
         self._saving, self._saved = log_line, said(log_line).step
 
     def _on_saved(self, log_line: LogLine) -> None:
-        self._saved = step = said(log_line).step
-        if step in self._timed_saves:  # the end of a save that went on behind training
-            self._add(log_line, EventType.ALIVE, log_line.time)
+        step = said(log_line).step
+        if step in self._in_background:
+            self._add(log_line, EventType.SAVED, log_line.time, step=step)
             return
-        begun, self._saving = self._saving, None
-        start = log_line.time
-        if begun is not None and said(begun).step == step and begun.stamp is not None and log_line.stamp is not None:
-            start = begun.time
-        self._add(log_line, EventType.SAVE, start, log_line.time, step=step)
-        if said(log_line).name == "scheduled" and step is not None:
-            self._timed_saves.add(step)
+        self._saved = step
+        self._add_save(log_line, self._save_begun(log_line, step), step, SaveState.COMPLETE)
 
-    _on_scheduled = _on_saved
+    def _on_scheduled(self, log_line: LogLine) -> None:
+        self._saved = step = said(log_line).step
+        if step is not None:
+            self._in_background.add(step)
+        self._add_save(log_line, self._save_begun(log_line, step), step, SaveState.BLOCKING_DONE)
+
+    def _save_begun(self, log_line: LogLine, step: int | None) -> int:
+        """Return when (ns) the save that a line ends began; the line's own time where no stamped line shows it."""
+        begun, self._saving = self._saving, None
+        if begun is not None and said(begun).step == step and begun.stamp is not None and log_line.stamp is not None:
+            return begun.time
+        return log_line.time
+
+    def _add_save(self, log_line: LogLine, begin: int, step: int | None, state: SaveState) -> None:
+        self._add(log_line, EventType.SAVE, begin, log_line.time, step=step, detail=save_detail(state))
 
     def _on_validation(self, log_line: LogLine) -> None:
         since = -1 if self._iteration is None else self._iteration.line

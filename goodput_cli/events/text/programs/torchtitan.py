@@ -15,8 +15,9 @@ import numpy as np
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.inside import LONGEST_NAME, MOST_RANKS, PhaseName, RankSteps
+from goodput_cli.events.schema import SaveState
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent
+from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent, save_detail
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.text.traces import (
     ALIVE_NS,
@@ -282,7 +283,9 @@ def _of_span(one: Traced, name: str, us: int, ms: float, step: int, line: int, s
     if what is EventType.SAVE and not (step in one.process.tagged if one.process.tagged else ms >= shortest):
         return []
     number_of = one.resumed if what is EventType.RESTORE else step if step >= 0 else None
-    return [_line(one, us, line, what, step=number_of, took=took)]
+    # The span is there for asynchronous saves too, of which it is the part that blocks.
+    detail = save_detail(SaveState.BLOCKING_DONE) if what is EventType.SAVE else ()
+    return [_line(one, us, line, what, step=number_of, took=took, detail=detail)]
 
 
 def inside_of(job: str, processes: Iterable[tuple[int, TracedProcess]], names: Sequence[str]) -> list[RankSteps]:
