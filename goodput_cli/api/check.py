@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
-from goodput_cli.api.options import JOB, Source, split, takes
+from goodput_cli.api.options import JOB, Source, command_line_of, split, takes
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.vocabulary.secrets import without_secrets
 
@@ -32,17 +32,20 @@ def check(
 ) -> CheckReport:
     """Read the logs and find everything that is wrong with them, and with each of their jobs.
 
+    The logs are read as `goodput_cli.analyze` reads them, with rules that are inferred where no format reads a step.
     Mappings that are named are tested on the logs as drafts are (`mapping_contradicted`). The report is of no job
     where no event could be read. The arguments are those of `goodput_cli.jobs`; jobs are always checked whole.
     Errors as there.
     """
     reading, question = split(options)
     from goodput_cli.analysis.jobs import check_log
-    from goodput_cli.api.draft import contradicted
+    from goodput_cli.api.draft import DraftedReading, contradicted
 
-    log = reading.read(sources, question.timezone)
-    noticed = contradicted(sources, reading.hints.checked().mappings.named, log, question, reading.job_name)
-    log = replace(log, diagnostics=(*log.diagnostics, *noticed))
+    read = DraftedReading(sources, reading, question.timezone)
+    log = read.checked_log()
+    noticed = [*contradicted(sources, reading.hints.checked().mappings.named, log, question, reading.job_name)]
+    drafted = read.notice(command_line_of(sources, reading, question))
+    log = replace(log, diagnostics=(*log.diagnostics, *noticed, *([] if drafted is None else [drafted])))
     return check_log(log, question, job_name=reading.job_name, jobs_done=jobs_done)
 
 

@@ -7,13 +7,13 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.vocabulary.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.mappings.draft.proof import Whole
     from goodput_cli.events.mappings.draft.write import Draft
     from goodput_cli.events.mappings.rules import Mapped
+    from goodput_cli.events.reading_options import ReadingOptions
     from goodput_cli.events.schema import EventLog
 
 _MOST_BYTES, _MOST_LINES = 64 << 20, 1_000_000
@@ -62,6 +63,10 @@ class DraftedReading:
     timezone: str
     draft: Draft | None = None
     """The rules that the log was read with; None: it needed none."""
+    plain: EventLog | None = None
+    """The log as formats read it, before any rule was drafted."""
+    refused: str = ""
+    """Why no rule could be drafted."""
     _read: list[EventLog] = field(default_factory=list)
     _taken: int = 0
     """How many lines were guessed from."""
@@ -71,8 +76,31 @@ class DraftedReading:
         with self._kept():
             return self._log()
 
+    def checked_log(self) -> EventLog:
+        """Return the log that `log` returns, or as formats read it if no answer can be made of it. Raises NotEnoughData
+        if the sources are empty."""
+        try:
+            return self.log()
+        except NotEnoughData as error:
+            log = self.plain
+            if log is None or not (len(log.table) or log.diagnostics or log.table.observed.listed):
+                raise
+            from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+            noticed = (Diagnostic.of("not_drafted", str(error)),) if self.refused else ()
+            return replace(log, diagnostics=(*log.diagnostics, *noticed))
+
+    def notice(self, asked: Sequence[str]) -> Diagnostic | None:
+        """Return the warning that the log was read with drafted rules; None if it needed none."""
+        if self.draft is None:
+            return None
+        from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+        said = f"no format reads this log: {_answer(self.draft).sentence(asked)}"
+        return Diagnostic.of("drafted_mapping", said)
+
     def _log(self) -> EventLog:
-        log = self.reading.read(self.sources, self.timezone)
+        log = self.plain = self.reading.read(self.sources, self.timezone)
         names = _names(self.sources)
         _refuse_others(log, names)
         noticed = {one.code for one in log.diagnostics}
@@ -86,6 +114,7 @@ class DraftedReading:
             return self._read.pop()
         if not _NO_STEPS.isdisjoint(noticed):
             return log
+        self.refused = made.refused[0]
         return _not_drafted(log, names, self._taken, made.refused[0])
 
     def suggested(self) -> Draft:
@@ -124,14 +153,15 @@ class DraftedReading:
 
     def marked(self, analysis: Analysis) -> Analysis:
         """An analysis with what is said of its drafted rules; gates are not judged by them."""
-        if self.draft is None:
+        said = self.notice(analysis.asked)
+        if self.draft is None or said is None:
             return analysis
-        from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
+        from goodput_cli.diagnostics.diagnostic import merge
 
-        drafted = _answer(self.draft)
-        said = Diagnostic.of("drafted_mapping", f"no format reads this log: {drafted.sentence(analysis.asked)}")
         noticed = merge((said, *analysis.diagnostics))
-        return replace(analysis, drafted=drafted, diagnostics=noticed, thresholds=_not_judged(analysis.thresholds))
+        return replace(
+            analysis, drafted=_answer(self.draft), diagnostics=noticed, thresholds=_not_judged(analysis.thresholds)
+        )
 
     def _drafted(self, names: Sequence[str], log: EventLog) -> Draft:
         from goodput_cli.events.mappings.draft.write import draft
@@ -164,6 +194,49 @@ class DraftedReading:
             return str(error)
         self._read.append(log)
         return whole
+
+
+_AGAIN = 2
+"""Rules of a log that grows are inferred again once it is so many times as long."""
+
+
+class GrowingDraft:
+    """Rules that are inferred from logs while they grow."""
+
+    def __init__(self, sources: Sequence[str], reading: Reading, timezone: str) -> None:
+        self._read, self._sources = DraftedReading(sources, reading, timezone), sources
+        self._tried = 0
+        """Bytes of the logs when rules were last inferred."""
+
+    def new_hints(self, log: EventLog, size: int) -> ReadingOptions | None:
+        """Return how the logs are to be read from now on, if that changes. log: all that was read; size: its bytes."""
+        if size < _AGAIN * self._tried or not all(map(_is_local, self._sources)):
+            return None
+        if self._read.draft is None and _gives_steps(log):
+            return None
+        self._tried, before, self._read.draft = size, self._read.draft, None
+        with suppress(NotEnoughData):
+            self._read.log()
+        made, hints = self._read.draft, self._read.reading.hints
+        if (made and made.text) == (before and before.text):
+            return None
+        return hints if made is None else hints.with_draft(made.text)
+
+    def marked(self, analysis: Analysis) -> Analysis:
+        """Return an analysis with what is known of its rules."""
+        return self._read.marked(analysis)
+
+
+def infer_rules(names: Sequence[str], reading: Reading, timezone: str) -> tuple[str, Diagnostic] | None:
+    """Return rules for the files of a job that no format gives steps of, with the warning that they were inferred; None
+    if there are none."""
+    if not all(map(_is_local, names)):
+        return None
+    read = DraftedReading(names, replace(reading, job_name=None, progress=None, notice=None), timezone)
+    with suppress(GoodputError):
+        read.log()
+    notice = read.notice(names)
+    return None if read.draft is None or notice is None else (read.draft.text, notice)
 
 
 @dataclass

@@ -15,19 +15,21 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
+from goodput_cli.api.draft import GrowingDraft
 from goodput_cli.api.options import WATCH, Following, Source, addresses, command_line_of, parsed_options, split, takes
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NeedsMapping, NotEnoughData, SourceError
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, says_something
 from goodput_cli.events.schema import EventLog
-from goodput_cli.sources.base import ReadContext
+from goodput_cli.sources.base import RawBatch, ReadContext
 from goodput_cli.sources.follow import Follower, follow
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.threshold import Expression
     from goodput_cli.api.keywords import AnalyzeOptions, WatchOptions
+    from goodput_cli.events.reading_options import ReadingOptions
 
 
 class Watched:
@@ -46,17 +48,25 @@ class Watched:
         self._job_name = reading.job_name
         self._asked = command_line_of(sources, reading, self._question)
         self._notices: dict[tuple[str, str], Diagnostic] = {}
-        hints = reading.hints.checked().about(reading.job_name)
+        self._sources, self._read_once = addresses(sources), once
+        self._rules = GrowingDraft(self._sources, reading, self._question.timezone)
+        self._hints = reading.hints.checked().about(reading.job_name)
         self._context = ReadContext(
-            self._report, wanted=reading.wanted, notice=reading.notice, is_log=lambda head: says_something(head, hints)
-        )
-        self._decoder = Decoder(self._question.timezone, hints)
-        self._followers = follow(addresses(sources), self._context)
-        self._once = [follower for uri in once for follower in follow([uri], self._context)]
-        self._documents = Documents(hints)
+            self._report, wanted=reading.wanted, notice=reading.notice,
+            is_log=lambda head: says_something(head, self._hints),
+        )  # fmt: skip
+        self._begin(self._hints)
         self._failing: set[str] = set()  # said already
         self._looked = False
         self._blocks = 0  # that were read
+        self._inferred = 0  # blocks that rules were inferred from
+
+    def _begin(self, hints: ReadingOptions) -> None:
+        """Start to read from the beginning."""
+        self._hints, self._size = hints, 0
+        self._decoder, self._documents = Decoder(self._question.timezone, hints), Documents(hints)
+        self._followers = follow(self._sources, self._context)
+        self._once = [follower for uri in self._read_once for follower in follow([uri], self._context)]
 
     def look(self) -> bool:
         """Read what is new; whether there was anything.
@@ -91,6 +101,14 @@ class Watched:
     def log(self) -> EventLog:
         """All events so far, and what was noticed."""
         log = self._decoder.finish()
+        if self._blocks > self._inferred:
+            self._inferred = self._blocks
+            hints = self._rules.new_hints(log, self._size)
+            if hints is not None:
+                self.close()
+                self._begin(hints.about(self._job_name))
+                self.look()
+                self._inferred, log = self._blocks, self._decoder.finish()
         return replace(log, diagnostics=(*self._notices.values(), *log.diagnostics))
 
     def close(self) -> None:
@@ -102,6 +120,7 @@ class Watched:
         """Decode what is new."""
         for batch in follower.look():
             self._blocks += 1
+            self._size += len(batch.data) if isinstance(batch, RawBatch) else 0
             for parsed in self._documents.read(batch):
                 self._decoder.add(batch.source, parsed)
 
@@ -129,7 +148,7 @@ class Watched:
             table = log.table
             ends = table.end[table.job == table.jobs.index(job)] if job in table.jobs else table.end
             question = replace(self._question, now_ns=max(now_ns, int(ends.max()) if len(ends) else 0))
-        return analyze_log(log, question, job, thresholds, asked=self._asked)
+        return self._rules.marked(analyze_log(log, question, job, thresholds, asked=self._asked))
 
 
 @dataclass(frozen=True)
@@ -151,7 +170,8 @@ def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -
     sources: files, globs, folders, gs://, cloud-logging://; only what is new in them is read. as_of: by default the
     moment of each answer, so that time in which nothing is logged counts. notice: takes what a person should know (a
     file was truncated, the network fails). The others are those of `goodput_cli.analyze`; so are the errors, of the
-    first answer only where it can go on. No rules are drafted: NeedsMapping where steps are there that no format reads.
+    first answer only where it can go on. Rules are inferred as `goodput_cli.analyze` does, and again whenever the log
+    has doubled: NeedsMapping where steps are there that no format reads and no rule can be proven.
     """
     following, of_job = parsed_options(Following, options)
     of_now: AnalyzeOptions = {"as_of": "now", **of_job}  # type: ignore[typeddict-item]

@@ -130,6 +130,7 @@ class _Fleet:
             return self._report(fleet, outcome, lost, store.without_own(of_listing), store, rows)
 
     def _passes(self, documents: list[Document], store: Store) -> Outcome:
+        from goodput_cli.api.draft import infer_rules
         from goodput_cli.fleet.passes.engine import open_engine
         from goodput_cli.fleet.passes.plan import Passes
         from goodput_cli.fleet.passes.work import Local, Task
@@ -161,6 +162,7 @@ class _Fleet:
                 lambda job, origin, last: key if (key := work.key(job, origin, last)) in store.known else None,
                 (lambda some: store.documents(some, reader)) if remembers else (lambda _: {}),
                 (lambda rows: store.add_documents(rows, reader, question.now_ns)) if remembers else (lambda _: None),
+                lambda names: infer_rules(names, reading, question.timezone),
             )
             return passes.run(documents, known)
 
@@ -383,6 +385,7 @@ def _both_passes(
     reading: Reading, question: Question, uris: list[str], jobs_done: Callable[[int, int], None] | None
 ) -> tuple[Outcome, list[Diagnostic]]:
     """The lines of all jobs, and what was noticed while documents were listed."""
+    from goodput_cli.api.draft import infer_rules
     from goodput_cli.fleet.passes.engine import InProcess
     from goodput_cli.fleet.passes.plan import Passes
     from goodput_cli.fleet.passes.work import Local, Task
@@ -402,7 +405,8 @@ def _both_passes(
     local = Local(reading.stdin, reading.progress, reading.notice, job_done)
 
     def passes(task: Task, documents: Sequence[Document]) -> Outcome:
-        outcome = Passes(task, InProcess(), local).run(documents)
+        infer = partial(infer_rules, reading=reading, timezone=question.timezone)
+        outcome = Passes(task, InProcess(), local, infer=infer).run(documents)
         of_listing.extend(_unread(outcome.rows))
         return outcome
 

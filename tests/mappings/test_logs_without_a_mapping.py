@@ -415,11 +415,11 @@ def test_every_format_says_that_rules_were_drafted(
 
 
 @pytest.mark.parametrize("command", [("watch",), ("monitor", "--publish", "json:{}/out.json")])
-def test_what_goes_on_drafts_nothing_and_says_how_to_make_a_mapping_and_use_it(
+def test_what_goes_on_refuses_steps_that_prove_no_rule(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:  # fmt: skip
     log = tmp_path / "train.log"
-    log.write_text(Path("sample_logs/trainers/own-loop.log").read_text())
+    log.write_text(REFUSED["no time at all"], encoding="utf-8")
     code, _, err = asked(capsys, *(part.format(tmp_path) for part in command), log)
     assert code == 4
     assert f"`goodput check --suggest {log} > my.toml`" in err

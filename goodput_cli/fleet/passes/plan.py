@@ -147,6 +147,8 @@ class Passes:
     """By URI, what is known of documents that were read before and are the same."""
     rows_done: Callable[[Sequence[DocumentRow]], None] = lambda _: None
     """Called with documents that were read, once their jobs are accounted for."""
+    infer: Callable[[Sequence[str]], tuple[str, Diagnostic] | None] = lambda _: None
+    """The rules that can be inferred from files of which no format gives steps, and the warning that they were."""
     _rows: dict[str, DocumentRow] = field(default_factory=dict)
     """By URI, the documents that were read."""
     _answers: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -165,6 +167,7 @@ class Passes:
             self._read([one for one in documents if one.uri not in self._rows])
             documents = self._together(documents)
             self._read(self._lacking(documents))
+            self._infer(documents)
             if self.task.names:  # what text is called was not known before all of it was put together
                 rows = _asked_for([self._rows[one.uri] for one in documents], self.task.names)
                 self._rows.update((row.document.uri, row) for row in rows)
@@ -196,6 +199,32 @@ class Passes:
         self._rows.update(self.known(groups))
         self._read([one for one in groups if one.uri not in self._rows])
         return found
+
+    def _infer(self, documents: Sequence[Document]) -> None:
+        """Read documents without steps with rules that are inferred from them. A document next to one with steps is
+        part of a log that a format reads."""
+        rows = [self._rows[one.uri] for one in documents]
+        known = {_folder_of(row) for row in rows if _gives_steps(row)}
+        stepless = [
+            row for row in rows
+            if row.problem is None and row.lines and row.document.version and _folder_of(row) not in known
+        ]  # fmt: skip
+        size = 0
+        for row in stepless[:_MOST_INFERRED]:
+            size += row.bytes
+            if size > _MOST_INFERRED_BYTES:
+                return
+            found = self.infer([one.name for one in row.document.parts or (row.document,)])
+            if found is None:
+                continue
+            text, notice = found
+            task = replace(self.task, hints=self.task.hints.with_draft(text))
+            (read,), answers = read_batch(task, [row.document], replace(self.local, progress=None), self._cut_inferred)
+            self._take([row.document], ([replace(read, of_lines=(*read.of_lines, notice))], answers))
+
+    def _cut_inferred(self, read: DocumentRead) -> None:
+        """Cut a document while its rules are known."""
+        self._pieces[read.row.document.uri] = pieces_of(read, self._folder, [one.job for one in read.row.jobs])
 
     def _lacking(self, documents: Sequence[Document]) -> list[Document]:
         """The documents that were known and are to be read all the same: nothing is known of a job that is in no other
@@ -318,6 +347,19 @@ class Passes:
             origin_of(key[0], [replace(row, digest=one.digest) for row, one in zip(holders, cut, strict=True)]),
             sum(part.events for row in holders for part in row.jobs if part.job == key[0]),
         )
+
+
+_MOST_INFERRED, _MOST_INFERRED_BYTES = 20, 64 << 20
+"""Documents, and bytes of them, that rules are inferred from."""
+
+
+def _gives_steps(row: DocumentRow) -> bool:
+    """Return True if a format reads a document: text with steps, or a log of events."""
+    return any(not row.has_text or part.first_step is not None for part in row.jobs)
+
+
+def _folder_of(row: DocumentRow) -> str:
+    return row.document.name.replace("\\", "/").rpartition("/")[0]
 
 
 def _largest_first(jobs: Sequence[SharedJob]) -> Iterator[list[SharedJob]]:
