@@ -34,6 +34,7 @@ from goodput_cli.analysis.goodput.findings import beaten_reference
 from goodput_cli.analysis.question import ALL, BASELINE, Price, Question
 from goodput_cli.analysis.results import Rolling
 from goodput_cli.analysis.rolling import as_known_at, default_window, rolling
+from goodput_cli.analysis.steps.devices import more_than_expected
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NeedsMapping, NotEnoughData, UsageError
@@ -290,7 +291,7 @@ def analyze_log(
     analysis = analyse_window(known, name, formats, start, end, of_reading)
     rows = _rolling(timeline, question, start, end) if question.window else None
     noticed = (*_runs_of_name(ordered, analysis, question), *_silence(ordered, timeline, question, name))
-    noticed = (*noticed, *_overlaps(analysis))
+    noticed = (*noticed, *beside_ledger(replace(analysis, price=price)))
     over = analysis.goodput.ns > analysis.window.counted_ns
     if over or (rows is not None and (rows.productive_ns > rows.counted_ns).any()):
         noticed = beaten_reference(known, noticed)
@@ -300,8 +301,10 @@ def analyze_log(
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
 
 
-def _overlaps(analysis: Analysis) -> Iterator[Diagnostic]:
-    """Programs whose phases are longer than their steps."""
+def beside_ledger(analysis: Analysis) -> Iterator[Diagnostic]:
+    """Report programs whose phases are longer than their steps, and samples of more devices than the job has."""
+    if analysis.table.devices and (text := more_than_expected(analysis)):
+        yield Diagnostic.of("more_devices", text)
     for one in analysis.inside:
         if one.overlaps:
             of = f" of {safe(one.program)}" if one.program else ""

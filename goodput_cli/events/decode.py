@@ -127,7 +127,9 @@ class Decoder:
             if folder_of(table.sources[source]) not in self._found_zones:
                 message = f"timestamps without a zone, read as {self._output.clock.zone}; --timezone says which zone"
                 notes.add("naive_timestamps", f"{message} they are in", source, [1])
-        return replace(table, devices=device_tables(self._output.devices, table, self._runs, self._clock_of, notes))
+        collected, may_move = self._output.devices, self._output.zones is not None
+        found = device_tables(collected, table, self._runs, self._clock_of, notes, may_move=may_move)
+        return replace(table, devices=found)
 
     def _clock_of(self, source: str) -> Callable[[int], int]:
         """What makes instants of local times of a source: as logs of text beside it show, else the user's zone."""

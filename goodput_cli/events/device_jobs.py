@@ -10,8 +10,10 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.device_clock import activity_of, clock_of_samples
 from goodput_cli.events.devices import MOST_DEVICES, DeviceCollector, DeviceSamples
 from goodput_cli.events.schema import EventTable
+from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
 _TOOL = re.compile(
@@ -30,9 +32,12 @@ def device_tables(
     runs: Mapping[str, str],
     clock_of: Callable[[str], Callable[[int], int]],
     notes: DiagnosticCollector,
+    *,
+    may_move: bool,
 ) -> tuple[DeviceSamples, ...]:
     """All samples with their jobs, hosts and instants. runs: the job of each run of ML Diagnostics. clock_of: from the
-    name of a source to what makes instants of its local times."""
+    name of a source to what makes instants of its local times. may_move: whether no zone was given for times without
+    one."""
     sources, by_source = table.sources, _jobs_of_sources(table)
     if collected.left_out:
         words = f"samples of more than {MOST_DEVICES:,} devices; left out"
@@ -49,7 +54,43 @@ def device_tables(
         return found
 
     clocks = {code: _instants(clock_of(sources[code])) for code in collected.naive}
-    return collected.tables(job_of, _hosts(sorted(collected.by_name), sources), clocks)
+    beside = {code: job for code, job in homes.items() if job is not None and not by_source.get(code)}
+    ahead = _offsets(collected, table, beside, clocks, notes, may_move=may_move)
+    for source, reason in collected.refused.items():
+        notes.add("unusable_samples", reason, source, [1])
+    return collected.tables(job_of, _hosts(sorted(collected.by_name), sources), clocks, ahead)
+
+
+def _offsets(
+    collected: DeviceCollector,
+    table: EventTable,
+    beside: Mapping[int, str],
+    clocks: Mapping[int, Callable[[I64], I64]],
+    notes: DiagnosticCollector,
+    *,
+    may_move: bool,
+) -> dict[int, int]:
+    """Return by how many ns the samples of each source are ahead of the log of its job; refuse those of which that is
+    not clear. beside: the job of each source that holds no event itself."""
+    found: dict[int, int] = {}
+    activities = {job: activity_of(table, table.jobs.index(job)) for job in set(beside.values())}
+    for source, series in collected.busy_by_source(clocks).items() if beside else ():
+        activity = activities.get(beside.get(source, ""))
+        if activity is None:
+            continue
+        clock = clock_of_samples(activity, series)
+        off = f"{duration(abs(clock.ahead_ns))} {'ahead of' if clock.ahead_ns > 0 else 'behind'} the log"
+        if clock.ahead_ns and may_move:
+            found[source] = clock.ahead_ns
+            message = f"samples of accelerators are {off} by how busy they are in training and in outages, and are read"
+            notes.add("device_clock", f"{message} so that they agree", source, [1])
+        elif clock.ahead_ns or clock.unclear:
+            other = f"their clock is {off}" if clock.ahead_ns else "another clock fits, and more than one does"
+            collected.refused[source] = f"samples of accelerators do not fit the log: {other}; left out"
+        elif not clock.overlaps:
+            message = "samples of accelerators lie outside of the job's time: none is used"
+            notes.add("device_clock", message, source, [1])
+    return found
 
 
 def _jobs_of_sources(table: EventTable) -> dict[int, set[str]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from goodput_cli.events.devices import Device, DevicePart, Quantity
+from goodput_cli.events.devices import Device, DevicePart, Quantity, instance_name
 from goodput_cli.events.values import number
 
 
@@ -42,6 +42,13 @@ DCGM: Mapping[str, tuple[Quantity, float]] = {
     "DCGM_FI_DEV_POWER_USAGE": (Quantity.POWER, 1.0), "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": (Quantity.METER, 1e-3),
 }  # fmt: skip
 """Fields of NVIDIA's exporter. Energy is a running count of mJ."""
+_OF_INSTANCES: Mapping[str, tuple[Quantity, float]] = {
+    **{name: field for name, field in DCGM.items() if field[0] is not Quantity.BUSY},
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE": (Quantity.BUSY, 100.0),
+}  # fmt: skip
+"""Fields of MIG instances, for which `DCGM_FI_DEV_GPU_UTIL` is 0 by design."""
+_OF_GPUS = (Quantity.POWER, Quantity.METER)
+"""Quantities that an exporter repeats for each instance of a GPU."""
 
 
 def of_tracker(name: str, host: str = "", run: str = "") -> Named | None:
@@ -72,11 +79,16 @@ _NO_VALUE = 1e300
 
 def take_series(part: DevicePart, line: int, labels: Mapping[str, Any], values: Any) -> None:
     """Take a series of an answer of Prometheus' query_range, if it is of a field of DCGM."""
-    quantity, times = DCGM.get(str(labels.get("__name__")), (None, 1.0))
-    if quantity is None or not isinstance(values, list):
-        return
+    name, instance = str(labels.get("__name__")), labels.get("GPU_I_ID")
     host = next((str(labels[key]) for key in ("Hostname", "hostname", "node", "instance") if labels.get(key)), "")
     device = Device(re.sub(r":\d+$", "", host), str(labels.get("gpu", labels.get("device", "0"))))
+    if instance and name in DCGM:
+        part.split.add(device)
+    quantity, times = (_OF_INSTANCES if instance else DCGM).get(name, (None, 1.0))
+    if quantity is None or not isinstance(values, list):
+        return
+    if instance and quantity not in _OF_GPUS:
+        device = device._replace(name=instance_name(device.name, str(instance)))
     before: tuple[int, float] | None = None
     for pair in values:
         one = _pair(pair)

@@ -22,7 +22,7 @@ from goodput_cli.events.text.stamps import (
     stamp_or_none,
 )
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.sources.layouts import ENTITY, device_heads
+from goodput_cli.sources.layouts import ENTITY, device_heads, is_headless_row
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _MIB = 2.0**20
@@ -44,6 +44,21 @@ _NONE = (
 _BYTES = {"mib": 1 << 20, "mb": 10**6, "gib": 1 << 30, "kib": 1 << 10, "": 1 << 20}
 _EPOCH = re.compile(r"1\d{9}(?:\.(\d{1,9}))?")
 _NO_TIME = "no day and time: nvidia-smi dmon writes them with -o DT, dcgmi dmon by `| ts '%Y-%m-%dT%H:%M:%S%z'`"
+
+
+_NO_HEAD = "a table of nvidia-smi without headings: leave out `noheader`; its samples are left out"
+_NO_NAME = "several devices at once, and no column names them: add `index` to --query-gpu; its samples are left out"
+_MOST_NAMELESS = 1000
+_FEW_GAPS, _AT_ONCE_NS = 4, NS_PER_SECOND // 20
+
+
+def _several_at_once(times: list[int]) -> bool:
+    """Return True if rows come in groups, as of several devices that one query reads."""
+    gaps = np.sort(np.abs(np.diff(np.array(times, dtype=np.int64))))
+    if len(gaps) < _FEW_GAPS:
+        return bool((gaps < _AT_ONCE_NS).any())
+    period = int(gaps[int(0.9 * (len(gaps) - 1))])
+    return bool(np.count_nonzero(10 * gaps < period) * 4 > len(gaps))
 
 
 class _Columns:
@@ -76,6 +91,9 @@ class DeviceTable:
         self._devices: dict[str, Device] = {}
         self._meters: dict[str, tuple[int, float]] = {}
         self._modified_ns: int | None = None
+        self._nameless: list[int] = []
+        """Times (ns) of the first rows that no column names the device of."""
+        self._refused = ""
 
     def feed(self, batch: RawBatch) -> Parsed:
         """The samples of the next lines."""
@@ -85,9 +103,13 @@ class DeviceTable:
             text = line.strip("\ufeff \t\r")
             if heads := device_heads(text):
                 self._columns = _Columns(heads)
+            elif self._columns is None and is_headless_row(text):
+                self._refused = _NO_HEAD
             elif text and (reason := self._row(number, text, part)):
                 bad.append((number, reason))
-        part.naive = bool(self._naive)
+        if _several_at_once(self._nameless):
+            self._refused = _NO_NAME
+        part.naive, part.refused = bool(self._naive), self._refused
         return Parsed((), np.empty(0, dtype=np.int64), bad, devices=part)
 
     def finish(self) -> Parsed:
@@ -111,6 +133,7 @@ class DeviceTable:
         if isinstance(stamp, str):
             return stamp
         device = self._devices.setdefault(name, Device("", name))
+        self._nameless += [stamp.ns] if columns.device is None and len(self._nameless) < _MOST_NAMELESS else []
         for place, quantity, times in columns.values:
             if (value := _number(cells[place])) is not None:
                 part.add(number, device, quantity, stamp.ns, value * times)

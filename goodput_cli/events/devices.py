@@ -7,6 +7,7 @@ there are, and keeps what was read in bounded memory (docs/accelerators.md).
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -38,8 +39,8 @@ class Quantity(Code):
 _WHOLE = 100.0
 _ROUNDING = 0.5
 """So much above 100 % is rounding."""
-_MOST = {Quantity.MEMORY_BYTES: 1e14, Quantity.POWER: 1e5, Quantity.METER: 1e5}
-"""Above it a value is none; of all others, shares in %, 100."""
+_MOST = {Quantity.MEMORY_BYTES: 1e14, Quantity.POWER: 3000.0, Quantity.METER: 3000.0}
+"""Above it a value is none: no device draws 3 kW. Of all others, shares in %, it is 100."""
 HOLDS = 3
 """A sample holds until the next one, for so many usual distances at most."""
 MOST_ROWS = 2_500_000
@@ -67,6 +68,24 @@ class Device(NamedTuple):
     """The run of ML Diagnostics that it was logged for; "": its file tells the job."""
 
 
+_INSTANCE = "/"
+
+
+def instance_name(gpu: str, instance: str) -> str:
+    """Return the name of a MIG instance of a GPU."""
+    return f"{gpu}{_INSTANCE}{instance}"
+
+
+def is_instance(name: str) -> bool:
+    """Return True if a device is a MIG instance of a GPU."""
+    return _INSTANCE in name
+
+
+def gpu_of(name: str) -> str:
+    """Return the GPU of a device, which is its own unless it is a MIG instance."""
+    return name.partition(_INSTANCE)[0]
+
+
 def why_no_value(quantity: Quantity, value: float) -> str:
     """Why a number is no value of a quantity; "" where it is one."""
     if 0 <= value <= _WHOLE:
@@ -87,6 +106,10 @@ class DevicePart:
     """Whether its times are local, without a zone."""
     host_in_name: bool = False
     """Whether the name of its file says the host."""
+    refused: str = ""
+    """Why no sample of its source can be used."""
+    split: set[Device] = field(default_factory=set)
+    """GPUs with MIG instances: tools print 0 for how busy such a GPU is."""
     device: list[Device] = field(default_factory=list)
     quantity: list[int] = field(default_factory=list)
     time: list[int] = field(default_factory=list)
@@ -249,12 +272,16 @@ class DeviceCollector:
         """Sources whose times have no zone."""
         self.by_name: set[int] = set()
         """Sources whose names say the host."""
+        self.refused: dict[int, str] = {}
+        """Sources whose samples are left out, and why."""
+        self._split: set[tuple[int, Device]] = set()
+        """GPUs with MIG instances, by source."""
         self.summed = False
         self.left_out = 0
         """Samples of more devices than are kept."""
 
     def __bool__(self) -> bool:
-        return bool(self._keys)
+        return bool(self._keys or self.refused)
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -263,7 +290,10 @@ class DeviceCollector:
 
     def add(self, source: int, part: DevicePart) -> None:
         """What a part of a source says."""
-        if not part.time:
+        if part.refused:
+            self.refused[source] = part.refused
+        self._split.update((source, device) for device in part.split)
+        if not part.time or source in self.refused:
             return
         if part.naive:
             self.naive.add(source)
@@ -304,26 +334,45 @@ class DeviceCollector:
             if len(self._done.key) > _LITTLE_LESS * before:
                 self._longest *= 2
 
+    def busy_by_source(
+        self, clocks: Mapping[int, Callable[[I64], I64]]
+    ) -> dict[int, list[tuple[I64, F64]]]:  # fmt: skip
+        """Return for each source how busy its devices were: of each, times (ns) and values. clocks: as in `tables`."""
+        self._settle()
+        named, found = list(self._keys), defaultdict[int, list[tuple[I64, F64]]](list)
+        for key, at in alike(self._done.key).items():
+            source, _ = named[key // _SLOTS]
+            if key % _SLOTS == Quantity.BUSY and source not in self.refused and named[key // _SLOTS] not in self._split:
+                rows = self._done.take(np.asarray(at, dtype=np.intp))
+                time = clocks[source](rows.time) if source in clocks else rows.time
+                found[source].append((time, rows.value.astype(np.float64)))
+        return dict(found)
+
     def tables(
         self,
         jobs: Callable[[int, str], str | None],
         hosts: Mapping[int, str],
         clocks: Mapping[int, Callable[[I64], I64]],
+        ahead: Mapping[int, int],
     ) -> tuple[DeviceSamples, ...]:
         """All that was collected. jobs: from a source and a run to the job; None: of none that is known. hosts: of
-        sources whose lines name none. clocks: from local times of a source to instants, where they have no zone."""
+        sources whose lines name none. clocks: from local times of a source to instants, where they have no zone. ahead:
+        by how many ns samples of a source are read earlier."""
         self._settle()
         named = list(self._keys)
         parts: dict[tuple[str, str, str, int], list[_Columns]] = {}
         ranks: dict[tuple[str, str, str], int | None] = {}
         for key, at in alike(self._done.key).items():
             source, device = named[key // _SLOTS]
-            job = jobs(source, device.run)
+            of_split = key % _SLOTS == Quantity.BUSY and (source, device) in self._split
+            job = None if source in self.refused or of_split else jobs(source, device.run)
             if job is None:
                 continue
             rows = self._done.take(np.asarray(at, dtype=np.intp))
             if source in clocks:
                 rows = rows._replace(time=clocks[source](rows.time))
+            if ahead.get(source):
+                rows = rows._replace(time=rows.time - ahead[source])
             whose = job, safe_name(device.host or hosts.get(source, "")), safe_name(device.name)
             ranks[whose] = device.rank
             parts.setdefault((*whose, key % _SLOTS), []).append(rows._replace(key=np.zeros_like(rows.key)))

@@ -160,11 +160,22 @@ def device_heads(line: str) -> list[str]:
     return names if "gpu" in names and not _MONITORED.isdisjoint(names) else []
 
 
+_HEADLESS = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}(?:, [^,]{1,100}){1,20}\r?")
+"""A row as `nvidia-smi --query-gpu=timestamp,..` prints it."""
+
+
+def is_headless_row(line: str) -> bool:
+    """Return True if a line is a row of `nvidia-smi --query-gpu=timestamp,..`, whose headings may be missing."""
+    return _HEADLESS.fullmatch(line) is not None
+
+
 def is_device_table(head: bytes) -> bool:
-    """Whether a document that begins like this is such a table. The headings may follow a line with a time."""
+    """Whether a document that begins like this is such a table. The headings may follow a line with a time, or be
+    missing (`--format=csv,noheader`)."""
     lines = head[:DEVICE_HEAD].removeprefix(b"\xef\xbb\xbf").decode(errors="replace").lstrip().split("\n", 3)[:2]
     return bool(device_heads(lines[0])) or (
-        len(lines) > 1 and len(lines[0]) < _LONGEST_STAMP and bool(device_heads(lines[1]))
+        len(lines) > 1
+        and ((len(lines[0]) < _LONGEST_STAMP and bool(device_heads(lines[1]))) or all(map(is_headless_row, lines)))
     )
 
 

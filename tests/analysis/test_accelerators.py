@@ -158,7 +158,7 @@ def test_many_samples_are_kept_in_bounded_memory() -> None:
     """However many they are: means and energy stay exact."""
     (_, fewer), (found, most) = collected(50), collected(150)
     assert most < 1.2 * fewer
-    tables = found.tables(lambda *_: "j", {}, {})
+    tables = found.tables(lambda *_: "j", {}, {}, {})
     assert sum(map(len, tables)) <= 20_000
     assert len(tables) == 64
     for one in tables:

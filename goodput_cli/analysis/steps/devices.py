@@ -18,7 +18,7 @@ from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
-from goodput_cli.events.devices import DeviceSamples, Quantity
+from goodput_cli.events.devices import DeviceSamples, Quantity, gpu_of, is_instance
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import percent, plural
@@ -157,19 +157,45 @@ def devices_of(analysis: AnalysisData) -> Devices | None:
     if not rows:
         return None
     rows.sort(key=lambda row: (-(row.idle_ns or 0), 101 if row.busy_percent is None else row.busy_percent))
-    train = [row.idle_ns for row in rows if row.idle_ns is not None]
+    expected, seen = _expected(analysis), _count(rows)
+    fits = expected is None or len(_gpus(rows)) <= expected
+    train = [row.idle_ns for row in rows if row.idle_ns is not None and fits]
     joules = sum(joule for key, joule in sums.joules.items() if key[0] != Category.EXCLUDED)
     return Devices(
-        seen=len(rows),
-        expected=_expected(analysis),
+        seen=seen,
+        expected=expected,
         busy_percent=_mean(sums, _TRAINING),
-        idle_ns=round(sum(train) / len(rows)) if train else None,
+        idle_ns=round(sum(train) / seen) if train else None,
         kwh=joules / J_PER_KWH if sums.joules else None,
         lost_kwh=(joules - sums.joules[_TRAINING]) / J_PER_KWH if sums.joules else None,
         categories=tuple(_categories(analysis.timeline, sums)),
         devices=tuple(rows),
         about=any(one.about for by_quantity in samples.values() for one in by_quantity.values()),
     )
+
+
+def _gpus(rows: Sequence[DeviceRow]) -> set[tuple[str | None, str]]:
+    """Return the GPUs of devices, some of which may be MIG instances of one."""
+    return {(row.host, gpu_of(row.device)) for row in rows}
+
+
+def _count(rows: Sequence[DeviceRow]) -> int:
+    """Return how many devices there are: a GPU with instances only has their power."""
+    split = {(row.host, gpu_of(row.device)) for row in rows if is_instance(row.device)}
+    return sum((row.host, row.device) not in split for row in rows)
+
+
+def more_than_expected(analysis: AnalysisData) -> str:
+    """Return what is wrong if samples are of more devices than the job has; "" if they are not."""
+    expected, window = _expected(analysis), analysis.window
+    gpus = {
+        (host, gpu_of(device))
+        for (host, device), by_quantity in samples_of(analysis.table, analysis.job.name).items()
+        if any(_within(one, window.start_ns, window.end_ns).held.any() for one in by_quantity.values())
+    }
+    if expected is None or len(gpus) <= expected:
+        return ""
+    return f"samples of {len(gpus)} accelerators, and the job has {expected:g}: no device is called idle"
 
 
 def busy_between(analysis: AnalysisData, start: I64, end: I64) -> F64 | None:
