@@ -314,6 +314,12 @@ def beside_ledger(analysis: Analysis) -> Iterator[Diagnostic]:
 
 def _runs_of_name(ordered: Ordered, analysis: Analysis, question: Question) -> Iterator[Diagnostic]:
     """The diagnostics of an analysis, with what other readings of the runs of its name would say."""
+    yield from earlier_runs(ordered, question)
+    yield from with_other_readings(analysis.diagnostics, ordered, question, analysis.job.name)
+
+
+def earlier_runs(ordered: Ordered, question: Question) -> Iterator[Diagnostic]:
+    """Report the earlier runs of a job that an answer about its last run leaves out."""
     _, number = pick_run(ordered, question.run, _until(question)) if question.run == AUTO else (ordered, 0)
     if number > 1:
         earlier = "run 1 is" if number == 2 else f"runs 1 to {number - 1} are"
@@ -323,7 +329,6 @@ def _runs_of_name(ordered: Ordered, analysis: Analysis, question: Question) -> I
             f"{'1' if number == 2 else 'N'} (--run all: all as one job)",
             number - 1,
         )
-    yield from with_other_readings(analysis.diagnostics, ordered, question, analysis.job.name)
 
 
 def with_other_readings(

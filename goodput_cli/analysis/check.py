@@ -26,6 +26,7 @@ from goodput_cli.analysis.table import Table, attribute, each, table_rows
 from goodput_cli.diagnostics.diagnostic import (
     SEVERITIES,
     Diagnostic,
+    Graded,
     Severity,
     code_texts,
     merge,
@@ -39,6 +40,7 @@ from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.results import AnalysisData
     from goodput_cli.events.mappings.explained import Line, Refused, RuleMatches
 
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
@@ -214,9 +216,24 @@ class CheckReport(Answered):
         return check_sheet(self)
 
 
+def counts_in_words(found: Iterable[Graded]) -> str:
+    """Return how many findings there are: `1 error, 2 warnings, 3 infos`; "" without any."""
+    counts = Counter(one.severity for one in found)
+    return ", ".join(plural(counts[severity], severity) for severity in SEVERITIES if counts[severity])
+
+
+def noticed_in(analysis: AnalysisData, now_ns: int) -> list[Diagnostic]:
+    """Return all that `goodput check` finds in the log of an analysis. now_ns: the present, ns since 1970 UTC."""
+    return [*analysis.diagnostics, *_checks(analysis.timeline, now_ns)]
+
+
 def check_job(timeline: Timeline, now_ns: int) -> Iterator[Diagnostic]:
     """What the accounting noticed about a job and what the checks find. now_ns: the present, ns since 1970 UTC."""
     yield from merge(findings(timeline))
+    yield from _checks(timeline, now_ns)
+
+
+def _checks(timeline: Timeline, now_ns: int) -> Iterator[Diagnostic]:
     yield from check_clocks(timeline, now_ns)
     yield from check_skew(timeline)
     yield from check_hosts(timeline)
@@ -270,11 +287,10 @@ _NAMES = 3
 def check_sheet(report: CheckReport, *, every_place: bool = False) -> Sheet:
     """The findings of all jobs. every_place: name every message, job and place in the notes."""
     several, jobs = report.jobs > 1, plural(report.jobs, "job")
-    counts = {severity: report.count(severity) for severity in SEVERITIES}
     columns = FINDINGS.sheet_columns(without=() if several else ("jobs",))
     groups = [list(group) for _, group in groupby(report.findings, key=lambda one: (one.severity, one.code))]
-    wrong = [plural(count, noun) for noun, count in counts.items() if count]
-    title = wrong or ["Nothing is wrong"] if report.events else ["Nothing was read", *wrong]
+    wrong = counts_in_words(report.findings)
+    title = [wrong or "Nothing is wrong"] if report.events else ["Nothing was read", *([wrong] if wrong else [])]
     return Sheet(
         title=", ".join(title),
         columns=columns,

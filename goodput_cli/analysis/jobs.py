@@ -18,7 +18,9 @@ from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.analysis.account import (
     NO_TRAINING_LOG,
     account_for,
+    beside_ledger,
     by_job,
+    earlier_runs,
     is_scheduled_alone,
     pick_job,
     pick_run,
@@ -27,6 +29,7 @@ from goodput_cli.analysis.account import (
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
 from goodput_cli.analysis.disruptions.find import count_disruptions
+from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.json_fields import Count, written
 from goodput_cli.analysis.processes import ProcessRow, processes_of
 from goodput_cli.analysis.question import ALL, Question
@@ -472,12 +475,15 @@ def _checked(
     try:
         ordered = in_order(job.table)
         whole = replace(question, run=ALL) if question.run == AUTO else question
-        timeline, _, _ = account_for(ordered, whole, job.table.jobs[0])
+        timeline, start, end = account_for(ordered, whole, job.table.jobs[0])
     except GoodputError as error:
         fits = not isinstance(error, UsageError)
         return 1, list(check_unaccountable(job.table, question.now_ns, str(error))) if fits else [], error
     processes += processes_of(timeline)
-    return _runs(ordered, timeline, whole), list(check_job(timeline, question.now_ns)), None
+    noticed = [*check_job(timeline, question.now_ns), *earlier_runs(ordered, question)]
+    if job.table.inside or job.table.devices:
+        noticed += beside_ledger(analyse_window(timeline, job.table.jobs[0], (), start, end, ()))
+    return _runs(ordered, timeline, whole), noticed, None
 
 
 def _runs(ordered: Ordered, timeline: Timeline, question: Question) -> int:

@@ -3,12 +3,14 @@ much became progress, what cost most, and what to do about it. All else is under
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 
 from rich.cells import cell_len
 from rich.text import Text
 
+from goodput_cli.analysis.check import counts_in_words, noticed_in
 from goodput_cli.analysis.document import Losses, Picture
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.analysis import Analysis
@@ -149,9 +151,9 @@ def _strip(analysis: Analysis, width: int, page: Page, room: int) -> Iterator[Te
 def _foot(analysis: Analysis, width: int) -> Iterator[Text]:
     """What the log has to be asked about, and where all the rest is."""
     logs = safe(" ".join(analysis.asked)) or "LOG"
-    notes = len({one.code for one in analysis.diagnostics})
+    counts = counts_in_words(noticed_in(analysis, time.time_ns()))
     yield Text()
-    words = f"{plural(notes, 'note')} on the log: goodput check {logs}" if notes else ""
+    words = f"{counts} on the log: goodput check {logs}" if counts else ""
     rest = "every category, and what is not recorded: --full"
     line = f"{words}; {rest}" if words else rest
     if cell_len(line) > width - 2 and words:
