@@ -104,6 +104,7 @@ def _start(line: list[str], said_in: str) -> subprocess.Popen[bytes]:
     try:
         os.makedirs(os.path.dirname(said_in) or ".", exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+        flags |= getattr(os, "O_NONBLOCK", 0)  # a pipe without a reader is refused, and not waited for
         output = os.open(said_in, flags, 0o644)
     except OSError:
         output = os.open(os.devnull, os.O_WRONLY)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,52 @@ def test_a_pipe_that_nobody_reads_delays_no_call(tmp_path: Path) -> None:
     for _ in recorder.steps(range(20_000)):
         pass
     recorder.close()
+
+
+def linked_pipe(path: str) -> None:
+    os.mkfifo(f"{path}.pipe")
+    os.symlink(f"{path}.pipe", path)
+
+
+def linked_device(path: str) -> None:
+    os.symlink("/dev/null", path)
+
+
+REPLACED: dict[str, Callable[[str], None]] = {
+    "a pipe": os.mkfifo,
+    "a directory": os.mkdir,
+    "a device": linked_device,
+    "a pipe behind a link": linked_pipe,
+}
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize("what", REPLACED)
+def test_a_file_that_is_replaced_is_not_waited_for(
+    what: str, deleted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A renamed file goes on; the lines of a deleted one are counted, until there is a file again."""
+    for interval in ("_LOOK_NS", "_NAME_NS"):
+        monkeypatch.setattr(f"goodput_cli.record.sinks.files.{interval}", 0)
+    path = tmp_path / "run.jsonl"
+    said: list[str] = []
+    recorder = Recorder("j", path, heartbeat=0, warn=said.append)
+    recorder.begin_step(1)
+    path.unlink() if deleted else path.rename(tmp_path / "run.1")
+    REPLACED[what](str(path))
+    for step in range(2, 6):
+        recorder.begin_step(step)
+    assert [one for one in said if "no file" in one] == [
+        f"{path}: it was replaced by what is no file; lines that cannot be written are counted, and the log will say so"
+    ]
+    path.rmdir() if what == "a directory" else path.unlink()
+    recorder.begin_step(6)
+    recorder.close()
+    files = [path] if deleted else [tmp_path / "run.1", path]
+    events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    steps = [one["step_count"] for one in events if "step_count" in one]
+    assert steps == ([6] if deleted else [1, 2, 3, 4, 5, 6])
+    assert any(one.get("goodput_event") == "dropped" for one in events) == deleted
 
 
 def test_slow_writes_send_the_file_behind_a_queue(tmp_path: Path) -> None:

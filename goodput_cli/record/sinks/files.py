@@ -29,6 +29,8 @@ that lines back to back stay cheap, and a line a step is never written to anothe
 _NAME_NS = 5 * 10**9
 """Between two looks at whether the file is still the one of that name, and between two tries to open it."""
 DELETED = "the file was deleted"
+_NO_FILE = "it was replaced by what is no file"
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
 _LOCK = "hhqqi4x"
 """`struct flock` of Linux with 64 bits: kind, whence, start, length, process."""
@@ -75,6 +77,8 @@ class FileSink:
         self._descriptor = -1 if descriptor is None else descriptor
         self._opened: os.stat_result | None = None
         """Of the file that the descriptor is of."""
+        self._begins_as = _type_of(path) if descriptor is None else stat.S_IFREG
+        """What the path names before anything is written: a pipe or a device that takes its place later is refused."""
         self._look_ns = sys.maxsize if self._given else 0
         self._name_ns = 0
         self._torn = False
@@ -181,9 +185,9 @@ class FileSink:
         try:
             os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
             torn = _ends_in_the_middle(self.path)
-            descriptor = os.open(self.path, self._flags, 0o644)
+            descriptor = self._opened_descriptor()
         except OSError as error:
-            self._say(_reason(error))
+            self._say(_NO_FILE if error.errno in (errno.ENXIO, errno.EISDIR) and self._opened else _reason(error))
             if self._is_deleted(own):
                 self._let_go()
             return
@@ -197,6 +201,19 @@ class FileSink:
         beside = other_writer(self._descriptor) if is_local(self.path) else None
         if beside is not None:
             self._say_second(beside)
+
+    def _opened_descriptor(self) -> int:
+        """Open the path. Only a pipe from the start is waited for. Raises OSError, also for a pipe or a device that has
+        taken the place of a file: a write to it may never return."""
+        if self._opened is None and stat.S_ISFIFO(self._begins_as):
+            return os.open(self.path, self._flags, 0o644)
+        descriptor = os.open(self.path, self._flags | _NONBLOCK, 0o644)
+        now = stat.S_IFMT(os.fstat(descriptor).st_mode)
+        if now not in (stat.S_IFREG, self._begins_as):
+            os.close(descriptor)
+            raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+        os.set_blocking(descriptor, True)
+        return descriptor
 
     def _own(self) -> os.stat_result | None:
         """The file of the descriptor, as it is now; None where there is none, or it is another one's by now."""
@@ -299,6 +316,14 @@ class FileSink:
         self._syncing = False
 
 
+def _type_of(path: str) -> int:
+    """Return the type of a file, as `stat.S_IFMT` has it; that of a regular file if nothing is there yet."""
+    try:
+        return stat.S_IFMT(os.stat(path).st_mode)
+    except OSError:
+        return stat.S_IFREG
+
+
 def _place(file: os.stat_result) -> tuple[int, int]:
     """What tells a file from every other one."""
     return file.st_dev, file.st_ino
@@ -331,7 +356,7 @@ def _ends_in_the_middle(path: str) -> bool:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
-        with open(path, "rb") as stream:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as stream:
             stream.seek(-1, os.SEEK_END)
             return stream.read(1) != b"\n"
     except OSError:
