@@ -115,10 +115,11 @@ class FileSource:
         if uri == STDIN:
             return self._read_stdin(context)
         found = _logs_behind(uri, context)
-        read = _read_path if found.named else _read_member
-        paths = [path for path in found.paths if _first_time(path, context)]
+        read, is_first = (_read_path, _first_time) if found.named else (_read_member, _first_time_of_member)
+        paths = [path for path in found.paths if is_first(path, context)]
         if all(map(os.path.isfile, paths)):  # nobody knows how much a pipe will give
-            context.expect(sum(map(os.path.getsize, paths)))
+            with suppress(OSError):  # one was removed meanwhile
+                context.expect(sum(map(os.path.getsize, paths)))
         return (batch for path in paths for batch in read(path, context))
 
     def documents(self, uri: str, context: ReadContext) -> list[Document]:
@@ -247,6 +248,15 @@ def _first_time(path: str, context: ReadContext) -> bool:
     ):
         raise SourceError(f"{shown_path(path)}: is a device, which has no end; name a log")
     return True
+
+
+def _first_time_of_member(path: str, context: ReadContext) -> bool:
+    """The same of a file that a walk found: one that cannot be read any more is reported."""
+    try:
+        return _first_time(path, context)
+    except SourceError as error:
+        context.report(unread_diagnostic(str(error).removeprefix(f"{shown_path(path)}: "), [path]))
+        return False
 
 
 def _is_terminal(path: str) -> bool:

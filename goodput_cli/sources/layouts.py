@@ -344,6 +344,14 @@ def _beside(path: str) -> str:
     return f"did you mean {shown_path(os.path.join(folder, close[0]))}?" if close else ""
 
 
+def _target_of(link: str) -> str:
+    """Return ` to TARGET`; "" if the link cannot be read either, as some of /proc."""
+    try:
+        return f" to {shown_path(os.readlink(link))}"
+    except OSError:
+        return ""
+
+
 class UnreadableError(SourceError):
     """The operating system refused to list, open or read a path."""
 

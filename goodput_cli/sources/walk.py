@@ -33,6 +33,11 @@ from goodput_cli.vocabulary.text import plural
 
 _GONE = "the target of the link does not exist"
 _DENIED = "permission denied"
+_OF_KERNEL = "in a file system of the kernel, whose files may never end"
+_ABOVE = "the link leads to a directory that contains the named one"
+_KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
+_MEMORY = "/dev/shm"
+"""Plain files, which lie in memory."""
 
 
 def find_files(path: str) -> SortedOut:
@@ -40,12 +45,23 @@ def find_files(path: str) -> SortedOut:
     if os.path.isdir(path):
         return files_in_folder(path)
     if os.path.lexists(path) or not glob.has_magic(path):
-        return SortedOut((path,), ())
+        return SortedOut((_not_of_kernel(path),), ())
     paths = sorted(glob.glob(path, recursive=True))
     if not paths:
         raise SourceError(f"{shown_path(path)}: the glob matches no file; check the folder and the spelling")
-    files = tuple(name for name in paths if not os.path.isdir(name))
+    files = tuple(_not_of_kernel(name) for name in paths if not os.path.isdir(name))
     return SortedOut(files, ()) if files else _files_in_folders(paths)
+
+
+def _not_of_kernel(path: str) -> str:
+    """Return a path. Raises SourceError for a file of the kernel: to read `/proc/kmsg` never ends."""
+    if os.path.isfile(path) and _is_of_kernel(os.path.realpath(path)):
+        raise SourceError(f"{shown_path(path)}: is {_OF_KERNEL}; copy what you need into a file, and name that")
+    return path
+
+
+def _is_of_kernel(real: str) -> bool:
+    return any(_is_below(real, one) for one in _KERNEL_FOLDERS) and not _is_below(real, _MEMORY)
 
 
 def files_in_folder(folder: str) -> SortedOut:
@@ -124,7 +140,8 @@ def unread_diagnostic(reason: str, paths: Sequence[str]) -> Diagnostic:
 class _Walk:
     """A walk through a directory tree: its logs, the members that cannot be read, and the links that leave it.
 
-    Links to directories are followed, each directory once.
+    Links to directories are followed, each directory once. Those to a directory above, such as `/`, and to file systems
+    of the kernel are not: the user named a part of the disk, and reading some files of a kernel never ends.
     """
 
     def __init__(self, folder: str) -> None:
@@ -144,7 +161,7 @@ class _Walk:
                 real = os.path.realpath(entry.path) if entry.is_symlink() else os.path.join(above, entry.name)
                 if entry.is_dir():
                     waiting += ((real, member) for member in self._new_members(entry, real))
-                elif _may_be_read(entry):
+                elif _may_be_read(entry) and stat.S_ISREG(entry.stat().st_mode):  # nobody named a pipe or a device
                     self._add_file(entry, real)
             except OSError as error:
                 self._add_unread(entry.path, error)
@@ -154,18 +171,31 @@ class _Walk:
         if real in self._visited or (entry.name == LATEST_RUN and entry.is_symlink()):
             return []
         self._visited.add(real)
+        if self._is_left_out(entry, real):
+            return []
         self._note_outside(entry, real)
         return _members(entry.path)
 
     def _add_file(self, entry: os.DirEntry[str], real: str) -> None:
-        """Add a file if it is a log. Pipes, sockets and devices are left out: nobody named them."""
-        if not stat.S_ISREG(entry.stat().st_mode):
+        """Add a file if it is a log."""
+        if self._is_left_out(entry, real):
             return
         if not os.access(entry.path, os.R_OK):
             raise PermissionError
         if _is_log(entry.path, entry.name) or is_of_devices(entry.path):
             self._note_outside(entry, real)
             self.paths.append(entry.path)
+
+    def _is_left_out(self, entry: os.DirEntry[str], real: str) -> bool:
+        """Return True for a member that the walk must not enter or read, which is noted with the reason."""
+        reason = ""
+        if _is_of_kernel(real) and not _is_of_kernel(self._root):
+            reason = _OF_KERNEL
+        elif entry.is_dir() and _is_below(self._root, real):
+            reason = _ABOVE
+        if reason:
+            self.unread.append(UnreadMember(entry.path, reason, f"{shown_path(entry.path)}: not read: {reason}"))
+        return bool(reason)
 
     def _note_outside(self, entry: os.DirEntry[str], real: str) -> None:
         if entry.is_symlink() and not _is_below(real, self._root):

@@ -127,3 +127,50 @@ def test_a_tree_deeper_than_the_stack_is_read(tmp_path: Path, monkeypatch: pytes
 
 def test_an_unread_directory_of_a_glob_is_a_warning(tree: Path) -> None:
     assert "unread_members" in codes(read_events([str(tree / "[rc]*[nd]")]))
+
+
+@pytest.fixture
+def linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A log next to links out of its directory."""
+    put(tmp_path / "logs" / "run.jsonl", training("a", 2, 1))
+    put(tmp_path / "other" / "more.jsonl", training("a", 2, 1, at=86_400))
+    for name, target in {
+        "kernel.log": "/proc/version", "proc": "/proc", "devices": "/dev", "root": "/", "above": "..",
+        "more": "../other",
+    }.items():  # fmt: skip
+        (tmp_path / "logs" / name).symlink_to(target)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["analyze", "jobs", "fleet --workers 1", "check --format json", "timeline"])
+@pytest.mark.usefixtures("linked")
+def test_links_to_the_kernel_and_upwards_are_not_followed(command: str, capsys: Output) -> None:
+    assert run([*command.split(), "logs"]) in (0, 5)
+    said = capsys.readouterr()
+    assert "links_followed" in said.out + said.err
+    log = read_events(["logs"])
+    found = {one.message.rpartition(": ")[2]: one.where for one in log.diagnostics if one.code == "unread_members"}
+    assert found == {
+        "in a file system of the kernel, whose files may never end": ("logs/devices", "logs/kernel.log", "logs/proc"),
+        "the link leads to a directory that contains the named one": ("logs/above", "logs/root"),
+    }
+    assert [one.where for one in log.diagnostics if one.code == "links_followed"] == [("logs/more",)]
+    assert {*log.table.sources} == {"logs/more/more.jsonl", "logs/run.jsonl"}
+
+
+def test_a_named_directory_is_read_wherever_it_lies(linked: Path) -> None:
+    sources = read_events([str(linked / "logs" / "above")]).table.sources
+    assert sorted(Path(one).name for one in sources) == ["more.jsonl", "run.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["/proc/version", "logs/kernel.log", "logs/k*.log"])
+@pytest.mark.usefixtures("linked")
+def test_a_named_file_of_the_kernel_is_an_error(name: str) -> None:
+    with pytest.raises(SourceError, match="is in a file system of the kernel"):
+        read_events([name])
+
+
+def test_a_member_that_is_removed_meanwhile_is_no_bug(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "getsize", lambda _: (_ for _ in ()).throw(FileNotFoundError()))
+    assert len(read_events([str(tree)]).table)
