@@ -12,7 +12,7 @@ import pytest
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.inside import find_inside, slow_one, waited_for_data
 from goodput_cli.analysis.steps.growth import growth_between
-from goodput_cli.analysis.steps.inside import HostRow, RankRow
+from goodput_cli.analysis.steps.inside import HostRow, RankRow, held_up, slow_ranks
 from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import MOST, NOT_LOGGED, PhaseName, RankSteps
@@ -153,3 +153,56 @@ def test_a_slow_regime_is_told_as_the_phase_that_made_it() -> None:
     assert found is not None
     assert (found.phase, found.ns, round(found.share, 3)) == ("forward_backward", 200_000_000, 1.0)
     assert growth_between(analysis, 300, STEPS - 1) is None
+
+
+def in_blocks(analysis: Analysis, size: int) -> Analysis:
+    """The same times as means of blocks of steps."""
+
+    def summed(one: RankSteps) -> RankSteps:
+        last, count = np.arange(len(one) // size) * size + size - 1, np.full(len(one) // size, size)
+        sums = one.ns.reshape(-1, size, len(one.names)).sum(axis=1)
+        took = one.took.reshape(-1, size).sum(axis=1)
+        return replace(one, time=one.time[last], step=one.step[last], count=count, first=one.first[last],
+                       took=took, ns=sums)  # fmt: skip
+
+    return replace(analysis, table=replace(analysis.table, inside=tuple(map(summed, analysis.table.inside))))
+
+
+def alternating(rng: np.random.Generator, slow: Sequence[int], ranks: int = 16) -> F64:
+    """Ranks that take turns in being 0.3 s slower than all others, which differ by noise."""
+    own = noisy(rng, ranks, 0.1)
+    for turn, rank in enumerate(slow):
+        own[rank, turn :: len(slow)] += 0.3
+    return own
+
+
+@pytest.mark.parametrize("slow", [(3,), (3, 5), (1, 2, 7), (0, 3, 5, 9, 12)])
+def test_ranks_that_take_turns_are_all_named(slow: tuple[int, ...]) -> None:
+    analysis = with_ranks(alternating(np.random.default_rng(1), slow))
+    (inside,) = analysis.inside
+    assert {row.rank for row in slow_ranks(inside)} == set(slow)
+    (found,) = find_inside(analysis, analysis.inside)
+    assert all(f"rank {rank} " in found.text for rank in slow)
+    assert found.ns == sum(row.cost_ns or 0 for row in inside.ranks[: len(slow)])
+
+
+@pytest.mark.parametrize("ranks", [4, 16, 64])
+def test_no_rank_of_a_healthy_job_is_named(ranks: int) -> None:
+    named = [slow_ranks(with_ranks(noisy(np.random.default_rng(seed), ranks, 0.2)).inside[0]) for seed in range(20)]
+    assert not any(named)
+
+
+def test_sums_of_block_means_are_at_least() -> None:
+    """Each rank is 0.28 s slower in every second step: a block of 24 steps shows none of it."""
+    own = np.full((4, STEPS), 0.02)
+    own[1, ::2], own[3, 1::2] = 0.3, 0.302
+    exact, blocks = with_ranks(own), in_blocks(with_ranks(own), 24)
+    (of_steps,), (of_blocks,) = exact.inside, blocks.inside
+    assert (of_steps.at_least, of_blocks.at_least) == (False, True)
+    assert "at least" not in held_up(of_steps, slow_ranks(of_steps))
+    assert held_up(of_blocks, slow_ranks(of_blocks)).startswith("rank 3 held up all others for at least ")
+    data = [one.phase("data") for one in (of_steps, of_blocks)]
+    assert data[0] is not None
+    assert data[1] is not None
+    assert data[1].slowest_ns < data[0].slowest_ns
+    assert (inside_line(blocks) or "").startswith("at least 16.")

@@ -99,6 +99,8 @@ def test_the_night_of_the_sample_log() -> None:
         "unknown_saves",
     ]
     assert found[1].text.startswith("step 1503 hung")
+    assert found[4].text == "steps 2201 to 2601 took 1.33 x the usual 8.01 s, counted as goodput"
+    assert found[4].advice == "bring the missing slices back: 3 of 4 were active"
 
 
 def test_the_first_twenty_lines_answer_three_questions() -> None:

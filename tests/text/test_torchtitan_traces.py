@@ -239,7 +239,7 @@ def test_memory_is_bounded_by_summing_blocks_and_sums_stay_exact(
     exact = analysed(tmp_path).inside[0]
     monkeypatch.setattr("goodput_cli.events.text.collected.within_memory", _bounded)
     summed = analysed(tmp_path).inside[0]
-    assert summed.about
+    assert summed.at_least
     for name in ("data", "optimizer"):
         few, all_of_them = summed.phase(name), exact.phase(name)
         assert few is not None

@@ -30,7 +30,7 @@ from goodput_cli.analysis.results import CategoryTime
 from goodput_cli.analysis.rolling import rolling_lines
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, Published, Sheet
 from goodput_cli.analysis.steps.devices import J_PER_KWH, Devices, devices_line
-from goodput_cli.analysis.steps.inside import Inside
+from goodput_cli.analysis.steps.inside import Inside, slow_ranks
 from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.analysis.steps.work_sheet import work_lines
 from goodput_cli.analysis.summary import summary_of
@@ -97,7 +97,7 @@ def _inside(analysis: Analysis) -> Iterator[Family]:
     inside = next(iter(analysis.inside), None)
     phases = [] if inside is None else [*_phases(inside)]
     yield Family("goodput_step_phase_seconds", "Time inside kept steps by phase.", phases)
-    slow = [] if inside is None else [row for row in inside.ranks[:1] if row.cost_ns]
+    slow = () if inside is None else slow_ranks(inside)
     ranks: list[tuple[Labels, str]] = [
         ({"rank": str(row.rank), "host": safe(row.host or "")}, seconds_text(row.cost_ns or 0)) for row in slow
     ]

@@ -6,19 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from goodput_cli.analysis.insights.hosts import tails
 from goodput_cli.analysis.insights.kinds import Candidate
 from goodput_cli.analysis.steps.inside import (
     LEAST_PERCENT,
     OF_A_HOST,
-    Habit,
     HostRow,
     Inside,
     RankRow,
     data_in_ledger,
     held_up,
+    is_slow,
     mostly_data,
     share_of,
+    slow_ranks,
     waited,
 )
 from goodput_cli.vocabulary.text import duration, percent
@@ -26,18 +26,7 @@ from goodput_cli.vocabulary.text import duration, percent
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
-_LEAST_BLOCKS = 10
-_CHANCE = 0.01
 _WITHIN = ", within steps that count as goodput"
-
-
-def is_slow(habit: Habit, name: str) -> bool:
-    """Whether one was the slowest of blocks of steps more often than chance says: less than 1 %, asked of all (Holm:
-    the worst of them is held against all)."""
-    if habit.blocks < _LEAST_BLOCKS or habit.others < 2:
-        return False
-    count = habit.slowest.get(name, 0)
-    return bool(float(tails([1 / habit.others] * habit.blocks)[count]) * habit.others < _CHANCE)
 
 
 def slow_one(inside: Inside) -> RankRow | HostRow | None:
@@ -52,11 +41,20 @@ def slow_one(inside: Inside) -> RankRow | HostRow | None:
     return rank
 
 
+def slow_ones(inside: Inside) -> tuple[RankRow | HostRow, ...]:
+    """Return the host, or the ranks, that hold up all others, the worst first."""
+    worst = slow_one(inside)
+    if isinstance(worst, HostRow):
+        return (worst,)
+    ranks = slow_ranks(inside)
+    return ranks if is_slow(inside.rank_habit, *(str(row.rank) for row in ranks)) else ()
+
+
 def find_inside(analysis: AnalysisData, programs: Sequence[Inside]) -> Iterator[Candidate]:
     """A rank or host that holds up others, and a trainer that waits for samples."""
     for inside in programs:
-        slow = slow_one(inside)
-        if slow is not None:
+        slow = slow_ones(inside)
+        if slow:
             yield _of_slow(analysis, inside, slow)
         wait = inside.phase("wait")
         if wait is not None and (wait.percent or 0) >= LEAST_PERCENT:
@@ -72,21 +70,22 @@ def waited_for_data(analysis: AnalysisData, programs: Sequence[Inside]) -> tuple
         rows = [row for row in inside.phases if row.phase == "data" and row.percent]
         if not rows or not inside.net_step_ns:
             continue
-        data, slow = max(rows, key=lambda row: row.slowest_ns), slow_one(inside)
-        alone = slow.cost_ns or 0 if slow is not None and mostly_data(slow) else 0
+        data = max(rows, key=lambda row: row.slowest_ns)
+        alone = sum(row.cost_ns or 0 for row in slow_ones(inside) if mostly_data(row))
         ns = max(data.slowest_ns - alone - data_in_ledger(analysis), 0)
         share = share_of(ns, inside.net_step_ns) or 0.0
         if share >= LEAST_PERCENT:
             of = " on its slowest rank" if inside.ranks else ""
-            return ns, f"{waited(share, 'data')}{of}{_WITHIN}"
+            return ns, f"{waited(share, 'data', inside.at_least)}{of}{_WITHIN}"
     return 0, ""
 
 
-def _of_slow(analysis: AnalysisData, inside: Inside, slow: RankRow | HostRow) -> Candidate:
-    why = "loading data" if mostly_data(slow) else "its own work"
-    by = "rank" if isinstance(slow, RankRow) else "host"
+def _of_slow(analysis: AnalysisData, inside: Inside, slow: Sequence[RankRow | HostRow]) -> Candidate:
+    whose = "its" if len(slow) == 1 else "their"
+    why = "loading data" if all(map(mostly_data, slow)) else f"{whose} own work"
+    by = "rank" if isinstance(slow[0], RankRow) else "host"
     text = f"{held_up(inside, slow)}: {why} took longest there{_WITHIN}"
-    return _candidate(analysis, "slow_rank", slow.cost_ns or 0, text, ("--by", by))
+    return _candidate(analysis, "slow_rank", sum(row.cost_ns or 0 for row in slow), text, ("--by", by))
 
 
 def _candidate(analysis: AnalysisData, code: str, ns: int, text: str, options: tuple[str, ...] = ()) -> Candidate:

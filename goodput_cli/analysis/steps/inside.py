@@ -8,6 +8,7 @@ ledger.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from goodput_cli.analysis.insights.hosts import tails
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.steps.launches import Launch, launches_in, mean_of_ranks, most_of, with_lengths
 from goodput_cli.analysis.steps.times import processes_by_attempt
@@ -35,6 +37,9 @@ LEAST_PERCENT = 10.0
 """From this share of the net step time on, what steps waited for is worth a sentence."""
 OVERLAPS = 0.02
 """Of the net step time: phases that are longer than their steps by more overlap."""
+_MOST_NAMED, _LEAST_OF_WORST = 5, 0.1
+_LEAST_BLOCKS = 10
+_CHANCE = 0.01
 _MOST_MISSING = 100
 _MOST_RANKS = 1_000_000
 
@@ -122,7 +127,7 @@ class Habit:
 @written(
     "inside_steps",
     "what filled steps, of one program of the job; counted as goodput, it feeds no figure of the ledger",
-    keys="program ranks_logged missing_ranks steps net_step_ns first_step_ns overlap_ns phases ranks hosts",
+    keys="program ranks_logged missing_ranks steps net_step_ns first_step_ns overlap_ns phases ranks hosts at_least",
 )
 @dataclass(frozen=True, kw_only=True)
 class Inside:
@@ -150,8 +155,9 @@ class Inside:
     """by cost"""
     untimed: float = 0.0
     """Kept steps that are not counted: no line says how long they took, while one says it of others."""
-    about: bool = False
-    """Whether steps were summed, so that what ranks cost is rounded down."""
+    at_least: Annotated[bool, Json(optional=True)] = False
+    """whether times of the slowest rank, and what ranks cost, are lower bounds: records hold several steps, and who was
+    last in each is not logged"""
     rank_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
     """Which rank was how often the slowest."""
     host_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
@@ -174,13 +180,50 @@ def named(row: RankRow | HostRow) -> str:
     return f"rank {row.rank}" + (f" on {row.host}" if row.host else "")
 
 
-def held_up(inside: Inside, row: RankRow | HostRow) -> str:
-    """`rank 3 on node-1 held up all others for about 5 min 00 s (4.20 % of step time)`; about, where steps were summed:
-    sums hide who was last in each."""
-    ns = row.cost_ns or 0
-    of = share_of(ns, inside.net_step_ns)
-    share = "" if of is None else f" ({percent(of)} of step time)"
-    return f"{named(row)} held up all others for {'about ' if inside.about else ''}{duration(ns)}{share}"
+def is_slow(habit: Habit, *names: str) -> bool:
+    """Return True if one of these was the slowest of blocks of steps more often than chance says: less than 1 %, asked
+    of all sets of so many (Holm: the worst of them is held against all)."""
+    if habit.blocks < _LEAST_BLOCKS or not 0 < len(names) < habit.others:
+        return False
+    count = sum(habit.slowest.get(name, 0) for name in names)
+    tail = float(tails([len(names) / habit.others] * habit.blocks)[count])
+    return tail * math.comb(habit.others, len(names)) < _CHANCE
+
+
+def may_be_slow(habit: Habit, *names: str) -> bool:
+    """Return True if these are slow, or there are too few blocks of steps to tell."""
+    return habit.blocks < _LEAST_BLOCKS or is_slow(habit, *names)
+
+
+def slow_ranks(inside: Inside) -> tuple[RankRow, ...]:
+    """Return the ranks that held up all others, the worst first; none where chance explains it.
+
+    They are the worst and up to four more that cost above a tenth of it. The worst alone, where half of the ranks do,
+    the next one costs half of the least of them, or there are fewer than two steps for each rank: that may be chance.
+    """
+    rows = [row for row in inside.ranks if row.cost_ns]
+    costs = [row.cost_ns or 0 for row in rows]
+    high = sum(cost > _LEAST_OF_WORST * costs[0] for cost in costs)
+    stand_out = 2 * high <= inside.ranks_logged and inside.steps >= 2 * inside.ranks_logged
+    if stand_out and (high == len(costs) or 2 * costs[high] <= costs[high - 1]):
+        several = tuple(rows[: min(high, _MOST_NAMED)])
+        if may_be_slow(inside.rank_habit, *(str(row.rank) for row in several)):
+            return several
+    return tuple(row for row in rows[:1] if may_be_slow(inside.rank_habit, str(row.rank)))
+
+
+def held_up(inside: Inside, rows: Sequence[RankRow | HostRow]) -> str:
+    """Return `rank 3 on node-1 held up all others for at least 5 min 00 s (4.20 % of step time), rank 5 for ...`."""
+    names = [named(row) for row in rows]
+    amounts = [_amount(inside, row.cost_ns or 0) for row in rows]
+    others = "".join(f", {name} for {amount}" for name, amount in zip(names[1:], amounts[1:], strict=True))
+    return f"{names[0]} held up all others for {amounts[0]}{others}"
+
+
+def _amount(inside: Inside, ns: int) -> str:
+    share = share_of(ns, inside.net_step_ns)
+    of_steps = "" if share is None else f" ({percent(share)} of step time)"
+    return f"{'at least ' if inside.at_least else ''}{duration(ns)}{of_steps}"
 
 
 def share_of(ns: float, net_ns: float | None) -> float | None:
@@ -191,9 +234,9 @@ def share_of(ns: float, net_ns: float | None) -> float | None:
     return min(100 * ns / net_ns, 100.0)
 
 
-def waited(share: float, what: str) -> str:
+def waited(share: float, what: str, at_least: bool = False) -> str:
     """`12.30 % of step time waited for data`."""
-    return f"{percent(share)} of step time waited for {what}"
+    return f"{'at least ' if at_least else ''}{percent(share)} of step time waited for {what}"
 
 
 def mostly_data(row: RankRow | HostRow) -> bool:
@@ -267,10 +310,15 @@ def _answer(pool: str, launches: Sequence[Launch], processes: F64 | None) -> Ins
         ranks=tuple(_rank_rows(sums, logged)),
         hosts=tuple(_host_rows(sums)),
         untimed=untimed,
-        about=any(launch.summed or (launch.count > 1).any() for launch in launches),
+        at_least=_holds_several_steps(launches) and (len(logged) > 1 or any("max" in one.whole for one in launches)),
         rank_habit=ranks.habit(),
         host_habit=hosts.habit(),
     )
+
+
+def _holds_several_steps(launches: Sequence[Launch]) -> bool:
+    """Return True if a record is of more than one step: the sum of the slowest is then no more than its steps had."""
+    return any(launch.summed or bool((launch.count > 1).any()) for launch in launches)
 
 
 def _missing_ranks(logged: Sequence[int], launches: Sequence[Launch], processes: F64 | None) -> tuple[int, ...]:

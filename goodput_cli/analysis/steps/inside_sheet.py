@@ -22,9 +22,11 @@ from goodput_cli.analysis.steps.inside import (
     RankRow,
     data_in_ledger,
     held_up,
+    may_be_slow,
     mostly_data,
     named,
     share_of,
+    slow_ranks,
     waited,
 )
 from goodput_cli.analysis.table import table_rows
@@ -81,32 +83,42 @@ def _summary(one: Inside) -> Iterator[str]:
 
 
 def _notes(one: Inside) -> Iterator[str]:
-    yield from (f"{held_up(one, row)}: its own work took longest" for row in one.ranks[:1] if row.cost_ns)
-    worst = one.ranks[0].cost_ns or 0 if one.ranks else 0
-    for host in one.hosts[:1]:
-        if host.cost_ns and host.cost_ns > OF_A_HOST * worst:
-            yield f"{held_up(one, host)}: all of its ranks together"
-    for row in one.ranks:
-        if row.likely_ns:
-            yield (
-                f"{named(row)} may hold up others by {duration(row.likely_ns)}: longer than the rank "
-                "in the middle in one phase that may wait, shorter in another"
-            )
+    yield from _slow_notes(one)
     if one.ranks and any(row.kind == "mixed" for row in one.phases):
         yield (
             "mixed phases hold waiting for others, and times are those of the host: a slow device shows where others "
             "wait for it"
         )
+    if one.at_least:
+        yield "times are means of several steps: the slowest rank of each step took at least these"
     if one.missing_ranks:
-        ranks = ", ".join(map(str, one.missing_ranks[:_MOST_MISSING]))
-        more = len(one.missing_ranks) - _MOST_MISSING
-        yield f"no times of ranks {ranks}{f' and {more} more' if more > 0 else ''}: not recorded, not 0"
+        yield _missing_text(one.missing_ranks)
     if one.untimed:
         yield f"left out, as their length is not logged: {plural(round(one.untimed, 3), 'kept step')}"
     if one.net_step_ns is not None and any(row.percent is None and row.kind != "in the ledger" for row in one.phases):
         yield "a phase that is longer than all of its steps: what share of them it is cannot be told"
     if one.overlaps:
         yield f"phases are longer than their steps by {duration(one.overlap_ns)}: they overlap; nothing is scaled"
+
+
+def _slow_notes(one: Inside) -> Iterator[str]:
+    """Yield which ranks and hosts held up others, or may have."""
+    yield from (f"{held_up(one, [row])}: its own work took longest" for row in slow_ranks(one))
+    worst = one.ranks[0].cost_ns or 0 if one.ranks else 0
+    for host in one.hosts[:1]:
+        if host.cost_ns and host.cost_ns > OF_A_HOST * worst and may_be_slow(one.host_habit, host.host):
+            yield f"{held_up(one, [host])}: all of its ranks together"
+    for row in one.ranks:
+        if row.likely_ns:
+            yield (
+                f"{named(row)} may hold up others by {duration(row.likely_ns)}: longer than the rank "
+                "in the middle in one phase that may wait, shorter in another"
+            )
+
+
+def _missing_text(missing: Sequence[int]) -> str:
+    ranks, more = ", ".join(map(str, missing[:_MOST_MISSING])), len(missing) - _MOST_MISSING
+    return f"no times of ranks {ranks}{f' and {more} more' if more > 0 else ''}: not recorded, not 0"
 
 
 def inside_line(analysis: Analysis) -> str | None:
@@ -121,18 +133,19 @@ def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
     """Share of the net step time, and what it was. in_ledger: loading of data (ns) that is badput."""
     if not one.net_step_ns:
         return
-    worst = one.ranks[0] if one.ranks else None
-    cost = worst.cost_ns or 0 if worst is not None else 0
+    slow = slow_ranks(one)
+    cost = sum(row.cost_ns or 0 for row in slow)
     loading = max((row.slowest_ns - in_ledger for row in one.phases if row.phase == "data"), default=0)
     data = share_of(loading, one.net_step_ns)
     if data is not None and data > 0:
         whose = ""
-        if worst is not None and cost and mostly_data(worst):
-            whose = f" ({named(worst)}: up to {duration(cost)})"
-        yield data, f"{waited(data, 'data')}{whose}"
+        if slow and all(map(mostly_data, slow)):
+            whose = f" ({', '.join(map(named, slow))}: {'at least' if one.at_least else 'up to'} {duration(cost)})"
+        yield data, f"{waited(data, 'data', one.at_least)}{whose}"
     share = share_of(cost, one.net_step_ns)
-    if worst is not None and cost and share is not None:
-        yield share, f"{named(worst)} held up all others for {percent(share)} of step time"
+    if slow and share is not None:
+        least = "at least " if one.at_least else ""
+        yield share, f"{', '.join(map(named, slow))} held up all others for {least}{percent(share)} of step time"
     wait = one.phase("wait")
     if wait is not None and wait.percent:
         samples = any(row.kind == "rl" for row in one.phases)
