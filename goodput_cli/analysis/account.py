@@ -286,6 +286,8 @@ def analyze_log(
     del log
     ordered = in_order(events)
     del events
+    last = int(ordered.table.end.max())
+    question = replace(question, now_ns=max(question.now_ns, last))  # a clock that was set back hides no event
     timeline, start, end = account_for(ordered, question, name)
     known = timeline if question.method.hindsight else as_known_at(timeline, end)
     analysis = analyse_window(known, name, formats, start, end, of_reading)

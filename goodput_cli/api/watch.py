@@ -137,17 +137,11 @@ class Watched:
     def account(
         self, log: EventLog, job: str | None, now_ns: int | None, thresholds: Sequence[Expression] = ()
     ) -> Analysis:
-        """The analysis of a job of the log (None: of the only one); `as_of="now"` is `now_ns` (since 1970 UTC), but
-        never before the job's last event: a clock that was set back hides nothing. None: as of the last event. Raises
-        NotEnoughData, and UsageError where the question does not fit the job."""
+        """The analysis of a job of the log (None: of the only one); `as_of="now"` is `now_ns` (since 1970 UTC). None:
+        as of the last event. Raises NotEnoughData, and UsageError where the question does not fit the job."""
         from goodput_cli.analysis.account import analyze_log
 
-        if now_ns is None:
-            question = replace(self._question, as_of=None)
-        else:
-            table = log.table
-            ends = table.end[table.job == table.jobs.index(job)] if job in table.jobs else table.end
-            question = replace(self._question, now_ns=max(now_ns, int(ends.max()) if len(ends) else 0))
+        question = replace(self._question, as_of=None) if now_ns is None else replace(self._question, now_ns=now_ns)
         return self._rules.marked(analyze_log(log, question, job, thresholds, asked=self._asked))
 
 

@@ -6,6 +6,10 @@ import datetime
 import inspect
 import json
 import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ import pytest
 import goodput_cli
 from goodput_cli.compat.drop_in.ml_goodput_measurement import goodput
 from goodput_cli.compat.drop_in.resiliency.goodput_measure import constant
-from tests.record.record_programs import events, lines, run
+from tests.record.record_programs import ROOT, events, lines, run
 
 MAXTEXT = """
 import contextlib
@@ -215,6 +219,74 @@ def test_the_calculator_agrees_with_the_original_where_that_counts_as_we_do(tmp_
     assert set(details) == set(known)
     for key in ("total_elapsed_time", "max_productive_step", "disruption_count"):
         assert details[key] == pytest.approx(known[key]), key
+
+
+class MemoryLog:
+    """A logger that holds entries, as tests of programs have one."""
+
+    def __init__(self, entries: Sequence[dict[str, Any]]) -> None:
+        self.entries = entries
+
+    def read_cloud_logging_entries(self, *_: Any, **__: Any) -> tuple[Sequence[dict[str, Any]], None]:
+        return self.entries, None
+
+
+def running_job(seconds_ago: float) -> list[dict[str, Any]]:
+    """A job that began so long ago, with 60 steps of 10 s and no line since."""
+    start = time.time() - seconds_ago
+    steps = [{"job_name": "j", "step_count": n, "step_start_time": start + 10 * n} for n in range(60)]
+    return [{"job_name": "j", "job_start_time": start}, *steps]
+
+
+@pytest.mark.parametrize(("seconds_ago", "percent"), [(4200, 100 * 590 / 4200), (595, 100 * 590 / 595)])
+def test_calculator_answers_as_of_now(seconds_ago: float, percent: float) -> None:
+    calculator: Any = goodput.GoodputCalculator("j", "l", MemoryLog(running_job(seconds_ago)))
+    assert calculator.get_job_goodput()[0] == pytest.approx(percent, abs=1.5)
+    assert calculator.get_job_goodput_details()["total_elapsed_time"] == pytest.approx(seconds_ago, abs=5)
+    begin, end = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=ago) for ago in (200, 0))
+    assert calculator.get_job_goodput_interval(begin, end)[0] == pytest.approx(percent, abs=1.5)
+
+
+def test_calculator_ends_an_ended_job_at_its_end() -> None:
+    entries = running_job(4200)
+    entries.append({"job_name": "j", "job_end_time": entries[-1]["step_start_time"] + 10})
+    calculator: Any = goodput.GoodputCalculator("j", "l", MemoryLog(entries))
+    assert calculator.get_job_goodput()[0] == pytest.approx(100)
+    assert calculator.get_job_goodput_details()["total_elapsed_time"] == pytest.approx(600)
+
+
+def test_calculator_counts_events_ahead_of_its_clock() -> None:
+    calculator: Any = goodput.GoodputCalculator("j", "l", MemoryLog(running_job(300)))
+    assert calculator.get_job_goodput()[2] == 58
+
+
+def test_calculator_and_monitor_give_one_number(tmp_path: Path) -> None:
+    log = tmp_path / "hung.jsonl"
+    log.write_text("".join(json.dumps(entry) + "\n" for entry in running_job(4200)))
+    command = ["monitor", str(log), "--publish", f"json:{tmp_path / 'out.jsonl'}", "--updates", "1", "-q"]
+    subprocess.run([sys.executable, "-m", "goodput_cli", *command], check=True, cwd=ROOT)
+    published = json.loads((tmp_path / "out.jsonl").read_text())
+    calculator: Any = goodput.GoodputCalculator("j", "l", MemoryLog(running_job(4200)))
+    assert calculator.get_job_goodput()[0] == pytest.approx(published["goodput"]["percent"], abs=0.1)
+
+
+def test_calculator_of_an_empty_log_raises_value_error() -> None:
+    with pytest.raises(ValueError, match="no events"):
+        goodput.GoodputCalculator("j", "l", MemoryLog([])).get_job_goodput()
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("ml_goodput_measurement", "checkpoint_badput_calculator"),
+        ("ml_goodput_measurement", "gcp_metrics"),
+        ("ml_goodput_measurement.src", "goodput_cache"),
+        ("resiliency.goodput_measure.constant", "EVENT_TYPE_ORDER"),
+    ],
+)
+def test_absent_names_raise_an_error_that_says_so(module: str, name: str) -> None:
+    with pytest.raises(ImportError, match=f"the drop-in has no {name}: "):
+        exec(f"from goodput_cli.compat.drop_in.{module} import {name}")
 
 
 def test_a_log_without_an_answer_is_a_value_error() -> None:

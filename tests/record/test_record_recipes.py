@@ -77,7 +77,7 @@ def block_with(text: str) -> Block:
 
 
 def test_every_block_is_run_below() -> None:
-    known = ("pip install ./recorder", "goodput analyze", "sed -i", "srun")
+    known = ("pip install ./recorder", "goodput analyze", "resiliency", "gcloud_stub", "srun")
     assert [sum(text in block.text for block in SHELL) for text in known] == [1] * len(SHELL)
 
 
@@ -91,7 +91,7 @@ def test_five_minutes(place: Path) -> None:
 
 def test_one_sed_moves_a_program(place: Path) -> None:
     (place / "train.py").write_text(MOVED, encoding="utf-8")
-    shell(block_with("sed -i"), place)
+    shell(block_with("resiliency"), place)
     subprocess.run(
         [sys.executable, "train.py"],
         cwd=place,
@@ -101,6 +101,39 @@ def test_one_sed_moves_a_program(place: Path) -> None:
     )
     assert events(place / "goodput-logs" / "moved.jsonl")[-1] == "job_end_time"
     assert len(lines(place / "training-job-goodput.log")) == 1
+
+
+MAXTEXT = {
+    "goodput.py": """
+from maxtext.common.gcloud_stub import goodput_modules
+goodput, monitoring, _ = goodput_modules()
+""",
+    "gcloud_stub.py": """
+def goodput_modules():
+    try:
+        from ml_goodput_measurement import goodput, monitoring
+        return goodput, monitoring, False
+    except ModuleNotFoundError:
+        raise
+""",
+}
+"""What the two files of MaxText import, and how."""
+
+
+def test_maxtext_recipe_moves_recorder_and_monitor(place: Path) -> None:
+    folder = place / "src" / "maxtext" / "common"
+    folder.mkdir(parents=True)
+    for name, text in MAXTEXT.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    shell(block_with("gcloud_stub"), place)
+    program = "from maxtext.common.goodput import goodput, monitoring; print(goodput.__name__, monitoring.__name__)"
+    path = f"{ROOT}{os.pathsep}{place / 'src'}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=place, env=environment(place, PYTHONPATH=path), check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    drop_in = "goodput_cli.compat.drop_in.ml_goodput_measurement.src"
+    assert done.stdout.split() == [f"{drop_in}.goodput", f"{drop_in}.monitoring"]
 
 
 def test_fsdp_on_slurm(place: Path) -> None:

@@ -1,5 +1,6 @@
 """In the place of `ml_goodput_measurement`."""
 
+from . import src
 from .src import goodput, goodput_elastic, goodput_utils
 
 TYPE_CHECKING = False
@@ -12,7 +13,7 @@ __all__ = ["goodput", "goodput_elastic", "goodput_utils", "monitoring", "monitor
 def __getattr__(name: str) -> object:
     """The monitors, imported when they are asked for: who only records needs none of that."""
     if name not in ("monitoring", "monitoring_elastic"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(src, name)
     from importlib import import_module
 
     return import_module(f".src.{name}", __name__)

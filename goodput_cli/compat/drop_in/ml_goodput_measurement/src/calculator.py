@@ -69,7 +69,8 @@ class GoodputCalculator:
     def get_job_goodput(
         self, include_badput_breakdown: bool = False, configured_ideal_step_time: float | None = None
     ) -> tuple[float, Breakdown, int]:
-        """Goodput (percent), badput (percent by type; {} unless asked for) and the last step. Raises ValueError."""
+        """Goodput (percent), badput (percent by type; {} unless asked for) and the last kept step, as of now. A job
+        with an end line ends there. Raises ValueError."""
         analysis = self._analyze()
         self._last = self._details(analysis, configured_ideal_step_time)
         return analysis.goodput.percent, self._percents(analysis, include_badput_breakdown), _last_step(analysis)
@@ -77,7 +78,8 @@ class GoodputCalculator:
     def get_job_goodput_interval(
         self, interval_start: datetime.datetime, interval_end: datetime.datetime
     ) -> tuple[float, Breakdown, int, float, int]:
-        """Goodput and badput of a window, the last step in it, its length (s), its disruptions. Raises ValueError."""
+        """Goodput and badput of a window, the last kept step in it, its length (s) and its disruptions. Steps that were
+        redone after the window are wasted in it. Raises ValueError."""
         analysis = self._analyze(start=_aware(interval_start), end=_aware(interval_end))
         return (
             analysis.goodput.percent,
@@ -131,6 +133,8 @@ class GoodputCalculator:
         }
 
     def _analyze(self, **options: Any) -> Any:
+        """Analyze the log as of the moment of the call."""
+        options["as_of"] = "now"
         if self._cloud_logger is not None:
             entries, _ = self._cloud_logger.read_cloud_logging_entries()
             lines = "".join(json.dumps(entry) + "\n" for entry in entries).encode()
