@@ -15,7 +15,7 @@ from goodput_cli.analysis.insights.hangs import Hangs, find_hangs
 from goodput_cli.analysis.insights.kinds import Insight
 from tests.support.accounts import account
 from tests.support.markdown_docs import ROOT
-from tests.support.story import BASE, Lines, crashed, end, job_finished, start, steps, terminated
+from tests.support.story import BASE, Lines, crashed, end, heartbeat, job_finished, start, steps, terminated
 
 CAUSES = "tests/causes/examples"
 RESTARTS = [
@@ -157,3 +157,10 @@ def test_no_second_of_the_last_end_is_in_two_insights(ended: str) -> None:
     """60 s until the first step are unexplained, 190 s after the last one are the end's, and nothing was given up."""
     found = insights(*TRAINED, ended)
     assert {code: one.seconds for code, one in found.items()} == {"last_end": 190, "unexplained": 60}
+
+
+def test_hang_with_heartbeats_leaves_the_rest_to_the_last_end() -> None:
+    """Heartbeats until 2800 s in the step that began at 1050 s, and a crash at 2900 s: 1740 s hung, and 100 s more."""
+    beats = [heartbeat(at) for at in range(1060, 2801, 60)]
+    found = insights(*TRAINED, *beats, crashed(2900))
+    assert {code: one.seconds for code, one in found.items()} == {"hang": 1740, "last_end": 100, "unexplained": 60}

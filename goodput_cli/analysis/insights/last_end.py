@@ -13,7 +13,7 @@ from goodput_cli.analysis.disruptions.chain import Chain, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.losses import finished_a_step, spans_taken_back
 from goodput_cli.analysis.disruptions.watchdog import watchdog_ns
-from goodput_cli.analysis.insights.hangs import Hangs, at_the_end
+from goodput_cli.analysis.insights.hangs import Hangs
 from goodput_cli.analysis.insights.kinds import LEAST_NS, About, Candidate
 from goodput_cli.arrays import I64
 from goodput_cli.events.signs import Point
@@ -48,7 +48,7 @@ class LastEndCost(Struct, frozen=True):
         left = int(costs.left[-1])
         ended, start, _ = spans_taken_back(timeline)
         since = max(min([left, *start[np.asarray(ended) == last].tolist()]), window.start_ns)
-        hung = hangs.take((hangs.attempt == last) & at_the_end(hangs, timeline))
+        hung = hangs.take((hangs.attempt == last) & (hangs.end > left))
         other = _time_of(analysis, left, end, Category.OTHER)
         if hung.before_first_step.any() or timeline.ends.failed[-1]:
             nothing = np.array([[left, end]], dtype=np.int64)
@@ -87,8 +87,9 @@ def _categories(cost: LastEndCost) -> Iterator[str]:
 def _words(analysis: AnalysisData, why: FailureCause, chain: Chain, *, lost: bool) -> tuple[str, str | None]:
     """What ended the last attempt and how late that was noticed, and what to do; None for what the kind advises."""
     timeline = analysis.timeline
-    text = f"attempt {timeline.attempts.number[-1]} {_ENDED_WORDS[ENDED[int(timeline.ends.how[-1])]]}, "
-    text += f"and no attempt follows: {_cause_words(why)}"
+    how = ENDED[int(timeline.ends.how[-1])]
+    text = f"attempt {timeline.attempts.number[-1]} {_ENDED_WORDS[how]}, and no attempt follows"
+    text += "" if why.code == how else f": {_cause_words(why)}"
     stepped = bool(finished_a_step(timeline)[-1])
     noticed = chain.detect_ns
     if noticed is not None and noticed >= LEAST_NS:
