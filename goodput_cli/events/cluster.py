@@ -74,19 +74,28 @@ _KINDS = ("Event", "EventList", "List", *_OBJECTS, *(f"{kind}List" for kind in _
 _PARTS = frozenset({"items", "involvedObject", "regarding", "status"})
 _OF_CAUSE = {
     "evicted": (
-        "Evicted", "EvictedDueToPodsReadyTimeout", "TerminationByKubelet", "DeletionByTaintManager",
-        "EvictionByEvictionAPI",
+        "Evicted", "EvictedDueToPodsReadyTimeout", "PodsReadyTimeout", "EvictedDueToAdmissionCheck", "AdmissionCheck",
+        "TerminationByKubelet", "DeletionByTaintManager", "EvictionByEvictionAPI", "ScaleDown",
+    ),
+    "cancelled": (
+        "EvictedDueToClusterQueueStopped", "ClusterQueueStopped", "EvictedDueToLocalQueueStopped", "LocalQueueStopped",
+        "EvictedDueToInactiveWorkload", "InactiveWorkload", "EvictedDueToDeactivated", "Deactivated",
     ),
     "preempted": ("Preempted", "EvictedDueToPreempted", "WorkloadEvictedDueToPreempted", "PreemptionByScheduler"),
-    "node_failure": ("EvictedDueToNodeFailures", "NodeNotReady", "NodeLost", "NodeShutdown", "DeletionByPodGC"),
+    "node_failure": (
+        "EvictedDueToNodeFailures", "NodeFailures", "NodeNotReady", "NodeLost", "NodeShutdown", "DeletionByPodGC",
+    ),
     "host_oom": ("OOMKilling", "OOMKilled"),
-    "time_limit": ("DeadlineExceeded",),
+    "time_limit": (
+        "DeadlineExceeded", "EvictedDueToMaximumExecutionTimeExceeded", "MaximumExecutionTimeExceeded",
+    ),
     "environment": (
         "FailedMount", "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "UnexpectedAdmissionError",
     ),
 }  # fmt: skip
 REASONS: Mapping[str, tuple[str, Role]] = {
-    reason: (cause, "root") for cause, reasons in _OF_CAUSE.items() for reason in reasons
+    **{reason: (cause, "root") for cause, reasons in _OF_CAUSE.items() for reason in reasons},
+    **dict.fromkeys(("Suspended", "JobSuspended", "SuspendedJobs", "JobsSuspended"), ("evicted", "exit")),
 }
 """Reasons of events, of pods, of containers and of their conditions."""
 _ON_NODE = re.compile(r"on node (?P<host>[\w.-]+)")
@@ -227,7 +236,7 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
                 yield seen(*said, str(waiting.get("message") or waiting["reason"]), None)
 
 
-_ENDING = ("Failed", "Evicted")
+_ENDING = ("Failed", "Evicted", "Suspended")
 """Conditions of Jobs, JobSets and Workloads that say why they ended."""
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from goodput_cli.events.signs import Cycle, Sign
 from goodput_cli.events.text.stamps import Stamp
-from goodput_cli.vocabulary.causes import Role
+from goodput_cli.vocabulary.causes import CANCELLED, Role, group_of
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -154,7 +154,18 @@ ALLOCATED = "allocated"
 """The row of what lists all hosts of an allocation."""
 FACTS = frozenset({"workers started", "nccl bootstrap", "closing signal", "force terminated", ALLOCATED})
 """Rows that only tell where processes ran, or when they were told to end."""
+SIGNALS = frozenset({"death signal", "signal to stop"})
+"""Rows of a signal that asks a process to stop, whose sender no line names."""
 NO_EVIDENCE = EvidenceOfLog()
+
+
+def is_request(one: FailureEvidence) -> bool:
+    """Return True for a request to stop that comes from outside of the program."""
+    if one.row in SIGNALS:
+        return True
+    asked = group_of(one.code) == "scheduler" or one.code == CANCELLED
+    by_own_clock = one.speaker == "process" and one.code == "time_limit"
+    return asked and one.role in ("root", "exit") and not by_own_clock
 
 
 _FEW_SILENT, _KNOWN_RANKS, _HEARD = 4, 8, 0.9

@@ -53,6 +53,9 @@ none."""
 PREEMPTED = (("reached_preemption", True),)
 """The detail of a heartbeat that announces a preemption; Orbax' saves have the same pair among theirs."""
 
+OWN_END = (("own_end", True),)
+"""The detail of an end that a program reached by itself: its last step, or a limit of its own."""
+
 
 BETWEEN_STEPS = (("between_steps", True),)
 """The detail of the beginning of a load of data that kept training waiting between two steps."""

@@ -111,8 +111,10 @@ def understand(all_events: list[Event], as_of: int | None, options: Options) -> 
         raise ValueError("the log holds no event of a job")
     attempts = Splitter(events, is_step_log).run()
     mark_rollbacks(events, attempts)
-    clean = [believed_clean_end(attempts, index, is_step_log, options.planned) for index in range(len(attempts))]
     strays = stray_heartbeats(attempts, is_step_log)
+    clean = [
+        believed_clean_end(attempts, index, is_step_log, options.planned, strays) for index in range(len(attempts))
+    ]
     t1 = max(event.end for event in events if id(event) not in strays)
     if as_of is not None and not has_ended(events, attempts, clean, is_step_log):
         t1 = as_of

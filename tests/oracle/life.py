@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import takewhile
 
 from .attempt import Attempt
 from .ends import beginnings
-from .events import CHECKPOINTS, CLEAN, START_UP, TERMINATIONS, Event
+from .events import CHECKPOINTS, CLEAN, NS, START_UP, TERMINATIONS, Event
 
 
 def believed_clean_end(
-    attempts: list[Attempt], index: int, is_step_log: bool, planned: str | None = None
+    attempts: list[Attempt],
+    index: int,
+    is_step_log: bool,
+    planned: str | None = None,
+    strays: Collection[int] = (),
 ) -> Event | None:
     """The first clean end after the attempt's last step or progress that can be believed.
 
     Chosen: a logged crash is believed rather than a `job_end`, and leaves the last attempt down behind any clean end.
-    planned: what the user says of stops between attempts; None: nothing.
+    A `job_end` after a request to stop is none, unless the user says that the stop was planned. planned: what the user
+    says of stops between attempts; None: nothing. strays: heartbeats (their ids) that say nothing.
     """
     lines = attempts[index].ending_lines(is_step_log)
     crashes = [place for place, line in enumerate(lines) if line.kind == "crashed"]
     followed = index < len(attempts) - 1
     doubted = is_step_log and was_redone(attempts, index) if planned is None else followed and planned == "no"
-    doubted = doubted or bool(crashes)
+    asked = was_asked_to_stop(attempts[index], is_step_log, strays) and not (planned == "yes" and followed)
+    doubted = doubted or bool(crashes) or asked
     kinds = CLEAN | {"terminated"} if planned == "yes" and followed and not crashes else CLEAN
     clean = [
         place for place, line in enumerate(lines) if line.kind in kinds and not (line.kind == "job_end" and doubted)
@@ -31,6 +38,17 @@ def believed_clean_end(
     if not clean or (index == len(attempts) - 1 and crashes and crashes[-1] > clean[-1]):
         return None
     return lines[clean[0]]
+
+
+def was_asked_to_stop(attempt: Attempt, is_step_log: bool, strays: Collection[int]) -> bool:
+    """Whether the attempt had reached a preemption, or had notice of one, and trained for at most 10 min after it."""
+    trained = attempt.steps if is_step_log else attempt.progress()
+    return any(
+        event.label == "preempted"
+        and id(event) not in strays
+        and not any(later.time - event.time > 600 * NS for later in trained)
+        for event in attempt.events
+    )
 
 
 def was_redone(attempts: list[Attempt], index: int) -> bool:

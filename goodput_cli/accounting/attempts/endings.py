@@ -14,6 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts, find_beginnings
+from goodput_cli.accounting.attempts.requests import exits_after_request
 from goodput_cli.accounting.columns import first_of_each, last_of_each, of_kind, positions, rows_of, without
 from goodput_cli.accounting.options import Planned
 from goodput_cli.accounting.order import ENDINGS
@@ -59,6 +60,8 @@ class Endings(Struct, frozen=True):
 def find_endings(table: EventTable, attempts: Attempts, planned: Planned | None = None) -> Endings:
     """How each attempt ended. planned: what the user says of stops between attempts, where a rule would decide.
 
+    An exit after a request to stop is a termination, whatever its code.
+
     A `job_terminated` behind a crash is written on the way out of it and says nothing more. A crash behind a clean
     end leaves the job down while nothing follows; what was said to be a planned end stays one once it has gone on.
     """
@@ -70,6 +73,8 @@ def find_endings(table: EventTable, attempts: Attempts, planned: Planned | None 
     nothing_redone, followed = job_end_believed(table, attempts), np.arange(count) < count - 1
     believed = (first_crash < 0) & (nothing_redone if planned is None else ~followed | (planned == "yes"))
     clean = of_kind(kind, CLEAN_KINDS) & ((kind != Kind.JOB_END) | believed[owner])
+    asked = exits_after_request(table, attempts, preempted_saves(table, attempts))
+    clean &= ~(asked & ~followed[owner]) if planned == "yes" else ~asked
     if planned == "yes":
         clean |= (kind == Kind.TERMINATED) & (followed & (first_crash < 0))[owner]
     clean_row = first_of_each(rows[clean], owner[clean], count)
@@ -190,7 +195,8 @@ def _first_steps(table: EventTable, attempts: Attempts) -> NDArray[np.int64]:
 
 def _clean_ends(table: EventTable, attempts: Attempts, ends: tuple[Kind, ...]) -> NDArray[np.bool_]:
     """Whether an attempt's last end line, terminations and other clean ends aside, is of these kinds."""
-    rows = attempts.closing[of_kind(table.kind[attempts.closing], (*ends, Kind.CRASHED))]
+    asked = exits_after_request(table, attempts, preempted_saves(table, attempts))
+    rows = attempts.closing[of_kind(table.kind[attempts.closing], (*ends, Kind.CRASHED)) & ~asked]
     clean = np.zeros(len(attempts), dtype=bool)
     clean[attempts.of_row[rows]] = table.kind[rows] != Kind.CRASHED
     return clean

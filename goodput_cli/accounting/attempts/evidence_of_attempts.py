@@ -23,10 +23,11 @@ from goodput_cli.events.evidence import (
     TOLERANCE_NS,
     EvidenceOfLog,
     FailureEvidence,
+    is_request,
     names_it_goes_by,
     names_it_is_asked_by,
 )
-from goodput_cli.events.schema import COLUMNS, EventTable
+from goodput_cli.events.schema import COLUMNS, Edge, EventTable, Kind
 from goodput_cli.events.text.folders import launch_of, stem_of
 from goodput_cli.sources.layouts import RUN_FILE_ENDING
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -66,7 +67,7 @@ def causes_of(table: EventTable, attempts: Attempts, sign_of_life: I64) -> Cause
     count = len(attempts)
     if not observed.rows or count == 0:
         return Causes((FailureCause(),) * count)
-    rows = _of_this_job(table, observed)
+    rows = evidence_of_job(table, observed)
     lives = _lives(table, attempts, sign_of_life)
     causes = _Assigned(rows, lives, _Files(table, attempts.of_row), table).causes()
     if observed.quotes:
@@ -94,8 +95,17 @@ def with_preemptions(causes: Causes, table: EventTable, announced: Rows) -> Caus
     return replace(causes, why=tuple(why))
 
 
+def grace_ns(table: EventTable, attempts: Attempts) -> int:
+    """Return how long (ns) processes may go on after a request to stop: a usual distance of two records and the longest
+    save, at least 60 s."""
+    steps, saves = table.time[attempts.steps], np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL))
+    usual = int(np.median(np.diff(steps))) if len(steps) > 1 else 0
+    longest = int((table.end[saves] - table.time[saves]).max(initial=0))
+    return max(usual + longest, _SHORT)
+
+
 def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[AttemptEvidence]:
-    count = len(attempts)
+    count, grace = len(attempts), grace_ns(table, attempts)
     found: list[AttemptEvidence] = []
     for at in range(count):
         row = int(attempts.last_progress[at])
@@ -117,6 +127,7 @@ def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[Att
                 death=died if ended else max(following, died),
                 next_start=following,
                 stepped=stepped,
+                grace=grace,
             )
         )
     return found
@@ -128,7 +139,7 @@ def _are_ordered(table: EventTable, row: int) -> bool:
     return bool(table.entry[row] < 0) and not table.sources[table.source[row]].endswith(RUN_FILE_ENDING)
 
 
-def _of_this_job(table: EventTable, observed: EvidenceOfLog) -> list[FailureEvidence]:
+def evidence_of_job(table: EventTable, observed: EvidenceOfLog) -> list[FailureEvidence]:
     """The observations that may be of this job: of its own files, and of files that are of no job, where no other job
     of the log is as near."""
     own = {table.sources[code] for code in codes_in(table.source)}
@@ -352,7 +363,7 @@ class _Assigned:
             near = [at for at in self._around(one.lo) if _is_between(one, self.lives[at])]
             if len(near) != 1:
                 continue
-            own = self._names_job(one)
+            own = names_job(self.table, one)
             index = _index_of(one.identity)
             if near[0] not in suspects:
                 echoes = [other for other in of_life.get(near[0], ()) if other.role == "echo"]
@@ -366,12 +377,14 @@ class _Assigned:
     def _own_sources(self) -> set[str]:
         return {self.table.sources[code] for code in codes_in(self.table.source)}
 
-    def _names_job(self, one: FailureEvidence) -> bool:
-        if len(self.table) == 0:
-            return False
-        job = self.table.jobs[int(self.table.job[0])].lower()
-        name = one.identity.rpartition("/")[2].lower()
-        return bool(one.job and one.job.lower() == job) or (len(job) > 2 and bool(_holds(name, job)))
+
+def names_job(table: EventTable, one: FailureEvidence) -> bool:
+    """Whether what a cluster says is of a pod or an object that is named after the job."""
+    if len(table) == 0:
+        return False
+    job = table.jobs[int(table.job[0])].lower()
+    name = one.identity.rpartition("/")[2].lower()
+    return bool(one.job and one.job.lower() == job) or (len(job) > 2 and bool(_holds(name, job)))
 
 
 class _KernelLines:
@@ -503,6 +516,8 @@ def _is_at_the_end(one: FailureEvidence, life: AttemptEvidence) -> bool:
     hi = one.hi if one.hi is not None else _LATEST
     if lo > life.next_start:
         return False
+    if is_request(one) and one.lo is not None and max(life.up, life.progress - life.grace) < lo <= life.progress:
+        return True
     if life.progress_line and one.source == life.progress_source and one.row != "sacct":  # a line is a whole life
         return one.line > life.progress_line
     since = max(life.up, life.progress)
@@ -519,7 +534,8 @@ def _is_near_death(one: FailureEvidence, life: AttemptEvidence) -> bool:
 def _is_between(one: FailureEvidence, life: AttemptEvidence) -> bool:
     if one.lo is None:
         return False
-    return max(life.up, life.progress) - TOLERANCE_NS < one.lo <= life.next_start
+    grace = life.grace if is_request(one) else TOLERANCE_NS
+    return max(life.up - TOLERANCE_NS, life.progress - grace) < one.lo <= life.next_start
 
 
 def _host_of_file(source: str, hosts: _Hosts) -> str:

@@ -23,9 +23,12 @@ from goodput_cli.accounting.attempts.processes import (
 from goodput_cli.events.evidence import (
     FACTS,
     LATEST,
+    SIGNALS,
     TOLERANCE_NS,
     FailureEvidence,
     earliest,
+    is_request,
+    latest,
     may_be_same_host,
     names_it_goes_by,
     names_it_is_asked_by,
@@ -58,10 +61,14 @@ _ABORTING = frozenset(
 )  # fmt: skip
 _OTHER_SIGNAL = re.compile(r"egmentation|[Bb]us error|llegal instruction|loating point|SIG(?:SEGV|BUS|FPE|ILL)")
 _SIGKILL = (-9, 137)
-KILLS = (*_SIGKILL, -15, 143)
+_SIGTERM = (-15, 143)
+KILLS = (*_SIGKILL, *_SIGTERM)
 _SYMPTOMS = ("stream writer", "oom summary")
 """Rows of what a full disk does as well, and of what the kernel says again in plainer words."""
-_CLOSING = ("closing signal", "death signal", "force terminated", "cancelled")
+_CANCELS = ("cancelled", "job cancelled")
+"""Rows of Slurm's line of an end that somebody ordered."""
+_SENT = "closing signal"
+_CLOSING = (_SENT, "death signal", "signal to stop", "force terminated", "cancelled")
 _EVERYWHERE = ("everywhere", "")
 _INTERRUPTS = ("interrupt", "agent interrupted")
 _ENDED_TOO = ("worker", "pinning thread")
@@ -91,6 +98,8 @@ class AttemptEvidence:
     """`LATEST` of the last one."""
     stepped: bool
     """Whether it recorded a step."""
+    grace: int = 0
+    """How long its processes may go on after a request to stop."""
     job: str = ""
 
 
@@ -196,7 +205,7 @@ def why_it_died(life: AttemptEvidence, seen: Sequence[FailureEvidence]) -> Failu
         one if life.stepped or not one.before_steps else replace(one, code=one.before_steps, role="root")
         for one in words
     ]
-    ends = _Teardown(seen)
+    ends = _Teardown(seen, life)
     alive = [one for one in named if not ends.cover(one, first)]
     alive = _without_bystanders(alive)
     places = Places(seen)
@@ -212,6 +221,8 @@ def why_it_died(life: AttemptEvidence, seen: Sequence[FailureEvidence]) -> Failu
     roots, logged = _without_logged(roots, told)
     candidates = _by_who_fell_first(roots, [one for one in exits if one.code != UNKNOWN_CAUSE], first)
     why = _judged(candidates, seen, echoes, told) if candidates else _of_echoes(echoes, exits, first)
+    if why.code == UNKNOWN_CAUSE and (signal := _signal_to_stop(seen)) is not None:
+        why = FailureCause(KILLED, "said", signal, signal.rank, signal.host)
     rest = [one for one in (*passed, *logged) if one.code != why.code] + list(why.others)
     return replace(
         why,
@@ -282,6 +293,33 @@ def _of_echoes(echoes: list[FailureEvidence], exits: Sequence[FailureEvidence], 
     )
 
 
+def _signal_to_stop(seen: Sequence[FailureEvidence]) -> FailureEvidence | None:
+    """Return the first signal that asked a process to stop; None where a launcher sent it, as it does once a process
+    failed."""
+    signals = [one for one in seen if one.row in SIGNALS or one.exit in _SIGTERM]
+    if not signals:
+        return None
+    first = min(signals, key=lambda one: (earliest(one), one.source, one.line))
+    return None if _is_sent_by_launcher(first, seen) else first
+
+
+def _is_sent_by_launcher(signal: FailureEvidence, seen: Iterable[FailureEvidence]) -> bool:
+    """Whether a process failed before it, or a launcher reports before it that it sent signals."""
+    failed = (one for one in seen if one.row == _SENT or one.exit not in (None, 0, *KILLS))
+    return any(_is_before(one, signal) for one in failed)
+
+
+def _is_to_the_job(signal: FailureEvidence, seen: Iterable[FailureEvidence]) -> bool:
+    """Whether a signal asked more than the process that reports it."""
+    return signal.speaker != "process" and not _is_sent_by_launcher(signal, seen)
+
+
+def _is_before(one: FailureEvidence, other: FailureEvidence) -> bool:
+    if one.source == other.source and (earliest(one) == earliest(other) or not (one.stamped and other.stamped)):
+        return one.line < other.line
+    return earliest(one) < earliest(other)
+
+
 def _only_to_end(exits: Sequence[FailureEvidence]) -> FailureEvidence | None:
     """Of processes that a scheduler saw end, all on one host, those that it says so of first."""
     ended = [one for one in exits if one.speaker == "scheduler" and one.exit and one.host]
@@ -295,11 +333,18 @@ class _Teardown:
     """From when on processes say only that they are being killed: those of a node, and of all once a scheduler ends
     the job."""
 
-    def __init__(self, seen: Iterable[FailureEvidence]) -> None:
+    def __init__(self, seen: Sequence[FailureEvidence], life: AttemptEvidence) -> None:
+        asked = [one for one in seen if one.lo is not None and is_request(one)]
+        of_job = [one for one in asked if one.row not in SIGNALS or _is_to_the_job(one, seen)]
+        self._request = min(map(earliest, of_job), default=LATEST)
+        self._trained_on = self._request <= life.progress + life.grace
         self._time: dict[Hashable, int] = {}
         self._line: dict[str, int] = {}
+        self._asked: dict[str, int] = {}
         for one in seen:
-            if not (one.row == "cancelled" or (one.role == "teardown" and one.row in _CLOSING)):
+            if is_request(one) and one.speaker != "pod":
+                self._asked[one.source] = min(one.line, self._asked.get(one.source, one.line))
+            if not (one.row in _CANCELS or (one.role == "teardown" and one.row in _CLOSING)):
                 continue
             places = [("source", one.source), *names_it_goes_by(one.host)]
             for place in [*places, _EVERYWHERE] if one.speaker == "scheduler" else places:
@@ -310,6 +355,8 @@ class _Teardown:
         """Whether a row only says so."""
         if one.role not in ("root", "exit") or (one.speaker in ("scheduler", "pod") and one.role == "root"):
             return False
+        if one.code == "python_error" and self._follows_request(one):
+            return True  # what a program raises on its way out
         places = (_EVERYWHERE, ("source", one.source), *names_it_is_asked_by(one.host))
         time = min((self._time[place] for place in places if place in self._time), default=None)
         if time is None:
@@ -318,6 +365,15 @@ class _Teardown:
         if earliest(one) > time + TOLERANCE_NS or (one.row == "interrupt" and (behind or earliest(one) >= time)):
             return True
         return one.row in _ENDED_TOO and behind and not first.has(one, None)  # that of its worker
+
+    def _follows_request(self, one: FailureEvidence) -> bool:
+        """Whether a process said it after a request to stop: by the order of lines, by the clock, or, where its line
+        has no time, because it had trained until the request."""
+        if one.source in self._asked:
+            return self._asked[one.source] < one.line
+        if one.stamped:
+            return earliest(one) >= self._request
+        return self._trained_on and earliest(one) <= self._request <= latest(one)
 
 
 def _without_bystanders(alive: list[FailureEvidence]) -> list[FailureEvidence]:
@@ -423,7 +479,7 @@ def _without_requeues(roots: list[FailureEvidence]) -> list[FailureEvidence]:
     """A job that is put back into the queue as it is preempted was cancelled by nobody."""
     if not any(one.code == "preempted" and one.speaker == "scheduler" for one in roots):
         return roots
-    return [one for one in roots if not (one.code == "cancelled" and one.row == "cancelled")]
+    return [one for one in roots if not (one.code == "cancelled" and one.row in _CANCELS)]
 
 
 def _join_exception_classes(roots: list[FailureEvidence]) -> list[FailureEvidence]:

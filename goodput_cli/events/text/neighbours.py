@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from goodput_cli.events.evidence import UntimedEvidence
+from goodput_cli.events.schema import OWN_END
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.folders import launch_of, stem_of
@@ -215,7 +216,7 @@ def last_steps(
         until = ordered[end].line if end < len(ordered) else None
         if not _died(code, last.line, until, sources, names):
             quiet = max(one.end for one in behind)
-            finished = ParsedEvent(said(last).format, EventType.FINISHED, name=LAST_STEP)
+            finished = ParsedEvent(said(last).format, EventType.FINISHED, name=LAST_STEP, detail=OWN_END)
             found.append(LogLine(last.line, last.stream, last.stamp, finished, quiet, quiet, last.entry))
     return found
 

@@ -287,6 +287,10 @@ RULES = (
     LineRule(NAME, "Set the environment variable HYDRA_FULL_ERROR=1",
              pattern(r"^Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace\.\s*$"),
              _plain(EventType.CRASHED, "died"), "hydra"),  # and then it exits with 1
+    LineRule(NAME, "received SIGINT, exiting", pattern(r"Main process received SIGINT, exiting"),
+             _plain(EventType.TERMINATED, "signal"), "deepspeed interrupted"),
+    LineRule(NAME, "otal training time: ", pattern(r"\bTotal training time: \d"), _plain(EventType.EXITED, "left"),
+             "total training time"),
     LineRule(NAME, " exits successfully", pattern(r"Process \d+ exits successfully"),
              _plain(EventType.FINISHED, "finished"), "deepspeed end"),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.inside import PhaseName
-from goodput_cli.events.schema import EVAL_LABEL, Edge, SaveState
+from goodput_cli.events.schema import EVAL_LABEL, OWN_END, Edge, SaveState
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, save_detail
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs.megatron import LEFT, NAME, phase_of
@@ -241,7 +241,7 @@ class _Process:
         )
         self._trained_until(log_line)
         what = EventType.STOPPED if saved else EventType.TERMINATED
-        self._add(log_line, what, log_line.time, name="exit", at=said(log_line).at)
+        self._add(log_line, what, log_line.time, name="exit", at=said(log_line).at, detail=OWN_END if saved else ())
 
     def _trained_until(self, log_line: LogLine) -> None:
         """A save behind the last iteration that is logged shows that training came as far; each of these steps took

@@ -120,7 +120,7 @@ def _read_first_year(found: Any) -> ParsedEvent | None:
         detail.append(("epoch_num", _count(value)))
     elif key in ("eval_accuracy", "eval_start", "eval_stop"):
         detail.append((_ENDED_EPOCH, numbers.get("epoch", _count(value))))
-    elif key == "run_stop":
+    elif key in ("run_stop", "run_final"):
         detail.append(("status", "aborted" if "false" in value.lower() else ""))
     detail.append(("value", numbers.get("value", _count(value))))
     return _said_at(_instant(found["at"]), key, detail)
