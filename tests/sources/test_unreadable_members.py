@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from goodput_cli.api.watch import Watched
 from goodput_cli.cli.main import run
 from goodput_cli.errors import SourceError
 from goodput_cli.events.read import read_events
+from goodput_cli.sources.walk import files_in_folder
 from tests.support.fleets import put, training
 from tests.support.readers import codes
 
@@ -115,14 +118,16 @@ def test_a_member_that_fails_while_it_is_read(tree: Path, monkeypatch: pytest.Mo
         read_events([str(tree / "broken.jsonl")])
 
 
-def test_a_tree_deeper_than_the_stack_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for _ in range(1100):
-        os.mkdir("d")
-        os.chdir("d")
-    put(Path("a.jsonl"), training("a", 2, 1))
-    monkeypatch.chdir(tmp_path)
-    assert len(read_events(["."]).table)
+def test_a_tree_deeper_than_the_stack_is_read(tmp_path: Path) -> None:
+    put(tmp_path.joinpath(*"d" * 200) / "a.jsonl", training("a", 2, 1))
+    files_in_folder(str(tmp_path))  # so that all is imported
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    try:
+        found = files_in_folder(str(tmp_path))
+    finally:
+        sys.setrecursionlimit(limit)
+    assert len(found.logs) == 1
 
 
 def test_an_unread_directory_of_a_glob_is_a_warning(tree: Path) -> None:
