@@ -304,7 +304,7 @@ def build_timeline(ordered: Ordered, rules: AccountingOptions, as_of: int | None
     table = ordered.table if as_of is None else seen_at(ordered.table, as_of)
     if len(table) == 0:
         return None
-    attempts = find_attempts(table, is_step_log(ordered.table))
+    attempts = find_attempts(table, is_step_log(ordered.table), rules.unknown_falls)
     endings = find_endings(table, attempts, rules.method.planned)
     ended = _has_ended(table, attempts, endings)
     start = job_start(table)

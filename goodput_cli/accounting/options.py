@@ -18,6 +18,7 @@ RULES = 2
 answer says it. Answers without it are of version 1."""
 DataLoading = Literal["overlapped", "blocking"]
 Planned = Literal["yes", "no"]
+UnknownFalls = Literal["restarts", "rollbacks"]
 HOW, WHEN = "How", "When"
 _read_factor = bounded(float, "is not a factor; write a number such as 5, or 0 to switch it off", least=0)
 
@@ -94,3 +95,5 @@ class AccountingOptions:
     """The reference step time in ns, exact. A checkpoint log takes "auto" for None (accounting §6)."""
     exclusions: tuple[tuple[int, int], ...] = ()
     """Windows [start, end) in ns that the user took out."""
+    unknown_falls: UnknownFalls = "restarts"
+    """What steps that went back are where the log does not show whether the process lived on (accounting §3)."""

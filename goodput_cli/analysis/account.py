@@ -350,12 +350,29 @@ def with_other_readings(
             one = replace(
                 one, message=f"{one.message}; planned, it {share} and {plural(count, 'disruption')}; {settle}"
             )
+        elif one.code == "restart_or_rollback":
+            count, share = _as_rollbacks(ordered, replace(question, start=None, end=None), name)
+            one = replace(one, message=f"{one.message}; if it did, it {share} and {plural(count, 'disruption')}")
         yield one
+
+
+def _as_rollbacks(ordered: Ordered, question: Question, name: str) -> tuple[int, str]:
+    """Return the number of disruptions, and the goodput in words, if processes lived on where the log does not show
+    it."""
+    timeline, _, _ = account_for(ordered, question, name)
+    rules = replace(timeline.rules, unknown_falls="rollbacks")
+    other = build_timeline(timeline.ordered, rules, None if question.as_of is None else timeline.end)
+    return _share_of(timeline if other is None else other, name)
 
 
 def _reading(ordered: Ordered, question: Question, name: str) -> tuple[int, str]:
     """How many disruptions a job has in one reading, and its goodput in words."""
     timeline, _, _ = account_for(ordered, question, name)
+    return _share_of(timeline, name)
+
+
+def _share_of(timeline: Timeline, name: str) -> tuple[int, str]:
+    """Return the number of disruptions of a timeline, and its goodput in words."""
     percent = analyse_window(timeline, name, (), timeline.start, timeline.end, ()).goodput_percent
     return int(timeline.failed.sum()), "cannot be judged" if percent is None else f"has {percent:.2f} %"
 

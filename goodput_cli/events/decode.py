@@ -38,7 +38,7 @@ from goodput_cli.events.inside import RankSteps
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.rows import Details, Interner, Origin, RowBuilder, build_table, constant, joined
-from goodput_cli.events.schema import NONE, EventLog, EventTable, Kind, LogFormat, Metric
+from goodput_cli.events.schema import NONE, Announcement, EventLog, EventTable, Kind, LogFormat, Metric
 from goodput_cli.events.signs import Point, Sign
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
@@ -197,6 +197,11 @@ class Decoder:
         inside = (*inside, *output.recorded_steps.tables(self._jobs.values(), sources))
         if metrics or inside or observed:
             table = replace(table, metrics=metrics, inside=inside, observed=observed)
+        if output.announced or output.bad_losses:
+            jobs = self._jobs.values()
+            announced = tuple(Announcement(jobs[job], sources[source], ns) for job, source, ns in output.announced)
+            bad_losses = tuple((jobs[job], np.sort(times)) for job, times in output.bad_losses.items())
+            table = replace(table, announced=announced, bad_losses=bad_losses)
         if output.devices:
             table = self._devices(table, notes)
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,6 +169,15 @@ class Metric:
     value: NDArray[np.float64]
 
 
+class Announcement(NamedTuple):
+    """A line by which a process announces itself (`attempt` of a recorder): no event, and no sign of life."""
+
+    job: str
+    source: str
+    time: int
+    """ns since 1970 UTC."""
+
+
 @dataclass(frozen=True, repr=False)
 class EventTable:
     """Events as columns of equal length n, in the order of arrival.
@@ -236,6 +245,10 @@ class EventTable:
     """How long phases inside steps took, by rank, of all jobs of the log. It feeds no figure of the ledger."""
     devices: tuple[DeviceSamples, ...] = ()
     """What accelerators did, of all jobs of the log. It feeds no figure of the ledger."""
+    announced: tuple[Announcement, ...] = ()
+    """Processes that announced themselves, of all jobs of the log, those of ranks above 0 left out."""
+    bad_losses: tuple[tuple[str, NDArray[np.int64]], ...] = ()
+    """By job, when (ns) a loss was logged that is not finite."""
     observed: EvidenceOfLog = NO_EVIDENCE
     """What lines say about deaths, of all jobs of the log. It feeds no figure of the ledger."""
 

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.accounts import account, ledger
-from tests.support.story import BASE, Lines, end, restore, start, steps, terminated, wait
+from tests.support.story import BASE, Lines, end, restore, save, start, steps, terminated, wait
 
 
-def beats(first: float, last: float, every: float = 10, run_id: str = "r1") -> Lines:
-    """Heartbeats of a recorder that names its `run_id`."""
+def beats(first: float, last: float, every: float = 10, run_id: str | None = "r1") -> Lines:
+    """Heartbeats of a recorder that names its `run_id`, or not."""
+    named = {"run_id": run_id} if run_id else {}
     return [
-        json.dumps({"job_name": "j", "goodput_event": "heartbeat", "goodput_time": BASE + at, "run_id": run_id})
+        json.dumps({"job_name": "j", "goodput_event": "heartbeat", "goodput_time": BASE + at, **named})
         for at in [first + every * number for number in range(int((last - first) // every) + 1)]
     ]
 
@@ -50,10 +51,46 @@ def test_a_job_of_1499_steps_that_goes_back_to_1300_wastes_200() -> None:
     assert (story.attempts, row.steps_lost, row.attempt) == (1, 200, 1)
 
 
-def test_without_a_name_of_the_process_it_is_a_restart() -> None:
-    story = account(start(0), FORTH, BACK, end(230))
-    assert (story.attempts, story.disruptions) == (2, 1)
+ATTEMPT = json.dumps({"job_name": "j", "goodput_event": "attempt", "goodput_time": BASE, "run_id": "r1", "pid": 7})
+NAN = json.dumps({"job_name": "j", "goodput_event": "metrics", "goodput_time": BASE + 109, "step": 1499, "loss": "nan"})
+
+
+@pytest.mark.parametrize("loss", [pytest.param([], id="no loss"), pytest.param([NAN], id="NaN")])
+@pytest.mark.parametrize("announced", [pytest.param([], id="no attempt"), pytest.param([ATTEMPT], id="attempt")])
+@pytest.mark.parametrize("run_id", ["r1", None, "no heartbeats"])
+def test_fall_of_steps_is_a_rollback_or_unknown(run_id: str | None, announced: Lines, loss: Lines) -> None:
+    heartbeats = [] if run_id == "no heartbeats" else beats(5, 225, run_id=run_id)
+    story = account(announced, start(0), FORTH, loss, BACK, end(230), heartbeats)
+    shown = run_id == "r1" or bool(announced) or bool(loss)
+    assert (story.attempts, story.disruptions) == ((1, 0) if shown else (2, 1))
+    found = {one.code for one in story.analysis.diagnostics} & {"rolled_back", "restart_or_rollback"}
+    assert found == {"rolled_back" if shown else "restart_or_rollback"}
+
+
+def test_unknown_fall_gives_both_readings_and_no_advice() -> None:
+    story = account(start(0), FORTH, save(50, 1, 1440), save(100, 1, 1490), BACK, end(230))
+    (one,) = [one for one in story.analysis.diagnostics if one.code == "restart_or_rollback"]
+    assert one.message.endswith("if it did, it has 43.48 % and 0 disruptions")
+    assert "older_checkpoint" not in {one.code for one in story.analysis.insights}
     assert "restart_without_start" in {one.code for one in story.analysis.diagnostics}
+
+
+def test_attempt_line_between_the_steps_is_a_restart() -> None:
+    again = ATTEMPT.replace(str(BASE), str(BASE + 120)).replace("r1", "r2")
+    story = account(ATTEMPT, start(0), FORTH, again, BACK, end(230))
+    assert (story.attempts, story.disruptions) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("loaded", "attempts"),
+    [
+        pytest.param([], 2, id="a silence of 90 s"),
+        pytest.param([restore(112, 60)], 1, id="the load of a checkpoint in it"),
+    ],
+)
+def test_silence_of_a_process_counts_without_loads(loaded: Lines, attempts: int) -> None:
+    late = steps(1300, 100, at=200, every=1)
+    assert account(ATTEMPT, start(0), FORTH, loaded, late, end(300)).attempts == attempts
 
 
 @pytest.mark.parametrize(
@@ -80,12 +117,15 @@ def test_heartbeats_on_one_side_alone_tell_nothing() -> None:
     assert account(start(0), FORTH, BACK, end(230), beats(131, 225)).attempts == 2
 
 
-def test_a_silence_of_more_than_a_minute_and_three_usual_distances_stands_against_it() -> None:
-    late = steps(1300, 100, at=180, every=1)
-    assert account(start(0), FORTH, late, beats(5, 105), beats(166, 275)).attempts == 2
-    assert account(start(0), FORTH, late, beats(5, 105), beats(165, 275)).attempts == 1
-    seldom = [beats(5, 85, every=40), beats(190, 280, every=40)]  # 105 s apart: below three times 40 s
-    assert account(start(0), FORTH, late, *seldom).attempts == 1
+def test_equal_run_id_decides_however_long_the_silence() -> None:
+    late = steps(1300, 100, at=1800, every=1)
+    assert account(start(0), FORTH, late, beats(5, 105), beats(1790, 1890)).attempts == 1
+
+
+@pytest.mark.parametrize(("at", "attempts"), [(170, 2), (169, 1)])
+def test_silence_of_a_writer_of_more_than_60_s_is_a_restart(at: float, attempts: int) -> None:
+    late = steps(1300, 100, at=at, every=1)
+    assert account(by_writer([start(0), *FORTH, *late], "recorder.1")).attempts == attempts
 
 
 def test_the_writer_of_entries_tells_it_too() -> None:

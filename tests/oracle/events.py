@@ -29,6 +29,8 @@ not the end lines of phases, unless one begins there too: they close what the ol
 CHECKPOINTS = {"load", "finished", "saved"}
 START_UP = {"tpu_init", "prep", "restore", "elastic_down", "elastic_up", "elastic_reinit"}
 NO_LIFE = {"scheduled", "slices"}
+NO_EVENTS = {"announced", "bad_loss"}
+"""What lines say beside events: a process announces itself, a loss is not finite."""
 
 Record = dict[str, Any]
 
@@ -211,6 +213,10 @@ def native_events(record: Record) -> Iterator[Event]:
     """The native format."""
     kind, time = NATIVE.get(str(record["goodput_event"])), epoch_ns(record.get("goodput_time"))
     step, rank = whole(record.get("step")), whole(record.get("rank"))
+    if record["goodput_event"] == "attempt" and time is not None and not rank:
+        yield Event(time, "announced", time, identity=("announced", time))
+    if record["goodput_event"] == "metrics" and time is not None and record.get("loss") == "nan":
+        yield Event(time, "bad_loss", time, identity=("bad loss", time))
     if record["goodput_event"] == "clock_step" and time is not None:
         forward = epoch_ns(record.get("seconds")) or 0
         if forward > 0 and not rank:

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from .attempt import Attempt
 from .attempts import Splitter
-from .events import CHECKPOINTS, CLEAN, NS, TERMINATIONS, Event, in_order, seen_at
+from .events import CHECKPOINTS, CLEAN, NO_EVENTS, NS, TERMINATIONS, Event, in_order, seen_at
 from .life import believed_clean_end
 from .rollbacks import mark_rollbacks
 
@@ -102,6 +102,8 @@ class Job:
 
 def understand(all_events: list[Event], as_of: int | None, options: Options) -> Job:
     """Events -> job. Raises ValueError if none was seen."""
+    beside = [event for event in all_events if event.kind in NO_EVENTS]
+    all_events = [event for event in all_events if event.kind not in NO_EVENTS]
     is_step_log = any(event.kind == "step" for event in all_events)
     events = seen_at(in_order(all_events), as_of)
     jumps = [(event.time - event.set_forward, event.time) for event in events if event.set_forward]
@@ -110,7 +112,7 @@ def understand(all_events: list[Event], as_of: int | None, options: Options) -> 
     if not events:
         raise ValueError("the log holds no event of a job")
     attempts = Splitter(events, is_step_log).run()
-    mark_rollbacks(events, attempts)
+    mark_rollbacks(events, attempts, beside)
     strays = stray_heartbeats(attempts, is_step_log)
     clean = [
         believed_clean_end(attempts, index, is_step_log, options.planned, strays) for index in range(len(attempts))

@@ -12,24 +12,28 @@ from .events import NS, TERMINATIONS, Event
 ANOTHER_LIFE = TERMINATIONS | {"start", "scheduled", "elastic_down", "elastic_up", "elastic_reinit"}
 
 
-def mark_rollbacks(events: Sequence[Event], attempts: Sequence[Attempt]) -> None:
-    """Say of each attempt whether it is a rollback of the one before."""
+def mark_rollbacks(events: Sequence[Event], attempts: Sequence[Attempt], beside: Sequence[Event]) -> None:
+    """Say of each attempt whether it is a rollback of the one before. beside: announcements and bad losses."""
     place = {id(event): at for at, event in enumerate(events)}
     for before, attempt in pairwise(attempts):
         if attempt.has_start or not before.steps or not attempt.steps or attempt.steps[0].edge == "end":
             continue
         last, first = before.steps[-1], attempt.steps[0]
         between = events[place[id(last)] : place[id(first)]]
-        fell = first.number <= last.number and not any(event.kind in ANOTHER_LIFE for event in between)
-        attempt.rolled_back = fell and lived_on(events, last, first)
+        if first.number > last.number or any(event.kind in ANOTHER_LIFE for event in between):
+            continue
+        lived = lived_on(events, last, first, [event.time for event in beside if event.kind == "announced"])
+        if lived is None:
+            undone = next(step for step in before.steps if step.number >= first.number)
+            lived = any(one.kind == "bad_loss" and undone.time <= one.time <= first.time for one in beside)
+        attempt.rolled_back = lived
 
 
-def lived_on(events: Sequence[Event], last: Event, first: Event) -> bool:
-    """Whether one process wrote both, and was never silent for longer than 60 s or three of its usual distances."""
+def lived_on(events: Sequence[Event], last: Event, first: Event, announced: Sequence[int]) -> bool | None:
+    """Whether one process wrote both; None: the log does not show it."""
     at, behind = (next(place for place, event in enumerate(events) if event is one) for one in (last, first))
     if last.writer and last.writer[1] and last.writer == first.writer:
-        lines = [place for place, event in enumerate(events) if event.writer == last.writer]
-        return heard(events, lines, at, behind)
+        return heard(events, [place for place, event in enumerate(events) if event.writer == last.writer], at, behind)
     if last.writer or first.writer:
         return False
     beats = [
@@ -37,16 +41,21 @@ def lived_on(events: Sequence[Event], last: Event, first: Event) -> bool:
     ]
     earlier = [place for place in beats if place < at]
     later = [place for place in beats if place > behind]
-    if not earlier or not later:
+    if earlier and later:
+        return len({events[place].writer for place in beats if earlier[-1] <= place <= later[0]}) == 1
+    if not heard(events, range(len(events)), at, behind) or any(last.time < time <= first.time for time in announced):
         return False
-    writers = {events[place].writer for place in beats if earlier[-1] <= place <= later[0]}
-    own = [place for place in beats if events[place].writer in writers]
-    return len(writers) == 1 and heard(events, own, earlier[-1], behind)
+    return True if any(time <= last.time for time in announced) else None
 
 
 def heard(events: Sequence[Event], lines: Sequence[int], since: int, until: int) -> bool:
-    """lines: where in the events those of the process stand."""
+    """Whether a process is never silent for longer than 60 s or three of its usual distances. lines: where in the
+    events those of the process stand. What an interval covers is no silence."""
     usual = median([events[b].time - events[a].time for a, b in pairwise(lines)]) or 0
     upto = next(place for place in lines if place >= until)
-    inside = [events[place].time for place in lines if since <= place <= upto]
-    return max((b - a for a, b in pairwise(inside)), default=0) <= max(3 * usual, 60 * NS)
+    inside = [events[place] for place in lines if since <= place <= upto]
+    covered, longest = inside[0].end, 0
+    for event in inside[1:]:
+        longest = max(longest, event.time - covered)
+        covered = max(covered, event.end)
+    return longest <= max(3 * usual, 60 * NS)

@@ -45,21 +45,26 @@ def agent_logs(draw: st.DrawFn) -> list[str]:
 
 @st.composite
 def beating_logs(draw: st.DrawFn) -> list[str]:
-    """Stories of steps beside the heartbeats of a process each, which mostly lives from one start line to the next."""
+    """Stories of steps beside the heartbeats of a process each, which mostly lives from one start line to the next.
+    Processes may announce themselves, heartbeats may leave out which process beats, and losses may not be finite."""
     told: list[Record] = draw(step_stories())
     pen = Pen(draw)
     every, silent = pen.choice((5, 10, 70)), pen.maybe(20)
+    named, announced, losses = pen.maybe(60), pen.maybe(40), pen.maybe(20)
     records = list(told)
     starts = [float(record["job_start_time"]) for record in told if "job_start_time" in record and pen.maybe(90)]
     end = max((float(record["step_start_time"]) for record in told if "step_start_time" in record), default=BASE) + 20
     for life, (begin, stop) in enumerate(pairwise([*(starts or [float(BASE)]), end])):
         at = begin + pen.number(0, 4)
         while at < stop:
+            beat = {"job_name": JOB, "goodput_event": "heartbeat", "goodput_time": at}
             if not (silent and pen.maybe(10)):
-                records.append(
-                    {"job_name": JOB, "goodput_event": "heartbeat", "goodput_time": at, "run_id": f"r{life}"}
-                )
+                records.append({**beat, "run_id": f"r{life}"} if named else beat)
+            if losses and pen.maybe(30):
+                records.append({**beat, "goodput_event": "metrics", "step": 1, "loss": "nan"})
             at += every
+        if announced and pen.maybe(90):
+            records.append({"job_name": JOB, "goodput_event": "attempt", "goodput_time": begin, "run_id": f"r{life}"})
     return [json.dumps(record) for record in records]
 
 

@@ -20,7 +20,7 @@ from goodput_cli.accounting.attempts.restarts import (
     split_region,
     twice_the_median,
 )
-from goodput_cli.accounting.attempts.rollbacks import find_rollbacks
+from goodput_cli.accounting.attempts.rollbacks import Fall, find_falls
 from goodput_cli.accounting.columns import (
     first_of_each,
     last_of_each,
@@ -32,6 +32,7 @@ from goodput_cli.accounting.columns import (
     union,
     without,
 )
+from goodput_cli.accounting.options import UnknownFalls
 from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import CHECKPOINT_KINDS, COUNTS_FROM_0, NO_STEP, Edge, EventTable, Kind
@@ -61,6 +62,8 @@ class Attempts(Struct, frozen=True, dict=True):
     """Whether a start line opened it."""
     rolled_back: Mask
     """Whether steps went back where it begins while the process lived on: a rollback, which begins no attempt."""
+    perhaps_rolled_back: Mask
+    """Whether the log does not show if the process lived on where steps went back: they count as a restart."""
     writers: Rows
     """How many processes without a rank opened it together, at least 1; of an attempt without a start line: the
     process it ran in."""
@@ -128,8 +131,9 @@ class Attempts(Struct, frozen=True, dict=True):
         return np.cumsum(self.started).astype(np.int32)
 
 
-def find_attempts(table: EventTable, step_log: bool) -> Attempts:
-    """Attempts of one job; `table` in the order of accounting §1."""
+def find_attempts(table: EventTable, step_log: bool, unknown_falls: UnknownFalls = "restarts") -> Attempts:
+    """Attempts of one job; `table` in the order of accounting §1. unknown_falls: what steps that went back are where
+    the log does not show it."""
     steps = positions(table.kind == Kind.STEP)
     checkpoints = rows_of(table.kind, CHECKPOINT_KINDS)
     recorded = union(steps, checkpoints) if len(checkpoints) else steps
@@ -142,9 +146,13 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     of_row[dropped] = -1
     steps, recorded = without(steps, dropped, len(table)), without(recorded, dropped, len(table))
     step_bounds, recorded_bounds = _bounds(steps, begin_row), _bounds(recorded, begin_row)
-    rolled_back = np.zeros(len(begin_row), dtype=bool)
+    falls = np.full(len(begin_row), Fall.RESTART, dtype=np.int8)
     if step_log and len(boundaries) and table.edge[steps[0]] != Edge.END:
-        rolled_back = find_rollbacks(table, begin_row, started, steps, step_bounds)
+        falls = find_falls(table, begin_row, started, steps, step_bounds)
+    unknown = falls == Fall.UNKNOWN
+    rolled_back = falls == Fall.ROLLBACK
+    if unknown_falls == "rollbacks":
+        rolled_back |= unknown
     last_recorded = _last_of_each(recorded, recorded_bounds)
     endings = _endings(table, of_row)
     if step_log:
@@ -162,6 +170,7 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         up_row=up_row,
         started=started,
         rolled_back=rolled_back,
+        perhaps_rolled_back=unknown & ~rolled_back,
         writers=_writers(begin_row, bursts),
         of_row=of_row,
         steps=steps,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.accounting.order import ENDINGS
-from goodput_cli.arrays import Mask, Rows
-from goodput_cli.events.schema import NONE, TEXT_PROCESS, EventTable, Kind
+from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.events.schema import TEXT_PROCESS, EventTable, Kind
 
 _NOTHING: Rows = np.zeros(0, dtype=np.intp)
 _QUIET_NS = 60 * 10**9
@@ -17,33 +19,93 @@ _TIMES_USUAL = 3
 _OF_ANOTHER_LIFE = (*ENDINGS, Kind.START, Kind.SCHEDULED, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)
 
 
-def find_rollbacks(table: EventTable, begin_row: Rows, started: Mask, steps: Rows, bounds: Rows) -> Mask:
-    """Of each attempt, whether it is none: its steps went back in the process of the one before, which lived on.
+class Fall(IntEnum):
+    """How the log explains that steps went back where an attempt begins."""
+
+    RESTART = 0
+    """Something shows a new process, or the steps did not go back."""
+    ROLLBACK = 1
+    """The process lived on."""
+    UNKNOWN = 2
+    """The log shows neither."""
+
+
+def find_falls(table: EventTable, begin_row: Rows, started: Mask, steps: Rows, bounds: Rows) -> NDArray[np.int8]:
+    """Return a `Fall` for each attempt.
 
     begin_row: of each attempt. started: whether a start line opened it. steps: rows of the step records that count;
     those of attempt a are at bounds[a] .. bounds[a + 1] - 1.
     """
-    rollbacks = np.zeros(len(begin_row), dtype=bool)
-    lives = np.array([bool(process) and not process.startswith(TEXT_PROCESS) for _, process in table.writers], bool)
-    if not lives.any():
-        return rollbacks
-    processes = _Processes(table, lives)
+    falls = np.full(len(begin_row), Fall.RESTART, dtype=np.int8)
     stepping = bounds[1:] > bounds[:-1]
-    for attempt in (np.flatnonzero(~started[1:] & stepping[1:] & stepping[:-1]) + 1).tolist():
-        last, first = int(steps[bounds[attempt] - 1]), int(steps[bounds[attempt]])
-        if table.step[first] <= table.step[last] and not of_kind(table.kind[last:first], _OF_ANOTHER_LIFE).any():
-            rollbacks[attempt] = processes.lives_on(last, first)
-    return rollbacks
+    suspects = np.flatnonzero(~started[1:] & stepping[1:] & stepping[:-1]) + 1
+    if len(suspects) == 0:
+        return falls
+    processes = _Processes(table)
+    for attempt in suspects.tolist():
+        own = steps[bounds[attempt - 1] : bounds[attempt]]
+        last, first = int(own[-1]), int(steps[bounds[attempt]])
+        if table.step[first] > table.step[last] or of_kind(table.kind[last:first], _OF_ANOTHER_LIFE).any():
+            continue
+        falls[attempt] = processes.explain(last, first)
+        if falls[attempt] == Fall.UNKNOWN:
+            undone = int(own[int(np.searchsorted(table.step[own], table.step[first]))])
+            if processes.has_bad_loss(int(table.time[undone]), int(table.time[first])):
+                falls[attempt] = Fall.ROLLBACK
+    return falls
 
 
 class _Processes:
-    """Which process wrote which rows, and whether it was silent between. lives: of each writer of the table, whether
-    its name is of one life of a process."""
+    """Processes of a table: which one wrote which rows, and how long it was silent."""
 
-    def __init__(self, table: EventTable, lives: Mask) -> None:
+    def __init__(self, table: EventTable) -> None:
         self._table = table
-        self._known = np.append(lives, False)
-        self._rows: dict[tuple[int, int | None], tuple[Rows, float]] = {}
+        named = [bool(process) and not process.startswith(TEXT_PROCESS) for _, process in table.writers]
+        self._known = np.append(np.array(named, dtype=bool), False)
+        self._rows: dict[tuple[str, int], tuple[Rows, float]] = {}
+
+    def explain(self, last: int, first: int) -> Fall:
+        """Return how the log explains the fall from the step at row `last` to the one at row `first`."""
+        table = self._table
+        writer, source = table.writer[[last, first]], table.source[[last, first]]
+        if self._known[writer[0]] and writer[0] == writer[1]:
+            rows = self._rows_where("writer", int(writer[0]))
+            return Fall.ROLLBACK if self._is_heard(rows, last, first) else Fall.RESTART
+        if source[0] != source[1] or self._known[writer].any() or writer[0] != writer[1]:
+            return Fall.RESTART
+        same = self._are_heartbeats_of_one(int(source[0]), last, first)
+        if same is not None:
+            return Fall.ROLLBACK if same else Fall.RESTART
+        announced = self._announced.get(int(source[0]), _NO_TIMES)
+        before, after = announced.searchsorted(table.time[[last, first]], side="right").tolist()
+        is_heard = self._is_heard(self._rows_where("source", int(source[0])), last, first)
+        if after > before or not is_heard:
+            return Fall.RESTART
+        return Fall.ROLLBACK if before else Fall.UNKNOWN
+
+    def has_bad_loss(self, since: int, until: int) -> bool:
+        """Return True if a loss that is not finite was logged in [since, until] (ns)."""
+        times = self._bad_losses
+        return bool(times.searchsorted(until, side="right") > times.searchsorted(since))
+
+    @cached_property
+    def _job(self) -> str:
+        return self._table.jobs[int(self._table.job[0])]
+
+    @cached_property
+    def _announced(self) -> dict[int, I64]:
+        """When (ns) processes announced themselves, by source, in order."""
+        code_of = {source: code for code, source in enumerate(self._table.sources)}
+        times: dict[int, list[int]] = {}
+        for one in self._table.announced:
+            if one.job == self._job and one.source in code_of:
+                times.setdefault(code_of[one.source], []).append(one.time)
+        return {code: np.array(sorted(of_source), dtype=np.int64) for code, of_source in times.items()}
+
+    @cached_property
+    def _bad_losses(self) -> I64:
+        found = [times for job, times in self._table.bad_losses if job == self._job]
+        return np.sort(np.concatenate(found)) if found else _NO_TIMES
 
     @cached_property
     def _beats(self) -> dict[int, Rows]:
@@ -54,39 +116,33 @@ class _Processes:
         source = table.source[rows]
         return {int(one): rows[source == one] for one in np.unique(source)}
 
-    def lives_on(self, last: int, first: int) -> bool:
-        """Whether the process that wrote the step at row `last` also wrote the one at row `first`, and was heard of
-        between."""
-        writer = self._table.writer[[last, first]]
-        if self._known[writer[0]] and writer[0] == writer[1]:
-            return self._is_heard(int(writer[0]), last, first)
-        source = self._table.source[[last, first]]
-        if source[0] != source[1] or (writer != NONE).any():
-            return False
-        beats = self._beats.get(int(source[0]), _NOTHING)
-        before, behind = int(beats.searchsorted(last)) - 1, int(beats.searchsorted(first))
-        if before < 0 or behind == len(beats):
-            return False
-        same = self._table.writer[beats[before : behind + 1]]
-        if (same != same[0]).any():
-            return False
-        return self._is_heard(int(same[0]), int(beats[before]), first, int(source[0]))
+    def _are_heartbeats_of_one(self, source: int, last: int, first: int) -> bool | None:
+        """Return True if the heartbeats of a source around two rows name one process; None without heartbeats before
+        and after them."""
+        beats = self._beats.get(source, _NOTHING)
+        before, after = int(beats.searchsorted(last)) - 1, int(beats.searchsorted(first))
+        if before < 0 or after == len(beats):
+            return None
+        around = self._table.writer[beats[before : after + 1]]
+        return not (around != around[0]).any()
 
-    def _is_heard(self, writer: int, last: int, first: int, source: int | None = None) -> bool:
-        """Whether a process is never silent for long from row `last` on until it is heard of at or behind row `first`.
-        source: the one whose heartbeats alone name it; None: each of its lines does."""
-        rows, usual = self._written_by(writer, source)
+    def _is_heard(self, of_process: tuple[Rows, float], last: int, first: int) -> bool:
+        """Return True if a process is never silent for long from row `last` on until it is heard of at or after row
+        `first`. What an interval covers, such as the load of a checkpoint, is no silence."""
+        rows, usual = of_process
         begin, end = int(rows.searchsorted(last)), int(rows.searchsorted(first))
-        longest = int(np.diff(self._table.time[rows[begin : end + 1]]).max(initial=0))
-        return longest <= max(_TIMES_USUAL * usual, _QUIET_NS)
+        between = rows[begin : end + 1]
+        silent = self._table.time[between[1:]] - np.maximum.accumulate(self._table.end[between])[:-1]
+        return int(silent.max(initial=0)) <= max(_TIMES_USUAL * usual, _QUIET_NS)
 
-    def _written_by(self, writer: int, source: int | None) -> tuple[Rows, float]:
-        """The rows of a process, and the usual distance (ns) of two: found once, however often its steps fall."""
-        key = writer, source
-        if key not in self._rows:
-            named = self._table.writer
-            beats = None if source is None else self._beats[source]
-            rows = np.flatnonzero(named == writer) if beats is None else beats[named[beats] == writer]
+    def _rows_where(self, column: str, code: int) -> tuple[Rows, float]:
+        """Return the rows of a writer or of a source, and the usual distance (ns) of two: found once, however often
+        its steps fall."""
+        if (column, code) not in self._rows:
+            rows = np.flatnonzero(getattr(self._table, column) == code)
             usual = float(np.median(np.diff(self._table.time[rows]))) if len(rows) > 1 else 0.0
-            self._rows[key] = rows, usual
-        return self._rows[key]
+            self._rows[column, code] = rows, usual
+        return self._rows[column, code]
+
+
+_NO_TIMES: I64 = np.zeros(0, dtype=np.int64)

@@ -271,13 +271,15 @@ def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[Older]:
     if not (newest[before] > began[stepping]).any():
         return []  # nearly always: none began below a save of an earlier one, given up or not
     bounds, steps = before.tolist(), saves.step.tolist()
+    # A rollback goes back on purpose, so nothing is said of the checkpoint where one cannot be ruled out.
+    perhaps_rolled_back = timeline.attempts.perhaps_rolled_back
     usable: list[int] = []
     older: list[Older] = []
     for place, attempt in enumerate(stepping.tolist()):
         first = int(began[attempt])
         newer = tuple(saved for saved in usable if saved > first) if usable and usable[-1] > first else ()
         del usable[len(usable) - len(newer) :]
-        if newer:
+        if newer and not perhaps_rolled_back[attempt]:
             older.append(Older(int(stepping[place - 1]), attempt, first, usable[-1] if usable else None, newer))
         stop = bounds[place + 1] if place + 1 < len(stepping) else len(steps)
         for saved in steps[bounds[place] : stop]:

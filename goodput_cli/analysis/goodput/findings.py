@@ -192,6 +192,12 @@ def _starts(timeline: Timeline) -> Iterator[Diagnostic]:
         attempts.begin_row[attempts.rolled_back],
         "steps that went back while the process lived on: what was trained twice is wasted, and no attempt begins",
     )
+    yield diagnostic_at(
+        "restart_or_rollback",
+        table,
+        attempts.begin_row[attempts.perhaps_rolled_back],
+        "whether the process lived on where steps went back is not known, and it counts as a restart",
+    )
     unseen = np.flatnonzero(~attempts.started & ~attempts.rolled_back)
     yield diagnostic_at(
         "restart_without_start",

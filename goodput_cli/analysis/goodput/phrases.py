@@ -56,6 +56,7 @@ DOUBTS = (
     "earlier_runs",
     "restarted_from_scratch",
     "planned_or_not",
+    "restart_or_rollback",
     "long_gap",
     "not_drafted",
 )

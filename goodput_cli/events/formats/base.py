@@ -9,6 +9,8 @@ formats are imported with every log and collectors only where records are theirs
 
 from __future__ import annotations
 
+from array import array
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -121,6 +123,10 @@ class Output:
     """Takes what accelerators did."""
     zones: EntryZones | None = None
     """Takes lines whose zone their entries may show; None where the zone was given."""
+    announced: list[tuple[int, int, int]] = field(default_factory=list)
+    """Processes that announced themselves: codes of job and source, and when (ns)."""
+    bad_losses: defaultdict[int, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    """By code of the job: when (ns) a loss was logged that is not finite."""
     texts: Collector = field(default_factory=Collector)
     """Takes what has no job and perhaps no time of its own, as lines of text have not."""
 

@@ -89,6 +89,7 @@ class Native:
             output.report("bad_value", f"no `{TIME}`; dropped", records, known | metrics | attempts)
             return records.every()
         time, timed = output.times(records, TIME)
+        _announce(records, np.flatnonzero(attempts & timed), time, output)
         _measure(records, np.flatnonzero(metrics & timed), time, output)
         _add_sizes(records, np.flatnonzero(attempts & timed), time, output)
         if not known.any():
@@ -206,6 +207,25 @@ def _report(records: Records, at: int, output: Output) -> None:
         output.report("clock_step", f"the clock of the machine was {which} while it recorded", records, [at])
 
 
+def _announce(records: Records, attempts: Rows, time: I64, output: Output) -> None:
+    """Collect the processes that announce themselves, those of ranks above 0 left out: they write no steps."""
+    for at in attempts.tolist():
+        if not whole_number(records.records[at].get(RANK)):
+            output.announced.append((int(records.origin.job[at]), records.origin.source, int(time[at])))
+
+
+def _is_bad_loss(name: str, value: object) -> bool:
+    """Return True if a metric is a loss that is not finite, as a number or as a word such as `nan`."""
+    if "loss" not in name.lower():
+        return False
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, str) and value.strip().lower().lstrip("+-") in _NOT_FINITE
+
+
+_NOT_FINITE = frozenset({"nan", "inf", "infinity"})
+
+
 def _measure(records: Records, metrics: Rows, time: I64, output: Output) -> None:
     """Numbers by names of their own, of a step or of none. metrics: the positions of the records that hold some."""
     for at in metrics.tolist():
@@ -213,6 +233,8 @@ def _measure(records: Records, metrics: Rows, time: I64, output: Output) -> None
         job, when, step = int(records.origin.job[at]), int(time[at]), whole_number(record.get(STEP))
         for name in record.keys() - _NO_METRICS:
             value = number(record[name])
+            if value is None and _is_bad_loss(name, record[name]):
+                output.bad_losses[job].append(when)
             if value is not None and math.isfinite(value):
                 output.measured.add(job, name, when, NO_STEP if step is None else step, float(value))
 
