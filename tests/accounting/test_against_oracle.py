@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import account, costs_by_attempt
 from tests.strategies import (
     BASE,
+    JOB,
     agent_logs,
     any_logs,
     asynchronous_logs,
@@ -29,6 +31,7 @@ from tests.support.story import finished, loaded, saved, started, told
 
 Lines = Sequence[str]
 START = int(BASE) * 10**9
+ATTEMPT = json.dumps({"job_name": JOB, "goodput_event": "attempt", "goodput_time": BASE, "run_id": "r1"})
 SAVE_TIED_WITH_LOAD = told(finished(1, 1), saved(1, 2), loaded(1, 1), saved(2, 2), started(3), loaded(1, 3))
 """An initial save that begins at the instant of the load, in a span that the next attempt undoes."""
 FIRST_RECORD_AT_STEP_0 = told(started(0), finished(0, 10), saved(0, 12), finished(1, 20), finished(2, 30))
@@ -112,10 +115,10 @@ def test_they_agree_on_launcher_agents(lines: Lines, question: dict[str, Any]) -
 
 
 @slowly
-@given(step_end_logs(), questions())
+@given(step_end_logs(), questions(), st.booleans())
 @pytest.mark.usefixtures("step_end_lines")
-def test_they_agree_on_step_ends(lines: Lines, question: dict[str, Any]) -> None:
-    agree(lines, question)
+def test_they_agree_on_step_ends(lines: Lines, question: dict[str, Any], is_announced: bool) -> None:
+    agree([ATTEMPT, *lines] if is_announced else lines, question)
 
 
 @slowly

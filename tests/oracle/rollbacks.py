@@ -16,7 +16,7 @@ def mark_rollbacks(events: Sequence[Event], attempts: Sequence[Attempt], beside:
     """Say of each attempt whether it is a rollback of the one before. beside: announcements and bad losses."""
     place = {id(event): at for at, event in enumerate(events)}
     for before, attempt in pairwise(attempts):
-        if attempt.has_start or not before.steps or not attempt.steps or attempt.steps[0].edge == "end":
+        if attempt.has_start or not before.steps or not attempt.steps:
             continue
         last, first = before.steps[-1], attempt.steps[0]
         between = events[place[id(last)] : place[id(first)]]

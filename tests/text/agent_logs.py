@@ -41,8 +41,8 @@ class AgentJob:
     nodes: int = 2
     launcher: str = "torchrun"
     apart: int = 0
-    outages: Sequence[int] = (50,)
-    last: int = 100
+    outages: Sequence[int] = (20,)
+    last: int = 40
 
     def write(self, folder: Path, layout: str) -> None:
         """Write the log. layout: `files` (one per agent), `prefixes` (`srun -l`) or `merged`."""

@@ -32,7 +32,7 @@ def test_one_outage_of_agents_is_one_disruption(
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_two_quick_outages_of_agents_stay_two(tmp_path: Path, launcher: str, layout: str) -> None:
-    AgentJob(4, launcher, 2, outages=(30, 30)).write(tmp_path, layout)
+    AgentJob(4, launcher, 2, outages=(15, 15)).write(tmp_path, layout)
     analysis = goodput_cli.analyze(tmp_path)
     assert (analysis.job.attempts, analysis.job.disruptions) == (3, 2)
 
@@ -40,5 +40,5 @@ def test_two_quick_outages_of_agents_stay_two(tmp_path: Path, launcher: str, lay
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_first_start_of_agents_is_one_attempt(tmp_path: Path, launcher: str, layout: str) -> None:
-    AgentJob(4, launcher, 12, outages=(), last=30).write(tmp_path, layout)
+    AgentJob(4, launcher, 12, outages=(), last=15).write(tmp_path, layout)
     assert goodput_cli.analyze(tmp_path).job.attempts == 1

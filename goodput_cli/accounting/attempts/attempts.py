@@ -147,10 +147,9 @@ def find_attempts(table: EventTable, step_log: bool, unknown_falls: UnknownFalls
     steps, recorded = without(steps, dropped, len(table)), without(recorded, dropped, len(table))
     step_bounds, recorded_bounds = _bounds(steps, begin_row), _bounds(recorded, begin_row)
     falls = np.full(len(begin_row), Fall.RESTART, dtype=np.int8)
-    if step_log and len(boundaries) and table.edge[steps[0]] != Edge.END:
+    if step_log and len(boundaries):
         falls = find_falls(table, begin_row, started, steps, step_bounds)
-    unknown = falls == Fall.UNKNOWN
-    rolled_back = falls == Fall.ROLLBACK
+    unknown, rolled_back = falls == Fall.UNKNOWN, falls == Fall.ROLLBACK
     if unknown_falls == "rollbacks":
         rolled_back |= unknown
     last_recorded = _last_of_each(recorded, recorded_bounds)
