@@ -35,7 +35,7 @@ def strides(attempts: list[Attempt]) -> list[int]:
 
 def beginnings(attempts: list[Attempt]) -> list[Beginning | None]:
     """Of each attempt with a record."""
-    pace = usual_pace(attempts)
+    pace = fastest_pace(attempts)
     found: list[Beginning | None] = []
     last: int | None = None
     for attempt, stride in zip(attempts, strides(attempts), strict=True):
@@ -44,10 +44,11 @@ def beginnings(attempts: list[Attempt]) -> list[Beginning | None]:
     return found
 
 
-def usual_pace(attempts: list[Attempt]) -> Fraction | None:
-    """The lower median of ns per step between two records of one attempt."""
+def fastest_pace(attempts: list[Attempt]) -> Fraction | None:
+    """The least ns per step, between two records of one attempt or as a record states it."""
     paces = [Fraction(b.time - a.time, b.number - a.number) for attempt in attempts for a, b in pairwise(attempt.steps)]
-    return sorted(paces)[(len(paces) - 1) // 2] if paces else None
+    paces += [Fraction(step.mean) for attempt in attempts for step in attempt.steps if step.mean]
+    return min(paces, default=None)
 
 
 def beginning(attempt: Attempt, stride: int, pace: Fraction | None, last: int | None) -> Beginning:

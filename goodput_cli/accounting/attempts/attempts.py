@@ -361,7 +361,8 @@ def find_beginnings(table: EventTable, attempts: Attempts) -> Beginnings:
     step = np.full(count, NO_STEP, dtype=np.int64)
     step[some] = table.step[first[some]]
     resumed = _last_resumption(table, attempts, first)
-    records = _FirstRecords(table.step[attempts.steps], table.time[attempts.steps], bounds)
+    steps = attempts.steps
+    records = _FirstRecords(table.step[steps], table.time[steps], table.step_time[steps], bounds)
     time, row = attempts.up.copy(), attempts.up_row.astype(np.intp)
     shown, started = np.where(first < len(table), first, -1), np.zeros(count, dtype=bool)
     for attempt in some.tolist():
@@ -394,11 +395,11 @@ def _counts_from_0(table: EventTable, steps: Rows) -> bool:
 
 
 class _FirstRecords:
-    """First records of attempts that a start line opened and no restore. number, time (ns): of every record; bounds:
-    the records of attempt a are at bounds[a] .. bounds[a + 1] - 1."""
+    """First records of attempts that a start line opened and no restore. number, time, mean (ns): of every record;
+    bounds: the records of attempt a are at bounds[a] .. bounds[a + 1] - 1."""
 
-    def __init__(self, number: NDArray[np.signedinteger], time: I64, bounds: NDArray[np.intp]) -> None:
-        self._number, self._time, self._bounds = number, time, bounds
+    def __init__(self, number: NDArray[np.signedinteger], time: I64, mean: I64, bounds: NDArray[np.intp]) -> None:
+        self._number, self._time, self._mean, self._bounds = number, time, mean, bounds
         self._strides = Strides(number, bounds)
 
     def step_before(self, attempt: int, up: int, least: int) -> int:
@@ -413,23 +414,26 @@ class _FirstRecords:
         return min(max(number - steps, least), number)
 
     def _most_steps(self, record: int, up: int) -> int:
-        """Return how many usual steps fit before a record, rounded up, with 2 s to spare if it shows whole seconds."""
-        if self._usual is None:
+        """Return how many steps fit before a record, rounded up, with 2 s to spare if it shows whole seconds."""
+        if self._fastest is None:
             return _NO_BOUND
-        ns, steps = self._usual
+        ns, steps = self._fastest
         time = int(self._time[record])
         room = time - up + (_WHOLE_SECONDS_NS if time % NS_PER_SECOND == 0 else 0)
         return max(-(-room * steps // ns), 1)
 
     @cached_property
-    def _usual(self) -> tuple[int, int] | None:
-        """(ns, steps) of the two records of one attempt whose time per step is the lower median; None without any."""
+    def _fastest(self) -> tuple[int, int] | None:
+        """(ns, steps) of the least time per step, between two records of one attempt or as a record states it; None
+        without any, and where no time passes between two records."""
         ns, steps = np.diff(self._time), np.diff(self._number).astype(np.int64)
         inside = np.ones(len(ns), dtype=bool)
         heads = self._bounds[1:-1]
         inside[heads[(heads > 0) & (heads < len(self._number))] - 1] = False
-        ns, steps = ns[inside], steps[inside]
-        if len(ns) == 0:
+        stated = self._mean[self._mean > 0]
+        ns = np.append(ns[inside], stated)
+        steps = np.append(steps[inside], np.ones_like(stated))
+        if len(ns) == 0 or ns.min() <= 0:
             return None
-        middle = int(np.argsort(ns / steps, kind="stable")[(len(ns) - 1) // 2])
-        return (int(ns[middle]), int(steps[middle])) if ns[middle] > 0 else None
+        least = int(np.argmin(ns / steps))
+        return int(ns[least]), int(steps[least])
