@@ -265,7 +265,7 @@ def test_waiting_for_a_rank_that_was_gone_is_a_hang_and_the_cause_names_what_to_
     assert found["hang"].text.startswith(f"{text}; {noticed}: a watchdog of ")
     assert found["hang"].disruptions == (1,)
     assert found["hang"].advice.startswith("others waited until their timeout")
-    assert found["disruptions"].text.startswith("1 disruption (device_oom on node-01): ")
+    assert found["disruptions"].text.startswith("1 disruption (likely device_oom on node-01): ")
     assert found["disruptions"].text.endswith("of training wasted; the hang that it ended is counted apart")
     assert "smaller batch" in found["disruptions"].advice
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, distinct, of_kind
+from goodput_cli.analysis.goodput.findings import Covered
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.inside import waited_for_data
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
@@ -386,9 +387,10 @@ def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> It
     starts were dying, of which another one tells too."""
     timeline, window = analysis.timeline, analysis.window
     begun = _segments(analysis, [Category.OTHER])
-    start = timeline.segments.start[begun]
-    theirs = begun[np.searchsorted(failing[:, 0], start, "right") > np.searchsorted(failing[:, 1], start, "right")]
-    other = _lost_to(analysis, Category.OTHER) - explained - int(_lengths(analysis, theirs).sum())
+    start = np.maximum(timeline.segments.start[begun], window.start_ns)
+    end = np.minimum(timeline.segments.end[begun], window.end_ns)
+    in_failing = Covered(failing[:, 0], failing[:, 1]).within(start, end)
+    other = _lost_to(analysis, Category.OTHER) - explained - int(in_failing.sum())
     silence = _silence(analysis)
     dead = int(_lengths(analysis, silence).sum())
     if dead:
@@ -400,7 +402,7 @@ def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> It
         last = int(np.argmax(timeline.table.end))
         yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,),
                     About(categories=(Category.OTHER.id,)), ("--from", "-10m"))  # fmt: skip
-    segments = begun[~among(begun, silence) & ~among(begun, theirs)]
+    segments = begun[~among(begun, silence) & (in_failing < end - start)]
     if len(segments) == 0:
         return
     missing = [name for name in analysis.not_recorded if BY_NAME.get(name) in _MAY_BE_THERE]
