@@ -33,6 +33,7 @@ from goodput_cli.accounting.attempts.evidence_of_attempts import (
     with_preemptions,
 )
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
+from goodput_cli.accounting.bounds import GOODPUT, LEAST_POINTS, RISEN_LEVEL, Bound
 from goodput_cli.accounting.claims import downtime, planned_stops_excluded
 from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.accounting.intervals import (
@@ -44,18 +45,29 @@ from goodput_cli.accounting.intervals import (
 )
 from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.order import ENDINGS, Ordered, seen_at
-from goodput_cli.accounting.segments import Ledger, Overlaps, Segments, partition, resolve_overlaps
+from goodput_cli.accounting.segments import (
+    Account,
+    Ledger,
+    Overlaps,
+    Segments,
+    account_of,
+    partition,
+    resolve_overlaps,
+    spread_over_training,
+)
 from goodput_cli.accounting.sweep import Claims, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import KeptTraining, Lineage, TrainingOutcome, kept_training_of, with_stalls
 from goodput_cli.accounting.training.progress import (
     Progress,
+    ReferenceStepTime,
     credit_last_step_of_job,
     find_progress,
     lost_behind,
     reference_step_time,
     with_slowdown,
 )
+from goodput_cli.accounting.training.risen_level import RisenLevel, find_risen_level
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.evidence import ends_by_exception
@@ -97,10 +109,8 @@ class Timeline:
     training: TrainingOutcome
     """All training, kept and wasted."""
     usual_step: UsualStepTimes
-    reference_ns: Fraction | None
-    """The reference step time in use, None without."""
-    origin: Literal["given", "auto"] | None
-    """Where that came from."""
+    reference: ReferenceStepTime | None
+    """The reference step time in use; None without one."""
     sign_of_life: I64
     """Last sign of life (ns) of each attempt (accounting §3)."""
     loading: tuple[I64, I64]
@@ -110,6 +120,16 @@ class Timeline:
     kept_training: KeptTraining
     dead_time: tuple[I64, I64]
     """Start and end (ns) of what nobody claims of attempts that others follow (accounting §4), in time order."""
+
+    @property
+    def reference_ns(self) -> Fraction | None:
+        """The reference step time in use, None without."""
+        return None if self.reference is None else self.reference.ns
+
+    @property
+    def origin(self) -> Literal["given", "auto"] | None:
+        """Where that came from."""
+        return None if self.reference is None else self.reference.origin
 
     def __repr__(self) -> str:
         events = f"{len(self.table)} events in {len(self.attempts)} attempts"
@@ -125,6 +145,50 @@ class Timeline:
     def ledger(self) -> Ledger:
         """Running totals of the segments."""
         return Ledger(self.segments)
+
+    @cached_property
+    def risen_level(self) -> RisenLevel | None:
+        """Slow training at the end that may be by design (accounting §6); None without any, and with a given reference
+        step time."""
+        reference = self.reference
+        if reference is None or reference.origin == "given":
+            return None
+        judged = self.training.sample & ~self.training.spans.opening
+        return find_risen_level(self.kept_training, judged, reference.ns, reference.alike)
+
+    @cached_property
+    def _open_slowdown(self) -> Account | None:
+        """Running total of the slowdown that may be by design."""
+        level = self.risen_level
+        return None if level is None else account_of(spread_over_training(self.segments, level.slowdown))
+
+    def undecided(self, start: I64, end: I64) -> I64:
+        """Return how much more time (ns) of each window [start, end) (ns) than the ledger has may be productive
+        (accounting §7); 0 where that moves goodput by no more than half a point."""
+        if self._open_slowdown is None:
+            return np.zeros(len(start), dtype=np.int64)
+        slow = self.ledger.of_account(self._open_slowdown, start, end)
+        excluded = self.ledger.between(start, end, (Category.EXCLUDED,)).get((Category.EXCLUDED, -1), 0)
+        return np.where(100 * slow > LEAST_POINTS * (end - start - excluded), slow, 0)
+
+    def bounds(self, start: int, end: int) -> tuple[Bound, ...]:
+        """The bounds of the window [start, end) (ns); none where the log decides all of it (accounting §7)."""
+        window, level = (np.array([start]), np.array([end])), self.risen_level
+        (undecided,) = self.undecided(*window).tolist()
+        if level is None or not undecided:
+            return ()
+        amounts = self.ledger.between(*window, (Category.PRODUCTIVE, Category.SLOWDOWN))
+        least, slow = (int(amounts[category, -1][0]) for category in (Category.PRODUCTIVE, Category.SLOWDOWN))
+        spans = self.kept_training.spans
+        step = int(spans.first[level.first]) + self.attempts.step_ends
+        text = f"step times rose at step {step} and stayed: slow or by design is unknown"
+        lines = (self.table.where(int(spans.row[level.first])),)
+        return (
+            Bound(GOODPUT, "at_least", least, RISEN_LEVEL, text, lines),
+            Bound(GOODPUT, "at_most", least + undecided, RISEN_LEVEL, text, lines),
+            Bound(Category.SLOWDOWN.id, "at_least", slow - undecided, RISEN_LEVEL, text, lines),
+            Bound(Category.SLOWDOWN.id, "at_most", slow, RISEN_LEVEL, text, lines),
+        )
 
     @cached_property
     def clock_steps(self) -> tuple[tuple[int, int], ...]:
@@ -370,8 +434,8 @@ def _account(job: _Job, rules: AccountingOptions) -> Timeline:
     overlaps = resolve_overlaps(
         (*events_claim, loading, unknown, lost), training, progress.may_start(attempts), (job.start, job.end)
     )
-    reference, origin = reference_step_time(rules, training, overlaps.claimed_time, attempts.step_log)
-    kept_training = _kept_training(job, rules, progress, overlaps, reference)
+    reference = reference_step_time(rules, training, overlaps.claimed_time, attempts.step_log)
+    kept_training = _kept_training(job, rules, progress, overlaps, None if reference is None else reference.ns)
     return Timeline(
         table=table,
         ordered=job.ordered,
@@ -388,8 +452,7 @@ def _account(job: _Job, rules: AccountingOptions) -> Timeline:
         lineage=progress.lineage,
         training=training,
         usual_step=overlaps.usual_step,
-        reference_ns=reference,
-        origin=origin,
+        reference=reference,
         sign_of_life=sign_of_life,
         loading=overlapping_loads,
         claims=overlaps.claims,

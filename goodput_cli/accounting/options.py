@@ -13,7 +13,7 @@ from typing import Literal
 from goodput_cli.vocabulary.option import bounded, option
 from goodput_cli.vocabulary.text import exact
 
-RULES = 2
+RULES = 3
 """Which version of the rules (docs/accounting.md) makes an answer: a change that moves numbers raises it, and every
 answer says it. Answers without it are of version 1."""
 DataLoading = Literal["overlapped", "blocking"]

@@ -237,11 +237,16 @@ def _holder(first: Rows, stop: Rows, size: int) -> NDArray[np.intp]:
 
 
 def _with_slowdown(segments: Segments) -> Segments:
-    """Spread each span's slowdown evenly over its productive segments; the rounded shares add up to it exactly."""
+    """Spread each span's slowdown evenly over its productive segments."""
+    amount = segments.kept_training.slowdown
+    return structs.replace(segments, slowdown=spread_over_training(segments, amount)) if amount.any() else segments
+
+
+def spread_over_training(segments: Segments, amount: I64) -> I64:
+    """Spread an amount (ns) of each row of the kept training evenly over its productive segments; the rounded shares
+    add up to it exactly."""
     kept_training = segments.kept_training
-    if not kept_training.slowdown.any():
-        return segments
-    slowdown = np.zeros(len(segments), dtype=np.int64)
+    spread = np.zeros(len(segments), dtype=np.int64)
     trains = np.flatnonzero((segments.category == Category.PRODUCTIVE) & (segments.holder >= 0))
     owner = segments.holder[trains]
     length = segments.end[trains] - segments.start[trains]
@@ -250,15 +255,15 @@ def _with_slowdown(segments: Segments) -> Segments:
     np.add.at(total, owner, length)
     fresh = run_heads(owner)
     base = np.repeat((passed - length)[fresh], np.diff(np.append(np.flatnonzero(fresh), len(owner))))
-    share = kept_training.slowdown[owner] * ((passed - base) / np.maximum(total[owner], 1))
+    share = amount[owner] * ((passed - base) / np.maximum(total[owner], 1))
     upto = np.rint(share).astype(np.int64)
     before = np.where(fresh, 0, np.append(0, upto[:-1])[: len(upto)])
-    slowdown[trains] = upto - before
-    homeless = np.flatnonzero((total == 0) & (kept_training.slowdown != 0))
+    spread[trains] = upto - before
+    homeless = np.flatnonzero((total == 0) & (amount != 0))
     if len(homeless):
         home = np.clip(np.searchsorted(segments.start, kept_training.start[homeless], side="right") - 1, 0, None)
-        np.add.at(slowdown, home, kept_training.slowdown[homeless])
-    return structs.replace(segments, slowdown=slowdown)
+        np.add.at(spread, home, amount[homeless])
+    return spread
 
 
 class Overlaps(Struct, frozen=True):
@@ -303,7 +308,7 @@ Key = tuple[Category, int]
 _SLOWED = frozenset({Category.PRODUCTIVE, Category.SLOWDOWN})
 
 
-class _Account(Struct, frozen=True):
+class Account(Struct, frozen=True):
     """One category: its segments in time order (positions), and its total (ns) at the end of each. Before the first
     stands one that is none: -2, with a total of 0."""
 
@@ -322,7 +327,7 @@ class Ledger:
         self._edges = segments.edges
         self.start = int(segments.edges[0])
         self.end = int(segments.edges[-1])
-        self._accounts: dict[Key, _Account] = {}
+        self._accounts: dict[Key, Account] = {}
         number = {category: np.count_nonzero(segments.category == category) for category in codes_in(segments.category)}
         most = max(number, key=lambda category: (category != Category.CUSTOM, number[category]))
         self._rest = (Category(most), -1) if most != Category.CUSTOM else None
@@ -334,11 +339,10 @@ class Ledger:
             for label, places in labelled.items():
                 rows = chosen[places]
                 self._accounts[Category(category), label] = _account(rows, self._edges[rows + 1] - self._edges[rows])
-        slow = positions(segments.slowdown != 0)
-        self._slowdown = _account(slow, segments.slowdown[slow])
-        self.has_slowdown = len(slow) > 0
+        self._slowdown = account_of(segments.slowdown)
+        self.has_slowdown = len(self._slowdown.segments) > 1
 
-    def _upto(self, account: _Account, time: I64, segment: NDArray[np.intp]) -> I64:
+    def _upto(self, account: Account, time: I64, segment: NDArray[np.intp]) -> I64:
         """Total (ns) of an account up to each instant. Inside a segment the amount grows evenly, rounded half to even.
 
         segment: the one that holds each instant; -1 before the job, and behind the last one from its end on.
@@ -373,7 +377,7 @@ class Ledger:
         time = clipped(np.concatenate((start, end)), self.start, self.end)
         segment = self._at(time)
 
-        def within(account: _Account) -> I64:
+        def within(account: Account) -> I64:
             upto = self._upto(account, time, segment)
             return upto[len(start) :] - upto[: len(start)]
 
@@ -391,10 +395,22 @@ class Ledger:
             amounts[Category.PRODUCTIVE, -1] = amounts[Category.PRODUCTIVE, -1] - slow
         return amounts
 
+    def of_account(self, account: Account, start: I64, end: I64) -> I64:
+        """Amount (ns) of an account in each window [start, end), both cut to the job window."""
+        time = clipped(np.concatenate((start, end)), self.start, self.end)
+        upto = self._upto(account, time, self._at(time))
+        return upto[len(start) :] - upto[: len(start)]
+
     def slowdown_upto(self, time: I64) -> I64:
         """Total `training_slowdown` (ns) up to each instant."""
         return self._upto(self._slowdown, time, self._at(time))
 
 
-def _account(segments: Rows, amount: I64) -> _Account:
-    return _Account(np.append(segments.dtype.type(-2), segments), np.cumsum(np.append(0, amount)))
+def account_of(amount: I64) -> Account:
+    """The account of an amount (ns) of each segment."""
+    some = positions(amount != 0)
+    return _account(some, amount[some])
+
+
+def _account(segments: Rows, amount: I64) -> Account:
+    return Account(np.append(segments.dtype.type(-2), segments), np.cumsum(np.append(0, amount)))

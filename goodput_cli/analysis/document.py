@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from goodput_cli.accounting.bounds import Limits
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
@@ -92,12 +93,12 @@ class Losses:
     """The logs and the options that choose the job, for commands that show more."""
     disrupted: bool
     """Whether there is any disruption."""
-    known: bool
-    """Whether it can be judged how much was lost."""
+    limits: Limits
+    """Time (ns) that was lost: both sides are None where it cannot be judged."""
 
     @property
     def ns(self) -> int:
-        """All that was lost."""
+        """All badput of the ledger."""
         return sum(row.ns for row in self.badput)
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from goodput_cli.accounting.attempts.endings import END_NAMES, is_cancelled
+from goodput_cli.accounting.bounds import GOODPUT, Limits, limits_of
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.accounting.order import Ordered, in_order
@@ -30,6 +31,7 @@ from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
 from goodput_cli.analysis.disruptions.find import count_disruptions
 from goodput_cli.analysis.goodput.analyse import analyse_window
+from goodput_cli.analysis.goodput.phrases import limits_text
 from goodput_cli.analysis.json_fields import Count, written
 from goodput_cli.analysis.processes import ProcessRow, processes_of
 from goodput_cli.analysis.question import ALL, Question
@@ -74,9 +76,14 @@ class JobSummary:
     ending: str | None
     """How the last attempt ended; None where the job cannot be analysed."""
     goodput_ns: int | None
-    """Productive time; None where the job cannot be analysed or judged, or all of the window is excluded."""
+    """Productive time; None where the job cannot be analysed or judged, only bounds are known, or all of the window is
+    excluded."""
     goodput_percent: float | None
     """Of the window without what is excluded; None as `goodput_ns`."""
+    at_least_percent: float | None = None
+    """The lowest goodput that the log allows (accounting §7); None where it allows any."""
+    at_most_percent: float | None = None
+    """The highest goodput that the log allows; None where it allows any."""
     reason: str | None = None
     """Why there is no goodput; None where there is."""
     cause: str | None = None
@@ -213,7 +220,7 @@ JOBS = Table(
             "text",
             Audience.JSON,
             each(_goodput),
-            "null: the job cannot be analysed or judged, and reason says why",
+            "null: the job cannot be analysed or judged, or only bounds are known, and reason says why",
             json={
                 "type": "object",
                 "description": "productive time",
@@ -227,11 +234,29 @@ JOBS = Table(
         ),
         Column("goodput", "percent", Audience.JSON, attribute("goodput_percent"), "goodput.percent", nullable=True),
         Column(
+            "at_least",
+            "percent",
+            Audience.PROGRAMS,
+            attribute("at_least_percent"),
+            "the lowest goodput that the log allows: goodput.percent where that is known",
+            nullable=True,
+            later=True,
+        ),
+        Column(
+            "at_most",
+            "percent",
+            Audience.PROGRAMS,
+            attribute("at_most_percent"),
+            "the highest goodput that the log allows: goodput.percent where that is known",
+            nullable=True,
+            later=True,
+        ),
+        Column(
             "reason",
             "text",
             Audience.PROGRAMS,
             attribute("reason"),
-            "why the job could not be analysed or judged",
+            "why the job has no goodput",
             nullable=True,
         ),
     ),
@@ -268,8 +293,13 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
     reason = None if counted > 0 else "the whole window is excluded"
     if is_scheduled_alone(job.format_names[0]):
         reason = NO_TRAINING_LOG
+    limits = Limits(productive, productive) if reason is None else Limits(None, None)
     if reason is None and timeline.unknown(np.array([start]), np.array([end]))[0]:
-        reason = f"cannot be judged: {timeline.why_unknown}"
+        reason, limits = f"cannot be judged: {timeline.why_unknown}", Limits(None, None)
+    elif reason is None and (bounds := timeline.bounds(start, end)):
+        limits = limits_of(bounds, GOODPUT, productive)
+        reason = f"{limits_text(limits, counted)}: {bounds[0].text}"
+    low, high = (None if ns is None else 100 * ns / counted for ns in (limits.at_least, limits.at_most))
     attempts, why = timeline.attempts.count, timeline.last_cause
     return JobSummary(
         name=job.table.jobs[0],
@@ -286,6 +316,8 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
         cause_certainty=None if why is None else why.certainty,
         goodput_ns=productive if reason is None else None,
         goodput_percent=100 * productive / counted if reason is None else None,
+        at_least_percent=low,
+        at_most_percent=high,
         reason=reason,
     )
 

@@ -40,6 +40,8 @@ class Json:
     """What an object of nulls, or a saved answer without the key, has in its place; `...` for nothing."""
     optional: bool = False
     """Whether JSON leaves the field out where it is None."""
+    later: bool = False
+    """Whether answers of older versions of the schema lack the key, so that the schema does not require it."""
 
 
 @dataclass(frozen=True)

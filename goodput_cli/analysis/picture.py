@@ -301,14 +301,15 @@ def _disruptions(analysis: Analysis, buckets: Buckets) -> Marks:
 
 def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:
     """Goodput from the start of the window to each corner of the bands, and to every edge of a bucket; NaN where that
-    of the window cannot be judged."""
+    of the window cannot be judged, or only bounds of it are known."""
     time = union(corners, buckets.edges[1:])
     start, shares = np.full(len(time), buckets.start), np.full(len(time), np.nan)
     if not timeline.unknown(start[:1], time[-1:])[0]:
+        decided = timeline.undecided(start, time) == 0
         amounts, nothing = timeline.ledger.between(start, time), np.zeros(len(time), dtype=np.int64)
         counted = time - start - amounts.get((Category.EXCLUDED, -1), nothing)
         productive = amounts.get((Category.PRODUCTIVE, -1), nothing)
-        np.divide(100 * productive.astype(np.float64), counted, out=shares, where=counted > 0)
+        np.divide(100 * productive.astype(np.float64), counted, out=shares, where=(counted > 0) & decided)
     return _downsampled(0, time, shares, buckets)
 
 

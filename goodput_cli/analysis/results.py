@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from goodput_cli.accounting.bounds import GOODPUT, Bound, Limits, limits_of
 from goodput_cli.accounting.options import Method as Method
 from goodput_cli.analysis.json_fields import Amount, Count, Instant, Json, written
 from goodput_cli.analysis.recoveries import Recoveries
@@ -356,13 +357,22 @@ class WindowRow:
     excluded_ns: int
     """Time of it that the user excluded."""
     productive_ns: int | None
-    """Time that became progress; None where that cannot be judged."""
+    """Time that became progress; None where that cannot be judged, or only bounds are known."""
     percent: float | None
-    """Goodput; None where nothing counts, or it cannot be judged."""
+    """Goodput; None where nothing counts, it cannot be judged, or only bounds are known."""
+    at_least_percent: float | None
+    """The lowest goodput that the log allows; None where nothing counts, or it allows any."""
+    at_most_percent: float | None
+    """The highest goodput that the log allows; None where nothing counts, or it allows any."""
     badput: tuple[CategoryTime, ...]
-    """Every category that is not zero, the largest first."""
+    """Every category that is not zero, the largest first; one reading where only bounds are known."""
     stepping: float | None
     """Slice efficiency; None where unknown."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether only bounds of goodput are known, and not one number."""
+        return self.at_least_percent != self.at_most_percent
 
 
 @dataclass(frozen=True, repr=False)
@@ -391,6 +401,8 @@ class Rolling:
     """False where each window is as it was known at its end."""
     unknown: Mask
     """Whether goodput of each cannot be judged (accounting §7)."""
+    at_most_ns: I64
+    """The most time of each that may have become progress: above `productive_ns` where only bounds are known."""
 
     def __len__(self) -> int:
         return len(self.window_ns)
@@ -404,8 +416,8 @@ class Rolling:
 
         counted = pd.Series(self.counted_ns)
         productive = pd.Series(self.productive_ns)
-        if self.unknown.any():
-            productive = productive.astype("Int64").mask(self.unknown)
+        if (self.unknown | self.bounded).any():
+            productive = productive.astype("Int64").mask(self.unknown | self.bounded)
         return pd.DataFrame(
             {
                 "start": pd.to_datetime(self.start_ns, unit="ns", utc=True),
@@ -414,18 +426,40 @@ class Rolling:
                 "counted_ns": counted,
                 "productive_ns": productive,
                 "goodput_percent": self.percent,
+                "at_least_percent": self.at_least_percent,
+                "at_most_percent": self.at_most_percent,
             }
         )
 
     @property
+    def bounded(self) -> Mask:
+        """Whether only bounds of goodput are known of each (accounting §7)."""
+        bounded: Mask = self.at_most_ns != self.productive_ns
+        return bounded
+
+    @property
     def percent(self) -> F64:
-        """Goodput of each; NaN where nothing counts, or it cannot be judged."""
+        """Goodput of each; NaN where nothing counts, it cannot be judged, or only bounds are known."""
+        import numpy as np
+
+        return np.where(self.bounded, np.nan, self.at_least_percent)
+
+    @property
+    def at_least_percent(self) -> F64:
+        """The lowest goodput of each that the log allows; NaN where nothing counts, or it allows any."""
+        return self._percent_of(self.productive_ns)
+
+    @property
+    def at_most_percent(self) -> F64:
+        """The highest goodput of each that the log allows; NaN where nothing counts, or it allows any."""
+        return self._percent_of(self.at_most_ns)
+
+    def _percent_of(self, ns: I64) -> F64:
         import numpy as np
 
         counted = self.counted_ns
-        known = (counted > 0) & ~self.unknown
         share = np.full(len(self), np.nan)
-        np.divide(100 * self.productive_ns, counted, out=share, where=known)
+        np.divide(100 * ns, counted, out=share, where=(counted > 0) & ~self.unknown)
         return share
 
     @property
@@ -437,19 +471,22 @@ class Rolling:
         """The windows, length by length and each in time order."""
         columns = (
             self.window_ns, self.start_ns, self.end_ns, self.excluded_ns, self.productive_ns, self.stepping,
-            self.unknown,
+            self.at_most_ns, self.unknown,
         )  # fmt: skip
         amounts = self.badput_ns.T.tolist()
         lists = (column.tolist() for column in columns)
-        for window, start, end, excluded, productive, stepping, unknown, badput in zip(*lists, amounts, strict=True):
+        for window, start, end, excluded, least, stepping, most, unknown, badput in zip(*lists, amounts, strict=True):
             counted = end - start - excluded
+            judged = counted > 0 and not unknown
             yield WindowRow(
                 window_ns=window,
                 start_ns=start,
                 end_ns=end,
                 excluded_ns=excluded,
-                productive_ns=None if unknown else productive,
-                percent=100 * productive / counted if counted and not unknown else None,
+                productive_ns=None if unknown or least != most else least,
+                percent=100 * least / counted if judged and least == most else None,
+                at_least_percent=100 * least / counted if judged else None,
+                at_most_percent=100 * most / counted if judged else None,
                 badput=self._badput(badput, counted),
                 stepping=None if stepping != stepping else stepping,  # NaN
             )
@@ -514,17 +551,58 @@ class AnalysisData:
     asked: tuple[str, ...] = ()
     """The logs, and the options that choose the job, as they were named: what other commands need to see it again."""
 
+    bounds: tuple[Bound, ...] = ()
+    """Limits of what the log leaves open (accounting §7). The ledger holds one reading."""
+
     @property
     def goodput_percent(self) -> float | None:
-        """Goodput in percent of the window without what is excluded; never clamped. None where it cannot be judged,
-        and `why_unknown` says why."""
+        """Goodput in percent of the window without what is excluded; never clamped. None where it is unknown or only
+        bounds are known, and `why_unknown` says why."""
         return None if self.goodput_unknown else self.goodput.percent
+
+    @property
+    def at_least_percent(self) -> float | None:
+        """The lowest goodput that the log allows, in percent; None where it allows any. `goodput_percent` if that is
+        known."""
+        return self._percent_of(self.goodput_limits.at_least)
+
+    @property
+    def at_most_percent(self) -> float | None:
+        """The highest goodput that the log allows, in percent; None where it allows any. `goodput_percent` if that is
+        known."""
+        return self._percent_of(self.goodput_limits.at_most)
+
+    def _percent_of(self, ns: int | None) -> float | None:
+        counted = self.window.counted_ns
+        return None if ns is None or counted <= 0 else 100 * ns / counted
+
+    @cached_property
+    def goodput_limits(self) -> Limits:
+        """Productive time that the log allows, in ns."""
+        return Limits(None, None) if self._goodput_unjudged else self.limits_of(self.goodput)
+
+    def limits_of(self, amount: CategoryTime) -> Limits:
+        """Return the limits of a row of the ledger: its amount on both sides where the log decides it."""
+        name = GOODPUT if amount.category == self.goodput.category else amount.category
+        return limits_of(self.bounds if amount.label is None else (), name, amount.ns)
+
+    @property
+    def lost_limits(self) -> Limits:
+        """Time of the window that was lost, in ns."""
+        counted, goodput = self.window.counted_ns, self.goodput_limits
+        low, high = (None if ns is None else counted - ns for ns in (goodput.at_most, goodput.at_least))
+        return Limits(low, high)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether only bounds of goodput are known, and not one number."""
+        return any(bound.quantity == GOODPUT for bound in self.bounds)
 
     @property
     def too_short(self) -> bool:
         """Whether fewer than ten steps were kept, by their numbers, or one or two records stand for all of them: shares
         then say little. Of checkpoint logs only where goodput is not known."""
-        if self.goodput_unknown:
+        if self._goodput_unjudged:
             return True
         if self.timeline.records is None:
             return False
@@ -538,13 +616,19 @@ class AnalysisData:
 
     @property
     def why_unknown(self) -> str | None:
-        """Why goodput cannot be judged, where training may have gone on that no line shows: then no goodput is not the
-        same as none; None where it can (accounting §7). Not of a window in which the job was never up."""
-        return self.timeline.why_unknown if self.goodput_unknown else None
+        """Why goodput has no number: training may have gone on that no line shows, or two readings remain; None where
+        it has one (accounting §7). Not of a window in which the job was never up."""
+        if self._goodput_unjudged:
+            return self.timeline.why_unknown
+        return self.bounds[0].text if self.is_bounded else None
+
+    @property
+    def goodput_unknown(self) -> bool:
+        """Whether goodput has no number: it cannot be judged, or only bounds are known (accounting §7)."""
+        return self._goodput_unjudged or self.is_bounded
 
     @cached_property
-    def goodput_unknown(self) -> bool:
-        """Whether goodput cannot be judged (accounting §7)."""
+    def _goodput_unjudged(self) -> bool:
         from numpy import array
 
         return bool(self.timeline.unknown(array([self.window.start_ns]), array([self.window.end_ns]))[0])

@@ -16,12 +16,12 @@ from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analyse import slice_counts
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import window_text
+from goodput_cli.analysis.goodput.phrases import goodput_text, window_text
 from goodput_cli.analysis.json_fields import Instant, Json, written
 from goodput_cli.analysis.results import Rolling, WindowRow
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table
-from goodput_cli.arrays import I64, Mask, blocks
+from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
 from goodput_cli.vocabulary.text import as_typed, clock, finite, percent, plural
@@ -49,8 +49,9 @@ def rolling(
     window, begins, ends = window_bounds(timeline, start, end, windows, every or min(windows))
     if hindsight:
         amounts, unknown = timeline.ledger.between(begins, ends), timeline.unknown(begins, ends)
+        undecided = timeline.undecided(begins, ends)
     else:
-        ends, amounts, unknown = _as_known_then(timeline, begins, ends)
+        ends, amounts, unknown, undecided = _as_known_then(timeline, begins, ends)
     nothing = np.zeros(len(ends), dtype=np.int64)
     productive = amounts.pop((Category.PRODUCTIVE, -1), nothing)
     excluded = amounts.pop((Category.EXCLUDED, -1), nothing)
@@ -67,6 +68,7 @@ def rolling(
         every_ns=every or min(windows),
         hindsight=hindsight,
         unknown=unknown,
+        at_most_ns=productive + undecided,
     )
 
 
@@ -103,10 +105,12 @@ def window_bounds(timeline: Timeline, start: int, end: int, windows: Sequence[in
     return window[some], begins[some], cut[some]
 
 
-def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dict[Key, I64], Mask]:
-    """Ends and amounts of windows as they were known at each end, and whether goodput could not be judged then: a
-    window ends where the job had ended by then (if that was before the window began, nothing of it counts)."""
+def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dict[Key, I64], Mask, I64]:
+    """Ends and amounts of windows as they were known at each end, whether goodput could not be judged then, and how
+    much more may have been productive: a window ends where the job had ended by then (if that was before the
+    window began, nothing of it counts)."""
     cut, unknown = begins.copy(), np.zeros(len(ends), dtype=np.bool_)
+    undecided = np.zeros(len(ends), dtype=np.int64)
     amounts: dict[Key, I64] = {}
     for known_at in distinct(ends).tolist():
         rows = np.flatnonzero(ends == known_at)
@@ -116,7 +120,8 @@ def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dic
             for key, values in then.ledger.between(begins[rows], cut[rows]).items():
                 amounts.setdefault(key, np.zeros(len(ends), dtype=np.int64))[rows] = values
             unknown[rows] = then.unknown(begins[rows], cut[rows])
-    return cut, dict(sorted(amounts.items())), unknown
+            undecided[rows] = then.undecided(begins[rows], cut[rows])
+    return cut, dict(sorted(amounts.items())), unknown, undecided
 
 
 _AT_ONCE = 1024
@@ -207,15 +212,37 @@ WINDOWS = Table(
             "count",
             Audience.JSON,
             _of(lambda row: row.productive_ns),
-            "productive time; with all badput[].ns it adds up to the window without exclusions; null: cannot be judged",
+            "productive time; with all badput[].ns it adds up to the window without exclusions; null: cannot be "
+            "judged, or only bounds are known",
             nullable=True,
         ),
         Column(
             "goodput",
             "percent",
             values=_of(lambda row: row.percent),
-            words="of the window without exclusions; null: nothing counts, or it cannot be judged",
+            words="of the window without exclusions; null: nothing counts, it cannot be judged, or only bounds are "
+            "known",
             nullable=True,
+        ),
+        Column(
+            "at_least",
+            "percent",
+            Audience.ALL,
+            _of(lambda row: row.at_least_percent),
+            "the lowest goodput that the log allows: goodput where that is known",
+            nullable=True,
+            later=True,
+            title="at least",
+        ),
+        Column(
+            "at_most",
+            "percent",
+            Audience.ALL,
+            _of(lambda row: row.at_most_percent),
+            "the highest goodput that the log allows: goodput where that is known",
+            nullable=True,
+            later=True,
+            title="at most",
         ),
         Column(
             "badput",
@@ -266,6 +293,7 @@ def _columns(rolling: Rolling) -> tuple[Column, ...]:
     """What people and tables have: the lengths of windows where there are several, slices and exclusions where there
     are some, each category."""
     hidden = set() if _is_elastic(rolling) else {"slices", "stepping_slice_efficiency"}
+    hidden |= set() if rolling.bounded.any() else {"at_least", "at_most"}
     without = ("window",) if len(set(rolling.window_ns.tolist())) <= 1 else ()
     shown = [one for one in WINDOWS.sheet_columns(without) if one.name not in hidden]
     names = [category if label is None else f"{category}:{label}" for category, label in rolling.categories]
@@ -291,7 +319,7 @@ def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], s
         head = f"{as_typed(length)} every {as_typed(rolling.every_ns)}, {plural(len(rows), 'window')}"
         known = rows[~np.isnan(shares[rows])]
         if len(known) == 0:
-            yield head, [None] * len(rows), "cannot be judged" if rolling.unknown[rows].any() else "nothing counts", ""
+            yield head, [None] * len(rows), _why_no_share(rolling, rows), ""
             continue
         lowest, last = int(known[np.argmin(shares[known])]), int(known[-1])
         (day, begin), (last_day, end) = clock(int(rolling.start_ns[lowest])), clock(int(rolling.end_ns[lowest]))
@@ -304,10 +332,17 @@ def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], s
         )
 
 
+def _why_no_share(rolling: Rolling, rows: Rows) -> str:
+    """Why none of some windows has a goodput."""
+    if rolling.bounded[rows].any():
+        low, high = float(np.nanmin(rolling.at_least_percent[rows])), float(np.nanmax(rolling.at_most_percent[rows]))
+        return f"only bounds are known, {percent(low)} to {percent(high)}"
+    return "cannot be judged" if rolling.unknown[rows].any() else "nothing counts"
+
+
 def _summary(analysis: Analysis, rolling: Rolling) -> Iterator[str]:
-    known = analysis.goodput_percent
-    goodput = f"cannot be judged: {analysis.why_unknown}" if known is None else percent(known)
-    yield f"{window_text(analysis)}, goodput {goodput}"
+    why = f": {analysis.why_unknown}" if analysis.goodput_unknown else ""
+    yield f"{window_text(analysis)}, goodput {goodput_text(analysis)}{why}"
     for head, _, words, _ in rolling_lines(rolling):
         yield f"{head}: {words}"
 

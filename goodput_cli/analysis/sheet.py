@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 
-SCHEMA_VERSION: Literal[1] = 1
+SCHEMA_VERSION: Literal[2] = 2
 """The version of what programs read: JSON answers (docs/schema.json) and what Parquet files say of themselves."""
+READ_VERSIONS = (1, SCHEMA_VERSION)
+"""Versions of saved answers that are read, and that the schema takes: those of version 1 have no bounds."""
 Cell = str | int | float | None
 ColumnKind = Literal["text", "count", "number", "duration", "change", "instant", "percent", "points", "share"]
 """What a cell holds. `text`; `count` an int; `number` a float; `duration` ns (int); `change` ns (int) that were gained

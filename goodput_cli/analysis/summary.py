@@ -18,6 +18,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
+    from goodput_cli.accounting.bounds import Bound
     from goodput_cli.accounting.segments import Key
     from goodput_cli.analysis.results import (
         AnalysisData,
@@ -219,7 +220,9 @@ class Summary:
     window: Window
     """Of the question."""
     goodput_ns: int | None
-    """With `badput` it adds up to `window.counted_ns`; None where it cannot be judged."""
+    """With `badput` it adds up to `window.counted_ns`; None where it cannot be judged, or only bounds are known."""
+    bounds: Sequence[Bound]
+    """Limits of what the log leaves open."""
     badput: Mapping[CategoryKey, int]
     """ns by category and label, those that are not zero."""
     not_recorded: frozenset[str]
@@ -285,6 +288,11 @@ class Summary:
         return self.kept_work()
 
     @property
+    def ledger_goodput_ns(self) -> int:
+        """Productive time of the ledger, which has one reading where only bounds are known."""
+        return self.window.counted_ns - sum(self.badput.values())
+
+    @property
     def crashed(self) -> bool:
         """Whether the window ends with a failure that nothing followed."""
         return self.failures > self.disruptions
@@ -305,6 +313,7 @@ def summary_of(analysis: AnalysisData) -> Summary:
     return summary_from(
         analysis,
         goodput_ns=None if analysis.goodput_unknown else analysis.goodput.ns,
+        bounds=analysis.bounds,
         each_disruption=Lazy(
             len(disruptions),
             lambda: (
@@ -361,6 +370,7 @@ def summary_from(
     answer: Answer,
     *,
     goodput_ns: int | None,
+    bounds: Sequence[Bound],
     each_disruption: Sequence[DisruptionSummary] | None,
     step_blocks: Sequence[float],
     progress: Progress | None,
@@ -378,6 +388,7 @@ def summary_from(
         job=job.name,
         window=answer.window,
         goodput_ns=goodput_ns,
+        bounds=bounds,
         badput={key: ns for key, ns in badput.items() if ns},
         not_recorded=frozenset(answer.not_recorded),
         overlapped_ns=sum(row.ns for row in answer.overlapped) if answer.overlapped else None,

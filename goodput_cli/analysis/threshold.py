@@ -196,6 +196,8 @@ def _check_percentage(number: str) -> None:
 
 NOT_JUDGED = "not judged: "
 """How the hint of a threshold begins that was not judged though what it asks for is recorded; why stands behind it."""
+INCONCLUSIVE = "inconclusive: "
+"""The same of a threshold on a value of which only bounds are known, between which the limit lies."""
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,33 @@ def judged(expression: Expression, value: Fraction | None, hint: str | None = No
     met = None if value is None else expression.holds(value)
     shown = None if value is None else telling_float(value, expression.limit)
     return Threshold(expression.text, expression.fails, met, shown, float(expression.limit), expression.unit, hint)
+
+
+def judged_between(
+    expression: Expression, low: Fraction | None, high: Fraction | None, range_text: str, reason: str
+) -> Threshold:
+    """Judge an expression on a value of which only bounds are known, both in its unit. None: no bound on that side.
+
+    It is decided where it is for every value between them; then its value is the bound that decides. range_text: the
+    bounds in words. reason: why there is no number, and what to do.
+    """
+    decided = _deciding(expression, low, high)
+    if decided is None:
+        return judged(expression, None, f"{INCONCLUSIVE}{range_text}; {reason}")
+    return judged(expression, decided, range_text)
+
+
+def _deciding(expression: Expression, low: Fraction | None, high: Fraction | None) -> Fraction | None:
+    """The bound by which an expression is decided; None where it is not."""
+    if low is not None and low == high:
+        return low
+    below = high is not None and high < expression.limit
+    above = low is not None and low > expression.limit
+    if expression.comparison in ("<", ">="):  # the limit itself is on the upper side
+        above = low is not None and low >= expression.limit
+    elif expression.comparison in ("<=", ">"):
+        below = high is not None and high <= expression.limit
+    return high if below else low if above else None
 
 
 def telling_float(value: Fraction, limit: Fraction) -> float:

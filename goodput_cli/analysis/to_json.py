@@ -21,7 +21,7 @@ from msgspec import Meta, Struct, defstruct, structs
 from msgspec import field as wire_field
 
 from goodput_cli.analysis.json_fields import Bounds, Json, SchemaEntry
-from goodput_cli.analysis.sheet import SCHEMA_VERSION
+from goodput_cli.analysis.sheet import READ_VERSIONS
 from goodput_cli.analysis.table import FilledTable, Table
 from goodput_cli.vocabulary.option import declared as options_of
 from goodput_cli.vocabulary.text import finite, iso
@@ -71,6 +71,7 @@ class _Key(Struct, frozen=True):
     nullable: bool = False
     """Whether the field itself may be None."""
     optional: bool = False
+    later: bool = False
 
 
 def _seconds_key(name: str) -> str:
@@ -259,12 +260,12 @@ def _object(kind: type) -> JsonType:
         properties: Schema = {}
         if about.kind is not None:
             properties = {
-                "schema_version": {"const": SCHEMA_VERSION}, "kind": {"const": about.kind}, "rules": _RULES_SCHEMA,
+                "schema_version": {"enum": [*READ_VERSIONS]}, "kind": {"const": about.kind}, "rules": _RULES_SCHEMA,
             }  # fmt: skip
         for one in keys:
             said = words.get(one.name, "") if one.words is None else one.words
             properties[one.key] = {**one.of.schema(), **({"description": said} if said else {})}
-        left_out = {"rules", *(one.key for one in keys if one.optional)}
+        left_out = {"rules", *(one.key for one in keys if one.optional or one.later)}
         return {"$ref": {
             "title": about.name,
             **({"description": about.words} if about.words else {}),
@@ -346,7 +347,7 @@ def _keys(name: str, hint: Any, default: Any, *, nulls: bool, left_out: bool) ->
         seconds = _or_null(_SECONDS) if nullable or nulls else _SECONDS
         yield _Key(name, _seconds_key(key), seconds, default=default, nullable=nullable)
     written_key = _KEYS.get(json.unit, _same)(key)
-    yield _Key(name, written_key, of, json.ns if both else None, default, nullable, json.optional)
+    yield _Key(name, written_key, of, json.ns if both else None, default, nullable, json.optional, json.later)
 
 
 def _field_strings(kind: type) -> dict[str, str]:

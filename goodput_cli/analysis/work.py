@@ -130,7 +130,7 @@ def _answer(
     of_tokens = None if tokens is None else _told(_sum(kept.counted, tokens.each))
     of_samples = None if samples is None else _told(_sum(kept.counted, samples.each))
     tflop = None if all_flops is None else _told(_sum(kept.counted, all_flops) / TERA)
-    mfu = _mfu(kept, flops, held, peak, analysis.goodput.ns / 1e9)
+    mfu = None if analysis.is_bounded else _mfu(kept, flops, held, peak, analysis.goodput.ns / 1e9)
     if mfu is not None and mfu > _MOST_MFU:
         notes.append(f"MFU of {percent(mfu)} is impossible: the peak, the accelerators or the work per step is wrong")
     return KeptWork(

@@ -33,6 +33,7 @@ from goodput_cli.sources.layouts import shared_levels
 from goodput_cli.vocabulary.when import AUTO
 
 if TYPE_CHECKING:
+    from goodput_cli.accounting.bounds import Bound
     from goodput_cli.analysis.compare.compare import Comparison
     from goodput_cli.analysis.compare.results import Side
     from goodput_cli.analysis.question import Question
@@ -222,12 +223,26 @@ class _Reader:
             if self._of_baseline:
                 raise UsageError(f"a saved answer stays as it was made; {_BOTH_LOGS}")
             if read.goodput_ns is None:
+                if read.bounds:
+                    raise NotEnoughData(_inconclusive(read.bounds, read.ledger_goodput_ns, read.window.counted_ns))
                 raise NotEnoughData(f"{_NOT_COMPARED}, as the saved answer says")
             return Side(read.job, without_password(planned.source), True, None, read)
         analysis = analyze_log(read, replace(self._question, run=planned.run or AUTO), planned.job_name)
+        if analysis.is_bounded:
+            raise NotEnoughData(_inconclusive(analysis.bounds, analysis.goodput.ns, analysis.window.counted_ns))
         if analysis.why_unknown is not None:
             raise NotEnoughData(f"{_NOT_COMPARED}: {analysis.why_unknown}")
         return Side(analysis.job.name, without_password(planned.source), False, planned.run, summary_of(analysis))
+
+
+def _inconclusive(bounds: Sequence[Bound], ledger_ns: int, counted_ns: int) -> str:
+    """Why a side of which only bounds are known is compared with nothing, and what to do."""
+    from goodput_cli.accounting.bounds import ADVICE, GOODPUT, limits_of
+    from goodput_cli.analysis.goodput.phrases import limits_text
+
+    share = limits_text(limits_of(bounds, GOODPUT, ledger_ns), counted_ns)
+    advice = ADVICE.get(bounds[0].reason)
+    return f"inconclusive: its goodput is {share}; {bounds[0].text}" + (f"; {advice}" if advice else "")
 
 
 def _check_saved(planned: PlannedSide, saved: Summary) -> None:

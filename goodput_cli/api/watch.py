@@ -2,7 +2,7 @@
 
 import goodput_cli
 for update in goodput_cli.watch("run.jsonl", interval=5):
-    print(update.analysis.goodput.percent if update.analysis else update.waiting)
+    print(update.analysis.goodput_percent if update.analysis else update.waiting)
 
 A log that is still being written: decoded as it grows, everything read once.
 """

@@ -267,6 +267,8 @@ def _account(
         timeline, _, _ = account_for(ordered, asked, name)
         if timeline.unknown(np.array([timeline.start]), np.array([timeline.end]))[0]:
             return structs.replace(bare, reason=f"goodput cannot be judged: {timeline.why_unknown}")
+        if bounds := timeline.bounds(timeline.start, timeline.end):
+            return structs.replace(bare, reason=f"only bounds of goodput are known: {bounds[0].text}")
         return _result(bare, timeline, ordered, asked)
     except GoodputError as error:
         return structs.replace(bare, reason=well_formed(str(error)))

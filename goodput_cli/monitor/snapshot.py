@@ -5,7 +5,7 @@ Badput of an update, zero where it was recorded and did not occur: a curve must 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -106,23 +106,27 @@ class Amount:
 
 
 def badput_of(analysis: Analysis) -> list[Amount]:
-    """Of the whole window, and what overlaps training."""
+    """Of the whole window, and what overlaps training; without categories of which only bounds are known."""
     rows = (*analysis.badput, *analysis.overlapped)
-    return _amounts(rows, analysis.not_recorded, analysis.window.counted_ns)
+    unknown = {*analysis.not_recorded, *(bound.quantity for bound in analysis.bounds)}
+    return _amounts(rows, unknown, analysis.window.counted_ns)
 
 
 def badput_of_window(row: WindowRow, analysis: Analysis) -> list[Amount]:
-    """Of a rolling window."""
-    return _amounts(row.badput, analysis.not_recorded, row.end_ns - row.start_ns - row.excluded_ns)
+    """Of a rolling window; without slowdown where only bounds of it are known."""
+    unknown = {*analysis.not_recorded, *([Category.SLOWDOWN.id] if row.is_bounded else [])}
+    return _amounts(row.badput, unknown, row.end_ns - row.start_ns - row.excluded_ns)
 
 
-def _amounts(rows: Iterable[CategoryTime], not_recorded: Iterable[str], counted_ns: int) -> list[Amount]:
+def _amounts(rows: Iterable[CategoryTime], unknown: Collection[str], counted_ns: int) -> list[Amount]:
     amounts: dict[tuple[str, str | None], int] = {}
     for row in rows:
+        if row.category in unknown:
+            continue
         key = row.category, None if row.label is None else safe(row.label)
         amounts[key] = amounts.get(key, 0) + row.ns
     seen = {category for category, _ in amounts}
     for category in Category:
-        if category not in NOT_BADPUT and category.id not in (*seen, *not_recorded, Category.CUSTOM.id):
+        if category not in NOT_BADPUT and category.id not in (*seen, *unknown, Category.CUSTOM.id):
             amounts[category.id, None] = 0
     return [Amount(category, label, ns, counted_ns) for (category, label), ns in amounts.items()]

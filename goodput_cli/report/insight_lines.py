@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from rich.cells import cell_len
 from rich.text import Text
 
+from goodput_cli.accounting.bounds import Limits
 from goodput_cli.analysis.document import Losses
+from goodput_cli.analysis.goodput.phrases import limits_text
 from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.question import Price
 from goodput_cli.report.base import Page
@@ -101,10 +103,13 @@ def _what_logs_is(losses: Losses) -> str:
 
 
 def _title(losses: Losses) -> Text:
-    if not losses.known:
+    limits = losses.limits
+    if limits == Limits(None, None):
         return Text.assemble((_LOST, "bold"), ("cannot be judged", "bold red"), "; what the log shows of the time")
-    share = percent(100 * losses.ns / losses.counted_ns)
-    return Text.assemble((_LOST, "bold"), (share, "bold red"), _GAP, amount_text(losses.price, losses.ns))
+    share, amount = percent(100 * losses.ns / losses.counted_ns), amount_text(losses.price, losses.ns)
+    if limits.at_least != limits.at_most:
+        share, amount = limits_text(limits, losses.counted_ns), limits_text(limits)
+    return Text.assemble((_LOST, "bold"), (share, "bold red"), _GAP, amount)
 
 
 def cost_text(insight: Insight, *, words: bool = True) -> str:

@@ -196,8 +196,14 @@ def _about_analysis(analysis: Analysis, table: str) -> dict[str, str]:
         "window_ns": str(window.ns),
         "excluded_ns": str(window.excluded_ns),
         "goodput_ns": "" if analysis.goodput_unknown else str(analysis.goodput.ns),
+        "goodput_at_least_ns": _known(analysis.goodput_limits.at_least),
+        "goodput_at_most_ns": _known(analysis.goodput_limits.at_most),
         "method": json.dumps(method),
     }
+
+
+def _known(ns: int | None) -> str:
+    return "" if ns is None else str(ns)
 
 
 def _made_by(table: str) -> dict[str, str]:

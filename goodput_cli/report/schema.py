@@ -11,6 +11,7 @@ from goodput_cli.analysis.disruptions.sheet import DisruptionsAnswer
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer
 from goodput_cli.analysis.jobs import JobList
 from goodput_cli.analysis.rolling import RollingAnswer
+from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.analysis.steps.sheet import StepsAnswer
 from goodput_cli.analysis.timeline.sheet import TimelineAnswer
 from goodput_cli.analysis.to_json import Schema, json_type
@@ -31,7 +32,7 @@ def schema() -> Schema:
     answers = [_apart(json_type(answer).schema(), definitions) for answer in ANSWERS]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:goodput-cli:schema:1",
+        "$id": f"urn:goodput-cli:schema:{SCHEMA_VERSION}",
         "title": "goodput --format json",
         "description": "What every command writes; kind says which.",
         "oneOf": answers,

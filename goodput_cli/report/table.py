@@ -192,6 +192,8 @@ _NAME_WIDTH = 39  # of the longest category name
 _LABEL_WIDTH = 52  # where there is room for titles
 _BAR_WIDTH = 30
 _ANY_WIDTH = 1000
+_LEAST_EXPRESSION = 24
+"""Columns of a threshold beside a long reason, which the lines of thresholds have whole."""
 _VERDICT_STYLES: dict[Verdict, str] = {"failed": "bold red", "warning": "yellow", "passed": "green", "not_recorded": ""}
 _COLOURS: dict[Tone, str] = {"good": "\x1b[32m", "bad": "\x1b[31m"}
 
@@ -264,13 +266,18 @@ def _gates(block: Gates, width: int) -> Table:
         (one.verdict, phrases.threshold_verdict(one), safe(one.expression), phrases.threshold_reason(one))
         for one in block.thresholds
     ]
-    verdict_width, reason_width = (max(cell_len(row[position]) for row in rows) for position in (1, 3))
+    verdict_width = max(cell_len(row[1]) for row in rows)
+    reason_width = min(
+        max(cell_len(row[3]) for row in rows),
+        width - 1 - verdict_width - 2 * GAP - min(max(cell_len(row[2]) for row in rows), _LEAST_EXPRESSION),
+    )
     room = width - 1 - verdict_width - reason_width - 2 * GAP
     grid = Table.grid(padding=(0, GAP, 0, 0))
     for _ in range(3):
         grid.add_column(no_wrap=True)
     for verdict, words, expression, reason in rows:
-        grid.add_row(Text(words, style=_VERDICT_STYLES[verdict]), Text(shorten(expression, room, "...")), Text(reason))
+        grid.add_row(Text(words, style=_VERDICT_STYLES[verdict]), Text(shorten(expression, room, "...")),
+                     Text(shorten(reason, reason_width, "...")))  # fmt: skip
     return grid
 
 

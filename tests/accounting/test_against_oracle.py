@@ -65,7 +65,8 @@ def for_oracle(question: dict[str, Any]) -> dict[str, Any]:
 def oracle_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int]:
     answer = account(lines, **for_oracle(question))
     amounts = {name: round(seconds * 10**9) for name, seconds in answer.seconds.items() if seconds}
-    return {**amounts, "attempts": answer.attempts, "disruptions": answer.disruptions, "judged": int(answer.judged)}
+    counts = {"attempts": answer.attempts, "disruptions": answer.disruptions, "judged": int(answer.judged)}
+    return {**amounts, **counts, "open": round(answer.open_slowdown)}
 
 
 def engine_analysis(lines: Lines, question: dict[str, Any]) -> Analysis | None:
@@ -85,7 +86,9 @@ def engine_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int] | No
     if analysis.window.excluded_ns:
         amounts["excluded"] = analysis.window.excluded_ns
     counts = {"attempts": analysis.job.attempts, "disruptions": analysis.job.disruptions}
-    return {**amounts, **counts, "judged": int(analysis.goodput_percent is not None)}
+    level = analysis.timeline.risen_level
+    judged = analysis.is_bounded or analysis.goodput_percent is not None
+    return {**amounts, **counts, "judged": int(judged), "open": 0 if level is None else int(level.slowdown.sum())}
 
 
 @slowly

@@ -199,7 +199,7 @@ def test_every_question_has_an_answer(tmp_path: Path) -> None:
     for command in ("analyze", "advise", "disruptions", "steps", "timeline", "check"):
         written = tmp_path / f"{command}.json"
         assert run([command, str(log), "-q", "-o", str(written)]) in (0, 5)
-        assert json.loads(written.read_text(encoding="utf-8"))["schema_version"] == 1
+        assert json.loads(written.read_text(encoding="utf-8"))["schema_version"] == 2
     (slowest, *_) = json.loads((tmp_path / "steps.json").read_text(encoding="utf-8"))["slowest"]
     assert (slowest["step"], slowest["steps"]) == (21, 10)
 

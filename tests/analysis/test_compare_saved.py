@@ -127,7 +127,7 @@ def damaged(path: str, value: Any) -> Damage:
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        ("schema_version", 2, "schema_version 2, and this goodput reads 1"),
+        ("schema_version", 3, "schema_version 3, and this goodput reads 2"),
         ("schema_version", "1", "schema_version 1, and"),
         ("schema_version", None, "schema_version None"),
         ("kind", "rolling", "another answer of goodput (its kind is 'rolling')"),

@@ -227,7 +227,7 @@ def test_analyze_shows_a_sparkline(log: Path, capsys: Output) -> None:
 def test_an_output_file_gets_what_its_ending_says(log: Path, capsys: Output) -> None:
     assert run(["rolling", str(log), "-q", "-o", "a.csv", "-o", "a.json", "-o", "a.md", "-o", "a.txt"]) == 0
     assert capsys.readouterr().out == ""
-    assert json.loads(Path("a.json").read_text(encoding="utf-8"))["schema_version"] == 1
+    assert json.loads(Path("a.json").read_text(encoding="utf-8"))["schema_version"] == 2
     assert Path("a.md").read_text(encoding="utf-8").startswith("# Rolling goodput of job")
     assert run(["rolling", str(log), "-q", "-o", "a.csv"]) == 2
 

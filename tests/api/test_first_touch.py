@@ -115,7 +115,7 @@ def test_every_answer_shows_itself(name: str, ask: Callable[[], Any], words: str
     assert words in answer._repr_html_()
     assert len(answer.to_frame()) == rows
     if name != "Advice":
-        assert answer.to_dict()["schema_version"] == 1
+        assert answer.to_dict()["schema_version"] == 2
 
 
 def test_an_answer_runs_nothing_of_a_log() -> None:

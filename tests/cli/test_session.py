@@ -43,7 +43,7 @@ def test_diagnostics_go_to_standard_error_unless_quiet(open_log: Path, command: 
 @pytest.mark.parametrize("command", QUESTIONS)
 def test_strict_exits_with_5_once_the_answer_is_written(open_log: Path, command: str, capsys: Output) -> None:
     assert run([command, str(open_log), "--strict", "--format", "json"]) == 5
-    assert json.loads(capsys.readouterr().out)["schema_version"] == 1
+    assert json.loads(capsys.readouterr().out)["schema_version"] == 2
 
 
 @pytest.mark.parametrize("command", ["analyze", *QUESTIONS])

@@ -14,6 +14,7 @@ from .claims import claims_beside_training
 from .events import NS
 from .job import Job
 from .lineage import TrainingSpan, net, paces, sample, usual_for_last_step
+from .risen_level import Kept, open_slowdown
 from .training import WASTED, Training, train
 
 
@@ -35,6 +36,8 @@ class Answer:
     reference_step_time: Fraction | None = None
     judged: bool = True
     """Whether goodput can be judged (accounting §7)."""
+    open_slowdown: Fraction = Fraction(0)
+    """ns of `training_slowdown` that is productive if a level that rose and stayed is by design (accounting §6)."""
 
     @property
     def seconds(self) -> dict[str, Fraction]:
@@ -102,8 +105,7 @@ class Books:
             return Fraction(str(given)) * NS
         if given is None and self.job.is_step_log:
             return None
-        usable = [span for span in self.spans if span.is_sample]
-        in_time = paces([s for s in usable if not s.first] or usable)
+        in_time = self.paces_of_auto()
         found = sorted(in_time)
         if not found:
             return None
@@ -119,6 +121,21 @@ class Books:
             if higher is None or higher <= pace:
                 return sum(like_it) / Fraction(len(like_it)) or None  # chosen: as above
             pace = higher
+
+    def paces_of_auto(self) -> list[Fraction]:
+        usable = [span for span in self.spans if span.is_sample]
+        return paces([s for s in usable if not s.first] or usable)
+
+    def open_slowdown(self) -> Fraction:
+        """§6, ns: of a reference of the log itself."""
+        if self.reference is None or self.job.options.reference not in (None, "auto"):
+            return Fraction(0)
+        kept = sorted((span for span in self.spans if span.kept), key=lambda span: span.start)
+        told = [
+            Kept(self.counted_steps(span), Fraction(self.split(span)[1]), span.is_sample and not span.first)
+            for span in kept
+        ]
+        return open_slowdown(told, self.reference, alike_to(self.paces_of_auto()))
 
     def startup(self, span: TrainingSpan) -> int:
         """`program_startup` of a span, ns: only of a first one, of an attempt whose beginning was seen."""
@@ -184,6 +201,7 @@ class Books:
         attempts = sum(not attempt.rolled_back for attempt in job.attempts)
         return Answer(
             ns, attempts, job.disruptions(), steps, job.t0, job.t1, job.ending(), self.reference, self.is_judged(ns),
+            self.open_slowdown(),
         )  # fmt: skip
 
     def is_judged(self, ns: dict[str, int]) -> bool:

@@ -83,7 +83,7 @@ def test_a_job_without_a_step_has_no_goodput_to_judge(story: tuple[Line, ...]) -
     analysis = account(*story).analysis
     assert analysis.too_short
     said = analysis.to_dict()
-    assert said["goodput"] == {"seconds": None, "ns": None, "percent": None}
+    assert set(said["goodput"].values()) == {None}
     assert said["too_short"]
     markdown = str(load_renderer("markdown")(analysis, Page()))
     texts = (first_screen(analysis, Page()), repr(analysis), analysis._repr_html_(), markdown, analysis.to_html())

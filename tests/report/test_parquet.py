@@ -107,7 +107,7 @@ def test_entries_of_cloud_logging_are_named_by_their_insert_id() -> None:
 def test_the_file_says_what_it_is() -> None:
     analysis = goodput_cli.analyze(PRIMER, reference_step_time=120, stall_factor=4.0)
     metadata = {key.decode(): value.decode() for key, value in table_of(analysis).schema.metadata.items()}
-    assert metadata["goodput.schema_version"] == "1"
+    assert metadata["goodput.schema_version"] == "2"
     assert metadata["goodput.rules"] == str(RULES)
     assert metadata["goodput.table"] == "segments"
     assert metadata["goodput.job"] == "goodput-primer"

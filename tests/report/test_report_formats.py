@@ -155,7 +155,7 @@ def test_json_adds_up_and_has_every_key() -> None:
     assert max(len(row["label"] or "") for row in value["badput"]) == 10_000
     assert value["thresholds"] == []
     declared = schema()["$defs"]["analysis_answer"]
-    always = (*declared["required"], "rules")  # answers of 0.2.0 have none
+    always = (*declared["required"], "rules", "bounds")  # answers of 0.2.0 have none
     assert list(value) == [key for key in declared["properties"] if key in always]
 
 
@@ -173,7 +173,9 @@ def test_json_is_as_the_contract_shows_it() -> None:
             "hint": None,
         }
     ]
-    assert value["goodput"] == {"seconds": 6000.0, "ns": 6_000_000_000_000, "percent": 50.0}
+    assert value["goodput"] == {
+        "seconds": 6000.0, "ns": 6_000_000_000_000, "percent": 50.0, "at_least_percent": 50.0, "at_most_percent": 50.0,
+    }  # fmt: skip
     assert value["job"]["kept_steps"] == 50
     assert isinstance(value["job"]["kept_steps"], int)
     assert value["reference"]["step_difference"] == 50

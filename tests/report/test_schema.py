@@ -63,7 +63,7 @@ def test_every_command_answers_as_it_says(kind: str, capsys: Output) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [{"kind": "steps"}, {"kind": None}, {"more": 1}, {"window": {}}, {"schema_version": 2}]
+    "damage", [{"kind": "steps"}, {"kind": None}, {"more": 1}, {"window": {}}, {"schema_version": 3}]
 )
 def test_other_objects_are_refused(damage: dict[str, Any], capsys: Output) -> None:
     run(["rolling", LOG, "--window", "1h", "--format", "json", "--quiet"])

@@ -44,7 +44,7 @@ ROWS = (
 class SheetAnswer(Struct, kw_only=True):
     """Lists, objects and a key that may be left out."""
 
-    schema_version: int = 1
+    schema_version: int = 2
     rows: Sequence[dict[str, Any]] = ()
     none: Sequence[str] = ()
     one: str | None = None
@@ -106,7 +106,7 @@ def test_csv_is_exact_and_names_the_unit() -> None:
 def test_json_has_a_line_an_item_and_never_nan() -> None:
     text = render("json", sheet())
     value = json.loads(text, parse_constant=pytest.fail)
-    assert value["schema_version"] == 1
+    assert value["schema_version"] == 2
     assert value["rows"][2] == {"name": "=1+2", "share": 2.0, "factor": None}
     assert (value["none"], value["one"]) == ([], None)
     assert text.count("\n") == 10

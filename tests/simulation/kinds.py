@@ -195,7 +195,7 @@ def longer_sequences_by_design(job: Job) -> Truth:
     job.steps(900, 8.0, saves=300)
     job.steps(900, 11.0, saves=300)
     job.end()
-    return Truth("if it was not meant", 900 * 3.0)
+    return Truth("by design is unknown", 900 * 3.0)
 
 
 def warm_up_that_becomes_faster(job: Job) -> Truth:

@@ -118,22 +118,28 @@ def _cut_by_crash(lineage: Lineage, checkpoints: CheckpointProgress, endings: En
     return structs.replace(lineage, limit=limit)
 
 
+class ReferenceStepTime(Struct, frozen=True):
+    """The reference step time in use."""
+
+    ns: Fraction
+    origin: Literal["given", "auto"]
+    alike: float = 1.0
+    """Of `auto`: how many times the reference the pace of a span may be and still be as fast."""
+
+
 def reference_step_time(
     rules: AccountingOptions, training: TrainingOutcome, claimed_time: ClaimedTime, step_log: bool
-) -> tuple[Fraction | None, Literal["given", "auto"] | None]:
-    """The reference step time in use (ns), and where it came from.
+) -> ReferenceStepTime | None:
+    """Return the reference step time in use; None without one.
 
     claimed_time: what training cannot have. Checkpoint logs take "auto" where nothing is given.
     """
     if isinstance(rules.reference_ns, Fraction):
-        return rules.reference_ns, "given"
-    if rules.reference_ns == "auto" or not step_log:
-        reference = auto_reference(training, claimed_time)
-        return reference, None if reference is None else "auto"
-    return None, None
+        return ReferenceStepTime(rules.reference_ns, "given")
+    return auto_reference(training, claimed_time) if rules.reference_ns == "auto" or not step_log else None
 
 
-def auto_reference(training: TrainingOutcome, claimed_time: ClaimedTime) -> Fraction | None:
+def auto_reference(training: TrainingOutcome, claimed_time: ClaimedTime) -> ReferenceStepTime | None:
     """The usual pace of the fastest spans (`usual_pace`): net time per step (ns) over wholly kept, untouched spans that
     are not an attempt's first; if there are none, over the first ones; None if there are none either, or if it is 0:
     clocks of whole seconds show no time for most of many steps a second (accounting §6)."""
@@ -141,7 +147,8 @@ def auto_reference(training: TrainingOutcome, claimed_time: ClaimedTime) -> Frac
     for chosen in (training.sample & ~spans.opening, training.sample & spans.opening):
         if chosen.any():
             net = claimed_time.net_between(spans.start[chosen], spans.end[chosen])
-            return usual_pace(net, spans.steps[chosen]) or None
+            pace, alike = usual_pace(net, spans.steps[chosen])
+            return ReferenceStepTime(pace, "auto", alike) if pace else None
     return None
 
 
@@ -151,22 +158,22 @@ _NORMAL = 0.6744897501960817 * 2**0.5
 _TIED = 1 + 1e-9
 
 
-def usual_pace(net: I64, steps: I64) -> Fraction:
+def usual_pace(net: I64, steps: I64) -> tuple[Fraction, float]:
     """What a step usually takes (ns) where the job runs as fast as it does (accounting §6): from the 10th percentile
     on, the median of the values that are above it by at most a tenth, or by three times the noise of neighbours, until
-    it stays; then the mean of these, so that nothing is slow where all of them are alike. net: ns of spans, in time
-    order; steps: how many each has."""
+    it stays; then the mean of these, so that nothing is slow where all of them are alike. And how many times that a
+    pace may be and still be alike. net: ns of spans, in time order; steps: how many each has."""
     rate = net / steps
     pace = float(np.percentile(rate, 10))
     if pace <= 0:
-        return Fraction(0)
+        return Fraction(0), 1.0
     logs = np.log(rate[rate > 0])
     noise = float(np.median(np.abs(np.diff(logs)))) / _NORMAL if len(logs) > _FEW else 0.0
     ordered, most = np.sort(rate), (1 + max(_ALIKE, _OF_NOISE * noise)) * _TIED
     before = 0.0
     while pace > before:  # it only grows, and there are so many values
         before, pace = pace, float(np.median(ordered[: np.searchsorted(ordered, pace * most, side="right")]))
-    return _exact_mean(net, steps, rate <= max(before, pace) * most)
+    return _exact_mean(net, steps, rate <= max(before, pace) * most), most
 
 
 def _exact_mean(net: I64, steps: I64, chosen: Mask) -> Fraction:

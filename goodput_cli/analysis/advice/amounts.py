@@ -52,7 +52,9 @@ def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -
         return None if CATEGORIES[category] in unknown else costs.total(category)
 
     lost = int((costs.taken_back[:-1] + costs.downtime + costs.restart)[disrupted].sum())
-    slow = known(Category.SLOWDOWN) if timeline.reference_ns is not None else _slow(timeline)
+    slow = _slow(timeline) if timeline.reference_ns is None else known(Category.SLOWDOWN)
+    if slow is not None:  # what may be by design is no slow step
+        slow -= int(timeline.undecided(np.array([timeline.start]), np.array([timeline.end]))[0])
     lived, begin = {life.attempt for life in lives}, timeline.attempts.begin
     disruptions = int(np.count_nonzero(timeline.failed))
     never = [attempt for attempt in timeline.disruptions.tolist() if attempt not in lived]

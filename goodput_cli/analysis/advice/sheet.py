@@ -25,7 +25,7 @@ from goodput_cli.analysis.advice.results import (
     failed_lives,
 )
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import window_text
+from goodput_cli.analysis.goodput.phrases import goodput_text, open_question, window_text
 from goodput_cli.analysis.sheet import Audience, Card, Cell, Chart, Column, Family, Published, Sheet
 from goodput_cli.analysis.table import attribute, each
 from goodput_cli.vocabulary.text import (
@@ -50,7 +50,10 @@ def _gained(value: float) -> str:
 def facts(analysis: Analysis, advice: AdviceData) -> Iterator[str]:
     """What the advice rests on."""
     record, saves = advice.record, advice.saves
-    yield f"{window_text(analysis)}, goodput {percent(advice.recorded.goodput_percent)}"
+    share = percent(advice.recorded.goodput_percent)
+    yield f"{window_text(analysis)}, goodput {goodput_text(analysis) if analysis.is_bounded else share}"
+    if analysis.is_bounded:
+        yield f"percentages are against the reference step time, with {share} today; {open_question(analysis)}"
     yield _failures(record)
     today = "" if saves.every_steps is None else f"today one every {plural(saves.every_steps, 'step')}"
     if saves.every_seconds is not None:

@@ -350,7 +350,7 @@ _MOVED = {
     ),
 }  # fmt: skip
 """By version of the rules, the measures that it moved (CHANGELOG.md)."""
-_MOVED_WITH_AUTO = {2: ("goodput", "productive", "training_slowdown")}
+_MOVED_WITH_AUTO = dict.fromkeys((2, 3), ("goodput", "productive", "training_slowdown"))
 """The same where the reference step time was taken from the log."""
 OTHER_RULES = "other rules made it: save the baseline anew"
 

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 from msgspec import ValidationError, convert
 
+from goodput_cli.accounting.bounds import Bound
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer, Badput
 from goodput_cli.analysis.results import Window
-from goodput_cli.analysis.sheet import SCHEMA_VERSION
+from goodput_cli.analysis.sheet import READ_VERSIONS, SCHEMA_VERSION
 from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Size, Summary, summary_from
 from goodput_cli.analysis.to_json import json_type
 from goodput_cli.errors import SourceError
@@ -58,7 +59,7 @@ def _rules(document: Mapping[str, Any]) -> int:
 
 def _check_kind(document: Mapping[str, Any], source: str) -> None:
     version = document.get("schema_version")
-    if type(version) is not int or version != SCHEMA_VERSION:
+    if type(version) is not int or version not in READ_VERSIONS:
         raise SourceError(
             f"{source}: is JSON of schema_version {str(version)[:20]}, and this goodput reads {SCHEMA_VERSION}; {_ANEW}"
         )
@@ -115,6 +116,9 @@ def _summary(saved: Any) -> Summary:
     return summary_from(
         answer,
         goodput_ns=goodput_ns,
+        bounds=tuple(
+            Bound(one.quantity, one.direction, one.ns, one.reason, one.text, tuple(one.lines)) for one in answer.bounds
+        ),
         each_disruption=disruptions if counted == answer.job.disruptions else None,
         step_blocks=tuple(answer.step_blocks),
         progress=_progress(answer.progress, answer.window),

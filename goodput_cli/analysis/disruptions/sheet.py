@@ -16,7 +16,14 @@ from goodput_cli.analysis.disruptions.nodes import standby_ns
 from goodput_cli.analysis.disruptions.recovery import unplanned_chains
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import at_the_end, evidence_text, last_cause, place_text, window_text
+from goodput_cli.analysis.goodput.phrases import (
+    at_the_end,
+    evidence_text,
+    goodput_text,
+    last_cause,
+    place_text,
+    window_text,
+)
 from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.recoveries import recovery_words
@@ -237,7 +244,7 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
         yield words
     longest = reliability.longest_unproductive
     idle = f", longest unproductive stretch {duration(longest[1] - longest[0])} ({period(*longest)})" if longest else ""
-    ettr = "cannot be judged" if reliability.ettr is None else percent(100 * reliability.ettr)
+    ettr = goodput_text(analysis) if reliability.ettr is None else percent(100 * reliability.ettr)
     yield f"ETTR {ettr}{idle}"
     if price is not None:
         lost = int(rows.column("lost_ns").sum())

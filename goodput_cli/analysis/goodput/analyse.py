@@ -22,21 +22,23 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.endings import End
+from goodput_cli.accounting.bounds import Limits
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions, reliability
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.findings import findings, not_recorded, union_length
+from goodput_cli.analysis.goodput.phrases import limits_text, open_question
 from goodput_cli.analysis.goodput.thresholds import CAUSE, INSIGHT, OOM, PHASE
 from goodput_cli.analysis.insights.kinds import BY_CODE
-from goodput_cli.analysis.measures import PREFIXES, decimal, percent_of, value_of
+from goodput_cli.analysis.measures import GOODPUT, PREFIXES, decimal, percent_of, value_of
 from goodput_cli.analysis.results import AtRisk, CategoryTime, CategoryTimes, Elastic, Job, Reference, Saves, Window
 from goodput_cli.analysis.save_states import Completion, JudgedSaves, judge_saves
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.analysis.steps.sheet import step_statistics
 from goodput_cli.analysis.summary import Summary, summary_of
-from goodput_cli.analysis.threshold import PERCENT, Expression, Threshold, judged
+from goodput_cli.analysis.threshold import PERCENT, Expression, Threshold, judged, judged_between
 from goodput_cli.arrays import F64, I64, blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
@@ -153,7 +155,9 @@ def analyse_window(
         if ns
     ]
     disruptions = find_disruptions(timeline, start, end)
-    unknown = bool(timeline.unknown(np.array([start]), np.array([end]))[0])
+    unjudged = bool(timeline.unknown(np.array([start]), np.array([end]))[0])
+    bounds = () if unjudged else timeline.bounds(start, end)
+    unknown = unjudged or bool(bounds)
     return Analysis(
         job=job,
         window=window,
@@ -173,6 +177,7 @@ def analyse_window(
         reliability=reliability(timeline, disruptions, start, end, None if unknown else productive / counted),
         saves=saves_inside(timeline, start, end),
         method=timeline.rules.method,
+        bounds=bounds,
     )
 
 
@@ -322,8 +327,44 @@ def _lines(table: EventTable) -> int:
 def evaluate(expressions: Sequence[Expression], analysis: Analysis) -> tuple[Threshold, ...]:
     """Each expression judged on the analysis; `analysis.thresholds` is not looked at."""
     summary = summary_of(analysis)
-    values = [(one, _value(one, summary, analysis)) for one in expressions]
-    return tuple(judged(one, value, _hint(one, analysis) if value is None else None) for one, value in values)
+    return tuple(_judged(one, summary, analysis) for one in expressions)
+
+
+def _judged(expression: Expression, summary: Summary, analysis: Analysis) -> Threshold:
+    """The expression judged on its value; where only bounds are known, on both of them (accounting §7)."""
+    found = _open_insights(expression, analysis) if expression.name == INSIGHT else _open_row(expression, analysis)
+    if found is None:
+        value = _value(expression, summary, analysis)
+        return judged(expression, value, _hint(expression, analysis) if value is None else None)
+    limits, reason = found
+    shares = expression.unit == PERCENT
+    low, high = (
+        None if ns is None else percent_of(summary, ns) if shares else Fraction(ns, 10**9)
+        for ns in (limits.at_least, limits.at_most)
+    )
+    words = limits_text(limits, analysis.window.counted_ns if shares else None)
+    return judged_between(expression, low, high, words, reason)
+
+
+def _open_insights(expression: Expression, analysis: Analysis) -> tuple[Limits, str] | None:
+    """What insights of a kind cost without and with those that are not confirmed, and why these are not; None where all
+    are."""
+    rows = [one for one in analysis.insights if one.code == expression.label]
+    unconfirmed = next((one for one in rows if not one.confirmed), None)
+    if unconfirmed is None:
+        return None
+    limits = Limits(sum(one.ns for one in rows if one.confirmed), sum(one.ns for one in rows))
+    return limits, f"{unconfirmed.text}; {unconfirmed.advice}"
+
+
+def _open_row(expression: Expression, analysis: Analysis) -> tuple[Limits, str] | None:
+    """The limits of the row of the ledger that an expression is about, and why there is no number; None where there is
+    one."""
+    name = GOODPUT if expression.name == Category.PRODUCTIVE.id else expression.name
+    if not any(bound.quantity == name for bound in analysis.bounds):
+        return None
+    row = analysis.goodput if name == GOODPUT else next(row for row in analysis.badput if row.category == name)
+    return analysis.limits_of(row), open_question(analysis) or ""
 
 
 def _hint(expression: Expression, analysis: Analysis) -> str | None:

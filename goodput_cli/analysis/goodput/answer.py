@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from goodput_cli.accounting.bounds import Direction
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 from goodput_cli.analysis.goodput.analysis import Analysis
@@ -41,9 +42,32 @@ class Goodput:
     """Productive time."""
 
     ns: Annotated[Count | None, Json("seconds and ns")]
-    """productive time; null: it cannot be judged"""
+    """productive time; null: it cannot be judged, or only bounds are known"""
     percent: float | None
-    """of the window without exclusions; never clamped; null: it cannot be judged"""
+    """of the window without exclusions; never clamped; null: it cannot be judged, or only bounds are known"""
+    at_least_percent: Annotated[float | None, Json(later=True)] = None
+    """the lowest goodput that the log allows: percent where that is known; null: no lower bound"""
+    at_most_percent: Annotated[float | None, Json(later=True)] = None
+    """the highest goodput that the log allows: percent where that is known; null: no upper bound"""
+
+
+@written("bound")
+@dataclass(frozen=True)
+class BoundPart:
+    """One limit of an amount of time that the log leaves open (accounting, section 7)."""
+
+    quantity: str
+    """name of the measure: goodput, or a category of badput"""
+    direction: Direction
+    """the side of the limit"""
+    ns: Annotated[int, Json("seconds and ns")]
+    """the limit"""
+    reason: str
+    """code of the reason: bounds of one reason are readings of one question"""
+    text: str
+    """the reason in a sentence"""
+    lines: Sequence[str]
+    """file:line of the first lines that show it"""
 
 
 @written("badput")
@@ -91,7 +115,7 @@ class LastEnd:
 @written(
     "analysis_answer",
     "goodput analyze --format json: where every second of one job went. In integers, goodput.ns and all badput[].ns "
-    "add up to window.ns - window.excluded_ns, where goodput can be judged. Every key is always there; what was not "
+    "add up to window.ns - window.excluded_ns, where goodput is known. Every key is always there; what was not "
     "recorded or does not apply is null.",
     kind="analysis",
     indented=True,
@@ -103,6 +127,8 @@ class AnalysisAnswer:
     job: Job
     window: Window
     goodput: Goodput
+    bounds: Annotated[Sequence[BoundPart], Json(later=True)] = ()
+    """limits of what the log leaves open; rows of badput hold one reading of it"""
     too_short: bool = False
     """fewer than ten steps were kept, by their numbers, or one or two records stand for all: shares then say little. Or
     no line shows training, and the job did not crash: goodput is null"""
@@ -153,7 +179,15 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
     return AnalysisAnswer(
         job=analysis.job,
         window=analysis.window,
-        goodput=Goodput(None if analysis.goodput_unknown else analysis.goodput.ns, analysis.goodput_percent),
+        goodput=Goodput(
+            None if analysis.goodput_unknown else analysis.goodput.ns,
+            analysis.goodput_percent,
+            analysis.at_least_percent,
+            analysis.at_most_percent,
+        ),
+        bounds=[
+            BoundPart(one.quantity, one.direction, one.ns, one.reason, one.text, one.lines) for one in analysis.bounds
+        ],
         too_short=analysis.too_short,
         doubts=every_doubt(analysis),
         drafted=analysis.drafted,

@@ -62,6 +62,7 @@ def families(analysis: Analysis) -> Iterator[Family]:
     """Every metric of the job, also those without a sample."""
     window, measured = analysis.window, _measured(analysis)
     yield measured.pop("goodput_ratio")
+    yield from _bounds(analysis)
     yield Family("goodput_category_seconds", "Time of the window by category.", list(_categories(analysis)))
     yield measured.pop("goodput_window_seconds")
     yield _one("goodput_excluded_seconds", "Time taken out of the window.", seconds_text(window.excluded_ns))
@@ -90,6 +91,15 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield from _inside(analysis)
     if analysis.accelerators is not None:
         yield from _accelerators(analysis.accelerators)
+
+
+def _bounds(analysis: Analysis) -> Iterator[Family]:
+    """Between which shares goodput lies, where only bounds are known."""
+    limits = {"least": analysis.at_least_percent, "most": analysis.at_most_percent} if analysis.is_bounded else {}
+    for side, value in limits.items():
+        if value is not None:
+            meaning = f"Productive share of the window, 0 to 1, is at {side} this: the log leaves it open."
+            yield _one(f"goodput_at_{side}_ratio", meaning, exact(value / 100))
 
 
 def _inside(analysis: Analysis) -> Iterator[Family]:
@@ -146,15 +156,17 @@ def _measured(analysis: Analysis) -> dict[str, Family]:
 
 
 def _categories(analysis: Analysis) -> Iterator[tuple[Labels, str]]:
-    """Goodput where it can be judged, every badput, and zero for what was recorded and did not occur. Labels that
-    look the same once they are safe are one series: two would make the whole file invalid."""
+    """Goodput and every badput that has a number, and zero for what was recorded and did not occur. Labels that look
+    the same once they are safe are one series: two would make the whole file invalid."""
     if not analysis.goodput_unknown:
         yield {"category": Category.PRODUCTIVE.id, "label": ""}, seconds_text(analysis.goodput.ns)
     amounts: dict[tuple[str, str], int] = {}
+    seen = {bound.quantity for bound in analysis.bounds}
     for row in analysis.badput:
         key = row.category, safe(row.label or "")
-        amounts[key] = amounts.get(key, 0) + row.ns
-    seen = {category for category, _ in amounts}
+        if row.category not in seen:
+            amounts[key] = amounts.get(key, 0) + row.ns
+    seen |= {category for category, _ in amounts}
     for category in Category:
         if category not in NOT_BADPUT and category.id not in (*seen, *analysis.not_recorded):
             amounts[category.id, ""] = 0
@@ -209,8 +221,10 @@ class AnalysisDocument(Struct, frozen=True):
     def tables(self) -> tuple[Sheet, ...]:
         """Time by category."""
         analysis = self.analysis
+        bounded = {bound.quantity for bound in analysis.bounds}
         rows: list[tuple[Cell, ...]] = [
-            (row.category, row.label, row.ns, row.ns, row.percent) for row in analysis.badput
+            (row.category, row.label, *((None,) * 3 if row.category in bounded else (row.ns, row.ns, row.percent)))
+            for row in analysis.badput
         ]
         goodput = analysis.goodput
         amounts = (None, None, None) if analysis.goodput_unknown else (goodput.ns, goodput.ns, goodput.percent)
@@ -257,7 +271,7 @@ class AnalysisDocument(Struct, frozen=True):
             price=analysis.price,
             asked=analysis.asked,
             disrupted=bool(analysis.disruptions),
-            known=not analysis.goodput_unknown,
+            limits=analysis.lost_limits,
         )
         yield blocks.Picture(window.start_ns, window.end_ns, partial(strip_of, analysis))
         yield blocks.Ledger(tuple(phrases.category_rows(analysis)), window.counted_ns)
@@ -326,7 +340,10 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
     lost, counted = sum(row.ns for row in analysis.badput), analysis.window.counted_ns
     if lost <= 0 or counted <= 0:
         return
-    yield f"Lost {percent(100 * lost / counted)}, {duration(lost)}; {phrases.progress_text(analysis)}. What cost most:"
+    share, amount = percent(100 * lost / counted), duration(lost)
+    if analysis.is_bounded:
+        share, amount = phrases.limits_text(analysis.lost_limits, counted), phrases.limits_text(analysis.lost_limits)
+    yield f"Lost {share}, {amount}; {phrases.progress_text(analysis)}. What cost most:"
     for insight in analysis.insights[:_WORST]:
         cost = f"{percent(insight.percent)}, {duration(insight.ns)}"
         advice = f"{insight.advice_sentence[:-1]}: " if insight.advice else ""
@@ -369,9 +386,13 @@ def _properties(analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield "window.end", iso(window.end_ns)
     yield "window.seconds", seconds_text(window.ns)
     yield "window.excluded_seconds", seconds_text(window.excluded_ns)
-    yield from _amount("goodput", analysis.goodput)
-    for row in analysis.badput:
-        yield from _amount(f"badput.{row.name}", row)
+    for name, row in (("goodput", analysis.goodput), *((f"badput.{row.name}", row) for row in analysis.badput)):
+        limits = analysis.goodput_limits if row is analysis.goodput else analysis.limits_of(row)
+        if limits.at_least == limits.at_most == row.ns:
+            yield from _amount(name, row)
+        else:
+            sides = {"at_least": limits.at_least, "at_most": limits.at_most}
+            yield from ((f"{name}.{side}.seconds", seconds_text(ns)) for side, ns in sides.items() if ns is not None)
     for labels, count in _causes(analysis):
         yield f"cause.{labels['cause']}.disruptions", count
     if (last := phrases.last_cause(analysis)) is not None:

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
+from goodput_cli.accounting.bounds import ADVICE, Limits
 from goodput_cli.analysis.document import LedgerRow
 from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
 from goodput_cli.analysis.sheet import Family
-from goodput_cli.analysis.threshold import NOT_JUDGED, Threshold, Verdict
+from goodput_cli.analysis.threshold import INCONCLUSIVE, NOT_JUDGED, Threshold, Verdict
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems, worst_first
 from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
 from goodput_cli.vocabulary.text import (
@@ -76,7 +77,7 @@ _VERDICTS: dict[Verdict, str] = {
     "not_recorded": "not recorded",
 }
 
-Limits = dict[tuple[str, str | None], list[float]]
+LimitsByCategory = dict[tuple[str, str | None], list[float]]
 """By category and label: limits in percent."""
 
 
@@ -89,12 +90,15 @@ def category_rows(analysis: AnalysisData) -> list[LedgerRow]:
 
 def headline(analysis: AnalysisData) -> tuple[str, str]:
     """Goodput in percent, and of what: `50.00 %`, `1 h 40 min of 3 h 20 min`; where it cannot be judged, that and why:
-    `cannot be judged`, `no step was logged in 3 h 20 min`."""
+    `cannot be judged`, `no step was logged in 3 h 20 min`; where only bounds are known, these: `50.00 to 60.00 %`."""
     share = _percent(analysis.goodput, _limits(analysis))
     whole = duration(analysis.window.counted_ns)
-    if analysis.goodput_unknown:
+    if analysis.goodput_unknown and not analysis.is_bounded:
         return _NOT_JUDGED, f"{analysis.why_unknown} in {whole}"
-    amount = f"{duration(analysis.goodput.ns)} of {whole}"
+    if analysis.is_bounded:
+        share, amount = goodput_text(analysis), f"{limits_text(analysis.goodput_limits)} of {whole}"
+    else:
+        amount = f"{duration(analysis.goodput.ns)} of {whole}"
     if not analysis.shows_training and analysis.job.ending == "crashed":
         return share, f"{amount}; it crashed, and {analysis.timeline.no_training} before"
     if analysis.too_short or analysis.timeline.few_records is not None:
@@ -102,9 +106,39 @@ def headline(analysis: AnalysisData) -> tuple[str, str]:
     return share, amount
 
 
+def goodput_text(analysis: AnalysisData) -> str:
+    """Goodput in percent, or its bounds: `50.00 %`, `50.00 to 60.00 %`, `<= 60.00 %`; or that it cannot be judged."""
+    if analysis.goodput_percent is not None:
+        return percent(analysis.goodput_percent)
+    if not analysis.is_bounded:
+        return _NOT_JUDGED
+    return limits_text(analysis.goodput_limits, analysis.window.counted_ns)
+
+
+def limits_text(limits: Limits, whole_ns: int | None = None) -> str:
+    """Limits in words: `1 h to 2 h`, `<= 2 h`, `>= 1 h`. whole_ns: what is 100 %, for shares: `50.00 to 60.00 %`."""
+    low, high = (
+        None if ns is None else duration(ns) if whole_ns is None else percent(100 * ns / whole_ns)
+        for ns in (limits.at_least, limits.at_most)
+    )
+    if low is None or high is None:
+        return "not known" if low is high else f">= {low}" if high is None else f"<= {high}"
+    return f"{low.removesuffix(' %')} to {high}"
+
+
+def open_question(analysis: AnalysisData) -> str | None:
+    """Why only bounds of goodput are known, and what decides; None where it has a number or cannot be judged."""
+    if not analysis.is_bounded:
+        return None
+    reason = analysis.bounds[0].reason
+    return f"{analysis.bounds[0].text}; {ADVICE[reason]}" if reason in ADVICE else analysis.bounds[0].text
+
+
 def doubts(analysis: AnalysisData) -> tuple[str, ...]:
     """What stands beside the share of goodput: why it may be that of another job."""
     noticed = tuple(one.message for one in analysis.diagnostics if one.code in DOUBTS)
+    if (question := open_question(analysis)) is not None:
+        noticed = (question, *noticed)
     drafted = analysis.drafted
     return noticed if drafted is None else (drafted.sentence(analysis.asked), *drafted.doubts, *noticed)
 
@@ -118,8 +152,8 @@ def drafted_rules(drafted: Drafted, asked: Sequence[str]) -> Family:
 def every_doubt(analysis: AnalysisData) -> tuple[str, ...]:
     """The same, behind why the share says little, or nothing."""
     _, amount = headline(analysis)
-    little = amount.partition("; ")[2] if analysis.too_short and not analysis.goodput_unknown else ""
-    unknown = f"{_NOT_JUDGED}: {amount}" if analysis.goodput_unknown else ""
+    unknown = f"{_NOT_JUDGED}: {amount}" if analysis.goodput_unknown and not analysis.is_bounded else ""
+    little = amount.partition("; ")[2] if analysis.too_short and not unknown else ""
     return tuple(one for one in (unknown or little, *doubts(analysis)) if one)
 
 
@@ -316,15 +350,22 @@ def reference_rows(analysis: AnalysisData) -> list[tuple[str, str]]:
         ("Max Saved Step", _step(reference.max_saved_step)),
         ("Step Difference", _step(reference.step_difference)),
         ("Effective Computation Time (hours)", _hours(reference.effective_computation_ns)),
-        ("Goodput Percentage", _percent(analysis.goodput, _limits(analysis))),
+        ("Goodput Percentage", headline(analysis)[0]),
     ]
 
 
 def threshold_verdict(threshold: Threshold) -> str:
-    """`FAILED`, `warning`, `passed`, `not recorded` or `not judged`."""
-    if threshold.met is None and (threshold.hint or "").startswith(NOT_JUDGED):
-        return NOT_JUDGED.removesuffix(": ")
-    return _VERDICTS[threshold.verdict]
+    """`FAILED`, `warning`, `passed`, `not recorded`, `not judged` or `inconclusive`."""
+    undecided = _undecided(threshold)
+    return _VERDICTS[threshold.verdict] if undecided is None else undecided[0]
+
+
+def _undecided(threshold: Threshold) -> tuple[str, str] | None:
+    """Why a threshold was not judged though what it asks for is recorded: a word, and the reason; None otherwise."""
+    for prefix in (NOT_JUDGED, INCONCLUSIVE):
+        if threshold.met is None and (threshold.hint or "").startswith(prefix):
+            return prefix.removesuffix(": "), (threshold.hint or "").removeprefix(prefix)
+    return None
 
 
 def threshold_value(threshold: Threshold) -> str:
@@ -345,8 +386,8 @@ def threshold_limit(threshold: Threshold) -> str:
 def threshold_reason(threshold: Threshold) -> str:
     """Why the verdict is what it is: `70.43 %, limit 90 %`."""
     hint = f"; {threshold.hint}" if threshold.hint else ""
-    if threshold.met is None and threshold.hint and threshold.hint.startswith(NOT_JUDGED):
-        return threshold.hint.removeprefix(NOT_JUDGED)
+    if (undecided := _undecided(threshold)) is not None:
+        return undecided[1]
     if threshold.value is None:
         return f"the log holds nothing to judge it by{hint}"
     return f"{threshold_value(threshold)}, limit {threshold_limit(threshold)}{hint}"
@@ -366,23 +407,26 @@ def _restores_are_inferred(analysis: AnalysisData) -> bool:
     return not recorded and any(one.restores_are_inferred for one in formats)
 
 
-def _row(analysis: AnalysisData, amount: CategoryTime, limits: Limits) -> LedgerRow:
+def _row(analysis: AnalysisData, amount: CategoryTime, limits: LimitsByCategory) -> LedgerRow:
     share = max(finite(amount.percent) or 0.0, 0.0)
     text = "not known" if amount is analysis.goodput and analysis.goodput_unknown else _percent(amount, limits)
+    bounds = analysis.limits_of(amount)
+    if bounds.at_least != bounds.at_most:  # the ledger has one of them
+        text = f"{'>=' if bounds.at_least == amount.ns else '<='} {_percent(amount, limits)}"
     return LedgerRow(
         amount.category, amount.name, title(amount.category), amount.ns, text, share, amount is analysis.goodput
     )
 
 
-def _percent(amount: CategoryTime, limits: Limits) -> str:
+def _percent(amount: CategoryTime, limits: LimitsByCategory) -> str:
     """Percent with two decimals, or as many as it takes to see why a threshold was met."""
     concerned = limits.get((amount.category, amount.label), [])
     return percent(amount.percent, max((telling_decimals(amount.percent, limit) for limit in concerned), default=2))
 
 
-def _limits(analysis: AnalysisData) -> Limits:
+def _limits(analysis: AnalysisData) -> LimitsByCategory:
     """The limits in percent that thresholds set, by category and label."""
-    limits: Limits = {}
+    limits: LimitsByCategory = {}
     for threshold in analysis.thresholds:
         asked = parse_threshold(threshold.expression)
         if threshold.unit == "%" and asked.name != INSIGHT:

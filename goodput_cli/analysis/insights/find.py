@@ -54,7 +54,8 @@ _OF_STARTS = (Category.TPU_INITIALIZATION, Category.TRAINING_PREP, Category.REST
 
 
 def find_insights(analysis: AnalysisData, inside: Sequence[Inside]) -> tuple[Insight, ...]:
-    """The insights of the window, the most costly first. inside: what filled the steps of each program."""
+    """The insights of the window: confirmed losses first, each by cost. inside: what filled the steps of each
+    program."""
     made = [
         _made(analysis, one)
         for one in told(analysis, list(_all(analysis, inside)))
@@ -62,7 +63,7 @@ def find_insights(analysis: AnalysisData, inside: Sequence[Inside]) -> tuple[Ins
         and 100 * one.ns >= BY_CODE[one.code].least_percent * analysis.window.counted_ns
         and (one.code in _OF_SHORT_JOBS or not analysis.too_short)
     ]
-    return tuple(sorted(made, key=lambda insight: (-insight.ns, insight.code)))
+    return tuple(sorted(made, key=lambda insight: (not insight.confirmed, -insight.ns, insight.code)))
 
 
 def is_judged(kind: InsightKind, analysis: AnalysisData) -> bool:
@@ -141,6 +142,7 @@ def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:
         code=candidate.code,
         ns=candidate.ns,
         in_goodput_ns=candidate.in_goodput_ns,
+        confirmed=candidate.confirmed,
         percent=100 * candidate.ns / analysis.window.counted_ns,
         text=candidate.text,
         advice=advice or kind.advice,

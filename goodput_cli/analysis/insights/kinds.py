@@ -41,7 +41,7 @@ class InsightKind:
 
 BY_CODE: Mapping[str, InsightKind] = TomlRows(Path(__file__).with_name("kinds.toml"), InsightKind)
 """Every kind by its code, which is its name in JSON and in thresholds (`insight:CODE`), in the order of the documents.
-Answers are in the order of cost."""
+Answers are in the order of cost, confirmed losses first."""
 LEAST_NS = 60 * 10**9
 """An insight of less than a minute is left out: nobody would act on it."""
 
@@ -88,13 +88,15 @@ class Candidate:
     """What to do, if not what the kind says."""
     in_goodput_ns: int = 0
     """The part of `ns` that counts as goodput all the same: training that was kept, though it was slow."""
+    confirmed: bool = True
+    """Whether it was lost. False: slow or by design is unknown."""
 
 
 @written(
     "insight_part",
     "what happened, what it cost and what to do; no second is in two insights",
     keys=(
-        "code title text advice seconds ns in_goodput_ns percent start_ns end_ns count evidence disruptions "
+        "code title text advice seconds ns in_goodput_ns confirmed percent start_ns end_ns count evidence disruptions "
         "steps categories typed_command accelerator_hours cost"
     ),
 )
@@ -127,6 +129,8 @@ class Insight:
     """The command that shows more, word by word, without the logs."""
     source: tuple[str, ...]
     """The logs and the job as they were named, for that command; empty where they came from a program."""
+    confirmed: Annotated[bool, Json(missing=True, later=True)] = True
+    """whether it was lost; false: slow or by design is unknown, and it comes after all that is confirmed"""
     about: About = About()
     """The rows of other tables that show it."""
     price: Price | None = None

@@ -48,6 +48,9 @@ _MANY_STEPS = 100_000
 _TIMEOUT = "others waited until their timeout: see which rank was gone and why, and shorten the timeout"
 _NOW_AND_THEN = "see what these steps share: a host, their data, the network"
 _HUNG_OR_STOPPED = "see whether its process ran then: it hung, or was stopped and went on at this step"
+_OPEN = "slow or by design is unknown"
+"""Of step times that rose and stayed (accounting §6, §8)."""
+_DECIDE = "give --reference-step-time, or log `global_batch_size`"
 _SINCE_START = "compare hosts and data of these steps with those behind, if it was not meant (a warm-up, the batch)"
 
 
@@ -152,8 +155,21 @@ def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
     pace = step_pace(timeline, steps)
     if pace.drifts:
         yield _of_drifts(steps, pace.drifts)
-    if pace.regimes:
-        yield _of_regimes(analysis, steps, pace.regimes)
+    stayed = _first_that_stayed(pace.regimes)
+    for regimes in (pace.regimes[:stayed], pace.regimes[stayed:]):
+        if regimes:
+            yield _of_regimes(analysis, steps, regimes)
+
+
+def _first_that_stayed(regimes: Sequence[Regime]) -> int:
+    """Return the place of the first slow regime after which no step was fast again; the number of regimes if the last
+    one ended."""
+    if not regimes or not regimes[-1].ongoing:
+        return len(regimes)
+    place = len(regimes) - 1
+    while place and regimes[place].first_step == regimes[place - 1].last_step + 1:
+        place -= 1
+    return place
 
 
 def _of_drifts(steps: TimedSteps, drifts: Sequence[Drift]) -> Candidate:
@@ -162,9 +178,9 @@ def _of_drifts(steps: TimedSteps, drifts: Sequence[Drift]) -> Candidate:
     ns = round(sum(drift.lost_seconds for drift in drifts) * 1e9)
     ends = [at for drift in drifts[:_MOST_ROWS] for at in _ends_of(steps, drift)]
     return Candidate(
-        "drift", ns, drift_text(worst) + WITHIN, min(drift.start_ns for drift in drifts),
+        "drift", ns, f"{drift_text(worst)}: {_OPEN}{WITHIN}", min(drift.start_ns for drift in drifts),
         max(drift.end_ns for drift in drifts), len(drifts), tuple(steps.take(np.array(ends)).row.tolist()),
-        About(steps=tuple(drift.first_step for drift in drifts[:_MOST_ROWS])), in_goodput_ns=ns,
+        About(steps=tuple(drift.first_step for drift in drifts[:_MOST_ROWS])), in_goodput_ns=ns, confirmed=False,
     )  # fmt: skip
 
 
@@ -198,21 +214,26 @@ def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Reg
     rows = steps.take(np.searchsorted(steps.time, [regime.start_ns for regime in regimes[:_MOST_ROWS]])).row
     lost, loading = lost_in_regimes(timeline, steps, regimes), _more_loading(timeline, regimes)
     in_goodput, waits = lost - stalled_in_regimes(timeline, steps, regimes), loading > _HALF * lost
+    missing = None if waits else _missing_slices(timeline, worst)
+    confirmed = waits or missing is not None or not regimes[-1].ongoing
+    text += "" if confirmed else f": {_OPEN}"
     text += WITHIN if in_goodput == lost else f", {duration(in_goodput)} of it{WITHIN[1:]}" if in_goodput else ""
     text += f"; data was loaded for {duration(loading)} more than usual" if waits else ""
     advice = BY_CODE["input_bound"].advice if waits else None
     if not waits and (grown := _explained(analysis, worst)):
         text += f"; {grown}"
         advice = "see what this phase does in these steps: goodput steps shows it by rank"
-    elif not waits and (missing := _missing_slices(timeline, worst)) is not None:
+    elif missing is not None:
         active, total = missing
         advice = f"bring the missing slices back: {active} of {total} were active"
     elif not waits and worst.first_step == steps.number[0]:
         advice = _SINCE_START
+    elif not confirmed:
+        advice = _DECIDE
     return Candidate(
         "slow_steps", lost, text, regimes[0].start_ns, regimes[-1].end_ns,
         len(regimes), tuple(rows.tolist()), About(steps=tuple(one.first_step for one in regimes[:_MOST_ROWS])),
-        in_goodput_ns=in_goodput, advice=advice,
+        in_goodput_ns=in_goodput, advice=advice, confirmed=confirmed,
     )  # fmt: skip
 
 
@@ -233,15 +254,34 @@ def _are_stairs(regimes: Sequence[Regime]) -> bool:
 
 
 def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Iterator[Candidate]:
-    window = analysis.window
-    slow = _lost_to(analysis, Category.SLOWDOWN)
+    timeline, window = analysis.timeline, analysis.window
+    command = "rolling" if timeline.records is None else None  # checkpoint logs show no single steps
+    about = About(categories=(Category.SLOWDOWN.id,))
+    reference = f"the reference step time of {duration(round(float(reference_ns)))}"
+    slow, limits = _lost_to(analysis, Category.SLOWDOWN), analysis.goodput_limits
+    level = timeline.risen_level if analysis.is_bounded else None
+    if level is not None and limits.at_most is not None and limits.at_least is not None:
+        risen = limits.at_most - limits.at_least
+        slow -= risen
+        steps = float(timeline.kept_training.counted_between(window.start_ns, window.end_ns)[level.first :].sum())
+        spans = timeline.kept_training.spans
+        step, row = int(spans.first[level.first]) + timeline.attempts.step_ends, int(spans.row[level.first])
+        text = f"steps from {step} on took {1 + risen / (steps * float(reference_ns)):.2f} x {reference}: {_OPEN}"
+        begin = max(int(spans.start[level.first]), window.start_ns)
+        yield Candidate("slow_steps", risen, text, begin, window.end_ns, rows=(row,), command=command, about=about,
+                        advice=_DECIDE, confirmed=False)  # fmt: skip
     took = 1 + slow / analysis.goodput.ns if analysis.goodput.ns else 0.0
     if analysis.reference.origin == "auto" and took < _LEAST_BEYOND_OWN:
         return  # a reference that the log itself gives is no surer
-    text = f"steps took {took:.2f} x the reference step time of {duration(round(float(reference_ns)))}"
-    command = "rolling" if analysis.timeline.records is None else None  # checkpoint logs show no single steps
-    about = About(categories=(Category.SLOWDOWN.id,))
-    yield Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command, about=about)
+    yield Candidate(
+        "slow_steps",
+        slow,
+        f"steps took {took:.2f} x {reference}",
+        window.start_ns,
+        window.end_ns,
+        command=command,
+        about=about,
+    )
 
 
 def _more_loading(timeline: Timeline, regimes: Sequence[Regime]) -> int:

@@ -60,6 +60,8 @@ def only_job(update: Update) -> str | None:
 def _of_windows(rolling: Rolling | None) -> Iterator[Family]:
     ratios: list[tuple[Labels, str]] = []
     amounts: list[tuple[Labels, str]] = []
+    least: list[tuple[Labels, str]] = []
+    most: list[tuple[Labels, str]] = []
     for row in () if rolling is None else rolling.rows():
         window = {"window": seconds_text(row.window_ns)}
         seconds: dict[tuple[str, str], int] = {}
@@ -68,7 +70,12 @@ def _of_windows(rolling: Rolling | None) -> Iterator[Family]:
             if counted:
                 ratios.append((window, exact(float(Fraction(row.productive_ns, counted)))))
             seconds = {(Category.PRODUCTIVE.id, ""): row.productive_ns}
+        elif row.at_least_percent is not None and row.at_most_percent is not None:
+            least.append((window, exact(row.at_least_percent / 100)))
+            most.append((window, exact(row.at_most_percent / 100)))
         for part in row.badput:
+            if row.is_bounded and part.category == Category.SLOWDOWN.id:
+                continue
             key = part.category, safe(part.label or "")
             seconds[key] = seconds.get(key, 0) + part.ns
         amounts += [
@@ -76,6 +83,9 @@ def _of_windows(rolling: Rolling | None) -> Iterator[Family]:
             for (category, label), ns in seconds.items()
         ]
     yield Family("goodput_rolling_ratio", "Productive share of the last so many seconds.", ratios)
+    for name, samples in (("least", least), ("most", most)):
+        meaning = f"Productive share of the last so many seconds is at {name} this: the log leaves it open."
+        yield Family(f"goodput_rolling_at_{name}_ratio", meaning, samples)
     yield Family("goodput_rolling_category_seconds", "Time of the last so many seconds by category.", amounts)
 
 

@@ -378,6 +378,9 @@ def _progress_words(analysis: Analysis) -> str:
 
 
 def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
+    if analysis.is_bounded:
+        yield f"Goodput over time: at the end {facts.goodput_text(analysis)}; {analysis.why_unknown}."
+        return
     if analysis.goodput_unknown:
         yield f"Goodput over time cannot be judged: {analysis.why_unknown}."
         return
