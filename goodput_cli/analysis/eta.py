@@ -62,7 +62,7 @@ def eta_of(analysis: AnalysisData) -> Eta | None:
         return None
     window = analysis.window
     hung, heard = hangs_now(analysis.timeline), silent_since(analysis.timeline)
-    if (hung is not None and hung[2] <= window.end_ns) or (heard is not None and heard < window.end_ns):
+    if (hung is not None and hung.heard <= window.end_ns) or (heard is not None and heard < window.end_ns):
         return None
     each, finding = _last_level(analysis.timeline, timed_steps(analysis.timeline, window.start_ns, window.end_ns))
     if each is None or left * each / share > _MOST_SECONDS:

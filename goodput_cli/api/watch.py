@@ -161,23 +161,25 @@ class Update:
 def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -> Generator[Update, None, None]:
     """The analysis of growing sources, again and again, without an end; the first at once.
 
-    sources: files, globs, folders, gs://, cloud-logging://; only what is new in them is read. as_of: by default the
-    moment of each answer, so that time in which nothing is logged counts. notice: takes what a person should know (a
-    file was truncated, the network fails). The others are those of `goodput_cli.analyze`; so are the errors, of the
-    first answer only where it can go on. Rules are inferred as `goodput_cli.analyze` does, and again whenever the log
-    has doubled: NeedsMapping where steps are there that no format reads and no rule can be proven.
+    sources: files, globs, folders, gs://, cloud-logging://; only what is new in them is read, and one that cannot be
+    read yet is waited for. as_of: by default the moment of each answer, so that time in which nothing is logged counts.
+    notice: takes what a person should know (a file was truncated, the network fails). The others are those of
+    `goodput_cli.analyze`; so are the errors, of the first answer only where it can go on. Rules are inferred as
+    `goodput_cli.analyze` does, and again whenever the log has doubled: NeedsMapping where steps are there that no
+    format reads and no rule can be proven.
     """
     following, of_job = parsed_options(Following, options)
     of_now: AnalyzeOptions = {"as_of": "now", **of_job}  # type: ignore[typeddict-item]
     with closing(Watched(sources, **of_now)) as watched:
         while True:
             started = time.monotonic()
-            changed = watched.look()
+            changed = False
             try:
+                changed = watched.look()
                 update = Update(changed, watched.analysis(time.time_ns()))
             except NeedsMapping:
                 raise
-            except NotEnoughData as error:
+            except (NotEnoughData, SourceError) as error:
                 update = Update(changed, None, str(error))
             yield update
             spent = time.monotonic() - started

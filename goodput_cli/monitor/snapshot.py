@@ -14,10 +14,10 @@ from typing import TypeAlias
 import numpy as np
 
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.insights.patterns import last_step_ns
 from goodput_cli.analysis.results import CategoryTime, WindowRow
 from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
 from goodput_cli.arrays import F64, I64
-from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
 from goodput_cli.vocabulary.text import safe, shorten
 
@@ -55,8 +55,7 @@ class Snapshot:
     @cached_property
     def last_step_ns(self) -> int | None:
         """The last line about a step; None where the log holds none."""
-        times = self.analysis.table.time[self.analysis.table.kind == Kind.STEP]
-        return int(times.max()) if len(times) else None
+        return last_step_ns(self.analysis.table)
 
     @cached_property
     def deviations(self) -> tuple[I64, F64]:

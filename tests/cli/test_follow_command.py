@@ -8,11 +8,13 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import goodput_cli
 from goodput_cli.cli.main import goodput as command
 from tests.support.buckets import ROOT, goodput, log_lines
 
@@ -150,6 +152,75 @@ def _all_of(screen: int) -> str:
     return b"".join(parts).decode()
 
 
+def test_watch_waits_for_a_missing_path(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    with started(folder, "--updates", 1, "--format", "json") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "logs" in process.stderr.readline()
+        folder.mkdir()
+        (folder / "run.jsonl").write_bytes(log_lines(*range(20)))
+        assert json.loads(process.stdout.readline())["job"]["attempts"] == 1
+        assert process.wait(20) == 0
+
+
+def running(path: Path, age: float, *, step_seconds: float = 1.0, beats: bool = False, end: bool = False) -> Path:
+    """A job of 60 steps whose last step began so many seconds ago."""
+    last = time.time() - age
+    start = last - 59 * step_seconds
+    lines: list[dict[str, object]] = [{"job_name": "j", "job_start_time": start}]
+    lines += [{"job_name": "j", "step_count": n, "step_start_time": start + n * step_seconds} for n in range(60)]
+    ends = [{"job_name": "j", "job_end_time": last + step_seconds}] if end else []
+    beating = range(10, int(age), 10) if beats else ()
+    beat = {"job_name": "j", "goodput_event": "heartbeat", "run_id": "r"}
+    lines += [beat | {"goodput_time": last + at} for at in beating]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, *ends]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("age", "step_seconds", "lead"),
+    [
+        (130, 1.0, "no step for 2 min 1"),
+        (45, 1.0, ""),  # ten steps, but no minute
+        (90, 30.0, ""),  # a minute, but no ten steps
+        (320, 30.0, "no step for 5 min 2"),
+    ],
+)
+def test_watch_leads_with_the_time_without_a_step(tmp_path: Path, age: float, step_seconds: float, lead: str) -> None:
+    log = running(tmp_path / "run.jsonl", age, step_seconds=step_seconds)
+    done = CliRunner().invoke(command, ["watch", str(log), "--updates", "1", "-q"])
+    assert done.exit_code == 0
+    assert done.stdout.strip().startswith(lead or "j")
+    assert ("(usual " in done.stdout) is bool(lead)
+
+
+def test_watch_of_an_ended_job_claims_no_hang(tmp_path: Path) -> None:
+    log = running(tmp_path / "run.jsonl", 130, end=True)
+    shown = CliRunner().invoke(command, ["watch", str(log), "--updates", "1", "-q"]).stdout
+    assert "no step for" not in shown
+
+
+@pytest.mark.parametrize(
+    ("beats", "text"),
+    [(True, "hangs now: no step for 2 min 1"), (False, "step 59 hangs, or its process is gone")],
+)
+def test_a_live_clock_shows_a_hang(tmp_path: Path, beats: bool, text: str) -> None:
+    log = str(running(tmp_path / "run.jsonl", 130, beats=beats))
+    live = {one.code: one.text for one in goodput_cli.analyze(log, as_of="now").insights}
+    assert text in live["hung_now"]
+    assert "dead_job" not in live
+    finished = {one.code for one in goodput_cli.analyze(str(running(tmp_path / "run.jsonl", 130))).insights}
+    assert "hung_now" not in finished
+
+
+def test_a_long_silence_is_that_of_a_job_that_may_be_dead(tmp_path: Path) -> None:
+    log = str(running(tmp_path / "run.jsonl", 1300))
+    live = {one.code for one in goodput_cli.analyze(log, as_of="now").insights}
+    assert "dead_job" in live
+    assert "hung_now" not in live
+
+
 def test_strict_ends_at_the_first_problem(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(20)) + b"rubbish\n")
@@ -165,7 +236,6 @@ def test_strict_ends_at_the_first_problem(tmp_path: Path) -> None:
         (["-"], 2, "standard input cannot be followed"),
         (["x.jsonl", "--interval", "0"], 2, "is not an interval"),
         (["x.jsonl", "--format", "poem"], 2, "there is no format 'poem'"),
-        (["/nonexistent/x.jsonl"], 1, "no such file"),
     ],
 )
 def test_what_is_wrong_is_said(arguments: list[str], code: int, sentence: str) -> None:

@@ -6,7 +6,7 @@ How far apart saves are beside what Young's formula says, and what that says of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -20,7 +20,7 @@ from goodput_cli.analysis.summary import summary_of
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.errors import GoodputError
-from goodput_cli.events.schema import NO_STEP, Edge, Kind
+from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, number, plural
 
@@ -199,9 +199,23 @@ def _slow_saves(analysis: AnalysisData, rows: Rows, beyond: I64, text: str, advi
     )  # fmt: skip
 
 
-def hangs_now(timeline: Timeline) -> tuple[int, int, int] | None:
-    """The step in flight at the end of a job that nothing ended, when the last other line was, and the last heartbeat:
-    where heartbeats went on for longer than a step may take. A log that stops shows no hang."""
+class HangNow(NamedTuple):
+    """The step in flight at the end of a job that nothing ended."""
+
+    step: int
+    begun: int
+    """When the last other line was, ns UTC."""
+    heard: int
+    """The last sign that the step is still in flight: a heartbeat, or the clock. ns UTC."""
+    beats: bool
+    """Whether heartbeats go on."""
+
+
+def hangs_now(timeline: Timeline) -> HangNow | None:
+    """Return the step that hangs at the end of a job; None without one.
+
+    Heartbeats went on for longer than a step may take, or the clock did: the window of a job that runs goes up to now.
+    A log that ends with its last line shows no hang, and a long silence is that of a job that may be dead."""
     records, factor = timeline.records, timeline.rules.method.stall_factor
     if timeline.ended or records is None or len(timeline.attempts) == 0 or factor <= 0:
         return None
@@ -215,9 +229,45 @@ def hangs_now(timeline: Timeline) -> tuple[int, int, int] | None:
     begun, heard = int(records.time[own[-1]]), int(beats.max()) if len(beats) else 0
     other = table.end[(table.kind != Kind.HEARTBEAT) & (timeline.attempts.of_row == last)]
     begun = max(begun, int(other.max()))
+    has_beats = heard > begun and timeline.end - heard <= _BEATS_NS
+    is_in_flight = timeline.ending == "not_logged" and silent_since(timeline) is None
+    if is_in_flight and find_step_pause(timeline) is not None:
+        heard = timeline.end
     if heard - begun <= max(factor * usual, _MINUTE_NS):
         return None
-    return int(records.number[own[-1]]) + int(timeline.attempts.step_ends), begun, heard
+    return HangNow(int(records.number[own[-1]]) + int(timeline.attempts.step_ends), begun, heard, has_beats)
+
+
+_BEATS_NS = 3 * _MINUTE_NS
+"""Heartbeats go on if the last one is not older."""
+_PAUSE_STEPS = 10
+
+
+class StepPause(NamedTuple):
+    """Time without a step at the end of a window."""
+
+    ns: int
+    """Since the last line about a step: what a monitor publishes as seconds since the last step."""
+    usual_ns: int
+    """Usual time from one such line to the next."""
+
+
+def find_step_pause(timeline: Timeline) -> StepPause | None:
+    """Return how long a job that nothing ended has logged no step; None up to a minute or ten usual distances between
+    two lines about steps, whichever is longer."""
+    records, usual = timeline.records, timeline.usual_step.median
+    known = usual[~np.isnan(usual)]
+    last = last_step_ns(timeline.table)
+    if timeline.ended or records is None or last is None or len(known) == 0:
+        return None
+    pause = StepPause(timeline.end - last, round(float(known[-1]) * records.stride(int(records.owner[-1]))))
+    return pause if pause.ns > max(_PAUSE_STEPS * pause.usual_ns, _MINUTE_NS) else None
+
+
+def last_step_ns(table: EventTable) -> int | None:
+    """Return when the last line about a step was, in ns UTC; None if the log has none."""
+    times = table.time[table.kind == Kind.STEP]
+    return int(times.max()) if len(times) else None
 
 
 _DEAD_NS = 10 * _MINUTE_NS

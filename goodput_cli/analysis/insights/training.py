@@ -19,7 +19,7 @@ from goodput_cli.analysis.goodput.findings import Covered
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.inside import waited_for_data
 from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
-from goodput_cli.analysis.insights.patterns import WITHIN, hangs_now, silent_since
+from goodput_cli.analysis.insights.patterns import WITHIN, find_step_pause, hangs_now, silent_since
 from goodput_cli.analysis.steps.growth import growth_between
 from goodput_cli.analysis.steps.levels import LEAST_STRETCH, changes_level
 from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, stalled_in_regimes, step_pace
@@ -58,15 +58,25 @@ def find_hung_now(analysis: AnalysisData) -> Iterator[Candidate]:
     """The step in flight at the end of the window."""
     timeline, window = analysis.timeline, analysis.window
     hung = hangs_now(timeline)
-    if hung is None or hung[2] > window.end_ns:
+    if hung is None or hung.heard > window.end_ns:
         return
-    step, begun, heard = hung
-    amounts = timeline.ledger.between(np.array([begun]), np.array([heard]), (Category.OTHER,))
+    amounts = timeline.ledger.between(np.array([hung.begun]), np.array([hung.heard]), (Category.OTHER,))
     ns = int(amounts.get((Category.OTHER, -1), np.zeros(1))[0])
-    text = f"step {step} hangs now: no step for {duration(heard - begun)}, and heartbeats go on"
-    rows = np.flatnonzero(timeline.table.time == heard)
-    yield Candidate("hung_now", ns, text, begun, heard, 1, tuple(rows[:1].tolist()), About(steps=(step,)),
-                    options=("--around", f"{STEP_PREFIX}{step}", "--events"))  # fmt: skip
+    text = pause_text(timeline) or f"no step for {duration(hung.heard - hung.begun)}"
+    if hung.beats:
+        text = f"step {hung.step} hangs now: {text}, and heartbeats go on"
+    else:
+        text += f": step {hung.step} hangs, or its process is gone"
+    last_line = np.flatnonzero(timeline.table.time <= hung.heard)[-1:]
+    options = ("--around", f"{STEP_PREFIX}{hung.step}", "--events")
+    yield Candidate("hung_now", ns, text, hung.begun, hung.heard, 1, tuple(last_line.tolist()),
+                    About(steps=(hung.step,)), options=options)  # fmt: skip
+
+
+def pause_text(timeline: Timeline) -> str:
+    """Return how long no step was logged at the end of a job, and how long one usually takes; "" for not long."""
+    pause = find_step_pause(timeline)
+    return "" if pause is None else f"no step for {duration(pause.ns)} (usual {duration(pause.usual_ns)})"
 
 
 def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:

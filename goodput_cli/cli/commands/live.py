@@ -80,7 +80,9 @@ def watch(line: CommandLine, following: Following, updates: int | None, format_:
     """Follow a running job: the answer is redrawn as it grows.
 
     SOURCE is a file, a glob, a folder, gs:// or cloud-logging://. Only what is new is read; a file may be truncated,
-    renamed or replaced meanwhile. Unless --as-of says otherwise, time in which nothing was logged counts.
+    renamed or replaced meanwhile, and one that does not exist yet is waited for. Unless --as-of says otherwise, time in
+    which nothing was logged counts. When no step was logged for a minute and for ten usual steps, the view leads with
+    that.
     """
     from goodput_cli.api.watch import watch as watch_logs
 
@@ -112,11 +114,12 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
     if is_binary(format_):
         raise UsageError(f"watch writes text, and {format_} is not; use goodput analyze -o FILE for it")
     render = load_renderer(format_)
-    once, waiting, written = NewDiagnostics(), "", False
+    once, waiting, written, lead = NewDiagnostics(), "", False, ""
 
     def show(update: Update) -> bool:
-        nonlocal waiting, written
-        if written and not update.changed:
+        nonlocal waiting, written, lead
+        lead_before, lead = lead, "" if update.analysis is None else _lead(update.analysis)
+        if written and not update.changed and bool(lead) == bool(lead_before):
             return False
         if update.analysis is None:
             if update.waiting != waiting:
@@ -124,6 +127,8 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
             waiting = update.waiting
             return False
         text = render(update.analysis, page_of_terminal())
+        if format_ == "table":
+            text = lead + str(text)
         if not write_output(json.dumps(json.loads(text)) + "\n" if format_ == "json" else text):
             raise _NobodyReads
         written = True
@@ -143,7 +148,9 @@ def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callabl
         nonlocal last
         page = page_of_terminal()
         analysis = update.analysis
-        last = str(render(analysis, page)) if analysis is not None else f"Waiting: {safe_lines(update.waiting)}\n"
+        last = f"Waiting: {safe_lines(update.waiting)}\n"
+        if analysis is not None:
+            last = _lead(analysis) + str(render(analysis, page))
         findings = [] if quiet or analysis is None else list(diagnostic_lines(analysis.diagnostics))
         write_output(_frame(f"{last}\n" + "\n".join(findings), "\n".join([*map(safe_lines, notices), below])))
         return True
@@ -153,6 +160,14 @@ def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callabl
         yield show
     finally:
         write_output(_LEAVE + last)
+
+
+def _lead(analysis: Analysis) -> str:
+    """Return what a live view leads with: how long no step was logged, once that is long; else ""."""
+    from goodput_cli.analysis.insights.training import pause_text
+
+    text = pause_text(analysis.timeline)
+    return f" {text}\n\n" if text else ""
 
 
 def _frame(text: str, foot: str) -> str:
