@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import random
+import sys
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from goodput_cli.accounting.attempts.failure_cause import AttemptEvidence, why_it_died
 from goodput_cli.accounting.attempts.processes import Processes
 from goodput_cli.events.evidence import FailureEvidence
 
@@ -36,3 +40,33 @@ def test_the_index_finds_what_pairs_show(seed: int) -> None:
     for _ in range(20):
         one = row(chance, 50)
         assert processes.last_line(one) == max((other.line for other in rows if same_process(one, other)), default=None)
+
+
+def lines_run(ranks: int) -> int:
+    """How many lines of Python it takes to judge as many ranks, half of which only logged an exception."""
+    rows = [
+        FailureEvidence(
+            "python_error", "root", f"RuntimeError: boom {rank}", "exception", "process", "train.log", rank + 1, None,
+            None, rank=rank, stream=f"[rank{rank}]: ", unhandled=rank % 2 == 0, ranks=((rank, rank + 1),),
+        )
+        for rank in range(ranks)
+    ]  # fmt: skip
+    lines = 0
+
+    def count(_: FrameType, event: str, __: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        why_it_died(AttemptEvidence(0, 1, 1, "train.log", 0, 10**9, 10**10, True), rows)
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+def test_the_work_for_ranks_that_raise_is_linear() -> None:
+    _, one, two, four = (lines_run(ranks) for ranks in (100, 100, 200, 400))  # the first one fills what is kept
+    assert four - two <= 2**1.2 * (two - one)

@@ -19,8 +19,10 @@ from tests.support import many
 
 PACKAGE = str(Path(many.__file__).parents[2] / "goodput_cli")
 FEW = 60
-MORE: dict[many.Written, int] = {many.failing_ranks: 100}
-"""Of what is read in another way where there is little of it."""
+FEWER: dict[many.Written, int] = dict.fromkeys(
+    (many.nccl_ranks, many.ray_actors, many.pods_in_a_watch, many.devices), 30
+)
+"""Of what takes many lines each."""
 ANALYZE, FLEET = ("analyze", "--format", "json"), ("fleet", "--workers", "1", "--format", "json")
 
 
@@ -49,12 +51,15 @@ def work_of(arguments: list[str]) -> int:
     ("written", "command"),
     [
         (many.failed_ranks, ANALYZE),
-        (many.failing_ranks, ANALYZE),
         (many.bystanders, ANALYZE),
+        (many.nccl_ranks, ANALYZE),
+        (many.ray_actors, ANALYZE),
         (many.kernel_logs, ANALYZE),
         (many.failed_pods, ANALYZE),
         (many.finished_pods, ANALYZE),
         (many.watched_pod, ANALYZE),
+        (many.pods_in_a_watch, ANALYZE),
+        (many.devices, ANALYZE),
         (many.custom_types, ANALYZE),
         (many.phase_names, ANALYZE),
         (many.attempts, ANALYZE),
@@ -68,7 +73,7 @@ def test_the_work_grows_no_faster_than_what_a_log_holds(
 ) -> None:
     """From n to 2n and from 2n to 4n: twice as much more, not four times; what is constant falls out of both."""
     work: list[int] = []
-    few = MORE.get(written, FEW)
+    few = FEWER.get(written, FEW)
     for count in (few, few, 2 * few, 4 * few):  # the first one imports, and fills what is kept
         folder = tmp_path / f"{len(work)}"
         folder.mkdir()

@@ -88,6 +88,43 @@ def bootstrapped_hosts(folder: Path, count: int) -> None:
     (folder / "train.log").write_text("\n".join([*hosts, *life(0, 10), "RuntimeError: boom", *life(30, 160)]) + "\n")
 
 
+def nccl_ranks(folder: Path, count: int) -> None:
+    """NCCL names each rank of a communicator, and each rank waits in vain for a collective of the first."""
+    named = [f"node-{rank // 8}:{812 + rank}:{930 + rank} [{rank % 8}]" for rank in range(count)]
+    begun = [f"{name} NCCL INFO Bootstrap : Using eth0:10.0.0.3<0>" for name in named]
+    ready = [f"{name} NCCL INFO comm 0x7f12 rank {at} nranks {count} - Init COMPLETE" for at, name in enumerate(named)]
+    waits = [
+        line
+        for rank, name in enumerate(named)
+        for line in (
+            f"[rank{rank}]:[E301 10:10:50.123456 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective "
+            "operation timeout: WorkNCCL(SeqNum=15, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060 milliseconds "
+            "before timing out.",
+            f"{name} misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer node-{rank // 8 + 1}<4711>",
+        )
+    ]
+    (folder / "train.log").write_text("\n".join([*begun, *ready, *life(0, 10), *waits, *life(30, 160)]) + "\n")
+
+
+def ray_actors(folder: Path, count: int) -> None:
+    """Ray names each actor of a job with its pid and host, and each one dies of its own."""
+    said = [
+        line
+        for at in range(count)
+        for line in (
+            f"(TrainWorker pid={1000 + at}, ip=10.0.{at // 200}.{at % 200}) Traceback (most recent call last):",
+            f'(TrainWorker pid={1000 + at}, ip=10.0.{at // 200}.{at % 200})   File "/opt/train.py", line 8, in step',
+            f"(TrainWorker pid={1000 + at}, ip=10.0.{at // 200}.{at % 200}) RuntimeError: boom {at}",
+            "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.",
+            "\tclass_name: TrainWorker",
+            f"\tpid: {1000 + at}",
+            f"\tip: 10.0.{at // 200}.{at % 200}",
+            "The actor is dead because its worker process has died.",
+        )
+    ]
+    (folder / "train.log").write_text("\n".join([*life(0, 10), *said, *life(30, 160)]) + "\n")
+
+
 def kernel_logs(folder: Path, count: int) -> None:
     """A log of the kernel for each host of the job."""
     bootstrapped_hosts(folder, count)
@@ -148,6 +185,23 @@ def watched_pod(folder: Path, count: int) -> None:
     _objects(folder, items)
 
 
+def pods_in_a_watch(folder: Path, count: int) -> None:
+    """`kubectl get pods -o json -w` prints each pod anew whenever it changes."""
+    job(folder, 4)
+    changes = []
+    for at in range(count):
+        ended = pod(at, 2 + at / count, 40 + at % 7, 1)
+        pending = {**ended, "status": {"phase": "Pending", "conditions": []}}
+        running = {
+            **ended["status"]["containerStatuses"][0],
+            "state": {"running": {"startedAt": clock(2 + at / count)}},
+        }
+        begun = {**ended, "status": {**ended["status"], "phase": "Running", "containerStatuses": [running]}}
+        changes += [(0.0, at, pending), (2 + at / count, at, begun), (40 + at % 7, at, ended)]
+    changes.sort(key=lambda one: one[:2])
+    (folder / "objects.json").write_text("\n".join(json.dumps(one, indent=4) for *_, one in changes))
+
+
 def cluster_events(folder: Path, count: int) -> None:
     """An event of the eviction of each pod."""
     _objects(folder, [
@@ -191,6 +245,15 @@ def begun(name: str, at: float) -> list[dict[str, Any]]:
 def job(folder: Path, count: int) -> None:
     """A job of so many steps."""
     lines(folder / "run.jsonl", [*begun("j", 0), *steps("j", 0, count, 5)])
+
+
+def devices(folder: Path, count: int) -> None:
+    """Samples of so many accelerators, as `nvidia-smi` prints them."""
+    job(folder, 20)
+    times = [f"{datetime.fromtimestamp(START + at, UTC):%Y/%m/%d %H:%M:%S}.000" for at in range(10, 200, 60)]
+    rows = [f"{time}, GPU-{at:08x}, {50 + at % 50} %, 300.00 W" for time in times for at in range(count)]
+    text = "\n".join(["timestamp, uuid, utilization.gpu [%], power.draw [W]", *rows])
+    (folder / "gpu.csv").write_text(f"{text}\n")
 
 
 def custom_types(folder: Path, count: int) -> None:
