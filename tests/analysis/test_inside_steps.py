@@ -186,7 +186,14 @@ def test_ranks_that_take_turns_are_all_named(slow: tuple[int, ...]) -> None:
     assert found.ns == sum(row.cost_ns or 0 for row in inside.ranks[: len(slow)])
 
 
-@pytest.mark.parametrize("ranks", [4, 16, 64])
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_two_ranks_that_cost_much_are_named(ranks: int) -> None:
+    """Of two ranks no insight can say that one is slow, and each costs 76 s."""
+    (inside,) = with_ranks(alternating(np.random.default_rng(1), (0, 1), ranks)).inside
+    assert {row.rank for row in slow_ranks(inside)} == {0, 1}
+
+
+@pytest.mark.parametrize("ranks", [3, 4, 16, 64])
 def test_no_rank_of_a_healthy_job_is_named(ranks: int) -> None:
     named = [slow_ranks(with_ranks(noisy(np.random.default_rng(seed), ranks, 0.2)).inside[0]) for seed in range(20)]
     assert not any(named)

@@ -44,10 +44,10 @@ def slow_one(inside: Inside) -> RankRow | HostRow | None:
 def slow_ones(inside: Inside) -> tuple[RankRow | HostRow, ...]:
     """Return the host, or the ranks, that hold up all others, the worst first."""
     worst = slow_one(inside)
-    if isinstance(worst, HostRow):
-        return (worst,)
-    ranks = slow_ranks(inside)
-    return ranks if is_slow(inside.rank_habit, *(str(row.rank) for row in ranks)) else ()
+    ranks = () if isinstance(worst, HostRow) else slow_ranks(inside)
+    if is_slow(inside.rank_habit, *(str(row.rank) for row in ranks)):
+        return ranks
+    return () if worst is None else (worst,)
 
 
 def find_inside(analysis: AnalysisData, programs: Sequence[Inside]) -> Iterator[Candidate]:

@@ -37,7 +37,7 @@ LEAST_PERCENT = 10.0
 """From this share of the net step time on, what steps waited for is worth a sentence."""
 OVERLAPS = 0.02
 """Of the net step time: phases that are longer than their steps by more overlap."""
-_MOST_NAMED, _LEAST_OF_WORST = 5, 0.1
+_MOST_NAMED, _LEAST_OF_WORST, _LARGE = 5, 0.1, 0.05
 _LEAST_BLOCKS = 10
 _CHANCE = 0.01
 _MOST_MISSING = 100
@@ -196,19 +196,23 @@ def may_be_slow(habit: Habit, *names: str) -> bool:
 
 
 def slow_ranks(inside: Inside) -> tuple[RankRow, ...]:
-    """Return the ranks that held up all others, the worst first; none where chance explains it.
+    """Return the ranks that held up all others, the worst first, at most five; none where chance explains it.
 
-    They are the worst and up to four more that cost above a tenth of it. The worst alone, where half of the ranks do,
-    the next one costs half of the least of them, or there are fewer than two steps for each rank: that may be chance.
+    Ranks above a tenth of the worst are named if each took a twentieth of the step time, or if they stand out: the next
+    one costs at most half of the least of them, and they are slow; where there are too few blocks to tell, they are at
+    most five and half of all ranks, in two steps for each rank or more. Otherwise the worst alone.
     """
     rows = [row for row in inside.ranks if row.cost_ns]
     costs = [row.cost_ns or 0 for row in rows]
     high = sum(cost > _LEAST_OF_WORST * costs[0] for cost in costs)
-    stand_out = 2 * high <= inside.ranks_logged and inside.steps >= 2 * inside.ranks_logged
-    if stand_out and (high == len(costs) or 2 * costs[high] <= costs[high - 1]):
-        several = tuple(rows[: min(high, _MOST_NAMED)])
-        if may_be_slow(inside.rank_habit, *(str(row.rank) for row in several)):
-            return several
+    several, names = rows[:_MOST_NAMED][:high], [str(row.rank) for row in rows[:_MOST_NAMED][:high]]
+    large = [row for row in several if (row.cost_ns or 0) >= _LARGE * (inside.net_step_ns or math.inf)]
+    if large:
+        return tuple(large)
+    stand_out = high == len(costs) or 2 * costs[high] <= costs[high - 1]
+    few = 2 * high <= inside.ranks_logged <= inside.steps / 2 and high <= _MOST_NAMED
+    if stand_out and (few if inside.rank_habit.blocks < _LEAST_BLOCKS else is_slow(inside.rank_habit, *names)):
+        return tuple(several)
     return tuple(row for row in rows[:1] if may_be_slow(inside.rank_habit, str(row.rank)))
 
 
