@@ -239,8 +239,10 @@ def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, LinearPattern
 
 def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
     """What every rule needs, of lines and of records. given: its fields. Raises Mistake."""
-    if rule.time == "cursor" and not {"each", "took", "elapsed"} & given:
-        raise Mistake('`time = "cursor"` needs a field `each`, `took` or `elapsed`', "time")
+    is_usual = rule.each is not None and rule.each.of == "usual"
+    if rule.time == "cursor" and not (is_usual or {"each", "took", "elapsed"} & given):
+        fields = 'a field `each`, `took` or `elapsed`, or `each = { of = "usual" }`'
+        raise Mistake(f'`time = "cursor"` needs {fields}', "time")
     missing = [name for name in rule.amounts_inside if not rule.of_records and name not in given]
     if missing:
         raise Mistake(f"the rule has no field `{missing[0]}`, which its phases, work, size or facts name", "phases")

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import median_low
 
 import numpy as np
 
@@ -192,6 +193,7 @@ def _lengths(
     lengths = [0] * len(log_lines)
     missing: list[int] = []
     for rows in streams:
+        untimed: dict[int, int] = {}
         before: dict[str, int] = {}
         latest = ("", -1)
         strides = _strides([log_lines[at] for at in rows])
@@ -216,7 +218,36 @@ def _lengths(
                 missing += [log_line.line] * (instants[at] is None)
                 steps = 2 * stride
             lengths[at] = steps * (said.step_time or 0)
+            if _is_untimed(log_line):
+                untimed[at] = steps
+        _spread(untimed, rows, instants, lengths)
     return lengths, missing
+
+
+def _is_untimed(log_line: LogLine) -> bool:
+    """Return True for a record of steps with neither a stamp nor the time of its steps, which took the usual time."""
+    said = log_line.event
+    return said is not None and log_line.stamp is None and said.usual and not said.step_time and said.at is None
+
+
+def _spread(untimed: dict[int, int], rows: Sequence[int], instants: Sequence[int | None], lengths: list[int]) -> None:
+    """Set the lengths of untimed records to what their steps take between two stamps, in the median. untimed: steps by
+    place."""
+    if not untimed:
+        return
+    each: list[float] = []
+    last, steps, other = None, 0, 0
+    for at in rows:
+        ns = instants[at]
+        if ns is None:
+            steps, other = steps + untimed.get(at, 0), other + lengths[at]
+            continue
+        if last is not None and steps and ns - last > other:
+            each.append((ns - last - other) / steps)
+        last, steps, other = ns, 0, 0
+    usual = median_low(each) if each else 0
+    for at, count in untimed.items():
+        lengths[at] = round(count * usual)
 
 
 def _strides(log_lines: Sequence[LogLine]) -> dict[str, int]:
@@ -285,7 +316,7 @@ class _Stream:
         if room < 0:
             first = following - total
             self._lay(rows, first, at_least=last if earlier is None else max(first, earlier))
-        elif records and room <= (_BACK if whole else 0):
+        elif records and (room <= (_BACK if whole else 0) or _is_untimed(self._marks[rows[-1]])):
             self._lay(rows, following - total)
         else:
             self._lay(rows, last)

@@ -80,12 +80,16 @@ def _timer(found: Any) -> ParsedEvent | None:
 
 
 def _timers(found: Any) -> ParsedEvent | None:
-    """The old form: all on one line. Of two on a line, the one that is not training counts."""
+    """Read the old form: all on one line. Of two on a line, the one that is not training counts."""
+    times: list[PhaseTime] = []
     for part in found["timers"].split("|"):
-        name, _, value = part.partition(":")
-        if name.strip() in ("save-checkpoint", "load-checkpoint", "evaluate"):
-            return _timer({"name": name.strip(), "most": value.strip()})
-    return None
+        name, _, value = (word.strip() for word in part.partition(":"))
+        if name in ("save-checkpoint", "load-checkpoint", "evaluate"):
+            return _timer({"name": name, "most": value})
+        phase = phase_of(name)
+        if phase is not None:
+            times.append(PhaseTime(phase, duration(value, 0.001), rank=MOST))
+    return ParsedEvent(NAME, EventType.IGNORE, name="timing", phases=tuple(times)) if times else None
 
 
 _TIMERS: dict[str, tuple[str, str]] = {
@@ -219,7 +223,8 @@ RULES = (
     ),
     LineRule(NAME, " rank ", pattern(r"^\s*rank\s+(?P<rank>\d{1,7}): (?P<took>[\d.]+)\s*$"), _timed_rank, "timed_rank"),
     LineRule(NAME, "time (ms) | ",
-             pattern(r"time \(ms\) \| (?P<timers>.*(?:save-checkpoint|load-checkpoint|evaluate): .*)"),
+             pattern(r"time \(ms\) \| (?P<timers>(?:.* )?(?:save-checkpoint|load-checkpoint|evaluate|forward-compute|"
+                     r"forward-backward|backward-compute|batch-generator): .*)"),
              _timers, "timers"),
     *(
         LineRule(NAME, text, pattern(rf"{text} (?P<step>\d+)"),
