@@ -109,7 +109,8 @@ def _between_records(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     opening = np.isin(row, spans.row[spans.opening])  # in lost training the ledger does not tell a start-up apart
     wasted = np.where(opening, 0, np.maximum(wasted - _explained(timeline, start, end), 0))
     kept = sum(amounts.values(), nothing)
-    hung = np.flatnonzero(kept + wasted > factor * expected)
+    long = (kept + wasted > factor * expected) & ~_is_marked(timeline, place, kept + wasted - expected)
+    hung = np.flatnonzero(long)
     beyond = (kept + wasted - expected)[hung]
     lost = np.minimum(wasted[hung], beyond)
     number = number[hung].astype(np.int64)
@@ -287,6 +288,29 @@ def down_in_hangs(hangs: Hangs, timeline: Timeline) -> I64:
     early = hangs.before_first_step
     np.add.at(down, hangs.attempt[early], hangs.ns[early])
     return down[:-1]
+
+
+def _is_marked(timeline: Timeline, place: Rows, beyond: I64) -> Mask:
+    """Return which gaps between records have a mark of a save or load that explains them: a line without a duration.
+    beyond: what each takes beyond usual steps (ns). A mark explains what saves of the job mostly take, and no gap
+    that is far longer."""
+    table, records, usual = timeline.table, timeline.records, timeline.usual_step.median
+    saves = np.flatnonzero(table.kind == Kind.SAVE)
+    # Next to lines of saves, a completion may be that of a save in the background.
+    points = saves[table.edge[saves] == Edge.POINT] if len(saves) else np.flatnonzero(table.kind == Kind.SAVED)
+    stated = table.end[saves] - table.time[saves]
+    loads = np.flatnonzero(of_kind(table.kind, (Kind.RESTORE, Kind.LOAD)) & (table.edge == Edge.POINT))
+    if records is None or len(points) + len(loads) == 0:
+        return np.zeros(len(place), dtype=np.bool_)
+    rows = np.sort(np.concatenate((points, loads)))
+    marked = np.unique(np.searchsorted(records.rows, rows) - 1)
+    marked = marked[(marked >= 0) & (marked < len(records.rows) - 1)]
+    marked = marked[records.owner[marked] == records.owner[marked + 1]]
+    steps = records.number[marked + 1] - records.number[marked]
+    taken = records.time[marked + 1] - records.time[marked] - usual[records.owner[marked]] * steps
+    taken = np.concatenate((np.maximum(taken, 0), stated[stated > 0]))
+    most = timeline.rules.method.stall_factor * float(np.median(taken)) if len(taken) else 0
+    return np.isin(place, marked) & (beyond <= most)
 
 
 def lost_in_hangs(timeline: Timeline, hangs: Hangs, olders: tuple[Older, ...]) -> tuple[I64, I64]:

@@ -31,6 +31,8 @@ _SAME_RECORD = 2 * NS_PER_SECOND
 _TOLERANCE = 100
 """A gap is at least this part of the time of the steps behind it."""
 _GAP_KINDS = (EventType.SAVE, EventType.EVAL)
+_FAR_LONGER = 5
+"""As a step that hangs is longer than a usual one."""
 _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
 
 
@@ -201,8 +203,10 @@ def _is_whole(log_line: LogLine) -> bool:
 
 
 def _with_gaps(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """A save or evaluation of which only a point is known takes the gap between two records with means, if nothing else
-    stands in it. log_lines: in order of time."""
+    """Yield log lines, where a save or evaluation of which only a point is known takes the gap between two records with
+    means, and a save also that beyond usual steps between two others, if nothing else is in it. log_lines: in order of
+    time."""
+    marked = _MarkedGaps.of(log_lines)
     before: LogLine | None = None
     waiting: list[LogLine] = []
     claimed = False
@@ -215,7 +219,7 @@ def _with_gaps(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
                 waiting.append(log_line)
                 continue
         elif one.type is EventType.STEP:
-            yield from _gap(before, log_line, waiting, claimed)
+            yield from _gap(before, log_line, waiting, claimed, marked)
             before, waiting, claimed = log_line, [], False
         elif one.type in (EventType.START, EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED):
             yield from waiting
@@ -224,10 +228,14 @@ def _with_gaps(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     yield from waiting
 
 
-def _gap(before: LogLine | None, behind: LogLine, waiting: Sequence[LogLine], claimed: bool) -> Iterator[LogLine]:
+def _gap(
+    before: LogLine | None, behind: LogLine, waiting: Sequence[LogLine], claimed: bool, marked: _MarkedGaps
+) -> Iterator[LogLine]:
     """The log lines between two records: one kind takes all of the gap; of two, a save takes it from its stamp on."""
-    gap = None if before is None else _gap_between(before, behind)
     kinds = {said(log_line).type for log_line in waiting}
+    gap = None if before is None else _gap_between(before, behind)
+    if before is not None and gap is None and len(kinds) == 1 and all(map(_is_mark, waiting)):
+        gap = marked.gap_between(before, behind)
     if gap is None or claimed or not kinds:
         yield from waiting
         return
@@ -252,6 +260,57 @@ def _gap_between(before: LogLine, behind: LogLine) -> tuple[int, int] | None:
     if end - begin <= trained // _TOLERANCE + (2 * NS_PER_SECOND if whole else 0):
         return None
     return begin, end
+
+
+class _MarkedGaps(NamedTuple):
+    """What saves that are only marks take between records that do not name the time of their steps."""
+
+    usual: float
+    """ns of a usual step; 0: unknown."""
+    beyond: float
+    """ns that gaps with a mark take beyond usual steps, in the median."""
+
+    @classmethod
+    def of(cls, log_lines: Sequence[LogLine]) -> _MarkedGaps:
+        """Return those of log lines in order of time."""
+        usual = _usual_step(log_lines) if any(map(_is_mark, log_lines)) else None
+        if not usual or usual <= 0:
+            return cls(0, 0)
+        found: list[float] = []
+        before: LogLine | None = None
+        has_mark = False
+        for log_line in log_lines:
+            if _is_mark(log_line):
+                has_mark = True
+            elif said(log_line).type is EventType.STEP:
+                if has_mark and before is not None and (steps := _steps_between(before, log_line)):
+                    found.append(max(log_line.end - before.end - steps * usual, 0))
+                before, has_mark = log_line, False
+            elif said(log_line).type in (EventType.START, *ENDS):
+                before = None
+        return cls(usual, median(found) if found else 0)
+
+    def gap_between(self, before: LogLine, behind: LogLine) -> tuple[int, int] | None:
+        """Return [begin, end) of what a mark between two records takes, None for nothing. A gap that is far longer than
+        others with a mark is more than the mark explains."""
+        steps = 0 if said(behind).step_time is not None else _steps_between(before, behind)
+        beyond = behind.end - before.end - steps * self.usual
+        if not steps or not self.usual or not self.usual / 2 < beyond <= _FAR_LONGER * self.beyond:
+            return None
+        return before.end, before.end + round(beyond)
+
+
+def _is_mark(log_line: LogLine) -> bool:
+    """Return True for a save of which only a point is known, or an evaluation of which not even that is: one with a
+    stamp of its own ends there."""
+    one = said(log_line)
+    has_place = one.type is EventType.SAVE or (one.type is EventType.EVAL and log_line.odd)
+    return has_place and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took
+
+
+def _steps_between(before: LogLine, behind: LogLine) -> int:
+    first, last = said(before).step, said(behind).step
+    return 0 if first is None or last is None else min(max(last - first, 0), _BEYOND_ALL)
 
 
 def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
