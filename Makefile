@@ -15,7 +15,7 @@ SOURCES := goodput_cli loggen tests benchmarks .ci
 
 .DEFAULT_GOAL := help
 INSTALLED_DOCS := $(VENV)/.installed-docs
-.PHONY: help install demo test test-browser test-databases test-fleet test-prometheus test-frameworks test-trackers test-truth truth-tables screenshots docs dist lint format fuzz bench bench-full clean
+.PHONY: help install demo test test-browser test-databases test-fleet test-prometheus test-frameworks test-trackers test-truth truth-tables screenshots docs dist lint format fuzz upstream-words bench bench-full clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -73,6 +73,9 @@ lint: $(INSTALLED_DEV) ## Run the linters
 format: $(INSTALLED_DEV) ## Format the code
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
+
+upstream-words: $(INSTALLED_DEV) ## Compare words of shipped formats with the sources of programs (network)
+	$(BIN)/python -m tests.text.upstream_words
 
 fuzz: $(INSTALLED_DEV) ## Feed mutated inputs to every reader: make fuzz SECONDS=600 SEED=7
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0)
