@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -477,6 +478,18 @@ class TestExportsOfResumedRuns:
         file.write_text("".join(json.dumps(one) + "\n" for one in rows))
         (only,) = goodput_cli.analyze(str(file)).disruptions
         assert (only.downtime_ns / 1e9, (only.time_to_first_step_ns or 0) / 1e9) == (600, 180)
+
+    def test_runtimes_of_the_next_call_begin_no_process(self, tmp_path: Path) -> None:
+        """`wandb.log(..., step=n)` writes a row with the runtime of the call for the next step; the first one compiles,
+        and an evaluation follows step 25."""
+        times = [60.0]
+        for step in range(1, 61):
+            times.append(times[-1] + 10 + 40 * (step == 1) + 300 * (step == 26))
+        rows = [{"_timestamp": at(time), "_runtime": after, "_step": n}
+                for n, (time, after) in enumerate(pairwise(times))]  # fmt: skip
+        file = tmp_path / "h.jsonl"
+        file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+        assert goodput_cli.analyze(str(file)).job.attempts == 1
 
     def test_two_processes_at_once_that_continue_are_one_attempt(self, tmp_path: Path) -> None:
         rows = [(60 + 10 * n + 2 * rank, 60 + 10 * n - 20 * rank, n) for n in range(50) for rank in (0, 1)]

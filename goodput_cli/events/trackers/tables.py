@@ -197,7 +197,7 @@ def _is_likely_to_continue(resume: _Resume, usual: int) -> bool:
 def _processes(rows: Sequence[HistoryRow]) -> list[list[HistoryRow]]:
     """The rows of each process, in order of time. A beginning that comes again is a second process of the same attempt,
     and one that is earlier than that of the rows before it is a clock set back: neither is an attempt."""
-    ordered = sorted(rows, key=lambda row: (row.time, row.line))
+    ordered = _without_late_runtimes(sorted(rows, key=lambda row: (row.time, row.line)))
     number_of = _clusters([row.base for row in ordered if row.base is not None])
     numbers = _nearest(
         [None if row.base is None else number_of(row.base) for row in ordered], [row.time for row in ordered]
@@ -213,6 +213,23 @@ def _processes(rows: Sequence[HistoryRow]) -> list[list[HistoryRow]]:
             open_until = max(open_until, last[number])
         groups[-1].append(row)
     return groups
+
+
+def _without_late_runtimes(ordered: Sequence[HistoryRow]) -> list[HistoryRow]:
+    """Return the rows, where the first row of a process has no base if its runtime is that of the next call.
+
+    A program that names its steps logs a row when the next step comes: `_runtime` is of that moment, `_timestamp` is
+    not. A first step that takes longer than others would begin a process of its own."""
+    found = list(ordered)
+    for place, (row, after, behind) in enumerate(zip(ordered, ordered[1:], ordered[2:], strict=False)):
+        before = ordered[place - 1].base if place else None
+        if row.base is None or after.base is None or after.base - row.base <= _SAME_BASE:
+            continue
+        growth = (after.time - after.base) - (row.time - row.base)
+        is_first = before is None or abs(row.base - before) > _SAME_BASE
+        if is_first and abs(growth - (behind.time - after.time)) <= _ROUNDING:
+            found[place] = row._replace(base=None)
+    return found
 
 
 def _nearest(numbers: Sequence[int | None], times: Sequence[int]) -> list[int | None]:
