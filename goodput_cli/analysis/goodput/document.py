@@ -94,12 +94,11 @@ def families(analysis: Analysis) -> Iterator[Family]:
 
 
 def _bounds(analysis: Analysis) -> Iterator[Family]:
-    """Between which shares goodput lies, where only bounds are known."""
-    limits = {"least": analysis.at_least_percent, "most": analysis.at_most_percent} if analysis.is_bounded else {}
-    for side, value in limits.items():
-        if value is not None:
-            meaning = f"Productive share of the window, 0 to 1, is at {side} this: the log leaves it open."
-            yield _one(f"goodput_at_{side}_ratio", meaning, exact(value / 100))
+    """Between which shares goodput lies; samples only where it has no number."""
+    for side, value in (("least", analysis.at_least_percent), ("most", analysis.at_most_percent)):
+        known = value if analysis.is_bounded else None
+        meaning = f"Productive share of the window, 0 to 1, is at {side} this: the log leaves it open."
+        yield _one(f"goodput_at_{side}_ratio", meaning, None if known is None else exact(known / 100))
 
 
 def _inside(analysis: Analysis) -> Iterator[Family]:
