@@ -71,6 +71,7 @@ DECIDED = {
     "slow at first": SLOW * 20 + FAST * 20,
     "single slow spans": (FAST * 9 + [6.0]) * 4,
     "one slow span at the end": FAST * 39 + SLOW,
+    "one of two times": (FAST + SLOW) * 20,
 }
 
 

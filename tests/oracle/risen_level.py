@@ -47,4 +47,4 @@ def tail_length(slow: list[bool]) -> int:
             most, length = excess, number
         if most - excess >= max(len(slow).bit_length() - 1, 1):
             break
-    return length if most >= 2 else 0
+    return length if most >= 2 and 3 * most >= length else 0

@@ -15,6 +15,8 @@ from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
 
 LEAST_SPANS = 2
 """A single slow span is no level."""
+_LEAST_EXCESS = 1 / 3
+"""Slow spans less fast ones, per span of a level: steps that take one of two times by chance make none."""
 _AROUND = 2
 """Spans on either side that make the level of a span."""
 
@@ -54,13 +56,14 @@ def begin_of_tail(slow: NDArray[np.bool_]) -> int | None:
     """Return where the slow end of a series begins; None without one.
 
     Read backward, slow spans count 1 and fast ones -1. The job was fast again where this sum falls by log2 of the
-    number of spans (rounded down) below its highest value; the tail begins where the sum is highest before that.
+    number of spans (rounded down) below its highest value; the tail begins where the sum is highest before that. Two
+    thirds of its spans are slow, and two at least.
     """
     total = np.concatenate(([0], np.cumsum(np.where(slow[::-1], 1, -1))))
     fallen = np.maximum.accumulate(total) - total >= max(len(slow).bit_length() - 1, 1)
     stop = int(np.argmax(fallen)) if fallen.any() else len(total)
     length = int(np.argmax(total[:stop]))
-    return len(slow) - length if total[length] >= LEAST_SPANS else None
+    return len(slow) - length if total[length] >= max(LEAST_SPANS, _LEAST_EXCESS * length) else None
 
 
 def levels(pace: F64) -> F64:
