@@ -71,7 +71,7 @@ class ThresholdNotMet(GoodputError):
 
 
 class NotEnoughData(GoodputError):
-    """The logs cannot answer: no events, job not found, a threshold on what was not recorded."""
+    """The logs cannot answer: no events, job not found, a threshold on what was not recorded or is inconclusive."""
 
     exit_code = 4
 
