@@ -79,13 +79,17 @@ def _offsets(
         if activity is None:
             continue
         clock = clock_of_samples(activity, series)
-        off = f"{duration(abs(clock.ahead_ns))} {'ahead of' if clock.ahead_ns > 0 else 'behind'} the log"
+        by, is_ahead = duration(abs(clock.ahead_ns)), clock.ahead_ns > 0
+        off = f"{by} {'ahead of' if is_ahead else 'behind'} the log's"
         if clock.ahead_ns and may_move:
             found[source] = clock.ahead_ns
-            message = f"samples of accelerators are {off} by how busy they are in training and in outages, and are read"
-            notes.add("device_clock", f"{message} so that they agree", source, [1])
+            message = (
+                f"the clock of samples of accelerators is {off}, by when devices were busy: they are read {by} "
+                f"{'earlier' if is_ahead else 'later'}"
+            )
+            notes.add("device_clock", message, source, [1])
         elif clock.ahead_ns or clock.unclear:
-            other = f"their clock is {off}" if clock.ahead_ns else "another clock fits, and more than one does"
+            other = f"their clock is {off}" if clock.ahead_ns else "more than one other clock fits"
             collected.refused[source] = f"samples of accelerators do not fit the log: {other}; left out"
         elif not clock.overlaps:
             message = "samples of accelerators lie outside of the job's time: none is used"

@@ -15,7 +15,7 @@ from goodput_cli.analysis.document import Losses, Picture
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.document import AnalysisDocument
-from goodput_cli.analysis.steps.devices import devices_line
+from goodput_cli.analysis.steps.devices import devices_lines
 from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.analysis.steps.work_sheet import work_line
 from goodput_cli.report.base import Page
@@ -83,8 +83,8 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     yield from (Text(line) for line in wrapped(_deaths(analysis), room))
     if analysis.inside and (inside := inside_line(analysis)):
         yield from (Text(line) for line in wrapped(safe(inside), room))
-    if (accelerators := analysis.accelerators) is not None:
-        yield from (Text(line) for line in wrapped(devices_line(accelerators), room))
+    for said in devices_lines(analysis):
+        yield from (Text(line) for line in wrapped(safe(said), room))
     if (work := work_line(analysis, room)) is not None:
         yield Text(work)
     for doubt in phrases.doubts(analysis):

@@ -13,6 +13,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.steps.devices import devices_lines
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.device_clock import Activity, DeviceClock, clock_of_samples
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -172,3 +173,22 @@ def test_mig_instances_are_told_apart(active: bool, tmp_path: Path) -> None:
     assert devices.kwh == pytest.approx(0.6 * 300 / 3600, rel=0.02)
     assert devices.busy_percent == (pytest.approx(90) if active else None)
     assert devices.seen == (2 if active else 1)
+
+
+def test_moved_samples_are_shown_with_the_busy_share(tmp_path: Path) -> None:
+    """An outage of 20 min; the file is 1 h ahead."""
+    steps = [*range(60, 1800), *range(3000, 6000)]
+    lines = [{"job_name": "j", "job_start_time": T0}, {"job_name": "j", "job_start_time": T0 + 2950}]
+    lines += [{"job_name": "j", "step_count": number, "step_start_time": T0 + at} for number, at in enumerate(steps)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    trained = set(steps)
+    stamps = ((at, datetime.fromtimestamp(T0 + at + HOUR, UTC)) for at in range(0, 6000, 10))
+    cells = (f"{time:%Y/%m/%d %H:%M:%S}.000, 0, {97 * (at in trained)} %, 90.00 W" for at, time in stamps)
+    (tmp_path / "gpu.csv").write_text("\n".join([HEADS, *cells]) + "\n")
+    found = goodput_cli.analyze(str(tmp_path))
+    said = list(devices_lines(found))
+    assert said[0].startswith("accelerators busy 97 %")
+    assert "1 h 00 min ahead of the log's" in said[1]
+    assert not is_accused(found)
+    given = goodput_cli.analyze(str(tmp_path), timezone="Europe/London")
+    assert "their clock is 1 h 00 min ahead of the log's; left out" in codes(given)["unusable_samples"]

@@ -29,7 +29,7 @@ from goodput_cli.analysis.measures import MEASURES, published_value
 from goodput_cli.analysis.results import CategoryTime
 from goodput_cli.analysis.rolling import rolling_lines
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, Published, Sheet
-from goodput_cli.analysis.steps.devices import J_PER_KWH, Devices, devices_line
+from goodput_cli.analysis.steps.devices import J_PER_KWH, Devices, devices_lines
 from goodput_cli.analysis.steps.inside import Inside, slow_ranks
 from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.analysis.steps.work_sheet import work_lines
@@ -297,8 +297,7 @@ def _of_steps(analysis: Analysis) -> Iterator[str]:
         yield f"step times, {steps}"
     if inside := inside_line(analysis):
         yield inside
-    if analysis.accelerators is not None:
-        yield devices_line(analysis.accelerators)
+    yield from devices_lines(analysis)
     yield from work_lines(analysis)
 
 

@@ -25,6 +25,7 @@ from goodput_cli.vocabulary.text import percent, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.results import AnalysisData
 
 LITTLE = 5.0
@@ -411,6 +412,16 @@ def devices_line(devices: Devices) -> str:
         return f"{said}: how busy they were in training is not recorded" + (f"; {energy}" if energy else "")
     busy = f"accelerators busy {percent(devices.busy_percent, 0)} of the time that counts as training"
     return f"{busy}, {seen_text(devices)}" + (f"; {energy}" if energy else "")
+
+
+_DOUBTS = ("device_clock", "unusable_samples", "more_devices")
+
+
+def devices_lines(analysis: Analysis) -> Iterator[str]:
+    """Return what accelerators did, and why samples of them may not fit the job, in sentences."""
+    if analysis.accelerators is not None:
+        yield devices_line(analysis.accelerators)
+    yield from dict.fromkeys(one.message for one in analysis.diagnostics if one.code in _DOUBTS)
 
 
 def name_of(host: str | None, device: str) -> str:
