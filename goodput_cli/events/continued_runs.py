@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,25 @@ def _chains(ordered: Sequence[RunExtent]) -> list[_Chain]:
         return [_Chain([run]) for run in ordered]
     chains: list[_Chain] = []
     without_steps: list[RunExtent] = []
+    lowest: int | None = None
     for run in ordered:
         if not run.steps:
             without_steps.append(run)
             continue
-        may_continue = [chain for chain in chains if chain.is_continued_by(run)]
+        may_continue: list[_Chain] = []
+        if lowest is not None and run.steps[0] > lowest:  # of many runs most begin at the first step
+            may_continue = list(islice((chain for chain in chains if chain.is_continued_by(run)), 2))
+        lowest = run.steps[0] if lowest is None else min(lowest, run.steps[0])
         if len(may_continue) == 1:
             chain = may_continue[0]
-            between = [one for one in without_steps if one.begin > chain.runs[-1].end]
+            first = len(without_steps)
+            while first and without_steps[first - 1].begin > chain.runs[-1].end:
+                first -= 1
+            chain.runs += without_steps[first:]
+            del without_steps[first:]
         else:
-            chain, between = _Chain(), []
+            chain = _Chain()
             chains.append(chain)
-        without_steps = [one for one in without_steps if one not in between]
-        chain.runs += [*between, run]
+        chain.runs.append(run)
         chain.last = run
     return [*chains, *(_Chain([run]) for run in without_steps)]

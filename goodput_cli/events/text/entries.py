@@ -185,6 +185,22 @@ def _settings(configs: Any) -> dict[str, float]:
     return {name: float(value) for name, value in found.items() if value is not None and 0 < value < _LARGEST}
 
 
+RUN_NAME = "run_name"
+"""The setting that names a run."""
+
+
+def _identity(configs: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the name of a run and its whole configuration as JSON with sorted keys; () for none."""
+    if not isinstance(configs, dict) or not configs:
+        return ()
+    try:
+        whole = json.dumps(configs, sort_keys=True)
+    except RecursionError:  # no program nests its settings like that
+        return ()
+    name = configs.get(RUN_NAME)
+    return (CONFIGS, whole), (RUN_NAME, name if isinstance(name, str) else "")
+
+
 _LARGEST = 1e15
 
 
@@ -296,8 +312,9 @@ def _said(
         return None, "an entry of a metric without a timestamp; dropped"
     if metric == _STARTED:
         configs = record.get(CONFIGS)
-        detail = ((CONFIGS, json.dumps(configs, sort_keys=True)),) if isinstance(configs, dict) and configs else ()
-        return ParsedEvent(RUNS, EventType.START, job=run, name=metric, metrics=_settings(configs), detail=detail), ""
+        return ParsedEvent(
+            RUNS, EventType.START, job=run, name=metric, metrics=_settings(configs), detail=_identity(configs)
+        ), ""
     rank = str(record.get(PROCESS, ""))
     host = str(record.get(HOST, "")) or rank
     value = _value(record.get(VALUES))

@@ -211,15 +211,8 @@ def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, ex
 
 def _without_restarts(found: Mapping[str, Run], stored: Mapping[str, _Stored], notes: DiagnosticCollector) -> list[Run]:
     """Return the runs, where those of one name that continue each other are one."""
-    extents = [
-        RunExtent(
-            run_id, (_experiment(stored[run_id]), run.name), min(one.time for one in life.places), life.last, steps
-        )
-        for run_id, run in found.items()
-        for life in run.lives
-        if run.name and any(True for _ in life.places)
-        for steps in [sorted({step for row in life.rows for step in row.steps.values()})]
-    ]
+    named = {run_id: run for run_id, run in found.items() if run.name and any(True for _ in run.lives[0].places)}
+    extents = (_extent(run, _experiment(stored[run_id])) for run_id, run in named.items())
     first_of = find_continued_runs(extents)
     for run_id, first in first_of.items():
         if run_id != first:
@@ -231,6 +224,14 @@ def _without_restarts(found: Mapping[str, Run], stored: Mapping[str, _Stored], n
             message = f"{len(run.restarts) + 1} runs named {notes.bounded('job', run.name)}, whose steps continue, are"
             run.note("runs_grouped", f"{message} likely one job; --exact-run-name keeps them apart", notes)
     return kept
+
+
+def _extent(run: Run, experiment: str) -> RunExtent:
+    """Return the extent of a run, which is of one process."""
+    (life,) = run.lives
+    begin = min(place.time for place in life.places)
+    steps = sorted({step for row in life.rows for step in row.steps.values()})
+    return RunExtent(run.job, (experiment, run.name), begin, life.last, steps)
 
 
 def _experiment(stored: _Stored) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from goodput_cli.events.continued_runs import RunExtent, find_continued_runs
 from goodput_cli.events.formats.base import CONFIGS
 from goodput_cli.events.formats.base import RUNS as NAME
 from goodput_cli.events.schema import COUNTS_FROM_0, PROFILING
-from goodput_cli.events.text.entries import STEP_TIME
+from goodput_cli.events.text.entries import RUN_NAME, STEP_TIME
 from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, pattern
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.values import counts_from_0
@@ -21,7 +20,6 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _STARTED = re.compile(r"(?<!\d{8})-\d{14}$")
-_RUN_NAME = "run_name"
 _SILENT_NS = 60 * NS_PER_SECOND
 RUN_LINES = "mldiagnostics-lines"
 """The format of lines that programs print, until it is known of which run they are."""
@@ -127,27 +125,22 @@ def group_runs(
 
 def names_shown(log_lines: Iterable[LogLine]) -> dict[str, str]:
     """Return the names that users gave runs, by run, where a configuration states one."""
-    return {run: name for run, configs in _configs(log_lines).items() if (name := _name_in(configs))}
+    return {run: name for run, name in _stated(log_lines, RUN_NAME).items() if name}
 
 
-def _name_in(configs: str) -> str:
-    name = json.loads(configs).get(_RUN_NAME)
-    return name if isinstance(name, str) else ""
-
-
-def _configs(log_lines: Iterable[LogLine]) -> dict[str, str]:
-    """The configuration of each run that states one, as JSON with sorted keys."""
+def _stated(log_lines: Iterable[LogLine], what: str) -> dict[str, str]:
+    """Return what the configuration of each run first states. what: a key of the detail of starts."""
     found: dict[str, str] = {}
     for log_line in log_lines:
-        configs = dict(said(log_line).detail).get(CONFIGS)
-        if configs is not None:
-            found.setdefault(said(log_line).job, configs)
+        value = dict(said(log_line).detail).get(what) if said(log_line).type is EventType.START else None
+        if value is not None:
+            found.setdefault(said(log_line).job, value)
     return found
 
 
 def _continued_runs(log_lines: Sequence[LogLine]) -> dict[str, str]:
     """Return the first run of the training of each run that is named by a hash and states its configuration."""
-    configs = _configs(log_lines)
+    configs = _stated(log_lines, CONFIGS)
     of_run: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:
         if said(log_line).job in configs and _HASH.fullmatch(said(log_line).job):
