@@ -169,6 +169,19 @@ def test_exit_with_0_stays_clean_without_a_request(objects: list[Any], tmp_path:
     assert analyzed(tmp_path, TRAINED, objects=objects).job.ending == "clean"
 
 
+TOTALS = line(EXIT, "Total training time: 0:02:00 (6.0 s / it)")
+LEFT = {
+    "totals alone": ([TOTALS], "clean"),
+    "an exception after the totals": ([TOTALS, *EXITS["traceback"]], "crashed"),
+    "totals after a signal": ([LINES["SIGTERM"], TOTALS], "terminated"),
+}
+
+
+@pytest.mark.parametrize(("lines", "ending"), LEFT.values(), ids=LEFT)
+def test_totals_end_a_job_that_left_by_itself(lines: list[str], ending: str, tmp_path: Path) -> None:
+    assert analyzed(tmp_path, [*TRAINED, *lines]).job.ending == ending
+
+
 def test_signal_of_a_launcher_is_no_request(tmp_path: Path) -> None:
     """Rank 3 fails, its launcher stops the others, and one of these reports the signal."""
     failed = glog("E", EXIT, f"{API} failed (exitcode: 1) local_rank: 3 (pid: 2010) of binary: /usr/bin/python")

@@ -7,6 +7,7 @@ What objects of Kubernetes say beside the records of a job.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -229,11 +230,31 @@ def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (
         translated += translator(own) if translator is not None else own
     end_with_time(sorted(translated, key=lambda log_line: log_line.line))
     events = [log_line for log_line in event_lines(translated, seen) if said(log_line).type is not EventType.IGNORE]
-    events = [log_line for log_line in events if not log_line.borrowed]
+    events = _without_totals_of_deaths([log_line for log_line in events if not log_line.borrowed], seen)
     _done_before(events)
     _begun_before(events, log_lines)
     signs = _signs_of_life(events, alive)
     return [*_closed(events, signs), *signs]
+
+
+def _without_totals_of_deaths(events: Sequence[LogLine], seen: Sequence[UntimedEvidence]) -> list[LogLine]:
+    """The events without lines of totals after which the same process ends by an exception: programs print totals on
+    every way out."""
+    if not any(said(log_line).name == launcher.TOTALS for log_line in events):
+        return list(events)
+    raised = sorted(one.line for one in seen if one.raised)
+    starts = sorted(log_line.line for log_line in events if said(log_line).type is EventType.START)
+    return [
+        log_line
+        for log_line in events
+        if said(log_line).name != launcher.TOTALS or _next(raised, log_line.line) >= _next(starts, log_line.line)
+    ]
+
+
+def _next(lines: Sequence[int], line: int) -> float:
+    """The first of some lines after a line; infinity without one."""
+    at = bisect_right(lines, line)
+    return lines[at] if at < len(lines) else math.inf
 
 
 def _closed(events: Sequence[LogLine], signs: Sequence[LogLine]) -> list[LogLine]:

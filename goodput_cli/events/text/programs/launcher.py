@@ -25,6 +25,8 @@ _CANCELLED = "cancelled "
 _BY = "launcher"
 _DYING = 30 * NS_PER_SECOND
 """What Slurm gives processes to end, before it kills them."""
+TOTALS = "totals"
+"""The name of a line of totals, which programs print as they leave."""
 OUTLIVED = "workers alive"
 """The name of signs of life that a launcher did not write: its workers went on."""
 
@@ -289,7 +291,7 @@ RULES = (
              _plain(EventType.CRASHED, "died"), "hydra"),  # and then it exits with 1
     LineRule(NAME, "received SIGINT, exiting", pattern(r"Main process received SIGINT, exiting"),
              _plain(EventType.TERMINATED, "signal"), "deepspeed interrupted"),
-    LineRule(NAME, "otal training time: ", pattern(r"\bTotal training time: \d"), _plain(EventType.EXITED, "left"),
+    LineRule(NAME, "otal training time: ", pattern(r"\bTotal training time: \d"), _plain(EventType.EXITED, TOTALS),
              "total training time"),
     LineRule(NAME, " exits successfully", pattern(r"Process \d+ exits successfully"),
              _plain(EventType.FINISHED, "finished"), "deepspeed end"),
