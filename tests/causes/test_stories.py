@@ -69,4 +69,4 @@ def test_a_kill_for_memory_is_quoted_in_the_words_that_name_the_process(
 
 def test_a_long_outage_names_what_it_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown("a Gaudi card that cannot be acquired", tmp_path, capsys, "analyze")
-    assert "nothing ran for 15 min 40 s after disruption 2 (environment), 10:14 to 10:30 UTC" in text
+    assert "nothing ran for 15 min 40 s after disruption 2 (likely environment), 10:14 to 10:30 UTC" in text

@@ -18,7 +18,7 @@ from goodput_cli.analysis.insights.kinds import LEAST_NS, About, Candidate
 from goodput_cli.arrays import I64
 from goodput_cli.events.signs import Point
 from goodput_cli.vocabulary.categories import ENDED, Category
-from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE
+from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, with_certainty
 from goodput_cli.vocabulary.text import duration
 
 if TYPE_CHECKING:
@@ -108,10 +108,10 @@ _ENDED_WORDS = {"crashed": "crashed", "terminated": "was terminated", "preempted
 
 
 def _cause_words(why: FailureCause) -> str:
-    """`device_oom on node-01, likely`; where only the way is known, `killed, sender not logged`."""
+    """`likely device_oom on node-01`; where only the way is known, `killed, sender not logged`."""
     if why.code in (UNKNOWN_CAUSE, KILLED):
         return "cause unknown" if why.code == UNKNOWN_CAUSE else "killed, sender not logged"
-    return f"{why.code}{f' on {why.host}' if why.host else ''}{', likely' if why.certainty == 'likely' else ''}"
+    return with_certainty(f"{why.code}{f' on {why.host}' if why.host else ''}", [why.certainty])
 
 
 def watchdog_words(analysis: AnalysisData, chain: Chain) -> str:
