@@ -1,7 +1,7 @@
 """What version 0.2.0 wrote is read for good: saved answers, snapshots, recordings, a store, and programs' JSON.
 
 The files in `saved/` are never made anew. `saved/expected.json` is what was answered of them on the day they were
-made: an answer may say more today, and nothing else.
+made: an answer may say more today, with the version of its schema, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from tests.freeze.run import ROOT, output_of
 
 SAVED = "tests/freeze/saved"
@@ -57,7 +58,8 @@ def within(before: Any, now: Any) -> bool:
 
 @pytest.mark.parametrize("name", LINES)
 def test_what_was_saved_is_read_as_it_was(name: str) -> None:
-    assert within(json.loads(EXPECTED.read_text())[name], answer(*LINES[name]))
+    expected = {**json.loads(EXPECTED.read_text())[name], "schema_version": SCHEMA_VERSION}
+    assert within(expected, answer(*LINES[name]))
 
 
 def test_a_store_that_was_left_is_no_obstacle(tmp_path: Path) -> None:
