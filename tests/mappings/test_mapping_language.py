@@ -172,8 +172,8 @@ def test_a_mapping_stands_for_a_shipped_one_of_its_name(tmp_path: Path) -> None:
     log = "".join(stamped(10 * n, line) for n, line in enumerate(lines))
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     own = mapping(tmp_path, 'steps = "index"\n' + STEP + "line = 'step: {step:int} loss: {_} tps'\n", "torchtitan")
-    assert analysed(tmp_path / "train.log").job.last_step == 2
-    assert analysed(tmp_path / "train.log", mapping=own).job.last_step == 3
+    assert analysed(tmp_path / "train.log").job.last_step == 3
+    assert analysed(tmp_path / "train.log", mapping=own).job.last_step == 4
 
 
 def test_what_another_process_gets_of_a_mapping_are_its_files(tmp_path: Path) -> None:
