@@ -202,6 +202,8 @@ class CheckReport(Answered):
     """what lines say about deaths, also in a file that holds no job; in the order of files and lines"""
     processes: Annotated[tuple[ProcessRow, ...], PROCESSES, Json(optional=True)] = ()
     """which lines were read as one process, and which processes as one attempt; by job and attempt"""
+    diagnostics: Annotated[tuple[Finding, ...], FINDINGS, Json(later=True)] = ()
+    """the same as `findings`, under the name that other answers use"""
 
     def count(self, severity: Severity) -> int:
         """How many findings are of a severity."""
@@ -262,7 +264,8 @@ def report(
     every = [_finding(None, (), one) for one in of_logs] + [_finding(*one) for one in of_jobs]
     every.sort(key=lambda finding: (finding.code, finding.job or "", finding.message))
     seen = tuple(sorted(observations, key=lambda one: (one.source, one.line)))
-    return CheckReport(len(names), runs, events, tuple(worst_first(every)), seen, tuple(processes))
+    found = tuple(worst_first(every))
+    return CheckReport(len(names), runs, events, found, seen, tuple(processes), found)
 
 
 def _finding(job: str | None, formats: Sequence[str], diagnostic: Diagnostic) -> Finding:

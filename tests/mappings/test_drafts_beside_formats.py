@@ -113,7 +113,7 @@ def test_a_long_log_is_drafted_from_its_first_part_and_read_whole(
     monkeypatch.setattr(drafting, limit, 400 if limit == "_MOST_LINES" else 1 << 14)
     analysis = goodput_cli.analyze(log)
     assert analysis.drafted is not None
-    assert (analysis.drafted.lines < 401, analysis.job.last_step) == (True, 999)
+    assert (analysis.drafted.lines < 401, analysis.job.last_step) == (True, 1000)
     assert re.fullmatch(r"its rules were proven on the first [23]?\d\d+ lines alone", analysis.drafted.doubts[-1])
 
 

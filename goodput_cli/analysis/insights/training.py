@@ -396,7 +396,7 @@ def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime], failing:
     segments = segments[~theirs]
     inferred = code == "restores" and analysis.timeline.records is None
     if code == "elastic":
-        text, count = _elastic_words(analysis, segments, ns)
+        text, count = _elastic_words(analysis, rows, segments)
     else:
         count = _how_many(analysis, segments, by_attempt=code == "startups")
         text = f"{number(count)} {_WORDS[code].format(s='s' * (count > 1), each=_each(ns, count))}"
@@ -410,15 +410,16 @@ def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime], failing:
     return replace(found, advice=f"{advice[0].lower()}{advice[1:].rstrip('.')}")
 
 
-def _elastic_words(analysis: AnalysisData, segments: Rows, ns: int) -> tuple[str, int]:
+def _elastic_words(analysis: AnalysisData, rows: list[CategoryTime], segments: Rows) -> tuple[str, int]:
     """Return what elastic time was, each kind with a count of its own, and the count of the first kind."""
-    category, counts, words = analysis.timeline.segments.category[segments], list[int](), list[str]()
+    category, kinds = analysis.timeline.segments.category[segments], list[tuple[int, str]]()
     for name, categories in _ELASTIC_KINDS:
-        of_kind_rows = segments[of_kind(category, categories)]
-        if len(of_kind_rows):
-            counts.append(_how_many(analysis, of_kind_rows, by_attempt=True))
-            words.append(f"{number(counts[-1])} {name.format(s='s' * (counts[-1] > 1))}")
-    return " and ".join(words) + (_each(ns, counts[0]) if len(counts) == 1 else ""), counts[0]
+        if any(BY_NAME[row.category] in categories for row in rows):
+            count = _how_many(analysis, segments[of_kind(category, categories)], by_attempt=True)
+            kinds.append((count, f"{number(count)} {name.format(s='s' * (count > 1))}"))
+    first = kinds[0][0]
+    each = _each(sum(row.ns for row in rows), first) if len(kinds) == 1 else ""
+    return " and ".join(words for _, words in kinds) + each, first
 
 
 def _custom(analysis: AnalysisData, row: CategoryTime, segments: Rows) -> Candidate:

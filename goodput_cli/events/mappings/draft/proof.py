@@ -503,7 +503,9 @@ def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | N
         yield Contradiction("W1", f"steps come to {end} {same} times and begin anew: no line numbers the epochs", where)
     times = [one.entry.ns for one in steps.records if one.entry.ns is not None]
     begins = max(starts, whole.launches)
-    most = 1 + len(steps.falls) + max(0, begins - 1) + sum(b < a for a, b in pairwise(times))  # a clock that is set
+    of_starts = min(sum(bool(steps.ended[at]) for at in steps.falls), max(0, begins - 1))  # the same restarts
+    restarts = len(steps.falls) + max(0, begins - 1) - of_starts
+    most = 1 + restarts + sum(b < a for a, b in pairwise(times))  # a clock that is set
     if whole.attempts > min(most, 1 + len(steps.records) / 4 + begins, _MOST_ATTEMPTS):
         falls = plural(len(steps.falls), "time")
         yield Contradiction("W1", f"with it the job has {whole.attempts} attempts, and its steps fall {falls}", where)

@@ -65,7 +65,7 @@ _ABOUT_PROCESSES = re.compile(
     r"\b(?:kill\w*|terminat\w*|sending|signal\w*|launch\w*|spawn\w*|start\w*|stop\w*|exit\w*|wait\w*) "
     r"(?:the |child |worker |sub ?|main )*process(?:es)?\b|\bclosing signal\b|\bexit ?codes?\b",
 )
-_JSON_MEMBER = re.compile(r"""\s*(?:"[^"]*"\s*:\s*(?:"[^"]*"|[^,"{}]*)|[-+.\deE]+(?=\s*,)|[\[\]{},\s]+),?\s*""")
+_JSON_MEMBER = re.compile(r'"[^"]*+"\s*+:\s*+(?:"[^"]*+"\s*+|[^,"{}]*+),?|[-+.\deE]++\s*+,|[\[\]{},\s]++')
 STOPPED = r"\b(?:exiting|stopping|will be requeued|requeu(?:ed|ing)|time limit reached)\b"
 CRASHED = (
     r"\b(?:traceback|exception|(?:\w+)?error|fatal|crash\w*|killed|segmentation fault|core dumped|aborted"
@@ -151,7 +151,7 @@ def names_no_step(name: str) -> bool:
 
 def is_no_step(text: str) -> bool:
     """Return True if a line is of a launcher about processes, one member of a printed JSON object, or has no letter."""
-    if not any(char.isalnum() for char in text) or _JSON_MEMBER.fullmatch(text) is not None:
+    if not any(char.isalnum() for char in text) or _JSON_MEMBER.fullmatch(text.strip()) is not None:
         return True
     about = plain(text)
     return re.match(OF_LAUNCHERS, about) is not None or _ABOUT_PROCESSES.search(about[:200]) is not None
