@@ -150,7 +150,7 @@ TOKENS_PER_STEP = "tokens_per_step"
 RATE_SECONDS = "rate_seconds"
 """The name of the metric that says of how many seconds of one step the rates of a line are, where that is not the step
 time."""
-SIZES = frozenset({"peak_flops", "total_steps", "sequence_length", WORLD_SIZE, RATE_SECONDS})
+SIZES = frozenset({"slices", "peak_flops", "total_steps", "sequence_length", WORLD_SIZE, RATE_SECONDS})
 """Names of metrics that say how large the job is or what others are of: nothing that is measured of steps."""
 
 

@@ -207,7 +207,14 @@ class DeclaredRule(_Table, frozen=True):
     size: Annotated[
         dict[
             Literal[
-                "accelerators", "total_steps", "peak_flops", "mfu", "tflops", "samples_per_step", "sequence_length"
+                "accelerators",
+                "slices",
+                "total_steps",
+                "peak_flops",
+                "mfu",
+                "tflops",
+                "samples_per_step",
+                "sequence_length",
             ],
             str,
         ],
