@@ -64,7 +64,7 @@ class DraftedReading:
     draft: Draft | None = None
     """The rules that the log was read with; None: it needed none."""
     plain: EventLog | None = None
-    """The log as formats read it, before any rule was drafted."""
+    """The log as formats read it, before any rule was drafted, if no answer can be made of it."""
     refused: str = ""
     """Why no rule could be drafted."""
     _read: list[EventLog] = field(default_factory=list)
@@ -74,7 +74,9 @@ class DraftedReading:
     def log(self) -> EventLog:
         """The log. Raises NotEnoughData where nothing in it is an event and no rules can be proven."""
         with self._kept():
-            return self._log()
+            log = self._log()
+        self.plain = None  # so that an answer does not hold the log twice
+        return log
 
     def checked_log(self) -> EventLog:
         """Return the log that `log` returns, or as formats read it if no answer can be made of it. Raises NotEnoughData

@@ -83,7 +83,7 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     yield from (Text(line) for line in wrapped(_deaths(analysis), room))
     if analysis.inside and (inside := inside_line(analysis)):
         yield from (Text(line) for line in wrapped(safe(inside), room))
-    for said in devices_lines(analysis):
+    for said in devices_lines(analysis.accelerators, analysis.diagnostics):
         yield from (Text(line) for line in wrapped(safe(said), room))
     if (work := work_line(analysis, room)) is not None:
         yield Text(work)

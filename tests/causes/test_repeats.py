@@ -155,8 +155,8 @@ def test_ranks_that_stay_on_a_host_do_not_accuse_it(tmp_path: Path) -> None:
     """Task 3 died on node-7 four times: the host may be bad, or what task 3 does."""
     found = job(tmp_path, 64, ["node-7", "node-7", "node-3", "node-7", "node-7"])
     assert found["repeat_host"].startswith(
-        "4 of 5 deaths were on node-7, one of 64 hosts (native_crash); rank 3 always ran on node-7: rank and host "
-        "cannot be told apart: "
+        "4 of 5 deaths were on node-7, one of 64 hosts (likely native_crash); rank 3 always ran on node-7: rank and "
+        "host cannot be told apart: "
     )
     assert "1 other disruption" in found["disruptions"]
 

@@ -250,4 +250,4 @@ def test_a_draft_of_lines_with_a_secret_reads_them(tmp_path: Path, capsys: pytes
     assert run(["check", "--suggest", str(log), "-o", str(draft)]) == 0
     assert "token=***" in draft.read_text()
     assert run(["analyze", str(log), "--mapping", str(draft), "-q", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["job"]["last_step"] == 8
+    assert json.loads(capsys.readouterr().out)["job"]["last_step"] == 9

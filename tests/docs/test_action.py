@@ -121,7 +121,7 @@ def test_a_gate_that_fails_is_an_annotation_that_says_why(tmp_path: Path) -> Non
     first, second = (line for line in ran.said.splitlines() if line.startswith("::error"))
     assert first.startswith("::error title=goodput<90%3A 70.43 %25%2C limit 90 %25::goodput<90: FAILED (70.43 %25")
     assert "%0ALost 29.57 %25, 3 h 18 min" in first
-    assert "%0A- 8.81 %25, 59 min 09 s: restored step 1400" in first
+    assert "%0A- 8.12 %25, 54 min 28 s: restored step 1400" in first
     assert f"goodput timeline {LOG} --around disruption:4" in first
     assert second.startswith("::error title=queued>5%25%3A the log holds nothing to judge it by::")
 

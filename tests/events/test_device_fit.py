@@ -186,7 +186,7 @@ def test_moved_samples_are_shown_with_the_busy_share(tmp_path: Path) -> None:
     cells = (f"{time:%Y/%m/%d %H:%M:%S}.000, 0, {97 * (at in trained)} %, 90.00 W" for at, time in stamps)
     (tmp_path / "gpu.csv").write_text("\n".join([HEADS, *cells]) + "\n")
     found = goodput_cli.analyze(str(tmp_path))
-    said = list(devices_lines(found))
+    said = list(devices_lines(found.accelerators, found.diagnostics))
     assert said[0].startswith("accelerators busy 97 %")
     assert "1 h 00 min ahead of the log's" in said[1]
     assert not is_accused(found)

@@ -17,7 +17,8 @@ DISK_FULL = "OSError: [Errno 28] No space left on device: '/ckpt/llm/tmp'"
 WATCHDOG = "torch.distributed.DistBackendError: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4711, \
 OpType=_ALLGATHER_BASE, NumelIn=26214400, NumelOut=209715200, Timeout(ms)=1800000) ran for 1800086 milliseconds \
 before timing out."
-CAUSES = {OUT_OF_MEMORY: "device_oom", DISK_FULL: "disk_full", WATCHDOG: "collective_timeout"}
+SIGTERM = "received SIGTERM"
+CAUSES = {SIGTERM: "killed", OUT_OF_MEMORY: "device_oom", DISK_FULL: "disk_full", WATCHDOG: "collective_timeout"}
 """The cause of a death, by its text."""
 
 
@@ -177,7 +178,7 @@ def planned_requeues(world: World) -> Truth:
 def preempted_with_a_save(world: World) -> Truth:
     """SIGTERM, a save, and a start soon after: nothing much is lost."""
     lives = [_count(world, 500, 700) for _ in range(3)]
-    return _saved_and_restarted(world, [*lives, 500], "received SIGTERM", 40)
+    return _saved_and_restarted(world, [*lives, 500], SIGTERM, 40)
 
 
 def _saved_and_restarted(world: World, lives: Sequence[int], text: str, after: float) -> Truth:

@@ -297,7 +297,7 @@ def _of_steps(analysis: Analysis) -> Iterator[str]:
         yield f"step times, {steps}"
     if inside := inside_line(analysis):
         yield inside
-    yield from devices_lines(analysis)
+    yield from devices_lines(analysis.accelerators, analysis.diagnostics)
     yield from work_lines(analysis)
 
 

@@ -206,7 +206,7 @@ def progress_text(analysis: AnalysisData) -> str:
     if job.runs > 1:
         parts.append(plural(job.runs, "run"))
     if job.formats:
-        parts.append(f"log: {' + '.join(job.formats)}")
+        parts.append(f"format: {' + '.join(job.formats)}")
     return ", ".join(parts)
 
 

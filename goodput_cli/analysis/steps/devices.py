@@ -7,7 +7,7 @@ here moves the ledger.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -25,8 +25,8 @@ from goodput_cli.vocabulary.text import percent, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 LITTLE = 5.0
 """Below it (%) a device did next to nothing."""
@@ -417,11 +417,11 @@ def devices_line(devices: Devices) -> str:
 _DOUBTS = ("device_clock", "unusable_samples", "more_devices")
 
 
-def devices_lines(analysis: Analysis) -> Iterator[str]:
+def devices_lines(devices: Devices | None, diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
     """Return what accelerators did, and why samples of them may not fit the job, in sentences."""
-    if analysis.accelerators is not None:
-        yield devices_line(analysis.accelerators)
-    yield from dict.fromkeys(one.message for one in analysis.diagnostics if one.code in _DOUBTS)
+    if devices is not None:
+        yield devices_line(devices)
+    yield from dict.fromkeys(one.message for one in diagnostics if one.code in _DOUBTS)
 
 
 def name_of(host: str | None, device: str) -> str:
