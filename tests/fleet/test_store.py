@@ -140,7 +140,7 @@ def test_a_file_that_may_be_written_again_in_the_same_tick_is_read_again(
     assert read == ["a.jsonl"] * 3
 
 
-DAMAGES = 240
+DAMAGES = 100
 
 
 def damaged(data: bytes, dice: random.Random) -> bytes:

@@ -94,7 +94,7 @@ def test_the_settings_of_a_project_declare_mappings(
         encoding="utf-8",
     )
     monkeypatch.chdir(log.parent)
-    assert "log: nanogpt" in printed("analyze", "train.log")
+    assert "format: nanogpt" in printed("analyze", "train.log")
     broken = (log.parent / name).read_text("utf-8").replace('event = "step"', 'event = "stop"')
     (log.parent / name).write_text(broken, encoding="utf-8")
     assert run(["analyze", "train.log"]) == 2
@@ -115,7 +115,7 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_mappings_of_a_person_are_always_on(log: Path, person: Path, printed: Printed) -> None:
     (person / "own.toml").write_text(f"name = 'own'\n{SAYS}", encoding="utf-8")
-    assert "log: own" in printed("analyze", str(log))
+    assert "format: own" in printed("analyze", str(log))
     assert "Mapping own" in printed("check", str(log))
     assert run(["analyze", str(log), "--no-config", "--no-draft"]) == 4
 
@@ -129,11 +129,11 @@ def test_a_mapping_that_is_named_stands_above_those_of_the_project_and_of_the_pe
     (log.parent / "goodput.toml").write_text(
         "[[mapping.b.rule]]\nevent = 'start'\nline = 'Initializing a new model'\n", encoding="utf-8"
     )
-    assert "log: a + b" in printed("analyze", "train.log")
+    assert "format: a + b" in printed("analyze", "train.log")
     more = "name = 'c'\n[[rule]]\nevent = 'save'\nline = 'saving checkpoint'\n"
     more += "[[rule]]\nevent = 'start'\nline = 'nothing so'\n"
     (log.parent / "c.toml").write_text(more, encoding="utf-8")
-    assert "log: a + b + c" in printed("analyze", "train.log", "--mapping", "c.toml")
+    assert "format: a + b + c" in printed("analyze", "train.log", "--mapping", "c.toml")
     (log.parent / "d.toml").write_text(f"name = 'a'\n{SAYS}", encoding="utf-8")
     assert "3 steps kept (1 to 3)" in printed("analyze", "train.log", "--mapping", "d.toml")
 

@@ -288,7 +288,7 @@ def _items(items: Any) -> Iterator[Any]:
             yield from _items(value)
 
 
-def worse_than_linear(pattern: re.Pattern[Any], method: str, length: int = 16) -> str | None:
+def worse_than_linear(pattern: re.Pattern[Any], method: str, length: int = 10) -> str | None:
     """An attack for which a third length of text takes more steps than the second did; None: there is none."""
     steps = Steps(pattern)
     for before, unit in Attacks(steps).parts():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,10 @@ _METRICS = {
 }
 
 
-_TOLD = product(["saves_too_rare", "starts_that_die", "died_for_good"], ["recorder", "megatron", "nemo2"])
+_TOLD = [
+    ("saves_too_rare", "recorder"), ("saves_too_rare", "megatron"), ("starts_that_die", "megatron"),
+    ("starts_that_die", "nemo2"), ("died_for_good", "recorder"),
+]  # fmt: skip
 
 
 @pytest.fixture(params=_TOLD, ids="-".join)
