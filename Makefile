@@ -26,7 +26,7 @@ demo: $(INSTALLED) ## Set up and analyse a sample log
 	$(BIN)/goodput analyze sample_logs/llm-pretrain.jsonl
 
 test: lint ## Set up, run the linters and the tests
-	$(BIN)/python -m pytest -n 3 --dist worksteal --durations 20 $(NEVER_FOR_EVER)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 20 $(NEVER_FOR_EVER)
 
 test-browser: $(INSTALLED_BROWSER) ## Run the tests that need a browser (Debian: apt-get install chromium)
 	$(BIN)/python -m pytest $(NEVER_FOR_EVER) tests/browser

@@ -11,14 +11,14 @@ from tests.truth.programs import PROGRAMS
 from tests.truth.stories import STORIES, Story
 from tests.truth.world import USUAL, World
 
-SEEDS = range(1, 3)
+SEEDS = range(1, 2)
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_what_is_said_of_a_story_is_right(story: Story) -> None:
     found = {case: wrongs(case) for case in cases(SEEDS) if case.story == story}
     wrong = {str(case): reasons for case, reasons in found.items() if reasons}
-    allowed = len(found) * (100 - LEAST_OF_A_KIND) / 100 + 1  # of two draws, one more may be the odd one
+    allowed = len(found) * (100 - LEAST_OF_A_KIND) / 100 + 1  # of so few draws, one more may be the odd one
     assert len(wrong) <= allowed, wrong
 
 
