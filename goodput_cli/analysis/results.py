@@ -156,7 +156,7 @@ class CategoryTimes(tuple[CategoryTime, ...]):
 @written(
     "at_risk_part",
     "kept progress after the last completed save, 0 after a clean end; null where the log has no saves",
-    keys="steps ns is_bound",
+    keys="steps ns",
     nulls=True,
 )
 @dataclass(frozen=True)
@@ -167,8 +167,8 @@ class AtRisk:
     """kept steps after the last completed save"""
     ns: Annotated[Count, Json("seconds")]
     """their time"""
-    is_bound: Annotated[bool, Json(later=True)] = False
-    """true if they are upper bounds: the log does not show whether a later save is complete"""
+    is_bound: bool = False
+    """True if a later save may hold some of it: the log does not show whether that is complete."""
 
 
 @written("left_out")

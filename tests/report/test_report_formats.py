@@ -179,7 +179,7 @@ def test_json_is_as_the_contract_shows_it() -> None:
     assert value["job"]["kept_steps"] == 50
     assert isinstance(value["job"]["kept_steps"], int)
     assert value["reference"]["step_difference"] == 50
-    assert value["at_risk"] == {"steps": None, "seconds": None, "is_bound": None}
+    assert value["at_risk"] == {"steps": None, "seconds": None}
 
 
 def test_json_never_holds_nan() -> None:
