@@ -29,6 +29,8 @@ _LEAST_SEEN = 0.5
 _LEAST_OTHERS = 3
 _ONE_DEVICE = 0.5
 """A device is idle where it was so for half of its training or more; it is named with others that were."""
+_CLEARLY_MORE = 1.5
+"""Times the mean of all devices: a device that did little for longer is named."""
 
 
 def find_idle_devices(analysis: AnalysisData, explained: int) -> Iterator[Candidate]:
@@ -46,8 +48,11 @@ def find_idle_devices(analysis: AnalysisData, explained: int) -> Iterator[Candid
         text = f"{few_names(always)} did little for {duration(least)} of training or more, of {found.seen} seen"
     else:
         share = 100 * found.idle_ns / whole if whole else 0.0
-        worst = f"most of it {few_names(rows[:1])}" if found.seen > 1 else few_names(rows[:1])
-        text = f"{plural(found.seen, 'device')} did little for {percent(share)} of training, {worst}"
+        text = f"{plural(found.seen, 'device')} did little for {percent(share)} of training"
+        if found.seen == 1:
+            text += f", {few_names(rows[:1])}"
+        elif (rows[0].idle_ns or 0) > _CLEARLY_MORE * sum(row.idle_ns or 0 for row in rows) / found.seen:
+            text += f", most of it {few_names(rows[:1])}"  # where all pause together, no device is to blame
     yield Candidate(
         "idle_accelerators", ns, f"{text} (below 20 % busy), which counts as goodput", window.start_ns, window.end_ns,
         count=max(len(always), 1), options=("--by", "device"), in_goodput_ns=ns,
