@@ -11,7 +11,7 @@ from tests.truth.programs import PROGRAMS
 from tests.truth.stories import STORIES, Story
 from tests.truth.world import USUAL, World
 
-SEEDS = range(1, 2)
+SEEDS = range(1, 3)
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
