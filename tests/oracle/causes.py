@@ -12,6 +12,7 @@ APART = 5
 SHORT = 60
 """Bounds of a line below this many seconds say when it was."""
 AFTER = 120
+_SIGTERM = (-15, 143)
 GROUPS = {
     "hardware": ("gpu_fault", "gpu_memory", "gpu_link", "node_failure"),
     "scheduler": ("time_limit", "preempted", "maintenance", "evicted"),
@@ -109,8 +110,27 @@ def judge(ending: Ending) -> Verdict:
         waits = any(one.code == "collective_timeout" for one in echoes)
         if waits:
             return Verdict("collective_timeout", "likely", None)
+        signal = _signal_to_stop(seen)
+        if signal is not None:
+            return Verdict("killed", "said", _placed(signal, seen).rank)
         return Verdict("unknown", None, None if fell is None else fell.rank)
     return _chosen(_folded(candidates, seen), seen, fell)
+
+
+def _signal_to_stop(seen: list[Said]) -> Said | None:
+    """Return the first SIGTERM, unless a process failed before it or a launcher sent it (Requests to stop)."""
+    signals = [one for one in seen if one.exit in _SIGTERM]
+    if not signals:
+        return None
+    first = min(signals, key=lambda one: (one.lo, one.file, one.line))
+    failed = [one for one in seen if one.text == "closing signal" or one.exit not in (None, 0, -9, 137, *_SIGTERM)]
+    return None if any(_is_before(one, first) for one in failed) else first
+
+
+def _is_before(one: Said, other: Said) -> bool:
+    if one.file == other.file and (one.lo == other.lo or one.time is None or other.time is None):
+        return one.line < other.line
+    return one.lo < other.lo
 
 
 def _fell_first(seen: list[Said]) -> Said | None:

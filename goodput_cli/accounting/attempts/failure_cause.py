@@ -222,6 +222,7 @@ def why_it_died(life: AttemptEvidence, seen: Sequence[FailureEvidence]) -> Failu
     candidates = _by_who_fell_first(roots, [one for one in exits if one.code != UNKNOWN_CAUSE], first)
     why = _judged(candidates, seen, echoes, told) if candidates else _of_echoes(echoes, exits, first)
     if why.code == UNKNOWN_CAUSE and (signal := _signal_to_stop(seen)) is not None:
+        signal = places.completed(signal)
         why = FailureCause(KILLED, "said", signal, signal.rank, signal.host)
     rest = [one for one in (*passed, *logged) if one.code != why.code] + list(why.others)
     return replace(
