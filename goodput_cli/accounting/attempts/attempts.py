@@ -319,11 +319,16 @@ class Strides(Struct, frozen=True, dict=True):
         return _lower_median(own) if len(own) else self._usual
 
     @cached_property
-    def _usual(self) -> int:
+    def inside(self) -> Mask:
+        """bool[n - 1]: True where a record and the next one are of one attempt."""
         inside = np.ones(max(len(self.number) - 1, 0), dtype=bool)
         heads = self.bounds[1:-1]
         inside[heads[(heads > 0) & (heads < len(self.number))] - 1] = False
-        distances = np.diff(self.number)[inside]
+        return inside
+
+    @cached_property
+    def _usual(self) -> int:
+        distances = np.diff(self.number)[self.inside]
         return _lower_median(distances) if len(distances) else 1
 
 
@@ -426,13 +431,9 @@ class _FirstRecords:
     def _fastest(self) -> tuple[int, int] | None:
         """(ns, steps) of the least time per step, between two records of one attempt or as a record states it; None
         without any, and where no time passes between two records."""
-        ns, steps = np.diff(self._time), np.diff(self._number).astype(np.int64)
-        inside = np.ones(len(ns), dtype=bool)
-        heads = self._bounds[1:-1]
-        inside[heads[(heads > 0) & (heads < len(self._number))] - 1] = False
-        stated = self._mean[self._mean > 0]
-        ns = np.append(ns[inside], stated)
-        steps = np.append(steps[inside], np.ones_like(stated))
+        inside, stated = self._strides.inside, self._mean[self._mean > 0]
+        ns = np.append(np.diff(self._time)[inside], stated)
+        steps = np.append(np.diff(self._number).astype(np.int64)[inside], np.ones_like(stated))
         if len(ns) == 0 or ns.min() <= 0:
             return None
         least = int(np.argmin(ns / steps))

@@ -146,7 +146,8 @@ def find_runs(table: EventTable, attempts: Attempts, ends: tuple[Kind, ...] = CL
     the run's first step. Any clean end will do here, believed or not: redone steps are what makes a new run. ends: the
     kinds that are one."""
     began = _first_steps(table, attempts)
-    ended, finished = (_clean_ends(table, attempts, kinds) for kinds in (ends, FINISHES))
+    lines = attempts.closing[~exits_after_request(table, attempts, preempted_saves(table, attempts))]
+    ended, finished = (_clean_ends(table, attempts, lines, kinds) for kinds in (ends, FINISHES))
     starts = [0]
     run_first: int | None = None
     candidate: int | None = None
@@ -193,10 +194,10 @@ def _first_steps(table: EventTable, attempts: Attempts) -> NDArray[np.int64]:
     return first
 
 
-def _clean_ends(table: EventTable, attempts: Attempts, ends: tuple[Kind, ...]) -> NDArray[np.bool_]:
-    """Whether an attempt's last end line, terminations and other clean ends aside, is of these kinds."""
-    asked = exits_after_request(table, attempts, preempted_saves(table, attempts))
-    rows = attempts.closing[of_kind(table.kind[attempts.closing], (*ends, Kind.CRASHED)) & ~asked]
+def _clean_ends(table: EventTable, attempts: Attempts, lines: Rows, ends: tuple[Kind, ...]) -> NDArray[np.bool_]:
+    """Return True for each attempt of whose end lines the last, terminations and other clean ends aside, is of these
+    kinds."""
+    rows = lines[of_kind(table.kind[lines], (*ends, Kind.CRASHED))]
     clean = np.zeros(len(attempts), dtype=bool)
     clean[attempts.of_row[rows]] = table.kind[rows] != Kind.CRASHED
     return clean

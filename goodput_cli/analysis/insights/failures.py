@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,11 +146,16 @@ def _runs(failures: Failures, between: Mask) -> Candidate:
     )  # fmt: skip
 
 
+def _costly(restores: Sequence[Older], lost: I64) -> tuple[list[Older], Older | None]:
+    """Return the restores that cost something, in order of time, and the one that cost most. lost: ns by attempt."""
+    costly = [one for one in restores if lost[one.ended] > 0]
+    return costly, max(costly, key=lambda one: int(lost[one.ended]), default=None)
+
+
 def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
-    costly = [one for one in failures.olders if failures.older[one.ended] > 0]
-    if not costly:
+    costly, worst = _costly(failures.olders, failures.older)
+    if worst is None:
         return
-    worst = max(costly, key=lambda one: int(failures.older[one.ended]))
     names = _names_of_steps(worst.newer)
     what, step = ("restarted at", worst.began) if worst.restored is None else ("restored", worst.restored)
     text = f"{what} step {step}, though {names} {'was' if len(worst.newer) == 1 else 'were'} saved"
@@ -160,10 +165,9 @@ def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
 
 
 def _failed_saves(failures: Failures) -> Iterator[Candidate]:
-    costly = [one for one in failures.failed if failures.unfinished[one.ended] > 0]
-    if not costly:
+    costly, worst = _costly(failures.failed, failures.unfinished)
+    if worst is None:
         return
-    worst = max(costly, key=lambda one: int(failures.unfinished[one.ended]))
     count = sum(len(one.newer) for one in costly)
     if len(worst.newer) == 1:
         text = f"the save of step {worst.newer[0]} was not complete when the job died: it went on from {worst.began}"
@@ -175,10 +179,9 @@ def _failed_saves(failures: Failures) -> Iterator[Candidate]:
 
 
 def _unknown_saves(failures: Failures) -> Iterator[Candidate]:
-    costly = [one for one in failures.unknowns if failures.unknown[one.ended] > 0]
-    if not costly:
+    costly, worst = _costly(failures.unknowns, failures.unknown)
+    if worst is None:
         return
-    worst = max(costly, key=lambda one: int(failures.unknown[one.ended]))
     count = sum(len(one.newer) for one in costly)
     names, one_save = _names_of_steps(worst.newer), len(worst.newer) == 1
     was, it = ("was", "it") if one_save else ("were", "they")
