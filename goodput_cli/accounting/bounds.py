@@ -49,7 +49,7 @@ class Limits:
 
 
 def limits_of(bounds: Iterable[Bound], quantity: str, ns: int) -> Limits:
-    """Return the limits of a quantity, of which the ledger has `ns`.
+    """Return the limits of a quantity whose amount in the ledger is `ns`.
 
     Questions are independent, so their distances from the ledger add up. A question that states no limit on a side
     leaves that side open.

@@ -171,6 +171,11 @@ class Timeline:
         excluded = self.ledger.between(start, end, (Category.EXCLUDED,)).get((Category.EXCLUDED, -1), 0)
         return np.where(100 * slow > LEAST_POINTS * (end - start - excluded), slow, 0)
 
+    def begin_of(self, level: RisenLevel) -> tuple[int, int]:
+        """Return the first step of a risen level, as the log counts, and the row that shows it."""
+        spans = self.kept_training.spans
+        return int(spans.first[level.first]) + self.attempts.step_ends, int(spans.row[level.first])
+
     def bounds(self, start: int, end: int) -> tuple[Bound, ...]:
         """The bounds of the window [start, end) (ns); none where the log decides all of it (accounting §7)."""
         window, level = (np.array([start]), np.array([end])), self.risen_level
@@ -179,10 +184,9 @@ class Timeline:
             return ()
         amounts = self.ledger.between(*window, (Category.PRODUCTIVE, Category.SLOWDOWN))
         least, slow = (int(amounts[category, -1][0]) for category in (Category.PRODUCTIVE, Category.SLOWDOWN))
-        spans = self.kept_training.spans
-        step = int(spans.first[level.first]) + self.attempts.step_ends
+        step, row = self.begin_of(level)
         text = f"step times rose at step {step} and stayed: slow or by design is unknown"
-        lines = (self.table.where(int(spans.row[level.first])),)
+        lines = (self.table.where(row),)
         return (
             Bound(GOODPUT, "at_least", least, RISEN_LEVEL, text, lines),
             Bound(GOODPUT, "at_most", least + undecided, RISEN_LEVEL, text, lines),

@@ -377,20 +377,16 @@ class Ledger:
         time = clipped(np.concatenate((start, end)), self.start, self.end)
         segment = self._at(time)
 
-        def within(account: Account) -> I64:
-            upto = self._upto(account, time, segment)
-            return upto[len(start) :] - upto[: len(start)]
-
         categories = only if only is None or _SLOWED.isdisjoint(only) else _SLOWED.union(only)
         keys = [key for key in self.keys if categories is None or key[0] in categories]
         nothing = np.zeros(len(start), dtype=np.int64)
         needed = self._accounts if self._rest in keys else self._accounts.keys() & keys
-        known = {key: within(self._accounts[key]) for key in needed}
+        known = {key: self._within(self._accounts[key], time, segment) for key in needed}
         if self._rest in keys:
             known[self._rest] = time[len(start) :] - time[: len(start)] - sum(known.values(), nothing)
         amounts = {key: known.get(key, nothing) for key in keys}
         if self.has_slowdown and (Category.PRODUCTIVE, -1) in amounts:
-            slow = within(self._slowdown)
+            slow = self._within(self._slowdown, time, segment)
             amounts[Category.SLOWDOWN, -1] = slow
             amounts[Category.PRODUCTIVE, -1] = amounts[Category.PRODUCTIVE, -1] - slow
         return amounts
@@ -398,8 +394,12 @@ class Ledger:
     def of_account(self, account: Account, start: I64, end: I64) -> I64:
         """Amount (ns) of an account in each window [start, end), both cut to the job window."""
         time = clipped(np.concatenate((start, end)), self.start, self.end)
-        upto = self._upto(account, time, self._at(time))
-        return upto[len(start) :] - upto[: len(start)]
+        return self._within(account, time, self._at(time))
+
+    def _within(self, account: Account, time: I64, segment: NDArray[np.intp]) -> I64:
+        """Return the amount (ns) of an account from each instant of the first half to that of the second."""
+        upto, half = self._upto(account, time, segment), len(time) // 2
+        return upto[half:] - upto[:half]
 
     def slowdown_upto(self, time: I64) -> I64:
         """Total `training_slowdown` (ns) up to each instant."""

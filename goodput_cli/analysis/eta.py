@@ -54,10 +54,8 @@ def eta_of(analysis: AnalysisData) -> Eta | None:
     kept = analysis.job.kept_range
     if total is None or kept is None or analysis.job.ending != "not_logged" or analysis.timeline.records is None:
         return None
-    left, share = (
-        total - kept[1] - analysis.timeline.attempts.counts_from_0,
-        _trained(analysis) / analysis.window.counted_ns,
-    )
+    left = total - kept[1] - analysis.timeline.attempts.counts_from_0
+    share = _trained(analysis) / analysis.window.counted_ns
     if left < 1 or (analysis.job.kept_steps or 0) < LEAST_STEPS or share <= 0:
         return None
     window = analysis.window

@@ -66,8 +66,17 @@ def judge_saves(timeline: Timeline) -> JudgedSaves:
 
     A save is complete if a line states it, if a later attempt restores it, or if a later save of its attempt waited
     for it. Otherwise it is unfinished if the end of its attempt cuts it, or if the log states completion for any save
-    of the job; if the log states none, its completion is unknown.
+    of the job; if the log states none, its completion is unknown. Reports, charts and advice ask, so a timeline keeps
+    the answer, as it does for its cached properties.
     """
+    known = vars(timeline)
+    if "_judged_saves" not in known:
+        known["_judged_saves"] = _judge(timeline)
+    saves: JudgedSaves = known["_judged_saves"]
+    return saves
+
+
+def _judge(timeline: Timeline) -> JudgedSaves:
     lines = _lines_of_saves(timeline)
     first = np.flatnonzero(run_heads(lines.owner) | run_heads(lines.step) | (lines.step == NO_STEP))
     owner, step = lines.owner[first], lines.step[first]

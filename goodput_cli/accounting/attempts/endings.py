@@ -14,7 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts, find_beginnings
-from goodput_cli.accounting.attempts.requests import exits_after_request
+from goodput_cli.accounting.attempts.requests import CANCELLED_STATE, LATEST_NOTICE_NS, exits_after_request
 from goodput_cli.accounting.columns import first_of_each, last_of_each, of_kind, positions, rows_of, without
 from goodput_cli.accounting.options import Planned
 from goodput_cli.accounting.order import ENDINGS
@@ -34,7 +34,6 @@ class End(Code):
 Ending = Literal["not_logged", "terminated", "crashed", "clean", "cancelled"]
 END_NAMES: tuple[Ending, ...] = get_args(Ending)
 """In the order of `End`; the last is a clean end that somebody ordered, as a scheduler says."""
-_CANCELLED = ("state", "CANCELLED")
 
 
 FINISHES = (Kind.USER_TERMINATED, Kind.JOB_FINISHED)
@@ -101,7 +100,7 @@ def ending_of(table: EventTable, endings: Endings, died: Mask) -> Ending:
 def is_cancelled(table: EventTable, row: int) -> bool:
     """Whether an event is of what a scheduler calls cancelled."""
     detail = int(table.detail[row])
-    return detail >= 0 and _CANCELLED in table.details[detail]
+    return detail >= 0 and CANCELLED_STATE in table.details[detail]
 
 
 def job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
@@ -213,8 +212,6 @@ def _with_schedule(table: EventTable, row: int) -> int:
 
 
 _REACHED_PREEMPTION = PREEMPTED[0][0]
-_LATEST_DEATH_NS = 600 * 10**9
-"""An attempt that trains on so long behind a notice was not preempted."""
 _PROGRESS = (Kind.STEP, Kind.FINISHED, Kind.SAVED)
 
 
@@ -233,7 +230,7 @@ def preempted_saves(table: EventTable, attempts: Attempts) -> Rows:
     rows = positions(of_kind(table.kind, (Kind.SAVE, Kind.HEARTBEAT)) & (attempts.of_row >= 0))
     rows = rows[said[table.detail[rows]]]
     trained = attempts.last_progress[attempts.of_row[rows]]
-    late = (trained >= 0) & (table.time[trained] - table.time[rows] > _LATEST_DEATH_NS)
+    late = (trained >= 0) & (table.time[trained] - table.time[rows] > LATEST_NOTICE_NS)
     rows = rows[(table.kind[rows] == Kind.SAVE) | ~late]
     saves = np.full(len(attempts), -1, dtype=np.intp)
     saves[attempts.of_row[rows]] = rows

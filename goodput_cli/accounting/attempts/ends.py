@@ -28,7 +28,7 @@ class Ends(Struct, frozen=True):
     stated: Mask
     """Whether a line states that the attempt ended, and not with a believed clean end."""
     failed: Mask
-    """Whether it is a failure: a disruption that was not planned, or the stated end of a last attempt that nobody
+    """Whether it is a failure: a disruption that was not planned, or the stated end of a last attempt that was not
     cancelled."""
 
 
@@ -49,7 +49,7 @@ def find_ends(
 
     died: whether an uncaught exception ended it. preempted: row of its save that had reached a preemption, -1 without.
     passages: what the elastic passage after it shows, and the row. disrupted: whether a disruption that counts ended
-    it. cancelled: whether somebody cancelled the last attempt.
+    it. cancelled: whether the last attempt was cancelled.
     """
     count = len(attempts)
     followed = np.arange(count) < count - 1

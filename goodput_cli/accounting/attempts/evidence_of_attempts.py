@@ -231,13 +231,13 @@ class _Assigned:
                 of_life[lives[0]].append(one)
             elif lives or one.lo is None:
                 lost.append(one)
-        context, strangers, nobody = self._of_hosts()
+        kernel = self._of_hosts()
         self._of_pods(of_life)
-        for at, rows in context.items():
+        for at, rows in kernel.found.items():
             of_life[at] += rows
         why = tuple(why_it_died(life, of_life.get(at, ())) for at, life in enumerate(self.lives))
         rootless = tuple(one for one in lost if one.role == "root")
-        return Causes(why, tuple(strangers), tuple(nobody), rootless, self._listed_hosts())
+        return Causes(why, tuple(kernel.strangers), tuple(kernel.nobody), rootless, self._listed_hosts())
 
     def _listed_hosts(self) -> tuple[frozenset[str], ...]:
         """All hosts of each life: those of the allocation that it began in."""
@@ -290,14 +290,12 @@ class _Assigned:
         first = max(bisect_left(self._begins, time) - 1, 0)
         return range(first, bisect_right(self._begins, time + TOLERANCE_NS))
 
-    def _of_hosts(
-        self,
-    ) -> tuple[dict[int, list[FailureEvidence]], list[FailureEvidence], list[FailureEvidence]]:
-        """Kernel lines by life, those of other hosts, and those of which nobody knows."""
+    def _of_hosts(self) -> _KernelLines:
+        """Return the lines of kernels by attempt, those of other hosts, and those of an unknown host."""
         taken = _KernelLines()
         kernel = [one for one in self.rows if one.speaker == "kernel"]
         if not kernel:
-            return taken.found, taken.strangers, taken.nobody
+            return taken
         hosts, pids = self._hosts_by_life()
         exits = _Exits(self.rows)
         patterns = self.table.observed.hosts_of_job
@@ -327,7 +325,7 @@ class _Assigned:
                 one = replace(one, doubted=True) if _may_be_a_worker(one) else replace(one, role="context")
             taken.found[at].append(replace(one, host=host))
         taken.add_matched()
-        return taken.found, taken.strangers, taken.nobody
+        return taken
 
     def _hosts_of_signs(self, kernel: set[str]) -> set[str]:
         """Return the hosts that lines about recoveries name. kernel: the places of a kernel's lines, which are none."""
@@ -395,7 +393,7 @@ class _KernelLines:
         self.strangers: list[FailureEvidence] = []
         """Of other hosts."""
         self.nobody: list[FailureEvidence] = []
-        """Of which nobody knows."""
+        """Of an unknown host."""
         self._matched: defaultdict[tuple[int, int | None], list[FailureEvidence]] = defaultdict(list)
 
     def add_of_unknown_host(

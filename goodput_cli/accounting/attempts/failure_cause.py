@@ -66,7 +66,7 @@ KILLS = (*_SIGKILL, *_SIGTERM)
 _SYMPTOMS = ("stream writer", "oom summary")
 """Rows of what a full disk does as well, and of what the kernel says again in plainer words."""
 _CANCELS = ("cancelled", "job cancelled")
-"""Rows of Slurm's line of an end that somebody ordered."""
+"""Rows of Slurm's line about a cancelled job."""
 _SENT = "closing signal"
 _CLOSING = (_SENT, "death signal", "signal to stop", "force terminated", "cancelled")
 _EVERYWHERE = ("everywhere", "")
@@ -368,8 +368,8 @@ class _Teardown:
         return one.row in _ENDED_TOO and behind and not first.has(one, None)  # that of its worker
 
     def _follows_request(self, one: FailureEvidence) -> bool:
-        """Whether a process said it after a request to stop: by the order of lines, by the clock, or, where its line
-        has no time, because it had trained until the request."""
+        """Return True if a process logged it after a request to stop: by the order of lines, by the clock, or, where
+        its line has no time, because it had trained until the request."""
         if one.source in self._asked:
             return self._asked[one.source] < one.line
         if one.stamped:

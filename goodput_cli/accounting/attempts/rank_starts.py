@@ -271,7 +271,7 @@ class _Agents(NamedTuple):
 
     writers: frozenset[int]
     sharing_a_file: frozenset[int]
-    """Those of which only the file is known: several agents may write into it."""
+    """Agents known only by their file: several may write into it."""
 
     @classmethod
     def of(cls, table: EventTable) -> _Agents:

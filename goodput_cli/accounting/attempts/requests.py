@@ -1,7 +1,7 @@
 """Requests to stop (accounting §3, How attempts end): one list from all sources, and the exits that follow one.
 
-A scheduler, a cluster, a person or a signal asks the processes of a job to end. What they do then, also an exit with 0,
-is no clean end.
+A scheduler, a cluster, a person or a signal asks the processes of a job to end. An exit that follows, even with code 0,
+is not a clean end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from goodput_cli.arrays import Mask, Rows
 from goodput_cli.events.evidence import Speaker, is_request
 from goodput_cli.events.schema import OWN_END, TEXT_PROCESS, EventTable, Kind
 
-_LATEST_NOTICE_NS = 600 * 10**9
+CANCELLED_STATE = ("state", "CANCELLED")
+"""In the detail of an end that a person ordered, as a scheduler reports it."""
+LATEST_NOTICE_NS = 600 * 10**9
 """An attempt that trains on for longer after it reached a preemption ended for another reason."""
 
 
@@ -65,7 +67,7 @@ def exits_after_request(table: EventTable, attempts: Attempts, preempted: Rows) 
         trained = int(attempts.last_progress[attempt])
         last = int(table.time[trained]) if trained >= 0 else int(attempts.begin[attempt])
         notice = int(preempted[attempt])
-        reached = notice >= 0 and kind[place] == Kind.JOB_END and last - int(table.time[notice]) <= _LATEST_NOTICE_NS
+        reached = notice >= 0 and kind[place] == Kind.JOB_END and last - int(table.time[notice]) <= LATEST_NOTICE_NS
         since = max(last - grace, int(attempts.begin[attempt]))
         asked[place] = reached or _has_any(times, since, end)
     return asked
@@ -86,4 +88,4 @@ def _is_written_as_text(table: EventTable, rows: Rows) -> Mask:
 
 def _is_meant(detail: object) -> bool:
     pairs = detail if isinstance(detail, tuple) else ()
-    return OWN_END[0] in pairs or ("state", "CANCELLED") in pairs
+    return OWN_END[0] in pairs or CANCELLED_STATE in pairs

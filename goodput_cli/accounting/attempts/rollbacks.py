@@ -14,6 +14,7 @@ from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import TEXT_PROCESS, EventTable, Kind
 
 _NOTHING: Rows = np.zeros(0, dtype=np.intp)
+_NO_TIMES: I64 = np.zeros(0, dtype=np.int64)
 _QUIET_NS = 60 * 10**9
 _TIMES_USUAL = 3
 _OF_ANOTHER_LIFE = (*ENDINGS, Kind.START, Kind.SCHEDULED, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)
@@ -143,6 +144,3 @@ class _Processes:
             usual = float(np.median(np.diff(self._table.time[rows]))) if len(rows) > 1 else 0.0
             self._rows[column, code] = rows, usual
         return self._rows[column, code]
-
-
-_NO_TIMES: I64 = np.zeros(0, dtype=np.int64)

@@ -173,12 +173,14 @@ class AttemptCosts:
     @cached_property
     def failed(self) -> tuple[Older, ...]:
         """Restores that had to leave saves aside which never completed; `newer` are these."""
-        return tuple(unfinished_saves(self._timeline, self._saves))
+        saves = self._saves
+        return tuple(_passed_over(self._timeline, saves, saves.unfinished_owner, saves.unfinished))
 
     @cached_property
     def unknowns(self) -> tuple[Older, ...]:
         """Restores that left saves aside whose completion is unknown; `newer` are these."""
-        return tuple(unknown_saves(self._timeline, self._saves))
+        saves = self._saves
+        return tuple(_passed_over(self._timeline, saves, saves.unknown_owner, saves.unknown))
 
     @cached_property
     def older(self) -> I64:
@@ -258,7 +260,7 @@ class SavesOfAttempts:
     """Saves that began and were never complete."""
     unfinished: I64
     unknown_owner: Rows
-    """Saves of which the log does not show whether they were complete."""
+    """Saves whose completion the log does not show."""
     unknown: I64
 
 
@@ -271,7 +273,7 @@ def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[Older]:
     if not (newest[before] > began[stepping]).any():
         return []  # nearly always: none began below a save of an earlier one, given up or not
     bounds, steps = before.tolist(), saves.step.tolist()
-    # A rollback goes back on purpose, so nothing is said of the checkpoint where one cannot be ruled out.
+    # A rollback goes back on purpose: where one is possible, the older checkpoint is not reported.
     perhaps_rolled_back = timeline.attempts.perhaps_rolled_back
     usable: list[int] = []
     older: list[Older] = []
@@ -286,16 +288,6 @@ def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[Older]:
             if not usable or saved > usable[-1]:
                 usable.append(saved)
     return older
-
-
-def unfinished_saves(timeline: Timeline, saves: SavesOfAttempts) -> Iterator[Older]:
-    """Yield attempts that began below saves of the attempt before them which were never complete."""
-    return _passed_over(timeline, saves, saves.unfinished_owner, saves.unfinished)
-
-
-def unknown_saves(timeline: Timeline, saves: SavesOfAttempts) -> Iterator[Older]:
-    """Yield attempts that began below saves of the attempt before them of unknown completion."""
-    return _passed_over(timeline, saves, saves.unknown_owner, saves.unknown)
 
 
 def _passed_over(timeline: Timeline, saves: SavesOfAttempts, owner: Rows, step: I64) -> Iterator[Older]:

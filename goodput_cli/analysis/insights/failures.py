@@ -71,6 +71,11 @@ class Failures(Struct, frozen=True):
     """Attempts that ended by the timeout of a step that hung: the hang is an insight of its own."""
 
     @property
+    def left_aside(self) -> I64:
+        """Training (ns) by attempt that saves which were left aside would have kept."""
+        return self.older + self.unfinished + self.unknown
+
+    @property
     def lost(self) -> I64:
         """All of it but what older checkpoints cost, of disruptions that count."""
         return np.where(self.unplanned, self.wasted + self.down, 0)
@@ -119,24 +124,19 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
     yield from _disruptions(failures, rest, wasted, policy)
 
 
-def _left_aside(failures: Failures) -> I64:
-    """Return the training (ns) by attempt that saves which were left aside would have kept."""
-    return failures.older + failures.unfinished + failures.unknown
-
-
 def _between_runs(failures: Failures) -> Mask:
     """Which attempts were the last of a run that another one follows, and cost something that counts."""
     timeline = failures.analysis.timeline
     first = np.searchsorted(timeline.attempts.begin_row, timeline.runs[1:])
     last = np.zeros(len(failures.wasted), dtype=bool)
     last[first - 1] = True
-    return np.asarray(last & failures.unplanned & (failures.lost + _left_aside(failures) > 0))
+    return np.asarray(last & failures.unplanned & (failures.lost + failures.left_aside > 0))
 
 
 def _runs(failures: Failures, between: Mask) -> Candidate:
     timeline, which = failures.analysis.timeline, np.flatnonzero(between)
     down = int(failures.down[which].sum())
-    lost = int((failures.wasted + _left_aside(failures))[which].sum())
+    lost = int((failures.wasted + failures.left_aside)[which].sum())
     parts = [f"{duration(down)} between them"] * (down > 0) + [f"{duration(lost)} trained in earlier ones"] * (lost > 0)
     text = f"the log holds {plural(len(timeline.runs), 'run')} of this name: {', '.join(parts)}"
     return Candidate(
@@ -371,7 +371,7 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     hung = int(np.isin(which, failures.hung).sum())
     if hung:
         text += "; the hang that it ended is counted apart" if len(which) == 1 else f"; {_HANGS.format(hung=hung)}"
-    undone = int((failures.wasted + _left_aside(failures)).sum())
+    undone = int((failures.wasted + failures.left_aside).sum())
     long = down > lost and _LONG_DOWN * down >= analysis.window.counted_ns and _MUCH * down >= down + undone
     advice = _RESTARTS if long else _FIRST if down > lost else lost_training(analysis, policy)
     command: str | None = None if down > lost else "advise"

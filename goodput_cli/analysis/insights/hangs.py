@@ -143,11 +143,10 @@ def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Ha
 
 
 def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
-    """Steps in flight when attempts ended, where heartbeats went on or a watchdog says that it waited: without either
-    nobody knows when the attempt died. Of the last attempt only where a line states its end."""
-    records, factor, usual, ends = (
-        timeline.records, timeline.rules.method.stall_factor, timeline.usual_step.median, timeline.ends
-    )  # fmt: skip
+    """Steps in flight when attempts ended, where heartbeats went on or a watchdog reports how long it waited: without
+    either the time of death is unknown. Of the last attempt only where a line states its end."""
+    records, ends = timeline.records, timeline.ends
+    factor, usual = timeline.rules.method.stall_factor, timeline.usual_step.median
     heard, waited = _heard_until(timeline)
     if records is None or not heard.any() or len(records.rows) == 0:
         return _NONE

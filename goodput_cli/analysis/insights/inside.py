@@ -76,7 +76,7 @@ def waited_for_data(analysis: AnalysisData, programs: Sequence[Inside]) -> tuple
         share = share_of(ns, inside.net_step_ns) or 0.0
         if share >= LEAST_PERCENT:
             of = " on its slowest rank" if inside.ranks else ""
-            return ns, f"{waited(share, 'data', inside.at_least)}{of}{_WITHIN}"
+            return ns, f"{waited(share, 'data', inside.least)}{of}{_WITHIN}"
     return 0, ""
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
 
-LEAST_STEP_TIMES = 20
-"""Fewer say nothing about the usual step."""
 _PERIODS = 8
 _LEAST_PERIOD = 5
 """Long steps nearer than this are a population of their own, and no pattern."""

@@ -274,10 +274,9 @@ def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Iterato
         risen = limits.at_most - limits.at_least
         slow -= risen
         steps = float(timeline.kept_training.counted_between(window.start_ns, window.end_ns)[level.first :].sum())
-        spans = timeline.kept_training.spans
-        step, row = int(spans.first[level.first]) + timeline.attempts.step_ends, int(spans.row[level.first])
+        step, row = timeline.begin_of(level)
         text = f"steps from {step} on took {1 + risen / (steps * float(reference_ns)):.2f} x {reference}: {_OPEN}"
-        begin = max(int(spans.start[level.first]), window.start_ns)
+        begin = max(int(timeline.kept_training.spans.start[level.first]), window.start_ns)
         yield Candidate("slow_steps", risen, text, begin, window.end_ns, rows=(row,), command=command, about=about,
                         advice=_DECIDE, confirmed=False)  # fmt: skip
     took = 1 + slow / analysis.goodput.ns if analysis.goodput.ns else 0.0

@@ -164,6 +164,11 @@ class Inside:
     """The same of hosts."""
 
     @property
+    def least(self) -> str:
+        """`at least ` before amounts that are lower bounds, else ""."""
+        return "at least " if self.at_least else ""
+
+    @property
     def overlaps(self) -> bool:
         """Whether phases are longer than their steps, beyond what rounding explains."""
         return self.net_step_ns is not None and self.overlap_ns > OVERLAPS * self.net_step_ns
@@ -181,8 +186,8 @@ def named(row: RankRow | HostRow) -> str:
 
 
 def is_slow(habit: Habit, *names: str) -> bool:
-    """Return True if one of these was the slowest of blocks of steps more often than chance says: less than 1 %, asked
-    of all sets of so many (Holm: the worst of them is held against all)."""
+    """Return True if one of these was the slowest of blocks of steps more often than chance explains: less than 1 %,
+    over all sets of as many names (Holm)."""
     if habit.blocks < _LEAST_BLOCKS or not 0 < len(names) < habit.others:
         return False
     count = sum(habit.slowest.get(name, 0) for name in names)
@@ -227,7 +232,7 @@ def held_up(inside: Inside, rows: Sequence[RankRow | HostRow]) -> str:
 def _amount(inside: Inside, ns: int) -> str:
     share = share_of(ns, inside.net_step_ns)
     of_steps = "" if share is None else f" ({percent(share)} of step time)"
-    return f"{'at least ' if inside.at_least else ''}{duration(ns)}{of_steps}"
+    return f"{inside.least}{duration(ns)}{of_steps}"
 
 
 def share_of(ns: float, net_ns: float | None) -> float | None:
@@ -238,9 +243,9 @@ def share_of(ns: float, net_ns: float | None) -> float | None:
     return min(100 * ns / net_ns, 100.0)
 
 
-def waited(share: float, what: str, at_least: bool = False) -> str:
-    """`12.30 % of step time waited for data`."""
-    return f"{'at least ' if at_least else ''}{percent(share)} of step time waited for {what}"
+def waited(share: float, what: str, least: str = "") -> str:
+    """`12.30 % of step time waited for data`. least: `Inside.least`."""
+    return f"{least}{percent(share)} of step time waited for {what}"
 
 
 def mostly_data(row: RankRow | HostRow) -> bool:

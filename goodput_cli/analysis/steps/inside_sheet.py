@@ -141,11 +141,10 @@ def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
         whose = ""
         if slow and all(map(mostly_data, slow)):
             whose = f" ({', '.join(map(named, slow))}: {'at least' if one.at_least else 'up to'} {duration(cost)})"
-        yield data, f"{waited(data, 'data', one.at_least)}{whose}"
+        yield data, f"{waited(data, 'data', one.least)}{whose}"
     share = share_of(cost, one.net_step_ns)
     if slow and share is not None:
-        least = "at least " if one.at_least else ""
-        yield share, f"{', '.join(map(named, slow))} held up all others for {least}{percent(share)} of step time"
+        yield share, f"{', '.join(map(named, slow))} held up all others for {one.least}{percent(share)} of step time"
     wait = one.phase("wait")
     if wait is not None and wait.percent:
         samples = any(row.kind == "rl" for row in one.phases)
