@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,6 +46,12 @@ class Limits:
 
     at_least: int | None
     at_most: int | None
+
+
+def question_of(bounds: Sequence[Bound]) -> str:
+    """Return why an amount is open, and how the user decides."""
+    advice = ADVICE.get(bounds[0].reason)
+    return bounds[0].text + (f"; {advice}" if advice else "")
 
 
 def limits_of(bounds: Iterable[Bound], quantity: str, ns: int) -> Limits:

@@ -44,8 +44,9 @@ def check(
     read = DraftedReading(sources, reading, question.timezone)
     log = read.checked_log()
     noticed = [*contradicted(sources, reading.hints.checked().mappings.named, log, question, reading.job_name)]
-    drafted = read.notice(command_line_of(sources, reading, question))
-    log = replace(log, diagnostics=(*log.diagnostics, *noticed, *([] if drafted is None else [drafted])))
+    if (inferred := read.notice(command_line_of(sources, reading, question))) is not None:
+        noticed.append(inferred)
+    log = replace(log, diagnostics=(*log.diagnostics, *noticed))
     return check_log(log, question, job_name=reading.job_name, jobs_done=jobs_done)
 
 

@@ -236,13 +236,12 @@ class _Reader:
 
 
 def _inconclusive(bounds: Sequence[Bound], ledger_ns: int, counted_ns: int) -> str:
-    """Why a side of which only bounds are known is compared with nothing, and what to do."""
-    from goodput_cli.accounting.bounds import ADVICE, GOODPUT, limits_of
+    """Return why a side with bounds of goodput alone is not compared, and what to do."""
+    from goodput_cli.accounting.bounds import GOODPUT, limits_of, question_of
     from goodput_cli.analysis.goodput.phrases import limits_text
 
     share = limits_text(limits_of(bounds, GOODPUT, ledger_ns), counted_ns)
-    advice = ADVICE.get(bounds[0].reason)
-    return f"inconclusive: its goodput is {share}; {bounds[0].text}" + (f"; {advice}" if advice else "")
+    return f"inconclusive: its goodput is {share}; {question_of(bounds)}"
 
 
 def _check_saved(planned: PlannedSide, saved: Summary) -> None:

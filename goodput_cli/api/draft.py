@@ -63,10 +63,10 @@ class DraftedReading:
     timezone: str
     draft: Draft | None = None
     """The rules that the log was read with; None: it needed none."""
-    plain: EventLog | None = None
-    """The log as formats read it, before any rule was drafted, if no answer can be made of it."""
-    refused: str = ""
-    """Why no rule could be drafted."""
+    _plain: EventLog | None = None
+    """The log as formats read it, before any rule was inferred, if no answer can be made of it."""
+    _refused: bool = False
+    """True if no rule could be inferred."""
     _read: list[EventLog] = field(default_factory=list)
     _taken: int = 0
     """How many lines were guessed from."""
@@ -75,8 +75,13 @@ class DraftedReading:
         """The log. Raises NotEnoughData where nothing in it is an event and no rules can be proven."""
         with self._kept():
             log = self._log()
-        self.plain = None  # so that an answer does not hold the log twice
+        self.forget()
         return log
+
+    def forget(self) -> None:
+        """Drop the logs that were read, so that they are not held next to the answer."""
+        self._plain = None
+        self._read.clear()
 
     def checked_log(self) -> EventLog:
         """Return the log that `log` returns, or as formats read it if no answer can be made of it. Raises NotEnoughData
@@ -84,25 +89,20 @@ class DraftedReading:
         try:
             return self.log()
         except NotEnoughData as error:
-            log = self.plain
+            log = self._plain
             if log is None or not (len(log.table) or log.diagnostics or log.table.observed.listed):
                 raise
             from goodput_cli.diagnostics.diagnostic import Diagnostic
 
-            noticed = (Diagnostic.of("not_drafted", str(error)),) if self.refused else ()
+            noticed = (Diagnostic.of("not_drafted", str(error)),) if self._refused else ()
             return replace(log, diagnostics=(*log.diagnostics, *noticed))
 
     def notice(self, asked: Sequence[str]) -> Diagnostic | None:
         """Return the warning that the log was read with drafted rules; None if it needed none."""
-        if self.draft is None:
-            return None
-        from goodput_cli.diagnostics.diagnostic import Diagnostic
-
-        said = f"no format reads this log: {_answer(self.draft).sentence(asked)}"
-        return Diagnostic.of("drafted_mapping", said)
+        return None if self.draft is None else _notice_of(_answer(self.draft), asked)
 
     def _log(self) -> EventLog:
-        log = self.plain = self.reading.read(self.sources, self.timezone)
+        log = self._plain = self.reading.read(self.sources, self.timezone)
         names = _names(self.sources)
         _refuse_others(log, names)
         noticed = {one.code for one in log.diagnostics}
@@ -116,7 +116,7 @@ class DraftedReading:
             return self._read.pop()
         if not _NO_STEPS.isdisjoint(noticed):
             return log
-        self.refused = made.refused[0]
+        self._refused = True
         return _not_drafted(log, names, self._taken, made.refused[0])
 
     def suggested(self) -> Draft:
@@ -155,15 +155,13 @@ class DraftedReading:
 
     def marked(self, analysis: Analysis) -> Analysis:
         """An analysis with what is said of its drafted rules; gates are not judged by them."""
-        said = self.notice(analysis.asked)
-        if self.draft is None or said is None:
+        if self.draft is None:
             return analysis
         from goodput_cli.diagnostics.diagnostic import merge
 
-        noticed = merge((said, *analysis.diagnostics))
-        return replace(
-            analysis, drafted=_answer(self.draft), diagnostics=noticed, thresholds=_not_judged(analysis.thresholds)
-        )
+        drafted = _answer(self.draft)
+        noticed = merge((_notice_of(drafted, analysis.asked), *analysis.diagnostics))
+        return replace(analysis, drafted=drafted, diagnostics=noticed, thresholds=_not_judged(analysis.thresholds))
 
     def _drafted(self, names: Sequence[str], log: EventLog) -> Draft:
         from goodput_cli.events.mappings.draft.write import draft
@@ -198,27 +196,35 @@ class DraftedReading:
         return whole
 
 
+def _notice_of(drafted: Drafted, asked: Sequence[str]) -> Diagnostic:
+    """Return the warning that a log was read with inferred rules."""
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+    return Diagnostic.of("drafted_mapping", f"no format reads this log: {drafted.sentence(asked)}")
+
+
 _AGAIN = 2
-"""Rules of a log that grows are inferred again once it is so many times as long."""
+"""Rules are inferred again once the log is this many times as long."""
 
 
 class GrowingDraft:
     """Rules that are inferred from logs while they grow."""
 
     def __init__(self, sources: Sequence[str], reading: Reading, timezone: str) -> None:
-        self._read, self._sources = DraftedReading(sources, reading, timezone), sources
+        self._read = DraftedReading(sources, replace(reading, progress=None, notice=None), timezone)
         self._tried = 0
         """Bytes of the logs when rules were last inferred."""
 
     def new_hints(self, log: EventLog, size: int) -> ReadingOptions | None:
         """Return how the logs are to be read from now on, if that changes. log: all that was read; size: its bytes."""
-        if size < _AGAIN * self._tried or not all(map(_is_local, self._sources)):
+        if size < _AGAIN * self._tried or not all(map(_is_local, self._read.sources)):
             return None
         if self._read.draft is None and _gives_steps(log):
             return None
         self._tried, before, self._read.draft = size, self._read.draft, None
         with suppress(NotEnoughData):
             self._read.log()
+        self._read.forget()
         made, hints = self._read.draft, self._read.reading.hints
         if (made and made.text) == (before and before.text):
             return None
@@ -237,8 +243,7 @@ def infer_rules(names: Sequence[str], reading: Reading, timezone: str) -> tuple[
     read = DraftedReading(names, replace(reading, job_name=None, progress=None, notice=None), timezone)
     with suppress(GoodputError):
         read.log()
-    notice = read.notice(names)
-    return None if read.draft is None or notice is None else (read.draft.text, notice)
+    return None if read.draft is None else (read.draft.text, _notice_of(_answer(read.draft), names))
 
 
 @dataclass
@@ -279,14 +284,11 @@ class SharedDraft:
         """A comparison with what is said of its drafted rules; gates are not judged by them."""
         if self.draft is None:
             return comparison
-        from goodput_cli.diagnostics.diagnostic import Diagnostic
-
         drafted = _answer(self.draft)
-        said = Diagnostic.of("drafted_mapping", f"no format reads this log: {drafted.sentence([self.source])}")
         pairs = tuple(replace(one, thresholds=_not_judged(one.thresholds)) for one in comparison.pairs)
         return replace(
             comparison, pairs=pairs, drafted=drafted, drafted_from=self.source,
-            diagnostics=(said, *comparison.diagnostics),
+            diagnostics=(_notice_of(drafted, [self.source]), *comparison.diagnostics),
         )  # fmt: skip
 
 

@@ -104,14 +104,14 @@ def _say_other(error: Exception) -> int:
 
 
 def _is_interrupted(error: BaseException) -> bool:
-    """Return True if Ctrl-C is behind an error: while a module is imported, Python 3.11 wraps it in a RuntimeError."""
+    """Return True if Ctrl-C caused an error: while a module is imported, Python 3.11 wraps it in a RuntimeError."""
     seen: set[int] = set()
-    behind: BaseException | None = error
-    while behind is not None and id(behind) not in seen:
-        if isinstance(behind, KeyboardInterrupt):
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, KeyboardInterrupt):
             return True
-        seen.add(id(behind))
-        behind = behind.__cause__ or behind.__context__
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
     return False
 
 

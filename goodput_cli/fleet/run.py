@@ -162,7 +162,7 @@ class _Fleet:
                 lambda job, origin, last: key if (key := work.key(job, origin, last)) in store.known else None,
                 (lambda some: store.documents(some, reader)) if remembers else (lambda _: {}),
                 (lambda rows: store.add_documents(rows, reader, question.now_ns)) if remembers else (lambda _: None),
-                lambda names: infer_rules(names, reading, question.timezone),
+                partial(infer_rules, reading=reading, timezone=question.timezone),
             )
             return passes.run(documents, known)
 
@@ -434,28 +434,28 @@ def _of_documents(reading: Reading, documents: Sequence[Document]) -> Reading:
     )
 
 
+def _is_unread(document: Document, problem: str | None) -> bool:
+    """Return True if a member of a directory cannot be read. Raises SourceError if it was named: a list of jobs would
+    be a line shorter."""
+    if problem is not None and document.named:
+        raise SourceError(problem)
+    return problem is not None
+
+
 def _readable(documents: Sequence[Document]) -> list[Document]:
-    """Return the documents that can be read. Raises SourceError for one that was named and cannot: a list of jobs would
-    be a line shorter. Members of directories that cannot be read were reported when they were listed."""
-    for one in documents:
-        if one.problem is not None and one.named:
-            raise SourceError(one.problem)
-    return [one for one in documents if one.problem is None]
+    """Return the documents that can be read; the others were reported when they were listed."""
+    return [one for one in documents if not _is_unread(one, one.problem)]
 
 
 def _unread(rows: Sequence[DocumentRow]) -> list[Diagnostic]:
-    """Return a warning for each member of a directory that failed while it was read. Raises SourceError for a document
-    that was named."""
+    """Return a warning for each member of a directory that failed while it was read."""
     from goodput_cli.sources.walk import unread_diagnostic
 
-    found = []
-    for row in rows:
-        if row.problem is None:
-            continue
-        if row.document.named:
-            raise SourceError(row.problem)
-        found.append(unread_diagnostic(row.problem.removeprefix(f"{row.document.name}: "), [row.document.uri]))
-    return found
+    return [
+        unread_diagnostic((row.problem or "").removeprefix(f"{row.document.name}: "), [row.document.uri])
+        for row in rows
+        if _is_unread(row.document, row.problem)
+    ]
 
 
 def _nothing(outcome: Outcome, job_name: str | None, diagnostics: Sequence[Diagnostic]) -> Exception:

@@ -193,7 +193,7 @@ _LABEL_WIDTH = 52  # where there is room for titles
 _BAR_WIDTH = 30
 _ANY_WIDTH = 1000
 _LEAST_EXPRESSION = 24
-"""Columns of a threshold beside a long reason, which the lines of thresholds have whole."""
+"""Columns of a threshold next to a long reason; the lines of thresholds show the reason in full."""
 _VERDICT_STYLES: dict[Verdict, str] = {"failed": "bold red", "warning": "yellow", "passed": "green", "not_recorded": ""}
 _COLOURS: dict[Tone, str] = {"good": "\x1b[32m", "bad": "\x1b[31m"}
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
-from goodput_cli.accounting.bounds import ADVICE, Limits
+from goodput_cli.accounting.bounds import Limits, question_of
 from goodput_cli.analysis.document import LedgerRow
 from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
 from goodput_cli.analysis.sheet import Family
@@ -128,10 +128,7 @@ def limits_text(limits: Limits, whole_ns: int | None = None) -> str:
 
 def open_question(analysis: AnalysisData) -> str | None:
     """Why only bounds of goodput are known, and what decides; None where it has a number or cannot be judged."""
-    if not analysis.is_bounded:
-        return None
-    reason = analysis.bounds[0].reason
-    return f"{analysis.bounds[0].text}; {ADVICE[reason]}" if reason in ADVICE else analysis.bounds[0].text
+    return question_of(analysis.bounds) if analysis.is_bounded else None
 
 
 def doubts(analysis: AnalysisData) -> tuple[str, ...]:

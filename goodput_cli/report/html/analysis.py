@@ -88,8 +88,8 @@ def insights(analysis: Analysis, proof: Proof) -> Iterator[TemplateRow]:
 
 def lost(analysis: Analysis) -> tuple[str, str] | None:
     """What was lost: share, and amount with its cost; nothing where that cannot be judged."""
-    limits = analysis.lost_limits
     if analysis.is_bounded:
+        limits = analysis.lost_limits
         return facts.limits_text(limits, analysis.window.counted_ns), facts.limits_text(limits)
     if analysis.goodput_unknown:
         return None
