@@ -14,16 +14,13 @@ import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.schema import EventTable, Kind
-from goodput_cli.events.timestamps import OFFSETS
+from goodput_cli.events.timestamps import QUARTER_NS, SHIFTS
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
-QUARTER_NS = 900 * NS_PER_SECOND
-_AHEAD = tuple(sorted({*OFFSETS} | {-one for one in OFFSETS}, key=lambda one: (abs(one), one)))
-"""By how many quarters of an hour samples may be ahead of the log; 0 is the first."""
 _MOST_POINTS = 4000
 """Points of a series that is tested."""
 _LEAST_POINTS = 3
-"""So many points must lie in training, and as many outside of it."""
+"""Minimum number of points in training, and outside of it."""
 _FITS, _MAY_FIT = 0.7, 0.4
 """A correlation of busy and training from which on a clock fits clearly, and from which on it may fit."""
 _LEAST_GAP_NS = 60 * NS_PER_SECOND
@@ -89,10 +86,7 @@ def clock_of_samples(activity: Activity, series: Sequence[tuple[I64, F64]]) -> D
     every = np.ones(len(time), dtype=np.bool_)
     if max(_correlation(activity, time, busy, inside), _correlation(activity, time, busy, every)) >= _MAY_FIT:
         return DeviceClock()
-    fitting = [
-        ahead for ahead in _AHEAD
-        if ahead and _correlation(activity, time - ahead * QUARTER_NS, busy, every) >= _FITS
-    ]  # fmt: skip
+    fitting = [ahead for ahead in SHIFTS if _correlation(activity, time - ahead * QUARTER_NS, busy, every) >= _FITS]
     if len(fitting) == 1:
         return DeviceClock(fitting[0] * QUARTER_NS)
     overlaps = bool(inside.any())

@@ -70,15 +70,13 @@ def _offsets(
     *,
     may_move: bool,
 ) -> dict[int, int]:
-    """Return by how many ns the samples of each source are ahead of the log of its job; refuse those of which that is
-    not clear. beside: the job of each source that holds no event itself."""
+    """Return by how many ns the samples of each source are ahead of the log of its job. Refuse sources whose offset is
+    inconclusive. beside: the job of each source that contains no event."""
     found: dict[int, int] = {}
-    activities = {job: activity_of(table, table.jobs.index(job)) for job in set(beside.values())}
-    for source, series in collected.busy_by_source(clocks).items() if beside else ():
-        activity = activities.get(beside.get(source, ""))
-        if activity is None:
-            continue
-        clock = clock_of_samples(activity, series)
+    of_job = {job: activity_of(table, table.jobs.index(job)) for job in set(beside.values())}
+    activities = {source: known for source, job in beside.items() if (known := of_job[job]) is not None}
+    for source, series in collected.busy_by_source(activities, clocks).items() if activities else ():
+        clock = clock_of_samples(activities[source], series)
         by, is_ahead = duration(abs(clock.ahead_ns)), clock.ahead_ns > 0
         off = f"{by} {'ahead of' if is_ahead else 'behind'} the log's"
         if clock.ahead_ns and may_move:

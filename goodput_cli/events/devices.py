@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -335,17 +335,20 @@ class DeviceCollector:
                 self._longest *= 2
 
     def busy_by_source(
-        self, clocks: Mapping[int, Callable[[I64], I64]]
-    ) -> dict[int, list[tuple[I64, F64]]]:  # fmt: skip
-        """Return for each source how busy its devices were: of each, times (ns) and values. clocks: as in `tables`."""
+        self, sources: Container[int], clocks: Mapping[int, Callable[[I64], I64]]
+    ) -> dict[int, list[tuple[I64, F64]]]:
+        """Return how busy the devices of each of some sources were: times (ns) and values per device. clocks: as in
+        `tables`."""
         self._settle()
         named, found = list(self._keys), defaultdict[int, list[tuple[I64, F64]]](list)
         for key, at in alike(self._done.key).items():
-            source, _ = named[key // _SLOTS]
-            if key % _SLOTS == Quantity.BUSY and source not in self.refused and named[key // _SLOTS] not in self._split:
-                rows = self._done.take(np.asarray(at, dtype=np.intp))
-                time = clocks[source](rows.time) if source in clocks else rows.time
-                found[source].append((time, rows.value.astype(np.float64)))
+            source, _ = device = named[key // _SLOTS]
+            is_left_out = source not in sources or source in self.refused or device in self._split
+            if is_left_out or key % _SLOTS != Quantity.BUSY:
+                continue
+            rows = self._done.take(np.asarray(at, dtype=np.intp))
+            time = clocks[source](rows.time) if source in clocks else rows.time
+            found[source].append((time, rows.value.astype(np.float64)))
         return dict(found)
 
     def tables(

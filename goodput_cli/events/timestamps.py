@@ -300,13 +300,16 @@ def isos(instants: I64) -> list[str]:
     return texts
 
 
-_QUARTER = 900 * 10**9
+QUARTER_NS = 900 * 10**9
+"""Clocks of different zones are apart by quarters of an hour."""
 _EARLIEST, _LATEST = -5 * 10**9, 60 * 10**9
 """An entry is stamped when the line is sent: this much before or after what the line itself says."""
 _WHOLE = range(-12 * 4, 14 * 4 + 1, 4)
 _PARTIAL = (-38, -14, -10, 14, 18, 22, 23, 26, 35, 38, 42, 51, 55)
 OFFSETS = frozenset((*_WHOLE, *_PARTIAL))
 """Offsets from UTC that some zone has or had since 1970, in quarters of an hour."""
+SHIFTS = tuple(sorted(({*OFFSETS} | {-one for one in OFFSETS}) - {0}))
+"""By how many quarters of an hour one clock may be ahead of another, either way: of local time next to UTC."""
 
 
 @dataclass
@@ -342,7 +345,7 @@ class EntryZones:
         rows = _keys(table.source, table.line, table.entry)
         place = np.minimum(np.searchsorted(keys, rows, sorter=order), len(keys) - 1)
         matched = keys[order[place]] == rows
-        shift = np.where(matched, quarters[moved][order[place]] * _QUARTER, 0)
+        shift = np.where(matched, quarters[moved][order[place]] * QUARTER_NS, 0)
         named = ", ".join(map(offset_text, np.unique(quarters[moved]).tolist()))
         said = Diagnostic.of(
             "timezone_found",
@@ -359,10 +362,10 @@ def offset_of_day(ahead: I64) -> int:
 
     ahead: how far (ns) each line's own time, read as UTC, is ahead of its entry's.
     """
-    latest = np.rint((ahead + (_EARLIEST + _LATEST) // 2) / _QUARTER).astype(np.int64)
+    latest = np.rint((ahead + (_EARLIEST + _LATEST) // 2) / QUARTER_NS).astype(np.int64)
     values, counts = np.unique(latest, return_counts=True)
     quarter = int(values[np.argmax(counts)])
-    late = quarter * _QUARTER - ahead
+    late = quarter * QUARTER_NS - ahead
     fits = np.count_nonzero((late >= _EARLIEST) & (late <= _LATEST))
     return quarter if quarter in OFFSETS and 10 * fits >= 9 * len(ahead) else 0
 

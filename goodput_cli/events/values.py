@@ -24,6 +24,8 @@ from msgspec import Struct
 from goodput_cli.arrays import I64, Mask, Words
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
+NOT_FINITE = frozenset({"nan", "inf", "infinity"})
+"""Words for numbers that are not finite, in small letters and without a sign."""
 MAX_SECONDS = int(datetime(2255, 1, 1, tzinfo=UTC).timestamp())
 """Times from here on are absurd. int64 nanoseconds end in 2262."""
 MAX_NS = MAX_SECONDS * NS_PER_SECOND

@@ -250,12 +250,17 @@ def _first_time(path: str, context: ReadContext) -> bool:
     return True
 
 
+def _report_unread(path: str, error: SourceError, context: ReadContext) -> None:
+    """Report a member of a directory that cannot be read, without its path in the reason."""
+    context.report(unread_diagnostic(str(error).removeprefix(f"{shown_path(path)}: "), [path]))
+
+
 def _first_time_of_member(path: str, context: ReadContext) -> bool:
     """The same of a file that a walk found: one that cannot be read any more is reported."""
     try:
         return _first_time(path, context)
     except SourceError as error:
-        context.report(unread_diagnostic(str(error).removeprefix(f"{shown_path(path)}: "), [path]))
+        _report_unread(path, error, context)
         return False
 
 
@@ -310,7 +315,7 @@ def _read_member(path: str, context: ReadContext) -> Iterator[Batch]:
     try:
         yield from _read_path(path, context)
     except UnreadableError as error:
-        context.report(unread_diagnostic(str(error).removeprefix(f"{shown_path(path)}: "), [path]))
+        _report_unread(path, error, context)
 
 
 def _opened(place: str, path: str) -> BinaryIO:

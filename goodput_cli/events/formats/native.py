@@ -26,7 +26,7 @@ from goodput_cli.events.schema import (
     Kind,
 )
 from goodput_cli.events.signs import Point, RecordedSign, SaidSign
-from goodput_cli.events.values import number, whole_number
+from goodput_cli.events.values import NOT_FINITE, number, whole_number
 from goodput_cli.record.native import EVENT, EVENTS, PHASES, RANK, REASON, RESTARTED_BY, RUN_ID, STEP, TIME
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.text import safe
@@ -89,9 +89,8 @@ class Native:
             output.report("bad_value", f"no `{TIME}`; dropped", records, known | metrics | attempts)
             return records.every()
         time, timed = output.times(records, TIME)
-        _announce(records, np.flatnonzero(attempts & timed), time, output)
         _measure(records, np.flatnonzero(metrics & timed), time, output)
-        _add_sizes(records, np.flatnonzero(attempts & timed), time, output)
+        _read_attempts(records, np.flatnonzero(attempts & timed), time, output)
         if not known.any():
             return records.every()
         good = known & timed
@@ -207,23 +206,13 @@ def _report(records: Records, at: int, output: Output) -> None:
         output.report("clock_step", f"the clock of the machine was {which} while it recorded", records, [at])
 
 
-def _announce(records: Records, attempts: Rows, time: I64, output: Output) -> None:
-    """Collect the processes that announce themselves, those of ranks above 0 left out: they write no steps."""
-    for at in attempts.tolist():
-        if not whole_number(records.records[at].get(RANK)):
-            output.announced.append((int(records.origin.job[at]), records.origin.source, int(time[at])))
-
-
 def _is_bad_loss(name: str, value: object) -> bool:
     """Return True if a metric is a loss that is not finite, as a number or as a word such as `nan`."""
     if "loss" not in name.lower():
         return False
     if isinstance(value, float):
         return not math.isfinite(value)
-    return isinstance(value, str) and value.strip().lower().lstrip("+-") in _NOT_FINITE
-
-
-_NOT_FINITE = frozenset({"nan", "inf", "infinity"})
+    return isinstance(value, str) and value.strip().lower().lstrip("+-") in NOT_FINITE
 
 
 def _measure(records: Records, metrics: Rows, time: I64, output: Output) -> None:
@@ -239,10 +228,14 @@ def _measure(records: Records, metrics: Rows, time: I64, output: Output) -> None
                 output.measured.add(job, name, when, NO_STEP if step is None else step, float(value))
 
 
-def _add_sizes(records: Records, attempts: Rows, time: I64, output: Output) -> None:
-    """Add the sizes of the job that a starting process states, as metrics of the same names."""
+def _read_attempts(records: Records, attempts: Rows, time: I64, output: Output) -> None:
+    """Collect the processes that announce themselves, and the sizes of the job that they state, as metrics of the same
+    names. Processes of ranks above 0 write no steps, so they are not announced."""
     for at in attempts.tolist():
+        record, job, when = records.records[at], int(records.origin.job[at]), int(time[at])
+        if not whole_number(record.get(RANK)):
+            output.announced.append((job, records.origin.source, when))
         for name in _SIZES_OF_ATTEMPT:
-            size = whole_number(records.records[at].get(name))
+            size = whole_number(record.get(name))
             if size is not None and size > 0:
-                output.measured.add(int(records.origin.job[at]), name, int(time[at]), NO_STEP, float(size))
+                output.measured.add(job, name, when, NO_STEP, float(size))

@@ -85,18 +85,22 @@ def _counted_keys(
     all. The others are reported, and never become columns: each record may have names of its own."""
     counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for life, places in lives.items():
-        for at in places:
-            counts[life.job].update(_keys_of(records, at))
+        if records.loose:
+            for at in places:
+                counts[life.job].update(_keys_of(records, at))
+        else:  # all records have the same keys
+            counts[life.job].update(dict.fromkeys(_keys_of(records, places[0]), len(places)))
     counted: dict[int, frozenset[str]] = {}
     for job, count in counts.items():
         known = [key for key in count if output.recorded_steps.has_name(job, _name_of(key))]
         new = sorted(count.keys() - known, key=lambda key: (-count[key], key))
         room = MOST_PHASES - output.recorded_steps.names_of(job)
         counted[job] = frozenset((*known, *new[:room]))
+    message = f"more than {MOST_PHASES} names of phases; the most frequent are read"
     for life, places in lives.items():
-        left_out = [at for at in places if not counted[life.job].issuperset(_keys_of(records, at))]
-        message = f"more than {MOST_PHASES} names of phases; the most frequent are read"
-        output.report(_CODE, message, records, left_out)
+        if len(counted[life.job]) < len(counts[life.job]):
+            left_out = [at for at in places if not counted[life.job].issuperset(_keys_of(records, at))]
+            output.report(_CODE, message, records, left_out)
     return counted
 
 

@@ -18,15 +18,12 @@ from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.jobs import beside, numbers_of_file
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
 from goodput_cli.events.text.stamps import Zone
-from goodput_cli.events.timestamps import OFFSETS
+from goodput_cli.events.timestamps import QUARTER_NS, SHIFTS
 from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
-_QUARTER = 900 * NS_PER_SECOND
 _SLACK = 60 * NS_PER_SECOND
 """Clocks of nodes and of the scheduler differ by less."""
-_AHEAD = tuple(sorted(({*OFFSETS} | {-one for one in OFFSETS}) - {0}))
-"""By how many quarters of an hour rows may be ahead of text: of local time beside UTC, either way."""
 _NAMED = 3
 """So many allocations are named."""
 
@@ -42,13 +39,13 @@ class _Held(NamedTuple):
 
     def has_text(self, ahead: int) -> bool:
         """Whether the text lies in the allocation, if its rows are so many quarters of an hour ahead."""
-        off = ahead * _QUARTER
+        off = ahead * QUARTER_NS
         return self.begin - off - _SLACK <= self.first and (self.end is None or self.last <= self.end - off + _SLACK)
 
     def ahead(self) -> int | None:
         """By how many quarters the rows are ahead if text begins within one of them; None: by no such offset."""
-        ahead = -((self.first - self.begin + _SLACK) // _QUARTER)
-        return ahead if self.end is not None and ahead in _AHEAD and self.has_text(ahead) else None
+        ahead = -((self.first - self.begin + _SLACK) // QUARTER_NS)
+        return ahead if self.end is not None and ahead in SHIFTS and self.has_text(ahead) else None
 
 
 class RowClock(NamedTuple):
@@ -70,7 +67,7 @@ def clock_of_rows(
     if not odd:
         return None
     found = {one.ahead() for one in held.values()}
-    may_be = [ahead for ahead in _AHEAD if all(one.has_text(ahead) for one in held.values())]
+    may_be = [ahead for ahead in SHIFTS if all(one.has_text(ahead) for one in held.values())]
     more = f" and {len(odd) - _NAMED} more" if len(odd) > _NAMED else ""
     listed = ", ".join(list(odd)[:_NAMED]) + more
     naive = all(one.stamp is not None and one.stamp.zone is Zone.NAIVE for one in rows)
@@ -80,7 +77,7 @@ def clock_of_rows(
             f"times of sacct are {_off(ahead)} the text of the same allocations ({listed}), as local time is beside "
             f"UTC, and are read so that they agree; `TZ=UTC sacct` prints UTC, and --timezone takes them as they are"
         )
-        return RowClock(ahead * _QUARTER, message, rows[0].line)
+        return RowClock(ahead * QUARTER_NS, message, rows[0].line)
     if not may_be:
         return None
     offset = _off(may_be[0] if ahead is None else ahead) if ahead is not None or len(may_be) == 1 else "hours off"
@@ -93,7 +90,7 @@ def clock_of_rows(
 
 
 def _off(ahead: int) -> str:
-    return f"{duration(abs(ahead) * _QUARTER)} {'ahead of' if ahead > 0 else 'behind'}"
+    return f"{duration(abs(ahead) * QUARTER_NS)} {'ahead of' if ahead > 0 else 'behind'}"
 
 
 def _held(rows: Sequence[LogLine], texts: Iterable[tuple[str, Sequence[LogLine]]]) -> Mapping[str, _Held]:

@@ -61,7 +61,7 @@ from goodput_cli.events.text.notes import (
 from goodput_cli.events.text.programs import launcher, megatron, mllog, torchtitan
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer, without_begun_elsewhere
-from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, names_shown, of_their_runs, run_events
+from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.stamps import without_invented_fraction
 from goodput_cli.events.text.to_rows import (
     ONE_STORY,
@@ -392,7 +392,7 @@ class Texts:
         if not every:
             return []
         grouped = group_runs(every, hints.job_name, [job for job in jobs if job != RUNS], hints.exact_run_name)
-        self._run_names |= {grouped.jobs[run]: name for run, name in names_shown(every).items()}
+        self._run_names |= {grouped.jobs[run]: name for run, name in grouped.names.items()}
         self.jobs_of_runs |= grouped.jobs
         note_runs(grouped, every, next(code for code, part in log_lines.items() if part), notes)
         by_job: defaultdict[str, list[LogLine]] = defaultdict(list)

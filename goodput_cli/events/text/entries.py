@@ -40,7 +40,7 @@ from goodput_cli.events.text.log_lines import BadValueError, EventType, LineRule
 from goodput_cli.events.text.looked_at import Line
 from goodput_cli.events.text.sign_lines import sign, signs_in
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_or_none
-from goodput_cli.events.values import number, whole_number
+from goodput_cli.events.values import NOT_FINITE, number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -208,10 +208,7 @@ def _is_not_finite(values: Any) -> bool:
     """Whether one of several values is NaN or infinite, as a number or as JSON has it."""
     if not isinstance(values, list):
         return False
-    return any(isinstance(one, float | str) and str(one).strip("+-").lower() in _NOT_FINITE for one in values)
-
-
-_NOT_FINITE = frozenset({"nan", "inf", "infinity"})
+    return any(isinstance(one, float | str) and str(one).strip("+-").lower() in NOT_FINITE for one in values)
 
 
 def _not_finite(record: Mapping[str, Any], said: ParsedEvent, stamp: int, line: int) -> UntimedEvidence | None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.stamps import Stamp, Zone, in_latest_year, with_year, year_of
-from goodput_cli.events.timestamps import offset_of_day, offset_text
+from goodput_cli.events.timestamps import QUARTER_NS, offset_of_day, offset_text
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _BACK = 2 * NS_PER_SECOND
@@ -341,9 +341,6 @@ class _Stream:
                 log_line.time, log_line.end = max(begin, at_least), max(cursor, at_least)
 
 
-_QUARTER = 900 * NS_PER_SECOND
-
-
 class FoundZone:
     """Offsets from UTC by day, as lines with two times show them."""
 
@@ -365,7 +362,7 @@ class FoundZone:
     def from_local(self, ns: int) -> int:
         """The instant of a local time: with the offset of its day, else of the nearest day that shows one."""
         day = min(self._quarters, key=lambda one: abs(one - ns // NS_PER_DAY))
-        return ns - self._quarters[day] * _QUARTER
+        return ns - self._quarters[day] * QUARTER_NS
 
 
 def begun_again(log_lines: Sequence[LogLine]) -> tuple[int, ...]:
@@ -407,7 +404,7 @@ def jumps(log_lines: Sequence[LogLine]) -> tuple[int, str] | None:
         if log_line.event is not None and log_line.event.type is EventType.STEP and log_line.stamp is not None
     ]
     ends = np.array([log_line.end for log_line in steps], dtype=np.int64)
-    if not np.any(np.abs(np.diff(ends)) >= _QUARTER - _SLOWEST):
+    if not np.any(np.abs(np.diff(ends)) >= QUARTER_NS - _SLOWEST):
         return None
     pairs = [(a, b) for a, b in pairwise(steps) if _goes_on(a, b)]
     gaps = [b.end - a.end for a, b in pairs]
@@ -416,11 +413,11 @@ def jumps(log_lines: Sequence[LogLine]) -> tuple[int, str] | None:
     usual = int(np.median(np.diff(np.unique(ends))))
     room = max(usual, 2 * NS_PER_SECOND)
     room = room if usual <= _SLOWEST else usual // 2
-    far = [at for at, gap in enumerate(gaps) if gap <= room - _QUARTER and _is_quarters(gap - usual, room)]
+    far = [at for at, gap in enumerate(gaps) if gap <= room - QUARTER_NS and _is_quarters(gap - usual, room)]
     if far and usual <= _SLOWEST:
         times = "once" if len(far) == 1 else f"{len(far)} times"
         return pairs[far[0]][1].line, (
-            f"stamps jump back by {round((usual - gaps[far[0]]) / _QUARTER) / 4:g} h, {times}, and steps go on: a "
+            f"stamps jump back by {round((usual - gaps[far[0]]) / QUARTER_NS) / 4:g} h, {times}, and steps go on: a "
             "clock was set, or lines are of two zones; then steps stand at wrong times, and restarts and long steps "
             "may be none. Read the lines of one zone alone, or let stamps have an offset"
         )
@@ -437,8 +434,8 @@ def _goes_on(before: LogLine, log_line: LogLine) -> bool:
 
 def _is_quarters(ns: int, room: int) -> bool:
     """Whether an amount is quarters of an hour, but for a room."""
-    rest = ns % _QUARTER
-    return min(rest, _QUARTER - rest) <= room
+    rest = ns % QUARTER_NS
+    return min(rest, QUARTER_NS - rest) <= room
 
 
 def _forward(before: LogLine) -> str:

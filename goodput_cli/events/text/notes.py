@@ -101,9 +101,7 @@ def note_few(parts: Sequence[Part], notes: DiagnosticCollector) -> None:
         for log_line in log_lines
         if said(log_line).type in (EventType.STEP, EventType.STEP_START)
     ]
-    if _state_intervals(parts):
-        return
-    if 0 < len({said(log_line).step for _, log_line in records}) < _FEW:
+    if 0 < len({said(log_line).step for _, log_line in records}) < _FEW and not _state_intervals(parts):
         message = (
             "one record of a step: the time of a step is not known"
             if len(records) == 1

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 LEFT_OPEN = "left open"
 """The name of a save or restore whose end no line says."""
+_BEGUN, _BLOCKING_DONE = save_detail(SaveState.BEGUN), save_detail(SaveState.BLOCKING_DONE)
 ONE_STORY = frozenset({megatron.NAME})
 """Formats whose ranks print one story: lines of all ranks are one stream."""
 _KINDS: dict[EventType, Kind] = {
@@ -153,9 +154,10 @@ def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, i
         elif one.type in _PHASES and edge is Edge.POINT:
             kind = Kind.HEARTBEAT
     label = one.label or _LABELS.get(one.type, "") if kind in (Kind.CUSTOM,) else ""
-    detail = one.detail if _has_detail(one) else ()
-    if edge is Edge.INTERVAL and detail == save_detail(SaveState.BEGUN):
-        detail = save_detail(SaveState.BLOCKING_DONE)  # it is known until when it kept training waiting
+    # The detail of a step is mostly what its format measured.
+    detail = one.detail if one.type is not EventType.STEP or one.detail == COUNTS_FROM_0 else ()
+    if edge is Edge.INTERVAL and detail == _BEGUN:
+        detail = _BLOCKING_DONE  # the interval shows until when the save kept training waiting
     row = {
         "time": time,
         "end": end,
@@ -177,11 +179,6 @@ def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, i
         notice = row | {"kind": int(Kind.HEARTBEAT), "edge": int(Edge.POINT), "step": NO_STEP}
         return [row, notice | {"detail": output.details.code(PREEMPTED)}]
     return [row]
-
-
-def _has_detail(one: ParsedEvent) -> bool:
-    """Return True if rows keep the detail: that of a step is mostly what its format measured."""
-    return bool(one.detail) and (one.type is not EventType.STEP or one.detail == COUNTS_FROM_0)
 
 
 def _writer(log_line: LogLine, source: str) -> tuple[str, str]:

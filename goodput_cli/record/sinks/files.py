@@ -29,7 +29,7 @@ that lines back to back stay cheap, and a line a step is never written to anothe
 _NAME_NS = 5 * 10**9
 """Between two looks at whether the file is still the one of that name, and between two tries to open it."""
 DELETED = "the file was deleted"
-_NO_FILE = "it was replaced by what is no file"
+_NO_FILE = "it was replaced by something that is not a regular file"
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
 _LOCK = "hhqqi4x"

@@ -120,11 +120,15 @@ class PhaseGuess:
     background: bool = False
 
 
+def may_count_steps(log: Log, group: Group) -> bool:
+    """Return True unless the lines of a group are plainly about something else."""
+    return log.records or not is_no_step(group.first.text)
+
+
 def step_guesses(log: Log) -> list[StepGuess]:
     """What may count steps, the likeliest first: at most `_MOST_GUESSES`."""
     epochs = next((found for group in log.groups if (found := _epoch_lines(group)) is not None), None)
-    groups = log.groups[:200]
-    groups = groups if log.records else [group for group in groups if not is_no_step(group.first.text)]
+    groups = [group for group in log.groups[:200] if may_count_steps(log, group)]
     guesses = [one for group in groups for one in _of_group(group, epochs)]
     guesses = [one for one in guesses if not any(_counts_for(one, other) for other in guesses)]
     most = max((len(one.done) for one in guesses if not is_other(one.group.about)), default=0)

@@ -11,7 +11,7 @@ import numpy as np
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.events.mappings.draft import proof, rules, words
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
-from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, phase_guesses, step_guesses
+from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_count_steps, phase_guesses, step_guesses
 from goodput_cli.events.mappings.draft.proof import Contradiction, Whole
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.rules import Rule
@@ -444,10 +444,7 @@ def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence
 
 def _without_steps(log: Log) -> str:
     """What to say of a log in which no number may count steps."""
-    many = [
-        group for group in log.groups
-        if len(group.entries) >= 3 and (log.records or not words.is_no_step(group.first.text))
-    ]  # fmt: skip
+    many = [group for group in log.groups if len(group.entries) >= 3 and may_count_steps(log, group)]
     rising = [
         f"`{column.name}`" for group in many for column in group.columns
         if column.name and column.unit is None and column.counts and np.mean(np.diff(column.numbers) > 0) >= 0.9

@@ -38,6 +38,8 @@ class Grouped:
     """Whether runs were put together by equal configurations and steps that continue."""
     apart: bool
     """Whether runs have names that tell nothing, and were left apart."""
+    names: Mapping[str, str]
+    """The name that its user gave a run, by run."""
 
 
 def _line(what: EventType) -> Callable[[Any], ParsedEvent]:
@@ -96,9 +98,10 @@ def group_runs(
     """Return the job of each run. job_name: the one that was asked for. jobs: names of jobs that other lines name.
     exact: whether each run is a job of its own."""
     runs = dict.fromkeys(said(log_line).job for log_line in log_lines)
+    apart, shown = {run: run for run in runs}, names_shown(log_lines)
     if exact:
-        return Grouped({run: run for run in runs}, False, False, False)
-    first_of, shown = dict(zip(runs, runs, strict=True)) | _continued_runs(log_lines), names_shown(log_lines)
+        return Grouped(apart, together=False, likely=False, apart=False, names=shown)
+    first_of = apart | _continued_runs(log_lines)
     named = set() if job_name is None else {first_of[run] for run in runs if job_name in (run, shown.get(run))}
     found: dict[str, str] = {}
     by_name: list[str] = []
@@ -120,6 +123,7 @@ def group_runs(
         together=len(set(by_name)) < len(by_name),
         likely=(job_name is None or bool(named)) and any(first != run for run, first in first_of.items()),
         apart=job_name is None and any(map(_HASH.fullmatch, found.values())) and len(set(found.values())) > 1,
+        names=shown,
     )
 
 
