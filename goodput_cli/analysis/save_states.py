@@ -22,7 +22,7 @@ _BEGUN, _BLOCKING_DONE, _COMPLETE = (_STATES[one.value] for one in SaveState)
 _OF_ORBAX = {"true": _COMPLETE, "1": _COMPLETE, "false": _BLOCKING_DONE, "0": _BLOCKING_DONE}
 """The states that `synchronous` of an Orbax line stands for."""
 _WAITED_KEY = "wait_for_prev"
-"""What keys of Orbax begin with that show how long a save waited for the save before it."""
+"""Prefix of Orbax keys that show how long a save waited for the save before it."""
 
 
 class Completion(Code):
