@@ -161,7 +161,8 @@ class _Walk:
                 real = os.path.realpath(entry.path) if entry.is_symlink() else os.path.join(above, entry.name)
                 if entry.is_dir():
                     waiting += ((real, member) for member in self._new_members(entry, real))
-                elif _may_be_read(entry) and stat.S_ISREG(entry.stat().st_mode):  # pipes and devices are read only if named
+                # Pipes and devices are read only if they are named.
+                elif _may_be_read(entry) and stat.S_ISREG(entry.stat().st_mode):
                     self._add_file(entry, real)
             except OSError as error:
                 self._add_unread(entry.path, error)

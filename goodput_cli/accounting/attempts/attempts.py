@@ -12,6 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.rank_starts import STARTUP_PHASES, Bursts, closing_lines, find_bursts
+from goodput_cli.accounting.attempts.replicas import without_replicas
 from goodput_cli.accounting.attempts.restarts import (
     StepRecords,
     checkpoint_regions_with_restarts,
@@ -138,6 +139,8 @@ def find_attempts(table: EventTable, step_log: bool, unknown_falls: UnknownFalls
     checkpoints = rows_of(table.kind, CHECKPOINT_KINDS)
     recorded = union(steps, checkpoints) if len(checkpoints) else steps
     bursts = find_bursts(table, recorded)
+    if step_log:
+        bursts = without_replicas(table, bursts, steps)
     regions = _regions(table.kind, bursts, recorded)
     boundaries, dropped = _split_regions(table, step_log, regions, steps, bursts)
     begin_row = np.array(sorted({*regions, *boundaries}), dtype=np.intp)

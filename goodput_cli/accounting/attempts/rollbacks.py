@@ -128,19 +128,28 @@ class _Processes:
         return not (around != around[0]).any()
 
     def _is_heard(self, of_process: tuple[Rows, float], last: int, first: int) -> bool:
-        """Return True if a process is never silent for long from row `last` on until it is heard of at or after row
-        `first`. What an interval covers, such as the load of a checkpoint, is no silence."""
-        rows, usual = of_process
-        begin, end = int(rows.searchsorted(last)), int(rows.searchsorted(first))
-        between = rows[begin : end + 1]
-        silent = self._table.time[between[1:]] - np.maximum.accumulate(self._table.end[between])[:-1]
-        return int(silent.max(initial=0)) <= max(_TIMES_USUAL * usual, _QUIET_NS)
+        return is_heard(self._table, *of_process, last, first)
 
     def _rows_where(self, column: str, code: int) -> tuple[Rows, float]:
         """Return the rows of a writer or of a source, and the usual distance (ns) of two: found once, however often
         its steps fall."""
         if (column, code) not in self._rows:
-            rows = np.flatnonzero(getattr(self._table, column) == code)
-            usual = float(np.median(np.diff(self._table.time[rows]))) if len(rows) > 1 else 0.0
-            self._rows[column, code] = rows, usual
+            self._rows[column, code] = rows_where(self._table, column, code)
         return self._rows[column, code]
+
+
+def rows_where(table: EventTable, column: str, code: int) -> tuple[Rows, float]:
+    """Return the rows of a writer or of a source, and the usual distance (ns) of two."""
+    rows = np.flatnonzero(getattr(table, column) == code)
+    return rows, float(np.median(np.diff(table.time[rows]))) if len(rows) > 1 else 0.0
+
+
+def is_heard(table: EventTable, rows: Rows, usual: float, last: int, first: int) -> bool:
+    """Return True if a process is never silent for long from row `last` until it is heard of at or after row `first`.
+
+    What an interval covers, such as the load of a checkpoint, is no silence. rows, usual: of the process, from
+    `rows_where`.
+    """
+    between = rows[int(rows.searchsorted(last)) : int(rows.searchsorted(first)) + 1]
+    silent = table.time[between[1:]] - np.maximum.accumulate(table.end[between])[:-1]
+    return int(silent.max(initial=0)) <= max(_TIMES_USUAL * usual, _QUIET_NS)

@@ -1,0 +1,71 @@
+"""Replicas that join a job which goes on (accounting §3): their start lines begin no attempt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from goodput_cli.accounting.attempts.rank_starts import Bursts
+from goodput_cli.accounting.attempts.rollbacks import is_heard, rows_where
+from goodput_cli.accounting.columns import codes_in, of_kind, search
+from goodput_cli.accounting.order import ENDINGS
+from goodput_cli.arrays import Mask, Rows
+from goodput_cli.events.schema import TEXT_PROCESS, EventTable, Kind
+
+
+def without_replicas(table: EventTable, bursts: Bursts, steps: Rows) -> Bursts:
+    """Return the start bursts at which a job began again.
+
+    A burst is left out if another source goes on across it: that source had announced a start before, its next step
+    continues its numbers, it logs no start or end between the two, and is never silent for longer than a minute or
+    three usual distances of its lines. Only text is judged: its files are streams of processes. steps: rows.
+    """
+    if len(bursts.first) < 2 or len(steps) == 0:
+        return bursts
+    before, after = search(steps, bursts.first) - 1, search(steps, bursts.last)
+    inside = np.flatnonzero((before >= 0) & (after < len(steps)))
+    last, first = steps[before[inside]], steps[after[inside]]
+    source, starts = table.source[last], table.source[bursts.first[inside]]
+    across = (source == table.source[first]) & (source != starts) & (table.step[first] > table.step[last])
+    across &= _is_text(table)[table.writer[last]]
+    streams = {code: _Stream.of(table, code) for code in codes_in(source[across])}
+    joined = np.zeros(len(bursts.first), dtype=bool)
+    for place in np.flatnonzero(across).tolist():
+        joined[inside[place]] = streams[int(source[place])].goes_on(table, int(last[place]), int(first[place]))
+    if not joined.any():
+        return bursts
+    kept = ~joined
+    position = np.cumsum(kept) - 1
+    known = kept[bursts.burst_of_late_end]
+    return replace(
+        bursts, first=bursts.first[kept], last=bursts.last[kept], unnumbered=bursts.unnumbered[kept],
+        late_ends=bursts.late_ends[known], burst_of_late_end=position[bursts.burst_of_late_end[known]],
+    )  # fmt: skip
+
+
+def _is_text(table: EventTable) -> Mask:
+    """Return True for each writer, and False for none, that is known from text."""
+    return np.array([*(process.startswith(TEXT_PROCESS) for _, process in table.writers), False], dtype=bool)
+
+
+class _Stream(NamedTuple):
+    """The lines of one source."""
+
+    rows: Rows
+    usual: float
+    """Usual distance (ns) of two."""
+    announced: Rows
+    """Rows at which a process starts or ends."""
+
+    @classmethod
+    def of(cls, table: EventTable, source: int) -> _Stream:
+        """Return the lines of a source."""
+        rows, usual = rows_where(table, "source", source)
+        return cls(rows, usual, rows[of_kind(table.kind[rows], (Kind.START, *ENDINGS))])
+
+    def goes_on(self, table: EventTable, last: int, first: int) -> bool:
+        """Return True if one process wrote the steps at two rows: it had announced itself, and no other did since."""
+        before, after = search(self.announced, [last, first]).tolist()
+        return before == after > 0 and is_heard(table, self.rows, self.usual, last, first)
