@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.rank_starts import Bursts
 from goodput_cli.accounting.attempts.rollbacks import is_heard, rows_where
 from goodput_cli.accounting.columns import codes_in, of_kind, search
 from goodput_cli.accounting.order import ENDINGS
-from goodput_cli.arrays import Mask, Rows
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import TEXT_PROCESS, EventTable, Kind
 
 
@@ -20,7 +21,8 @@ def without_replicas(table: EventTable, bursts: Bursts, steps: Rows) -> Bursts:
 
     A burst is left out if another source goes on across it: that source had announced a start before, its next step
     continues its numbers, it logs no start or end between the two, and is never silent for longer than a minute or
-    three usual distances of its lines. Only text is judged: its files are streams of processes. steps: rows.
+    three usual distances of its lines. Only text of one program is judged: its files are streams of processes.
+    steps: rows.
     """
     if len(bursts.first) < 2 or len(steps) == 0:
         return bursts
@@ -29,7 +31,10 @@ def without_replicas(table: EventTable, bursts: Bursts, steps: Rows) -> Bursts:
     last, first = steps[before[inside]], steps[after[inside]]
     source, starts = table.source[last], table.source[bursts.first[inside]]
     across = (source == table.source[first]) & (source != starts) & (table.step[first] > table.step[last])
-    across &= _is_text(table)[table.writer[last]]
+    program = _find_programs(table)
+    across &= (program[table.writer[last]] > 0) & (
+        program[table.writer[last]] == program[table.writer[bursts.first[inside]]]
+    )
     streams = {code: _Stream.of(table, code) for code in codes_in(source[across])}
     joined = np.zeros(len(bursts.first), dtype=bool)
     for place in np.flatnonzero(across).tolist():
@@ -45,9 +50,14 @@ def without_replicas(table: EventTable, bursts: Bursts, steps: Rows) -> Bursts:
     )  # fmt: skip
 
 
-def _is_text(table: EventTable) -> Mask:
-    """Return True for each writer, and False for none, that is known from text."""
-    return np.array([*(process.startswith(TEXT_PROCESS) for _, process in table.writers), False], dtype=bool)
+def _find_programs(table: EventTable) -> NDArray[np.intp]:
+    """Return the program of each writer that is known from text, as a number from 1; 0 for others and for none."""
+    names = [
+        process.removeprefix(TEXT_PROCESS).split(" ")[0] if process.startswith(TEXT_PROCESS) else ""
+        for _, process in table.writers
+    ]
+    numbers = {"": 0}
+    return np.array([*(numbers.setdefault(name, len(numbers)) for name in names), 0], dtype=np.intp)
 
 
 class _Stream(NamedTuple):
