@@ -6,7 +6,8 @@ import ast
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ from tests.support.markdown_docs import ROOT
 
 PACKAGE = ROOT / "goodput_cli"
 WIDTH = 100
+SHARED_BY = 3
+"""An option that as many commands describe in the same words is described once, under "Shared options"."""
+Record = tuple[str, str]
+"""The names of an option, and its help."""
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
@@ -31,13 +36,20 @@ def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
 
 
 def cli_reference() -> str:
-    """One section a command: its `--help`, and the environment variables of its options."""
-    return "\n".join(_command_section(name, command, context) for name, command, context in commands())
+    """Return the options that commands share, and a section per command with its usage and its own options."""
+    every = list(commands())
+    counts = Counter((group, record) for _, command, context in every for group, record in _options(command, context))
+    shared = [option for option, count in counts.items() if count >= SHARED_BY]
+    return "\n".join([_shared_section(shared), *(_command_section(*row, shared) for row in every)])
 
 
 def questions() -> str:
     """A table of the commands, each with the first sentence of its help."""
-    rows = [f"| `{name}` | {command.get_short_help_str(WIDTH)} |" for name, command, _ in commands() if " " in name]
+    rows = [
+        f"| [`{name}`](#{name.replace(' ', '-')}) | {command.get_short_help_str(WIDTH)} |"
+        for name, command, _ in commands()
+        if " " in name
+    ]
     return "\n".join(["| command | |", "| --- | --- |", *rows, ""])
 
 
@@ -47,7 +59,7 @@ def verdict_table() -> str:
         f"| {rule.verdict} | {f'`{rule.reason}`' if rule.reason else ''} | `{SHOWN[rule.verdict]}` | {rule.when} |"
         for rule in VERDICTS
     ]
-    return "\n".join(["| verdict | reason | its line begins | if |", "| --- | --- | --- | --- |", *rows, ""])
+    return "\n".join(["| verdict | reason | first words | condition |", "| --- | --- | --- | --- |", *rows, ""])
 
 
 def folders() -> str:
@@ -110,12 +122,67 @@ def _below(name: str, command: click.Command, parent: click.Context | None) -> I
             yield from _below(f"{name} {child}", found, context)
 
 
-def _command_section(name: str, command: click.Command, context: click.Context) -> str:
-    text = f"## {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
-    variables = [param.envvar for param in command.params if isinstance(param.envvar, str)]
-    if variables:
-        text += "\nEnvironment: " + ", ".join(f"`{variable}`" for variable in variables) + ".\n"
-    return text
+def _options(command: click.Command, context: click.Context) -> Iterator[tuple[str, Record]]:
+    """Yield each documented option with the heading of its group."""
+    for param in command.get_params(context):
+        record = param.get_help_record(context)
+        if record is not None and isinstance(param, click.Option) and "--help" not in param.opts:
+            yield getattr(param, "group", "Options"), record
+
+
+def _shared_section(shared: Iterable[tuple[str, Record]]) -> str:
+    formatter = click.HelpFormatter(width=WIDTH, max_width=WIDTH)
+    _write_options(formatter, shared)
+    return (
+        "## Shared options\n\n"
+        "Every command has `-h` and `--help`. Each section below names the groups of these options that it uses.\n"
+        f"\n```text\n{formatter.getvalue().strip()}\n```\n"
+    )
+
+
+def _command_section(
+    name: str, command: click.Command, context: click.Context, shared: Sequence[tuple[str, Record]]
+) -> str:
+    formatter = context.make_formatter()
+    command.format_usage(context, formatter)
+    command.format_help_text(context, formatter)
+    options = list(_options(command, context))
+    _write_options(formatter, [option for option in options if option not in shared])
+    command.format_epilog(context, formatter)
+    text = f"## {name}\n\n```text\n{formatter.getvalue().strip()}\n```\n"
+    used = [option for option in shared if option in options]
+    groups = _shared_groups([record[0] for _, record in options], used, shared)
+    return f"{text}\n{_wrapped(f'Shared options: {groups}.')}\n" if groups else text
+
+
+def _shared_groups(
+    names: Sequence[str], used: Sequence[tuple[str, Record]], shared: Sequence[tuple[str, Record]]
+) -> str:
+    """Return the groups of shared options that a command has, with the options that it lacks, or the only ones."""
+    parts = []
+    for group in dict.fromkeys(group for group, _ in used):
+        having = [record[0] for other, record in used if other == group]
+        lacking = [record[0] for other, record in shared if other == group and record[0] not in names]
+        if len(lacking) <= len(having):
+            parts.append(f"*{group}*" + (f" except {_spelled(lacking)}" if lacking else ""))
+        else:
+            parts.append(f"{_spelled(having)}")
+    return "; ".join(parts)
+
+
+def _spelled(names: Iterable[str]) -> str:
+    """Return the longest spelling of each option, without its value: `--job-name`."""
+    spelled = [max(re.findall(r"--?[\w-]+", name), key=len) for name in names]
+    return ", ".join(f"`{name}`" for name in dict.fromkeys(spelled))
+
+
+def _write_options(formatter: click.HelpFormatter, options: Iterable[tuple[str, Record]]) -> None:
+    groups: dict[str, list[Record]] = {}
+    for group, record in options:
+        groups.setdefault(group, []).append(record)
+    for group, records in groups.items():
+        with formatter.section(group):
+            formatter.write_dl(records)
 
 
 def _folder_rows(name: str) -> Iterator[str]:
