@@ -15,7 +15,7 @@ SOURCES := goodput_cli loggen tests benchmarks .ci
 
 .DEFAULT_GOAL := help
 INSTALLED_DOCS := $(VENV)/.installed-docs
-.PHONY: help install demo test test-browser test-databases test-fleet test-prometheus test-frameworks test-trackers test-truth truth-tables screenshots docs dist lint format fuzz upstream-words bench bench-full clean
+.PHONY: help install demo test test-browser test-fleet test-prometheus test-frameworks test-trackers test-truth truth-tables screenshots docs dist lint format fuzz upstream-words bench bench-full clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -33,9 +33,6 @@ test-browser: $(INSTALLED_BROWSER) ## Run the tests that need a browser (Debian:
 
 test-prometheus: $(INSTALLED_DEV) ## Run the tests that need Prometheus (Debian: apt-get install prometheus)
 	$(BIN)/python -m pytest $(NEVER_FOR_EVER) tests/prometheus
-
-test-databases: $(INSTALLED_DEV) ## Run the tests that need a PostgreSQL or MariaDB (Debian: apt-get install postgresql mariadb-server)
-	$(BIN)/python -m pytest $(NEVER_FOR_EVER) tests/sources/test_mlflow_databases.py
 
 test-fleet: $(INSTALLED_DEV) ## Run the tests of fleets on several processes and a dask cluster (3 minutes)
 	$(BIN)/python -m pytest $(NEVER_FOR_EVER) tests/cluster
@@ -115,7 +112,7 @@ $(FRAMEWORKS)/.installed: pyproject.toml constraints.txt
 
 $(TRACKERS)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(TRACKERS)
-	$(TRACKERS)/bin/python -m pip install --quiet -e '.[dev,mlflow-databases,trackers]'
+	$(TRACKERS)/bin/python -m pip install --quiet -e '.[dev,trackers]'
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)

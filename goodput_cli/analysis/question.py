@@ -16,6 +16,7 @@ from goodput_cli.analysis.work_options import NOTHING_SAID, WorkOptions
 from goodput_cli.errors import UsageError
 from goodput_cli.events.reading_options import WHAT
 from goodput_cli.vocabulary.option import bounded, declared, option, read_length, read_ns
+from goodput_cli.vocabulary.removed import removed_keyword
 from goodput_cli.vocabulary.text import did_you_mean
 from goodput_cli.vocabulary.when import AUTO, NS_PER_HOUR, NS_PER_SECOND, Span, When, load_zone, parse_span, parse_when
 
@@ -162,6 +163,9 @@ def make_question(**options: Any) -> Question:
     `UsageError` if it makes no sense."""
     known = {one.keyword: one for one in declared(Question)}
     unknown = options.keys() - known.keys()
+    for name in sorted(unknown):
+        if (sentence := removed_keyword(name)) is not None:
+            raise UsageError(sentence)
     if unknown:
         meant = did_you_mean(min(unknown), known, "the names are those of the options, as in reference_step_time=8")
         raise TypeError(f"there is no argument {', '.join(sorted(unknown))}; {meant}")
@@ -222,10 +226,6 @@ def _seconds(value: str | float) -> float:
 class AdviceQuestion:
     """What is asked of advice on a job, and what a person knows of the job that no line says. Times in s."""
 
-    what_if: tuple[str, ...] = option(
-        (), ADVICE, "The same job with a change, replayed.", metavar="NAME=VALUE", accepts="Sequence[str]", read=str,
-        about='Changes `NAME=VALUE` of one scenario, such as "save-every=100".',
-    )  # fmt: skip
     save_seconds: float | None = option(
         None, ADVICE, "What a save blocks, where no line says it.", metavar="LENGTH", read=_seconds
     )

@@ -166,6 +166,8 @@ def _unmarked(kind: Any) -> JsonType:
     origin, inner = get_origin(kind), get_args(kind)
     if kind in _PLAIN:
         return JsonType(kind, lambda: {"type": _PLAIN[kind]})
+    if kind is Any:
+        return JsonType(Any, dict)
     if kind is Fraction:
         return JsonType(float, _number, float)
     if origin is Literal:

@@ -1,6 +1,6 @@
 """`goodput_cli.analyze(...)`: where every second of a job went; the same analysis that the command makes.
 
-`goodput_cli.advise(...)`: how often a job should have saved, what would have bought most, and what if.
+`goodput_cli.advise(...)`: the best checkpoint interval of a job, and the improvements that would help most.
 """
 
 from __future__ import annotations

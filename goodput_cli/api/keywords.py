@@ -147,8 +147,6 @@ class WatchOptions(AnalyzeOptions, total=False):
 class AdviseOptions(JobOptions, total=False):
     """The same, of advice on the whole job."""
 
-    what_if: Sequence[str]
-    """Changes `NAME=VALUE` of one scenario, such as "save-every=100"."""
     save_seconds: float | None
     """What a save blocks, where no line says it."""
     interval_now: int | None

@@ -116,11 +116,24 @@ def _is_interrupted(error: BaseException) -> bool:
 
 
 def _say_wrong_usage(error: click.UsageError) -> None:
-    """Usage, the way to the help, and the sentence."""
+    """Print the usage, how to get help, and the error."""
+    if (sentence := _removed(error)) is not None:
+        print_safely(f"Error: {sentence}")
+        return
     if error.ctx is not None:
         print_message(error.ctx.get_usage())
         print_message(f"Try '{error.ctx.command_path} --help' for help.\n")
     print_safely(f"Error: {error.format_message()}")
+
+
+def _removed(error: click.UsageError) -> str | None:
+    """Return what to use instead of a removed option; None for other errors."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return None
+    from goodput_cli.vocabulary.removed import OPTIONS
+
+    command, sentence = OPTIONS.get(error.option_name, ("", ""))
+    return sentence if command == error.ctx.info_name else None
 
 
 def _say_refused(error: OSError) -> int:

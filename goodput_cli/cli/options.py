@@ -128,15 +128,11 @@ class GroupedCommand(click.Command):
 
     def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
-            from goodput_cli.cli.settings import load_defaults, misread_variables
+            from goodput_cli.cli.settings import load_defaults
 
-            variables = {
-                one.envvar: one.gate
-                for one in self.params
-                if isinstance(one, GroupedOption) and isinstance(one.envvar, str)
-            }
-            for warning in misread_variables(self.name or "", variables, os.environ):
-                print_message(warning)
+            for one in self.params:
+                if isinstance(one, GroupedOption) and one.gate and _is_set_empty(one.envvar):
+                    print_message(f"warning: the environment variable {one.envvar} is empty, so this gate is off")
             for sentence in load_defaults(self, ctx, list(args)):
                 print_message(sentence)
         return super().parse_args(ctx, args)
@@ -150,6 +146,11 @@ class GroupedCommand(click.Command):
         for group, records in groups.items():
             with formatter.section(group):
                 formatter.write_dl(records)
+
+
+def _is_set_empty(variable: object) -> bool:
+    """Return True if an environment variable is set and has no value: click treats it as not set."""
+    return isinstance(variable, str) and variable in os.environ and not os.environ[variable].strip()
 
 
 def _settings_options() -> list[click.Parameter]:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
+from goodput_cli.vocabulary import removed
 
 ENTRY_POINT_GROUP = "goodput_cli.sources"
 FILE_SCHEME = "file"
@@ -250,14 +251,12 @@ _BUILT_IN = {
     "cloud-logging": "goodput_cli.sources.cloud_logging:CloudLoggingSource",
     FILE_SCHEME: "goodput_cli.sources.files:FileSource",
     "gs": "goodput_cli.sources.bucket:BucketSource",
-    **dict.fromkeys(("sqlite", "postgresql", "mysql", "mariadb"), "goodput_cli.sources.databases:DatabaseSource"),
+    "sqlite": "goodput_cli.sources.databases:DatabaseSource",
     **dict.fromkeys(("mlflow+http", "mlflow+https"), "goodput_cli.sources.mlflow_server:TrackingServerSource"),
     "s3": "goodput_cli.sources.bucket:BucketSource",
 }
-_DATABASES = ("postgresql", "mysql", "mariadb")
 _KNOWN_ELSEWHERE = {
     "az": "download the objects first, for example with `az storage blob download-batch`, and name the files",
-    "postgres": "write postgresql://…",
     "hdfs": "copy the files first with `hdfs dfs -get`, and name the copies",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -287,8 +286,6 @@ def source_for(uri: str) -> Source:
     """The source that reads this URI. Raises UsageError for an unknown scheme, SourceError if none is installed."""
     source: Source
     scheme = scheme_of(uri)
-    if scheme.partition("+")[0] in _DATABASES:  # postgresql+psycopg://…
-        scheme = scheme.partition("+")[0]
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme].split(":")
         source = getattr(importlib.import_module(module), name)()
@@ -303,6 +300,8 @@ def source_for(uri: str) -> Source:
         except Exception as error:  # a foreign package may fail in any way
             raise SourceError(f"{scheme}://: the plug-in {point.value} could not be loaded: {error}") from error
         return source
+    if scheme.partition("+")[0] in removed.DATABASES:  # also postgresql+psycopg://…
+        raise UsageError(f"{without_password(uri)}: {removed.DATABASE}")
     if scheme in _KNOWN_ELSEWHERE:
         raise SourceError(
             f"{without_password(uri)}: no source for {scheme}:// is installed; {_KNOWN_ELSEWHERE[scheme]}"

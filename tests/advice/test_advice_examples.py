@@ -19,7 +19,7 @@ from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.interval import Interval, interval_advice
 from goodput_cli.analysis.advice.levers import Estimate, LeverInputs, all_levers
 from goodput_cli.analysis.advice.record import JobRecord
-from goodput_cli.analysis.advice.replay import AsRecorded, Changes, Every, replay
+from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.analysis.advice.thresholds import LEVERS as NAMES_OF_LEVERS
 
@@ -156,5 +156,5 @@ def test_levers(name: str) -> None:
 
 def test_newest_checkpoint_of_the_older_one() -> None:
     job = record("08-older-beyond.jsonl")
-    shorter = replay(job, AsRecorded(job), Changes(newest=True))
+    shorter = replay(job, AsRecorded(job), newest=True)
     assert shorter.ns == job.window - 1240 * 10**9

@@ -1,4 +1,4 @@
-"""Advice on whole jobs: the sample night, what must not change an answer, scenarios against levers, and honesty."""
+"""Advice on whole jobs: the sample night, what must not change an answer, and honesty."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from goodput_cli.analysis.advice.interval import interval_advice
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
-from goodput_cli.analysis.advice.what_if import parse_plan, scenario
 from goodput_cli.analysis.question import Price
-from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.errors import NotEnoughData
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs, unchanged_answers
 
@@ -77,60 +76,6 @@ def test_levers_of_the_night() -> None:
     bound = advice_on_the_night().bound
     assert bound is not None
     assert bound.points == pytest.approx(13.86, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("change", "lever"),
-    [
-        ("restart=/2", "restart"), ("restore=/2", "restore"), ("down=/2", "downtime"), ("spares=60s", "spares"),
-        ("data=0", "data_loading"), ("stalls=0", "stalls"), ("evals=/2", "evals"),
-        ("restart-from=newest", "newest_checkpoint"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("log", ["llm-pretrain.jsonl", "llm-pretrain-r2.jsonl"])
-def test_one_change_is_its_lever(log: str, change: str, lever: str) -> None:
-    job = advise_job(goodput_cli.analyze(SAMPLES / log).timeline, "x", Options(plan=parse_plan([change])))
-    found = next((one for one in job.levers if one.name == lever), None)
-    assert job.scenario is not None
-    assert job.scenario.seconds is not None
-    if found is None:
-        assert job.scenario.seconds < 0.0005 * job.recorded.seconds
-        return
-    assert job.scenario.ns == found.ns
-    assert job.scenario.points == pytest.approx(found.points)
-
-
-@pytest.mark.parametrize("change", ["restart=/1", "down=90d", "spares=90d", "evals=/1", "save-every=200"])
-def test_no_change_is_the_record(change: str) -> None:
-    found = scenario(night(), exposure_of(night()), parse_plan([change]), None, True)
-    assert found is not None
-    assert found.ns == 0
-
-
-def test_several_changes_are_replayed_together() -> None:
-    plan = parse_plan(["save-every=50", "restart-from=newest", "restart=/2", "async=1s,10s"])
-    found = scenario(night(), exposure_of(night()), plan, Price(256, 4.2), True)
-    assert found is not None
-    assert (found.how, found.changes) == ("replay", plan.changes)
-    assert found.seconds is not None
-    assert found.seconds > 4000
-    assert found.accelerator_hours == pytest.approx(256 * found.seconds / 3600)
-
-
-def test_rarer_failures_are_an_average() -> None:
-    found = scenario(night(), exposure_of(night()), parse_plan(["failures=/2"]), None, True)
-    assert found is not None
-    assert (found.how, found.ns, found.replayed) == ("average", None, None)
-    assert found.points > 5
-
-
-def test_a_cost_is_needed_to_save_elsewhere() -> None:
-    record = record_of(goodput_cli.analyze(EXAMPLES / "11-no-saves.jsonl").timeline, "x")
-    with pytest.raises(UsageError, match="--save-seconds"):
-        scenario(record, exposure_of(record), parse_plan(["save-every=10"]), None, True)
-    given_one = scenario(record, exposure_of(record), parse_plan(["save-every=10", "save-cost=1s"]), None, True)
-    assert given_one is not None
-    assert (given_one.seconds or 0) > 0
 
 
 def test_logs_that_say_too_little_get_no_number() -> None:

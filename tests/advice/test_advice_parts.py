@@ -1,10 +1,9 @@
-"""Parts of advice by hand: formulas, random numbers, round intervals, medians, the lever arithmetic, what-if."""
+"""Parts of advice by hand: formulas, random numbers, round intervals, medians and the lever arithmetic."""
 
 from __future__ import annotations
 
 import json
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,7 @@ from goodput_cli.analysis.advice.record import (
 )
 from goodput_cli.analysis.advice.replay_attempts import DeathEvidence, JobContext, completed_attempt, record_of
 from goodput_cli.analysis.advice.results import daly, exact, formulas, young
-from goodput_cli.analysis.advice.what_if import Cut, parse_plan
 from goodput_cli.analysis.goodput.findings import Covered
-from goodput_cli.errors import UsageError
 from tests.simulation.job import Job
 
 SECOND = 10**9
@@ -177,23 +174,6 @@ def test_what_was_logged_beyond_the_next_save_is_a_hang() -> None:
     trace = DeathEvidence(130 * SECOND, 0, 500 * SECOND, 500 * SECOND, 900 * SECOND, False, True, 3)
     done = completed_attempt(life(3), trace, JobContext(False, (13,), 99, FLAT, 0, "middle"))
     assert done.hang == 270 * SECOND + 1
-
-
-@given(st.lists(st.integers(0, 100), max_size=9), st.integers(1, 7))
-def test_a_cut_is_rounded_once(amounts: list[int], factor: int) -> None:
-    saved = Cut(Fraction(factor), 0).saved(amounts)
-    assert sum(saved) == round(sum(amounts) * (1 - Fraction(1, factor)))
-    assert all(0 <= one <= amount for one, amount in zip(saved, amounts, strict=True))
-
-
-@pytest.mark.parametrize(
-    "change",
-    ["restart", "restart=", "restart=/0.5", "restart=/0", "pace=/2", "failures=3", "save-every=0", "save-every=x",
-     "restart-from=older", "async=", "save-cost=/x", "spares=soon"],
-)  # fmt: skip
-def test_changes_that_make_no_sense(change: str) -> None:
-    with pytest.raises(UsageError):
-        parse_plan([change])
 
 
 def test_one_run_varies_more_than_the_average_of_many() -> None:

@@ -68,7 +68,7 @@ def test_every_dependency_is_pinned_within_its_range(requirement: Requirement) -
             assert requirement.specifier.contains(version)
 
 
-OPTIONAL = ("fleet", "s3", "zst", "reconcile", "mlflow-databases", "yaml")
+OPTIONAL = ("fleet", "s3", "zst", "reconcile")
 """Extras whose modules the package imports where they are asked for."""
 
 

@@ -105,7 +105,7 @@ IN_FORMATS = {
     "attempts": ("disruptions", LOGS["kernel-log"][0], "--by", "attempt", "--accelerators", "64",
                  "--price-per-hour", "3"),
     "causes": ("disruptions", LOGS["megatron"][0], "--by", "cause"),
-    "what-if": ("advise", ONE_PAIR[0], "--what-if", "save-every=100", "--what-if", "restart=/2", "--mtbf", "6h"),
+    "known-mtbf": ("advise", ONE_PAIR[0], "--mtbf", "6h"),
     "gates": ("analyze", ONE_PAIR[0], "--fail-under", "85", "--fail-if", "disruptions>2", "--warn-if", "queued>5%"),
     "strict": ("check", LOGS["clock-jumps"][0], "--strict", "-v"),
 }  # fmt: skip

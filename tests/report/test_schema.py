@@ -27,7 +27,7 @@ KINDS = {
     "timeline": ["timeline", LOG, "--events"],
     "disruptions": ["disruptions", LOG, "--accelerators", "8"],
     "steps": ["steps", LOG],
-    "advice": ["advise", LOG, "--what-if", "save-every=100", "--fail-if", "advice.gain<0"],
+    "advice": ["advise", LOG, "--fail-if", "advice.gain<0"],
     "comparison": ["compare", LOG, CHECKPOINTS],
     "jobs": ["jobs", LOG, CHECKPOINTS],
     "fleet": ["fleet", LOG, CHECKPOINTS, "--workers", "1", "--accelerators", "8", "--by", "week"],

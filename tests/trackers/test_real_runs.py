@@ -17,7 +17,6 @@ import pytest
 import goodput_cli
 from goodput_cli import Analysis
 from goodput_cli.errors import SourceError
-from goodput_cli.sources.databases import _read_server
 
 PROGRAM = Path(__file__).with_name("train.py")
 QUIET = {"WANDB_SILENT": "true", "WANDB_MODE": "offline", "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
@@ -89,11 +88,3 @@ def told(uri: str) -> Analysis:
         except SourceError:
             time.sleep(2)
     return goodput_cli.analyze(uri)
-
-
-def test_a_server_gives_what_the_file_gives(tmp_path: Path) -> None:
-    trained(tmp_path, "mlflow-sqlite")
-    (batch,) = _read_server(f"sqlite:///{tmp_path}/mlflow.db")
-    lines = [json.loads(line) for line in batch.data.splitlines()]
-    assert sum("key" in line for line in lines) >= 49
-    assert lines[0]["status"] == "FINISHED"

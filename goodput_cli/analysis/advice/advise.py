@@ -1,4 +1,4 @@
-"""Advice on one job: the interval, the levers and a scenario, from its record (docs/advice.md).
+"""Advice on one job: the interval and the levers, from its record (docs/advice.md).
 
 `goodput advise` for one job, from its accounting.
 """
@@ -15,7 +15,7 @@ from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice, with_one_run
 from goodput_cli.analysis.advice.levers import LeverInputs, bound, judged_levers, levers
 from goodput_cli.analysis.advice.record import FAILURES, EndKind, JobRecord
-from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
+from goodput_cli.analysis.advice.replay import AsRecorded, Every, Replayed, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.analysis.advice.results import (
     AdviceData,
@@ -26,12 +26,12 @@ from goodput_cli.analysis.advice.results import (
     LifeEndings,
     Recorded,
     RecordFacts,
+    ReplayFacts,
     SaveFacts,
     failed_lives,
 )
 from goodput_cli.analysis.advice.sheet import levers_sheet
 from goodput_cli.analysis.advice.thresholds import GAIN_LOW, OF_INTERVAL, RATIO
-from goodput_cli.analysis.advice.what_if import WhatIf, parse_plan, replay_facts, scenario
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.measures import decimal
 from goodput_cli.analysis.question import AdviceQuestion, Death, Price
@@ -59,13 +59,12 @@ class Options:
     mtbf: float | None = None
     spare_ns: int = _SPARE_NS
     price: Price | None = None
-    plan: WhatIf | None = None
 
 
 def advice_options(question: AdviceQuestion, price: Price | None) -> Options:
-    """What a person says about the job. Raises UsageError for a change that cannot be."""
+    """Return what a person says about the job."""
     spare_ns = round(question.spare_seconds * NS_PER_SECOND)
-    return Options(question.mtbf, spare_ns, price, parse_plan(question.what_if) if question.what_if else None)
+    return Options(question.mtbf, spare_ns, price)
 
 
 def advise(record: JobRecord, options: Options = Options(), others: Mapping[Death, JobRecord] | None = None) -> Advice:
@@ -74,7 +73,6 @@ def advise(record: JobRecord, options: Options = Options(), others: Mapping[Deat
     fidelity = check_replay(record)
     interval = with_one_run(interval_advice(record, exposure))
     question = LeverInputs(record, exposure, interval, fidelity.ok, options.spare_ns)
-    plan = options.plan
     return Advice(
         job=record.name,
         recorded=Recorded(100 * record.productive / record.window, record.window / 1e9, record.productive / 1e9),
@@ -84,7 +82,6 @@ def advise(record: JobRecord, options: Options = Options(), others: Mapping[Deat
         curve=_curve(record, interval, fidelity.ok),
         levers=levers(question, options.price),
         bound=bound(question, options.price),
-        scenario=None if plan is None else scenario(record, exposure, plan, options.price, fidelity.ok),
         deaths=_deaths(record, options, others),
         diagnostics=tuple(_diagnostics(record, exposure, interval, fidelity)),
         judged=judged_levers(question),
@@ -153,7 +150,15 @@ def _replayed(record: JobRecord, interval: Interval, replays: bool) -> IntervalA
     advice = interval.advice
     if not replays or advice.every_steps is None:
         return advice
-    return replace(advice, replayed=replay_facts(record, replay(record, Every(record, advice.every_steps))))
+    return replace(advice, replayed=_replay_facts(record, replay(record, Every(record, advice.every_steps))))
+
+
+def _replay_facts(record: JobRecord, done: Replayed) -> ReplayFacts:
+    """Compare a replay with the record."""
+    if done.ns is None:
+        return ReplayFacts(None, None, 0.0, done.saves, done.deaths, None)
+    goodput = 100 * record.productive / done.ns
+    return ReplayFacts(done.ns / 1e9, done.ns, goodput, done.saves, done.deaths, (record.window - done.ns) / 1e9)
 
 
 def _curve(record: JobRecord, interval: Interval, replays: bool) -> tuple[CurvePoint, ...]:
@@ -165,7 +170,7 @@ def _curve(record: JobRecord, interval: Interval, replays: bool) -> tuple[CurveP
     by = curve.goodput(curve.chosen_by).tolist() if chosen else [None] * len(goodput)
     points = []
     for place, every in enumerate(curve.intervals.tolist()):
-        own = replay_facts(record, replay(record, Every(record, every))).goodput_percent if replays else None
+        own = _replay_facts(record, replay(record, Every(record, every))).goodput_percent if replays else None
         low, high = spread.goodput[:, place].tolist()
         average = goodput[place]
         within = (min(low, average), max(high, average))  # where all draws lie to one side of it

@@ -10,7 +10,7 @@ from statistics import median
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
 from goodput_cli.analysis.advice.record import FAILURES, RESTART, EndKind, JobRecord, half
-from goodput_cli.analysis.advice.replay import AsRecorded, Changes, replay
+from goodput_cli.analysis.advice.replay import AsRecorded, replay
 from goodput_cli.analysis.advice.results import How, Lever
 from goodput_cli.analysis.advice.thresholds import LEVERS
 from goodput_cli.analysis.question import Price, hours_and_money
@@ -163,7 +163,7 @@ def _newest_checkpoint(inputs: LeverInputs) -> Iterator[Estimate]:
     record = inputs.record
     if not inputs.replays or not any(end.kind == EndKind.OLDER for end in record.ends):
         return
-    shorter = replay(record, AsRecorded(record), Changes(newest=True)).ns
+    shorter = replay(record, AsRecorded(record), newest=True).ns
     if shorter is not None:
         yield Estimate(
             "newest_checkpoint", "newest checkpoint used", "the newest complete checkpoint is restored, none older",

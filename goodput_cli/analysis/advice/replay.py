@@ -8,7 +8,6 @@ saves of the policy a third: where it dies is a binary search, so that a replay 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -40,18 +39,14 @@ class Policy(Protocol):
 
 
 class AsRecorded:
-    """Where the life saved; where it recorded no step, wherever any life saved. cost (ns): of every save, if it is not
-    to be what the record shows; delay (ns): the same."""
+    """Where the life saved; where it recorded no step, wherever any life saved."""
 
     waits = False
 
-    def __init__(self, record: JobRecord, cost: int | None = None, delay: int | None = None) -> None:
-        self._record, self._cost, self._delay = record, cost, delay
-        self._any = record.first_saves
+    def __init__(self, record: JobRecord) -> None:
+        self._record, self._any = record, record.first_saves
 
     def paid(self, life: int, position: int) -> int:
-        if self._cost is not None:
-            return self._cost * self.count(life, position)
         own, low, high = self._own(life)
         paid = self._any.step_total.upto
         return paid(min(position, low)) + own.upto(min(position, high)) + paid(max(position, high)) - paid(high)
@@ -75,8 +70,6 @@ class AsRecorded:
         return None
 
     def delay(self, life: int, position: int) -> int:
-        if self._delay is not None:
-            return self._delay
         one = self._record.lives[life]
         inside = one.first < position <= one.stop
         saves = one.saves if inside else self._any
@@ -85,15 +78,12 @@ class AsRecorded:
 
 class Every:
     """After every step that `every` divides, those at or below the first position left out; the save behind the last
-    step stays as it was. A save that the record shows costs what it did, another one `JobRecord.cost_ns`; or all cost
-    `cost` (ns). delay (ns): that of the job, if not given."""
+    step stays as it was. A save that the record shows costs what it did, another one `JobRecord.cost_ns`."""
 
-    def __init__(self, record: JobRecord, every: int, cost: int | None = None, delay: int | None = None) -> None:
+    def __init__(self, record: JobRecord, every: int) -> None:
         self._record, self.every = record, every
         self._behind, self._origin = record.made_behind, record.lives[0].first
-        self._usual = record.cost_ns if cost is None else cost
-        self._fixed = cost is not None
-        self._delay = record.latency if delay is None else delay
+        self._usual, self._delay = record.cost_ns, record.latency
         self.waits = self._delay > 0
         self._saves_at_end = bool(np.any(record.first_saves.made_at == record.end))
         step = record.end - self._behind
@@ -103,8 +93,6 @@ class Every:
     def _corrections(self) -> tuple[StepTotal, dict[int, StepTotal]]:
         """What recorded saves cost beyond the usual cost: of any life, and what single lives differ from that."""
         known = self._record.first_saves
-        if self._fixed:
-            return step_total(known.made_at[:0], known.cost[:0]), {}
         here = self._at_a_save(known.made_at)
         own: dict[int, StepTotal] = {}
         for life, (made_at, differs) in self._record.unlike_first.items():
@@ -272,22 +260,12 @@ class Replayed:
         return len(self.path)
 
 
-@dataclass(frozen=True)
-class Changes:
-    """What else is other than recorded. gaps, startups: ns before each life and at its beginning. newest: the newest
-    checkpoint is restored where an older one was."""
+def replay(record: JobRecord, policy: Policy, *, newest: bool = False) -> Replayed:
+    """Replay the job from its first position to its end position under a policy.
 
-    gaps: Sequence[int] | None = None
-    startups: Sequence[int] | None = None
-    newest: bool = False
-
-
-UNCHANGED = Changes()
-
-
-def replay(record: JobRecord, policy: Policy, changes: Changes = UNCHANGED) -> Replayed:
-    """The job again, from its first position to its end position, under a policy."""
-    return _Replay(record, policy, changes).run()
+    newest: restore the newest checkpoint where an older one was restored.
+    """
+    return _Replay(record, policy, newest=newest).run()
 
 
 @dataclass(frozen=True)
@@ -316,20 +294,18 @@ class _Usable:
 class _Replay:
     """The state of one replay."""
 
-    def __init__(self, record: JobRecord, policy: Policy, changes: Changes) -> None:
-        self._record, self._policy, self._changes = record, policy, changes
-        self._gaps = record.gaps if changes.gaps is None else changes.gaps
-        lives = record.lives
-        self._startups = [life.startup for life in lives] if changes.startups is None else changes.startups
+    def __init__(self, record: JobRecord, policy: Policy, *, newest: bool) -> None:
+        self._record, self._policy, self._restores_newest = record, policy, newest
+        self._startups = [life.startup for life in record.lives]
         self._usable: list[_Usable] = []
         self._path: list[tuple[int, int]] = []
         self._saves = self._saved = self._wraps = 0
         self._state: tuple[int, int, list[tuple[int, int]]] | None = None
-        self._most_deaths = max(MOST_DEATHS, 2 * len(lives))
+        self._most_deaths = max(MOST_DEATHS, 2 * len(record.lives))
 
     def run(self) -> Replayed:
         position, life = self._record.lives[0].first, 0
-        clock = self._gaps[0] + self._startups[0]
+        clock = self._record.gaps[0] + self._startups[0]
         while position < self._record.end:
             died = self._live(life, position)
             if died.ns is None or len(self._path) >= self._most_deaths:
@@ -339,7 +315,7 @@ class _Replay:
                 break
             position = self._resume(died.life, died.position)
             life = died.life + 1
-            clock += self._gaps[life] + self._startups[life]
+            clock += self._record.gaps[life] + self._startups[life]
         return self._replayed(clock + self._record.tail)
 
     def _replayed(self, ns: int | None) -> Replayed:
@@ -421,7 +397,7 @@ class _Replay:
         assert one.resumed is not None
         newest = self._newest(died + 1)
         position = died if newest is None else newest
-        if end.kind == EndKind.OLDER and not self._changes.newest:
+        if end.kind == EndKind.OLDER and not self._restores_newest:
             older = self._newest(one.resumed)
             position = one.resumed if older is None or older == end.checkpoint else older
         elif end.kind in (EndKind.BEYOND, EndKind.STOP):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from goodput_cli.accounting.options import Method
 from goodput_cli.analysis.answers import Diagnostics, MeasuredWindow, NamedJob, Thresholds, measured_window, named_job
@@ -335,30 +335,6 @@ LEVER_TABLE = Table("lever", "what would have bought goodput", columns_of(Lever,
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """what if: all changes together"""
-
-    changes: tuple[str, ...]
-    """as they were asked for"""
-    how: How
-    """the weakest of what it was computed with"""
-    seconds: float | None
-    """that the job is shorter; null: it never ends"""
-    ns: int | None
-    """the same where it is exact or replayed"""
-    points: float
-    """of goodput, gained"""
-    goodput_percent: float
-    """then"""
-    replayed: ReplayFacts | None
-    """null: no replay was needed or possible"""
-    accelerator_hours: float | None
-    """seconds x accelerators; null without --accelerators"""
-    cost: float | None
-    """accelerator_hours x price; null without --price-per-hour"""
-
-
-@dataclass(frozen=True)
 class IfDeath:
     """goodput on average today, for each moment of death that may be assumed"""
 
@@ -390,8 +366,6 @@ class AdviceData:
     """What would have bought goodput, the most first."""
     bound: Lever | None
     """What checkpointing could buy at most; it is shown below the levers, not ranked among them."""
-    scenario: Scenario | None
-    """What if: all changes together; None: no change was asked for."""
     deaths: IfDeath | None
     """None: every death was logged."""
     diagnostics: tuple[Diagnostic, ...]
@@ -404,12 +378,12 @@ class AdviceData:
 
 @written(
     "advice_answer",
-    "goodput advise --format json: how often to save, what would have bought most, what if",
+    "goodput advise --format json: the checkpoint interval, and the improvements that would help most",
     kind="advice",
 )
 @dataclass(frozen=True, kw_only=True)
 class AdviceAnswer:
-    """goodput advise --format json: how often to save, what would have bought most, what if"""
+    """goodput advise --format json: the checkpoint interval, and the improvements that would help most"""
 
     job: NamedJob
     window: MeasuredWindow
@@ -423,7 +397,8 @@ class AdviceAnswer:
     """those that buy most first; they overlap"""
     checkpoint_bound: Annotated[Lever | None, LEVER_TABLE]
     """what no way of checkpointing can beat"""
-    scenario: Scenario | None
+    scenario: Annotated[dict[str, Any] | None, _ADDED] = None
+    """in answers of version 0.2 and older, from the removed option --what-if; no longer written"""
     deaths: IfDeath | None
     """null: every death was logged"""
     thresholds: Thresholds
@@ -443,7 +418,6 @@ def advice_answer(analysis: AnalysisData, advice: AdviceData) -> AdviceAnswer:
         curve=advice.curve,
         levers=advice.levers,
         checkpoint_bound=advice.bound,
-        scenario=advice.scenario,
         deaths=advice.deaths,
         thresholds=advice.thresholds,
         diagnostics=(*analysis.diagnostics, *advice.diagnostics),

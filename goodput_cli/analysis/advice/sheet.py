@@ -18,9 +18,7 @@ from goodput_cli.analysis.advice.results import (
     AdviceData,
     CurvePoint,
     IntervalAdvice,
-    Lever,
     RecordFacts,
-    Scenario,
     advice_answer,
     failed_lives,
 )
@@ -231,19 +229,6 @@ def _replayed(interval: IntervalAdvice) -> Iterator[str]:
     )
 
 
-def scenario_lines(scenario: Scenario) -> Iterator[str]:
-    """What if."""
-    changes = ", ".join(scenario.changes)
-    if scenario.seconds is None:
-        yield f"what if {changes}: the job never ends ({scenario.how})"
-        return
-    moved = "shorter" if scenario.seconds >= 0 else "longer"
-    yield (
-        f"what if {changes}: goodput {percent(scenario.goodput_percent)}, {_gained(scenario.points)}, "
-        f"{duration_of_seconds(abs(scenario.seconds))} {moved} ({scenario.how})"
-    )
-
-
 @dataclass(frozen=True)
 class IntervalChart(Chart):
     """Goodput in percent, intervals in steps; None where there is no such point."""
@@ -387,9 +372,9 @@ def levers_sheet(advice: AdviceData) -> Sheet:
     return Sheet(
         title=f"Advice for {advice.job}",
         columns=columns,
-        rows=_cells(columns, [*advice.levers, *bound, *_scenario(advice)]),
+        rows=_cells(columns, [*advice.levers, *bound]),
         grouped_rows=_cells(columns, [*advice.levers[:_MOST_LEVERS], *bound]),
-        summary=(*verdict_lines(advice), *(scenario_lines(advice.scenario) if advice.scenario else ())),
+        summary=tuple(verdict_lines(advice)),
         notes=tuple(_notes(advice)),
         sections=tuple(_curve(advice)),
     )
@@ -424,18 +409,6 @@ def _people(advice: AdviceData) -> Iterator[Column]:
     if any(lever.cost is not None for lever in advice.levers):
         yield Column("cost", "number", people, each(lambda lever: round(lever.cost or 0, 2)))
     yield Column("how", "text", people, attribute("how"))
-
-
-def _scenario(advice: AdviceData) -> Iterator[Lever]:
-    """The scenario as a row for programs; one that never ends has no seconds and is no row."""
-    scenario = advice.scenario
-    if scenario is not None and scenario.seconds is not None:
-        text = ", ".join(scenario.changes)
-        share = 100 * scenario.seconds / advice.recorded.seconds
-        yield Lever(
-            "scenario", text, text, "all changes together", scenario.how, scenario.seconds, scenario.ns, share,
-            scenario.points, scenario.goodput_percent, scenario.accelerator_hours, scenario.cost, {},
-        )  # fmt: skip
 
 
 def _notes(advice: AdviceData) -> Iterator[str]:

@@ -111,14 +111,10 @@ def _load_first_screen(_: str) -> Renderer:
     Examples:
       goodput advise run.jsonl
       goodput advise run.jsonl --accelerators 256 --price-per-hour 4.20
-      goodput advise run.jsonl --what-if save-every=100 --what-if restart=/2
       goodput advise run.jsonl --save-seconds 5s --mtbf 6h
       goodput advise run.jsonl --fail-if 'advice.gain_low>1pp' -o advice.md
 
-    Changes of --what-if: save-every=100 (steps) or =10m, save-cost=/2 or =5s,
-    async=BLOCKING[,LATENCY], restore, restart, down, queue, startup, data, stalls and
-    evals =/2, =0 or a length, spares=60s, failures=/2, restart-from=newest. All of
-    them make one scenario. EXPR is advice.gain, advice.gain_low or advice.LEVER,
+    EXPR is advice.gain, advice.gain_low or advice.LEVER,
     compared with points of goodput (pp) or s, m, h, d; or advice.interval_ratio.
     Advice is about a whole job: docs/advice.md says how to read it.""",
 )
