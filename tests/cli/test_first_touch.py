@@ -54,7 +54,7 @@ def test_help_is_a_command_too(capsys: Said) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("open_interval", "Do: Log the end also"),
+        ("open_interval", "Do: Log the end of failed phases"),
         ("HANG", "--fail-if 'insight:hang>10m'"),
         ("step_stall", "category step_stall"),
     ],
