@@ -100,6 +100,6 @@ def test_every_metric_is_described_and_every_described_one_exists() -> None:
 
 
 def test_the_formats_of_the_table_exist() -> None:
-    table = section(CI, "Goodput as a gate, and as a metric")
+    table = section(CI, "Reports of a gate")
     for name, *endings in re.findall(r"^\| `(\w+)` \| `(\.\w+)`(?:, `(\.\w+)`)?", table, re.MULTILINE):
         assert {format_of(f"report{ending}") for ending in endings if ending} == {name}
