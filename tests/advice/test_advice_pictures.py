@@ -117,7 +117,7 @@ def test_metrics_are_those_of_json_and_of_the_documents(night: Path) -> None:
     assert [one.labels["expression"] for one in verdicts if one.value and one.labels["verdict"] == "failed"] == [
         "advice.gain>4pp"
     ]
-    described = names_in_first_column(section(ROOT / "docs" / "advice.md", "Gates"))
+    described = names_in_first_column(section(ROOT / "docs" / "advice.md", "Metrics"))
     assert {*described} == {name for name in families if name.startswith("goodput_advice_")}
 
 
