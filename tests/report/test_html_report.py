@@ -131,7 +131,7 @@ def test_thresholds_steps_windows_and_the_rest_are_those_of_json() -> None:
 def test_every_category_is_defined_in_the_words_of_the_rules() -> None:
     meanings = {category.id: category.row.meaning for category in Category}
     rules = (ROOT / "docs" / "accounting.md").read_text(encoding="utf-8")
-    table = rules[rules.index("## 2. Categories") : rules.index("Beside the ledger")]
+    table = rules[rules.index("## 2. Categories") : rules.index("Not part of the ledger")]
     found = {}
     for names, meaning in re.findall(r"^\| (`.*?) \| (.*?) \|$", table, re.MULTILINE):
         found.update({name: meaning.replace("`", "") for name in re.findall(r"`(\w+)`", names)})
