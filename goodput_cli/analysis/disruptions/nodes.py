@@ -10,6 +10,7 @@ from statistics import median_low
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.events.signs import Cycle, Point, Sign
+from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
@@ -33,21 +34,23 @@ class Nodes:
 
     @property
     def words(self) -> str:
-        """`node-03 left, node-05 came, 1 stands by`"""
-        parts = [f"{_named(some)} {what}" for some, what in ((self.left, "left"), (self.came, "came")) if some]
-        count = len(self.standby)
-        return ", ".join([*parts, f"{count or 'none'} {'stand' if count > 1 else 'stands'} by"])
+        """`node-03 left, node-05 joined, 1 standby node`"""
+        parts = [f"{_named(some)} {what}" for some, what in ((self.left, "left"), (self.came, "joined")) if some]
+        return ", ".join([*parts, _standby_nodes(len(self.standby))])
 
     @property
-    def stood_by_words(self) -> str:
-        """`2 stood by, 1 was used`, or `none stood by`"""
+    def standby_text(self) -> str:
+        """`2 standby nodes, 1 used`, or `no standby node`"""
         if not self.stood_by:
-            return "none stood by"
-        used = len(self.used)
-        return f"{len(self.stood_by)} stood by, {used or 'none'} {'were' if used > 1 else 'was'} used"
+            return _standby_nodes(0)
+        return f"{_standby_nodes(len(self.stood_by))}, {len(self.used) or 'none'} used"
 
 
 _MOST_NAMED = 3
+
+
+def _standby_nodes(count: int) -> str:
+    return plural(count, "standby node") if count else "no standby node"
 
 
 def _named(nodes: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ _PATIENCE = 3
 """Times the longest healthy silence of a job."""
 _LEAST_NS = 60 * NS_PER_SECOND
 """Of less than a minute nothing is said: nobody would act on it."""
+UNTIL_DETECTED = "passed before the failure was detected"
 _WAITING = frozenset({Point.ALLOCATED})
 """The link in which nothing but a node is waited for."""
 
@@ -50,10 +51,10 @@ def watchdog_ns(timeline: Timeline) -> int | None:
 
 
 def longest_link_words(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
-    """`27 of 47 min passed before anybody noticed: a watchdog of 2 min would have saved 25 min`: where most of some
-    outages went, if that is half of what they lost and more than a minute; None where it is not one link.
+    """Return which recovery phase took most of some outages: `6 min of 8 min passed until allocated`.
 
-    Work that is done once more, and training that has to begin again, have insights of their own."""
+    None if no single phase took half of what they lost and more than a minute. Redone work and training that has to
+    start again have their own insights."""
     lost = sum(one.lost_ns for one in chains)
     by_point: dict[Point, list[Link]] = {}
     for chain in chains:
@@ -71,11 +72,11 @@ def longest_link_words(timeline: Timeline, chains: Sequence[Chain]) -> str | Non
         return _noticed(timeline, chains, ns, lost)
     if point in (Point.TRAINING_AGAIN, Point.WORKERS_STARTED) and any(one.missing for one in by_point[point]):
         return None  # several links that no line tells apart
-    return f"{duration(ns)} of {duration(lost)} until {point.words}"
+    return f"{duration(ns)} of {duration(lost)} passed until {point.words}"
 
 
 def _noticed(timeline: Timeline, chains: Sequence[Chain], ns: int, lost: int) -> str:
-    words = f"{duration(ns)} of {duration(lost)} passed before anybody noticed"
+    words = f"{duration(ns)} of {duration(lost)} {UNTIL_DETECTED}"
     timeout = watchdog_ns(timeline)
     saved = 0
     if timeout is not None:
@@ -89,14 +90,15 @@ def _noticed(timeline: Timeline, chains: Sequence[Chain], ns: int, lost: int) ->
 
 
 def waited_words(chains: Sequence[Chain], standby_ns: int | None = None) -> str | None:
-    """`6 min 00 s of 45 min 20 s waited for a node; 2 stood by, 1 was used`; None where less than a minute was waited.
-    standby_ns: what nodes held that stood by, where lines say it."""
+    """Return how long outages waited for a node: `6 min 00 s of 45 min 20 s were spent waiting for a node`.
+
+    None for less than a minute. standby_ns: total time of standby nodes (ns), None if not logged."""
     waited = sum(one.lost_ns + one.queued_ns for chain in chains for one in chain.links if one.point in _WAITING)
     if waited < _LEAST_NS:
         return None
     whole = sum(one.lost_ns + one.queued_ns for one in chains)
-    words = f"{duration(waited)} of {duration(whole)} waited for a node"
+    words = f"{duration(waited)} of {duration(whole)} were spent waiting for a node"
     known = [one.nodes for one in chains if one.nodes is not None]
     if known:
-        words += f"; {known[-1].stood_by_words}"
-    return f"{words}, for which nodes stood by for {duration(standby_ns)}" if known and standby_ns else words
+        words += f"; {known[-1].standby_text}"
+    return f"{words}; standby nodes were allocated for {duration(standby_ns)}" if known and standby_ns else words

@@ -45,16 +45,18 @@ def find_idle_devices(analysis: AnalysisData, explained: int) -> Iterator[Candid
     window = analysis.window
     if always:
         least = min(row.idle_ns or 0 for row in always)
-        text = f"{few_names(always)} did little for {duration(least)} of training or more, of {found.seen} seen"
+        were = "was" if len(always) == 1 else "were"
+        text = f"{few_names(always)} {were} idle for {duration(least)} of training or more ({found.seen} devices seen)"
     else:
         share = 100 * found.idle_ns / whole if whole else 0.0
-        text = f"{plural(found.seen, 'device')} did little for {percent(share)} of training"
+        were = "was" if found.seen == 1 else "were"
+        text = f"{plural(found.seen, 'device')} {were} idle for {percent(share)} of training"
         if found.seen == 1:
             text += f", {few_names(rows[:1])}"
         elif (rows[0].idle_ns or 0) > _CLEARLY_MORE * sum(row.idle_ns or 0 for row in rows) / found.seen:
-            text += f", most of it {few_names(rows[:1])}"  # where all pause together, no device is to blame
+            text += f", mainly {few_names(rows[:1])}"  # where all pause together, no device is to blame
     yield Candidate(
-        "idle_accelerators", ns, f"{text} (below 20 % busy), which counts as goodput", window.start_ns, window.end_ns,
+        "idle_accelerators", ns, f"{text} (less than 20 % busy), counted as goodput", window.start_ns, window.end_ns,
         count=max(len(always), 1), options=("--by", "device"), in_goodput_ns=ns,
     )  # fmt: skip
 
@@ -100,7 +102,10 @@ def _standing(analysis: AnalysisData, began: int, start: int, end: int) -> str:
     who = name_of(stood[0].host, stood[0].device) if alone else f"all {len(stood)} accelerators of {stood[0].host}"
     least = sum(one.mean for one in stood) / len(stood)
     most = sum(one.mean for one in others) / len(others)
-    return f"{who} stood at {least:.0f} % while {len(others)} others were at {most:.0f} %: look there first (likely)"
+    was = "was" if alone else "were"
+    return (
+        f"{who} {was} at {least:.0f} % while {len(others)} others were at {most:.0f} %: a likely cause, check it first"
+    )
 
 
 def _worked(busy: DeviceSamples, began: int) -> bool:

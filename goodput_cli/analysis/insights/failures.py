@@ -35,9 +35,9 @@ _OF_STEPS = frozenset({"python_error", "device_error", "not_finite", "native_cra
 """Causes that something in a step can have."""
 _LONG_DOWN, _MUCH = 50, 4
 """Downtime of a 50th of the window or more, and of a quarter of what failures cost, is worth restarting sooner."""
-_HANGS = "the hangs that {hung} of them ended are counted apart"
+_HANGS = "the hangs that ended in {hung} of them are counted separately"
 _RESTARTS = "detect failures sooner, and restart automatically"
-_FIRST = "see what ended them"
+_FIRST = "find the cause of each disruption"
 
 
 class Failures(Struct, frozen=True):
@@ -111,12 +111,8 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
     wasted = np.where(rest, failures.wasted, 0)
     if policy is not None and policy.too_rare:
         undone = np.flatnonzero(np.where(trained, wasted, 0))
-        counted = inside & failures.unplanned
-        had = int(np.count_nonzero(counted & finished_a_step(failures.analysis.timeline)[:-1]))
-        yield rare_saves(
-            failures.analysis, policy, int(wasted[undone].sum()), len(undone), _about(failures, undone),
-            (had, int(np.count_nonzero(counted))),
-        )  # fmt: skip
+        lost = int(wasted[undone].sum())
+        yield rare_saves(failures.analysis, policy, lost, len(undone), _about(failures, undone))
         wasted[undone] = 0
     elif policy is not None and policy.too_frequent:
         yield frequent_saves(failures.analysis, policy, slow_saves)
@@ -137,8 +133,10 @@ def _runs(failures: Failures, between: Mask) -> Candidate:
     timeline, which = failures.analysis.timeline, np.flatnonzero(between)
     down = int(failures.down[which].sum())
     lost = int((failures.wasted + failures.left_aside)[which].sum())
-    parts = [f"{duration(down)} between them"] * (down > 0) + [f"{duration(lost)} trained in earlier ones"] * (lost > 0)
-    text = f"the log holds {plural(len(timeline.runs), 'run')} of this name: {', '.join(parts)}"
+    parts = [f"{duration(down)} between runs"] * (down > 0) + [f"{duration(lost)} of training in earlier runs"] * (
+        lost > 0
+    )
+    text = f"the log contains {plural(len(timeline.runs), 'run')} with this name: {', '.join(parts)}"
     return Candidate(
         "several_runs", down + lost, text, int(timeline.sign_of_life[which[0]]),
         int(timeline.attempts.up[which[-1] + 1]), len(timeline.runs), _ending_rows(failures, which[-1:]),
@@ -156,11 +154,11 @@ def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
     costly, worst = _costly(failures.olders, failures.older)
     if worst is None:
         return
-    names = _names_of_steps(worst.newer)
+    checkpoints, were = _checkpoints_of_steps(worst.newer)
     what, step = ("restarted at", worst.began) if worst.restored is None else ("restored", worst.restored)
-    text = f"{what} step {step}, though {names} {'was' if len(worst.newer) == 1 else 'were'} saved"
+    text = f"{what} step {step}, although {checkpoints} {were} complete"
     if len(costly) > 1:
-        text += f"; {plural(len(costly), 'such restore')} in all"
+        text += f"; {plural(len(costly), 'such restore')} in total"
     yield _restores(failures, "older_checkpoint", int(failures.older.sum()), text, costly, worst)
 
 
@@ -170,11 +168,16 @@ def _failed_saves(failures: Failures) -> Iterator[Candidate]:
         return
     count = sum(len(one.newer) for one in costly)
     if len(worst.newer) == 1:
-        text = f"the save of step {worst.newer[0]} was not complete when the job died: it went on from {worst.began}"
+        text = f"the checkpoint of step {worst.newer[0]} was incomplete when the job failed"
+        text += f"; training resumed from step {worst.began}"
     else:
-        text = f"{len(worst.newer)} saves after step {worst.began - 1} began and were never complete"
-    text += f"; {plural(count - len(worst.newer), 'more such save')}" if count > len(worst.newer) else ""
-    advice = "nothing newer was there to restore; finish a save before the next one" if count == 1 else None
+        text = f"{len(worst.newer)} checkpoints after step {worst.began - 1} were never completed"
+    text += f"; {plural(count - len(worst.newer), 'more incomplete checkpoint')}" if count > len(worst.newer) else ""
+    advice = (
+        "complete each save before the next one begins; no newer checkpoint was available to restore"
+        if count == 1
+        else None
+    )
     yield _restores(failures, "failed_saves", int(failures.unfinished.sum()), text, costly, worst, advice, count)
 
 
@@ -183,17 +186,18 @@ def _unknown_saves(failures: Failures) -> Iterator[Candidate]:
     if worst is None:
         return
     count = sum(len(one.newer) for one in costly)
-    names, one_save = _names_of_steps(worst.newer), len(worst.newer) == 1
-    was, it = ("was", "it") if one_save else ("were", "they")
-    text = f"{names} {was} begun; the log does not show that {it} completed"
-    text += f" (and {plural(count - len(worst.newer), 'more such save')})" if count > len(worst.newer) else ""
+    checkpoints, were = _checkpoints_of_steps(worst.newer)
+    text = f"the log does not show that {checkpoints} {were} completed"
+    text += f" (and {plural(count - len(worst.newer), 'more such checkpoint')})" if count > len(worst.newer) else ""
     yield _restores(failures, "unknown_saves", int(failures.unknown.sum()), text, costly, worst, None, count)
 
 
-def _names_of_steps(steps: tuple[int, ...]) -> str:
-    """Return the newest of some steps: `100`, `100 and 200`."""
+def _checkpoints_of_steps(steps: tuple[int, ...]) -> tuple[str, str]:
+    """Return words for the newest of some checkpoints and the verb: `the checkpoint of step 100` and `was`."""
     named = [str(step) for step in steps[-_MOST_NAMED:]]
-    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    if len(named) == 1:
+        return f"the checkpoint of step {named[0]}", "was"
+    return f"the checkpoints of steps {', '.join(named[:-1])} and {named[-1]}", "were"
 
 
 def _restores(
@@ -243,7 +247,7 @@ def _failing_starts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
     begin, end = int(attempts.begin[which[0]]), int(attempts.begin[which[-1] + 1])
     last = len(attempts) - 1  # which nothing follows that it could have cost
     dead = np.append(which, last) if last_failure(timeline) and not finished_a_step(timeline)[last] else which
-    words = f"{len(dead)} of {len(attempts)} starts died within {duration(int(lived[dead].max()))}"
+    words = f"{len(dead)} of {len(attempts)} starts failed within {duration(int(lived[dead].max()))}"
     lost = int((failures.lost + failures.starting)[which].sum())
     yield Candidate(
         "failing_starts", lost, f"{words}, {_between(begin, end)}", begin, end, len(which),
@@ -261,14 +265,14 @@ def _repeating_hosts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
             continue
         rest[dead] = False
         codes = ", ".join(_codes(_why(failures.analysis, dead)))
-        text = f"{one.runs} of {one.of} deaths were on {one.host}, one of {one.hosts} hosts ({codes}"
+        text = f"{one.runs} of {one.of} failures were on {one.host}, one of {one.hosts} hosts ({codes}"
         advice = f"drain {one.host} and test it"
         if job.told_apart(one.host):
-            text += f"; by chance p = {one.p:.2g})"
+            text += f"; probability by chance {one.p:.2g})"
         else:
             rank = job.rank_on(one.host)
             always = "the same ranks" if rank is None else f"rank {rank}"
-            text += f"); {always} always ran on {one.host}: rank and host cannot be told apart"
+            text += f"); {always} always ran on {one.host}, so either the rank or the host may be the cause"
             advice = f"start once without {one.host}"
         yield _deaths(failures, "repeat_host", text, dead, options=("--by", "host"), advice=advice)
 
@@ -308,14 +312,16 @@ def _same_step(failures: Failures, rest: Mask) -> Iterator[Candidate]:
     codes = _codes([why[at] for at in dead.tolist() if why[at].known])
     named = f" ({', '.join(codes)})" if codes else ""
     yield _deaths(
-        failures, "same_step", f"{len(dead)} attempts died in step {step}{named}", dead, command="timeline",
+        failures, "same_step", f"{len(dead)} attempts failed in step {step}{named}", dead, command="timeline",
         options=("--around", f"disruption:{_number(failures.analysis, int(dead[0]))}", "--events"),
     )  # fmt: skip
 
 
 def _down_and_wasted(down: int, wasted: int) -> str:
-    """`56.0 s down, 3 min 24 s of training wasted`."""
-    return ", ".join([f"{duration(down)} down"] * (down > 0) + [f"{duration(wasted)} of training wasted"])
+    """`56.0 s of downtime, 3 min 24 s of wasted training`."""
+    return ", ".join(
+        [f"{duration(down)} of downtime"] * (down > 0) + [f"{duration(wasted)} of wasted training"] * bool(wasted)
+    )
 
 
 def _between(begin: int, end: int) -> str:
@@ -348,7 +354,7 @@ def _long_outage(failures: Failures, rest: Mask, wasted: I64) -> Iterator[Candid
     disruption, why = _number(failures.analysis, ended), timeline.causes.why[ended]
     named = "" if why.certainty is None else f" ({next(_words_of_causes([why]))})"
     text = f"nothing ran for {duration(max(end - begin, 0))} after disruption {disruption}{named}, "
-    text += _between(begin, end) + (f"; it also undid {duration(lost)} of training" if lost else "")
+    text += _between(begin, end) + (f"; {duration(lost)} of training were lost with it" if lost else "")
     yield Candidate(
         "long_outage", down + lost, text, begin, end, 1, _ending_rows(failures, np.array([ended])),
         About((disruption,)), options=("--around", f"disruption:{disruption}"), command="timeline",
@@ -370,7 +376,7 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
         text += f": {_down_and_wasted(down, lost)}"
     hung = int(np.isin(which, failures.hung).sum())
     if hung:
-        text += "; the hang that it ended is counted apart" if len(which) == 1 else f"; {_HANGS.format(hung=hung)}"
+        text += "; the hang before it is counted separately" if len(which) == 1 else f"; {_HANGS.format(hung=hung)}"
     undone = int((failures.wasted + failures.left_aside).sum())
     long = down > lost and _LONG_DOWN * down >= analysis.window.counted_ns and _MUCH * down >= down + undone
     advice = _RESTARTS if long else _FIRST if down > lost else lost_training(analysis, policy)
@@ -411,7 +417,7 @@ def _words_of_causes(why: list[FailureCause]) -> Iterator[str]:
         hosts = {one.host for one in why if one.code == code}
         place = f" on {next(iter(hosts))}" if len(hosts) == 1 and "" not in hosts else ""
         certainties = [one.certainty for one in why if one.code == code]
-        words = "nobody says why" if code == UNKNOWN_CAUSE else with_certainty(f"{code}{place}", certainties)
+        words = "unknown cause" if code == UNKNOWN_CAUSE else with_certainty(f"{code}{place}", certainties)
         yield f"{count} {words}" if len(why) > 1 else words
 
 
@@ -435,7 +441,7 @@ def _which(analysis: AnalysisData, which: Rows, *, others: bool) -> str:
 
 
 def _causes(analysis: AnalysisData, which: Rows) -> str:
-    """`3 silent, 1 crashed`; where lines say why, `3 gpu_memory on node-07, 1 nobody says why`."""
+    """`3 silent, 1 crashed`; where lines say why, `3 gpu_memory on node-07, 1 unknown cause`."""
     why = _why(analysis, which)
     if any(one.certainty for one in why):
         return ", ".join(_words_of_causes(why))

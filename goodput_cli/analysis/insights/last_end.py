@@ -24,7 +24,7 @@ from goodput_cli.vocabulary.text import duration
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
-_SOONER = "detect failures sooner: set a watchdog"
+_SOONER = "set a watchdog to detect failures sooner"
 
 
 class LastEndCost(Struct, frozen=True):
@@ -94,9 +94,9 @@ def _words(analysis: AnalysisData, why: FailureCause, chain: Chain, *, lost: boo
     noticed = chain.detect_ns
     if noticed is not None and noticed >= LEAST_NS:
         since = "the failure" if chain.failed_is_known else "its last step" if stepped else "its start"
-        text += f"; noticed {duration(noticed)} after {since}"
+        text += f"; detected {duration(noticed)} after {since}"
     elif not stepped:
-        text += "; it finished no step"
+        text += "; no step was finished"
     late = watchdog_words(analysis, chain)
     advice = None if why.code == UNKNOWN_CAUSE else why.advice_for(training_lost=lost)
     if late:
@@ -108,9 +108,9 @@ _ENDED_WORDS = {"crashed": "crashed", "terminated": "was terminated", "preempted
 
 
 def _cause_words(why: FailureCause) -> str:
-    """`likely device_oom on node-01`; where only the way is known, `killed, sender not logged`."""
+    """`likely device_oom on node-01`; where only the way is known, `killed by an unknown sender`."""
     if why.code in (UNKNOWN_CAUSE, KILLED):
-        return "cause unknown" if why.code == UNKNOWN_CAUSE else "killed, sender not logged"
+        return "cause unknown" if why.code == UNKNOWN_CAUSE else "killed by an unknown sender"
     return with_certainty(f"{why.code}{f' on {why.host}' if why.host else ''}", [why.certainty])
 
 

@@ -14,7 +14,7 @@ from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.analysis.disruptions.nodes import standby_ns
 from goodput_cli.analysis.disruptions.recovery import budget_used
-from goodput_cli.analysis.disruptions.watchdog import longest_link_words, waited_words
+from goodput_cli.analysis.disruptions.watchdog import UNTIL_DETECTED, longest_link_words, waited_words
 from goodput_cli.analysis.insights.kinds import LEAST_NS, Candidate
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.events.signs import Point
@@ -75,7 +75,7 @@ def _noticed_late(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
     """Of hangs that a timeout ended: only that they were noticed late, as they have no other seconds of outages."""
     some = [one for one in chains if one.link(Point.DETECTED) is not None]
     words = longest_link_words(timeline, some) if some else None
-    return words if words is not None and "anybody noticed" in words else None
+    return words if words is not None and UNTIL_DETECTED in words else None
 
 
 def _in_queue(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
@@ -107,12 +107,11 @@ class Storm:
 
     @property
     def words(self) -> str:
-        """`6 deaths behind step 45, each from 40: stopping after the second would have saved 9 min 00 s`"""
-        behind = "before any step" if self.step is None else f"behind step {self.step}"
-        each = "" if self.resumed is None else f", each from {self.resumed}"
-        return (
-            f"{self.deaths} deaths {behind}{each}: stopping after the second would have saved {duration(self.saved_ns)}"
-        )
+        """`6 failures after step 45, each resumed from step 40; stopping after the second would have saved 9 min`"""
+        when = "before the first step" if self.step is None else f"after step {self.step}"
+        each = "" if self.resumed is None else f", each resumed from step {self.resumed}"
+        saved = f"stopping after the second would have saved {duration(self.saved_ns)}"
+        return f"{self.deaths} failures {when}{each}; {saved}"
 
 
 def find_storm(timeline: Timeline) -> Storm | None:

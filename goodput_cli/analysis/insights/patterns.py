@@ -119,11 +119,11 @@ def periodic_insight(analysis: AnalysisData, periodic: Periodic) -> Candidate:
     loads = analysis.timeline.loads
     loaded = _inside(loads.start, loads.end, steps.time, steps.end)
     ns, each = int(periodic.beyond.sum()), duration(int(np.median(periodic.beyond)))
-    text = f"every {periodic.every} steps one takes {each} longer, {plural(len(steps), 'time')}"
+    text = f"every {periodic.every} steps, one step takes {each} longer ({plural(len(steps), 'time')})"
     advice = None
     if loaded > _HALF * ns:
-        text += ": data is loaded then"
-        advice = "load the next epoch's data while the last one trains; keep the loader's workers"
+        text += ", while data is loaded"
+        advice = "load the data of the next epoch in the background, and keep the workers of the loader alive"
     worst = steps.take(np.argsort(-periodic.beyond, kind="stable")[:_MOST_ROWS])
     return Candidate(
         "periodic", ns, text, int(steps.time[0]), int(steps.end[-1]), len(steps),
@@ -156,17 +156,17 @@ def find_slow_saves(analysis: AnalysisData) -> Candidate | None:
         first, last = max(early - quarter, float(taken.min())), late + quarter
         beyond = np.maximum(taken - round(first), 0)
         text = f"saves became slower: from {duration(round(first))} to {duration(round(last))}"
-        return _slow_saves(analysis, rows, beyond, text, "see what grows: the checkpoint, or the load of the storage")
+        return _slow_saves(analysis, rows, beyond, text, "check what grows: the checkpoint, or the load of the storage")
     if not odd.any():
         return None
     beyond = np.where(odd, taken - round(usual), 0)
     worst = int(np.argmax(beyond))
     step = int(table.step[rows[worst]])
     name = "a save" if step == NO_STEP else f"the save of step {step}"
-    text = f"{name} took {duration(int(taken[worst]))}; a usual one takes {duration(round(usual))}"
+    text = f"{name} took {duration(int(taken[worst]))} (usually {duration(round(usual))})"
     if np.count_nonzero(odd) > 1:
-        text += f", and {plural(int(np.count_nonzero(odd)) - 1, 'more')} took long"
-    return _slow_saves(analysis, rows[odd], beyond[odd], text, "see what the storage did then")
+        text += f", and {plural(int(np.count_nonzero(odd)) - 1, 'more')} were slow"
+    return _slow_saves(analysis, rows[odd], beyond[odd], text, "check the storage at that time")
 
 
 def _blocking_saves(analysis: AnalysisData) -> tuple[Rows, I64]:
@@ -342,20 +342,18 @@ def _seconds_apart(analysis: AnalysisData) -> float | None:
     return None if steps is None or len(known) == 0 else steps * float(known[-1]) / 1e9
 
 
-def rare_saves(
-    analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: About, trained: tuple[int, int]
-) -> Candidate:
-    """wasted: training (ns) that so many failures took back. trained: how many of all had finished a step."""
-    window = analysis.window
-    text = f"{plural(failures, 'failure')} undid training: saves are {duration_of_seconds(policy.interval)} apart"
-    if trained[0] < trained[1]:
-        text += f" ({number(trained[0])} of {number(trained[1])} had trained a step)"
+def rare_saves(analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: About) -> Candidate:
+    """Return the insight. wasted: training (ns) that so many failures took back."""
+    window, apart = analysis.window, duration_of_seconds(policy.interval)
+    text = f"{plural(failures, 'failure')} lost the work since the last checkpoint; checkpoints are {apart} apart"
     return Candidate("rare_saves", wasted, text, window.start_ns, window.end_ns, failures, about=about)
 
 
 def interval_advised(analysis: AnalysisData) -> str | None:
-    """`save about every 50 steps`, the interval of `advise`; None where that would not have it changed, or cannot say:
-    no insight is surer. None of very large jobs either."""
+    """Return the advice of `goodput advise`: `save a checkpoint about every 50 steps`.
+
+    None if `advise` recommends no change or is inconclusive, and for very large jobs.
+    """
     timeline = analysis.timeline
     attempts, records = len(timeline.attempts), 0 if timeline.records is None else len(timeline.records.number)
     if attempts > _MOST_WEIGHED[0] or records > _MOST_WEIGHED[1]:
@@ -371,7 +369,11 @@ def interval_advised(analysis: AnalysisData) -> str | None:
     advice = interval_advice(record, exposure_of(record, None)).advice
     if advice.verdict != "change" or advice.every_steps is None:
         return None
-    return "save at every step" if advice.every_steps == 1 else f"save about every {number(advice.every_steps)} steps"
+    return _every(advice.every_steps)
+
+
+def _every(steps: int) -> str:
+    return "save a checkpoint at every step" if steps == 1 else f"save a checkpoint about every {number(steps)} steps"
 
 
 def frequent_saves(analysis: AnalysisData, policy: SavePolicy, slow: int) -> Candidate:
@@ -387,9 +389,9 @@ def frequent_saves(analysis: AnalysisData, policy: SavePolicy, slow: int) -> Can
 def lost_training(analysis: AnalysisData, policy: SavePolicy | None) -> str:
     """What to do where failures took back more training than they kept the job down."""
     if analysis.saves is None or analysis.saves.count == 0:
-        return "save checkpoints, or log them: the log shows no save"
+        return "save checkpoints, or log them: the log contains no saves"
     if policy is None:
-        return "see whether saving more often would pay"
+        return "check whether saving checkpoints more often pays off"
     if policy.apart > _FAR * policy.best:
-        return f"see whether to save more often: saves are {duration_of_seconds(policy.interval)} apart"
-    return "saves are frequent enough; see what would gain most"
+        return f"check whether to save checkpoints more often: they are {duration_of_seconds(policy.interval)} apart"
+    return "checkpoints are frequent enough; check which improvement helps most"

@@ -30,6 +30,7 @@ from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.events.schema import NONE, Kind
 from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval
+from goodput_cli.vocabulary.causes import with_certainty
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, number, percent, plural
 
 if TYPE_CHECKING:
@@ -45,13 +46,15 @@ _LEAST_BEYOND_OWN = 1.03
 """So many times the reference of the log itself, or more: it is no surer."""
 _TENTH = 0.1
 _MANY_STEPS = 100_000
-_TIMEOUT = "others waited until their timeout: see which rank was gone and why, and shorten the timeout"
-_NOW_AND_THEN = "see what these steps share: a host, their data, the network"
-_HUNG_OR_STOPPED = "see whether its process ran then: it hung, or was stopped and went on at this step"
-_OPEN = "slow or by design is unknown"
+_TIMEOUT = "find out which rank was missing and why, and shorten the timeout that the other ranks waited for"
+_NOW_AND_THEN = "check what these steps have in common: a host, their data, the network"
+_HUNG_OR_STOPPED = "check whether the process ran at that time: it hung, or it was stopped and resumed at this step"
+_OPEN = "unknown whether slow or by design"
 """Of step times that rose and stayed (accounting §6, §8)."""
-_DECIDE = "give --reference-step-time, or log `global_batch_size`"
-_SINCE_START = "compare hosts and data of these steps with those behind, if it was not meant (a warm-up, the batch)"
+_DECIDE = "pass --reference-step-time, or log `global_batch_size`"
+_SINCE_START = (
+    "compare the hosts and data of these steps with later steps, unless the change was planned (a warm-up, the batch)"
+)
 
 
 def find_hung_now(analysis: AnalysisData) -> Iterator[Candidate]:
@@ -64,9 +67,9 @@ def find_hung_now(analysis: AnalysisData) -> Iterator[Candidate]:
     ns = int(amounts.get((Category.OTHER, -1), np.zeros(1))[0])
     text = pause_text(timeline) or f"no step for {duration(hung.heard - hung.begun)}"
     if hung.beats:
-        text = f"step {hung.step} hangs now: {text}, and heartbeats go on"
+        text = f"step {hung.step} hangs now: {text}, but heartbeats continue"
     else:
-        text += f": step {hung.step} hangs, or its process is gone"
+        text += f": step {hung.step} hangs, or its process has exited"
     last_line = np.flatnonzero(timeline.table.time <= hung.heard)[-1:]
     options = ("--around", f"{STEP_PREFIX}{hung.step}", "--events")
     yield Candidate("hung_now", ns, text, hung.begun, hung.heard, 1, tuple(last_line.tolist()),
@@ -76,7 +79,7 @@ def find_hung_now(analysis: AnalysisData) -> Iterator[Candidate]:
 def pause_text(timeline: Timeline) -> str:
     """Return how long no step was logged at the end of a job, and how long one usually takes; "" for not long."""
     pause = find_step_pause(timeline)
-    return "" if pause is None else f"no step for {duration(pause.ns)} (usual {duration(pause.usual_ns)})"
+    return "" if pause is None else f"no step for {duration(pause.ns)} (usually {duration(pause.usual_ns)})"
 
 
 def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
@@ -111,28 +114,28 @@ def _words_of_hangs(hangs: Hangs, timeline: Timeline, by_timeout: Mask) -> tuple
     step, start, end = int(hangs.step[worst]), int(hangs.start[worst]), int(hangs.end[worst])
     took, usual = duration(end - start), duration(int(hangs.usual[worst]))
     if hangs.ns[worst] < HANG_NS:
-        what = f"{count} steps took long now and then, step {step}" if count > 1 else f"step {step} took"
-        return f"{what} {took}; a usual one takes {usual}", _NOW_AND_THEN
+        what = f"{count} steps were unusually long: step {step}" if count > 1 else f"step {step}"
+        return f"{what} took {took} (usually {usual})", _NOW_AND_THEN
     why = timeline.causes.why[hangs.attempt[worst]] if timeline.table.observed.rows else None
     advice = _TIMEOUT if why is not None and ran_out_of_time(why) else None
     ended = f", until a timeout{_named_end(timeline, int(hangs.attempt[worst]))}" if by_timeout[worst] else ""
     early = f"attempt {timeline.attempts.number[hangs.attempt[worst]]} hung for {took} before its first step"
     if advice is None and _may_be_a_restart(timeline, start, end):
         if count > 1:
-            return f"no line for a long time in {count} steps, in step {step} for {took}", _HUNG_OR_STOPPED
-        return f"no line for {took} in step {step}; a usual one takes {usual}", _HUNG_OR_STOPPED
+            return f"the log has long gaps in {count} steps, the longest in step {step} ({took})", _HUNG_OR_STOPPED
+        return f"no log output for {took} in step {step} (usually {usual})", _HUNG_OR_STOPPED
     if count > 1:
         timeouts = f"; timeouts ended {np.count_nonzero(by_timeout)} of them" if by_timeout.any() else ""
         if hangs.before_first_step.any():
             longest = early if hangs.before_first_step[worst] else f"step {step} for {took}"
             return f"{count} hangs, the longest: {longest}{timeouts}", advice
-        return f"{count} steps hung, step {step} for {took}{timeouts}", advice
+        return f"{count} steps hung, the longest was step {step} for {took}{timeouts}", advice
     if hangs.before_first_step[worst]:
         return f"{early}{ended}", advice
     several = int(hangs.upto[worst] - hangs.number[worst])
     if several > 0:
-        return f"one of steps {step} to {step + several} hung: they took {took}; as many usually take {usual}", advice
-    return f"step {step} hung for {took}{ended}; a usual one takes {usual}", advice
+        return f"one of steps {step} to {step + several} hung: together they took {took} (usually {usual})", advice
+    return f"step {step} hung for {took}{ended} (usually {usual})", advice
 
 
 def _named_end(timeline: Timeline, attempt: int) -> str:
@@ -206,7 +209,7 @@ def _explained(analysis: AnalysisData, regime: Regime) -> str:
     found = growth_between(analysis, regime.first_step, regime.last_step)
     if found is None or found.share < _EXPLAINED:
         return ""
-    return f"{found.phase} took {duration(found.ns)} more in each of these steps"
+    return f"{found.phase} took {duration(found.ns)} longer in each of these steps"
 
 
 def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Regime]) -> Candidate:
@@ -217,10 +220,10 @@ def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Reg
     text = f"steps {worst.first_step} to {worst.last_step} took {worst.factor:.2f} x the usual {usual}"
     if _are_stairs(regimes):
         least, most = regimes[0].factor, regimes[-1].factor
-        text = f"steps {regimes[0].first_step} to {regimes[-1].last_step} became slower in {len(regimes)} stairs"
+        text = f"steps {regimes[0].first_step} to {regimes[-1].last_step} became slower in {len(regimes)} jumps"
         text += f", {least:.2f} to {most:.2f} x the usual {usual}"
     elif len(regimes) > 1:
-        text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"
+        text = f"{text}, and {plural(len(regimes) - 1, 'more slow period')}"
     rows = steps.take(np.searchsorted(steps.time, [regime.start_ns for regime in regimes[:_MOST_ROWS]])).row
     lost, loading = lost_in_regimes(timeline, steps, regimes), _more_loading(timeline, regimes)
     in_goodput, waits = lost - stalled_in_regimes(timeline, steps, regimes), loading > _HALF * lost
@@ -228,14 +231,14 @@ def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Reg
     confirmed = waits or missing is not None or not regimes[-1].ongoing
     text += "" if confirmed else f": {_OPEN}"
     text += WITHIN if in_goodput == lost else f", {duration(in_goodput)} of it{WITHIN[1:]}" if in_goodput else ""
-    text += f"; data was loaded for {duration(loading)} more than usual" if waits else ""
+    text += f"; data loading took {duration(loading)} longer than usual" if waits else ""
     advice = BY_CODE["input_bound"].advice if waits else None
     if not waits and (grown := _explained(analysis, worst)):
         text += f"; {grown}"
-        advice = "see what this phase does in these steps: goodput steps shows it by rank"
+        advice = "check what this phase does in these steps; `goodput steps` shows it by rank"
     elif missing is not None:
         active, total = missing
-        advice = f"bring the missing slices back: {active} of {total} were active"
+        advice = f"restore the missing slices: {active} of {total} were active"
     elif not waits and worst.first_step == steps.number[0]:
         advice = _SINCE_START
     elif not confirmed:
@@ -310,7 +313,7 @@ def find_input_bound(analysis: AnalysisData, programs: Sequence[Inside], explain
     """Waiting for data: outside steps for certain, inside them perhaps. programs: what filled their steps. explained:
     loading (ns) of which another insight tells."""
     window = analysis.window
-    outside, text = _lost_to(analysis, Category.DATA_LOADING_SYNC), "no step was in flight while data was loaded"
+    outside, text = _lost_to(analysis, Category.DATA_LOADING_SYNC), "data was loaded while no step was in progress"
     inside = max(sum(row.ns for row in analysis.overlapped if row.category == OVERLAPPED) - explained, 0)
     training = analysis.goodput.ns
     waited, said = waited_for_data(analysis, programs)
@@ -318,7 +321,7 @@ def find_input_bound(analysis: AnalysisData, programs: Sequence[Inside], explain
         inside, text = waited, said
     elif training and inside > _TENTH * training:
         share = percent(100 * inside / training, 0)
-        text = f"data was loaded during {share} of training, which may wait for it{WITHIN}"
+        text = f"data was loaded during {share} of training, which may have waited for it{WITHIN}"
     else:
         inside = 0
     if outside + inside:
@@ -333,12 +336,12 @@ def find_given_up(analysis: AnalysisData, taken_back: int) -> Iterator[Candidate
     ns, runs = _lost_to(analysis, Category.WASTED) - taken_back, len(timeline.runs)
     rollbacks, advice = timeline.attempts.begin_row[timeline.attempts.rolled_back], None
     if runs > 1:
-        text = f"the job name was used for {runs} runs: what the earlier ones trained does not count"
+        text = f"{runs} runs share this job name: the training of the earlier runs does not count"
     elif len(rollbacks):
-        text = f"steps went back {_times(len(rollbacks))} in a process that lived on"
-        advice = "newer saves may hold what it went back from: find the first bad step, and skip its batch"
+        text = f"steps were rolled back {_times(len(rollbacks))} in a running process"
+        advice = "find the first bad step and skip its batch; newer checkpoints may contain the same problem"
     elif any(row.category == Category.STOPPED.id for row in analysis.badput):
-        text = "training that no save held was given up at a planned stop"
+        text = "training after the last checkpoint was discarded at a planned stop"
         advice = "save a checkpoint before a planned stop"
     else:
         return  # no line shows that training was given up
@@ -361,15 +364,15 @@ _SHARES: dict[str, tuple[Category, ...]] = {
     "undetermined": (Category.UNDETERMINED,),
 }
 _WORDS = {
-    "startups": "start-up{s}{each}: initialisation, preparation and first steps",
+    "startups": "start-up{s}{each}: initialization, preparation and first steps",
     "restores": "checkpoint restore{s}{each}",
     "planned_stops": "planned stop{s}{each}",
     "queued": "wait{s} in the queue{each}",
-    "undetermined": "disruption{s} that no line dates: wasted training or downtime",
+    "undetermined": "disruption{s} at an unknown time: wasted training or downtime",
 }
 _ELASTIC_KINDS = (
     ("wait{s} for slices", (Category.ELASTIC_DOWN, Category.ELASTIC_UP)),
-    ("re-initialization{s}", (Category.ELASTIC_REINIT,)),
+    ("reinitialization{s}", (Category.ELASTIC_REINIT,)),
 )
 _OPTIONS: dict[str, tuple[str, ...]] = {"undetermined": (), "planned_stops": ("--exclude-stopped",)}
 
@@ -400,7 +403,7 @@ def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime], failing:
         count = _how_many(analysis, segments, by_attempt=code == "startups")
         text = f"{number(count)} {_WORDS[code].format(s='s' * (count > 1), each=_each(ns, count))}"
     options = _OPTIONS[code] if code in _OPTIONS else ("--category", max(rows, key=lambda row: row.ns).category)
-    found = _found(analysis, code, ns, text + inferred * ", start-up included", segments, rows, options, count)
+    found = _found(analysis, code, ns, text + inferred * ", including start-up", segments, rows, options, count)
     if code != "undetermined":
         return found
     advice = CODES["undetermined_time"].advice_for(
@@ -425,7 +428,7 @@ def _custom(analysis: AnalysisData, row: CategoryTime, segments: Rows) -> Candid
     assert row.label is not None
     count = _how_many(analysis, segments)
     times = "once" if count == 1 else plural(count, "time")
-    text = f"{row.label} held up training {times}{_each(row.ns, count)}"
+    text = f"{row.label} blocked training {times}{_each(row.ns, count)}"
     code = "evals" if is_eval(row.label) else "custom_events"
     options = () if code == "evals" else ("--category", f"custom:{row.label}")
     return _found(analysis, code, row.ns, text, segments, [row], options, count)
@@ -445,10 +448,10 @@ def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> It
     dead = int(_lengths(analysis, silence).sum())
     if dead:
         begin = int(timeline.segments.start[silence[0]])
-        text = f"no line for {duration(timeline.end - begin)} up to the end of the window: the job may be dead"
+        text = f"no log output for {duration(timeline.end - begin)} up to the end of the window: the job may be dead"
         why = timeline.causes.why[-1] if timeline.causes.why else None
         if why is not None and why.known:
-            text += f"; its last lines say {why.code}{' (likely)' if why.certainty == 'likely' else ''}"
+            text += f"; its last lines report {with_certainty(why.code, [why.certainty])}"
         last = int(np.argmax(timeline.table.end))
         yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,),
                     About(categories=(Category.OTHER.id,)), ("--from", "-10m"))  # fmt: skip
@@ -456,7 +459,7 @@ def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> It
     if len(segments) == 0:
         return
     missing = [name for name in analysis.not_recorded if BY_NAME.get(name) in _MAY_BE_THERE]
-    text = f"no line explains this time, in {plural(len(segments), 'place')}"
+    text = f"the log does not explain this time ({plural(len(segments), 'period')})"
     text += f"; not recorded: {', '.join(missing[:2])} and {len(missing) - 2} more" if len(missing) > 2 else ""
     longest = int(segments[np.argmax(_lengths(analysis, segments))])
     around = ("--category", Category.OTHER.id)
