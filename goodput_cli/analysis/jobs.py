@@ -43,7 +43,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
 from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, cause_text
+from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, CONFIRMED_IN_VERSION_1, cause_text
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import AUTO
 
@@ -199,7 +199,7 @@ JOBS = Table(
             "text",
             Audience.PROGRAMS,
             attribute("cause"),
-            "why it ended, as far as a line or a scheduler says",
+            "why it ended, if the log or the scheduler reports it",
             json={"enum": [*CAUSES]},
             nullable=True,
             later=True,
@@ -209,8 +209,8 @@ JOBS = Table(
             "text",
             Audience.PROGRAMS,
             attribute("cause_certainty"),
-            "how sure that is",
-            json={"enum": [*CERTAINTIES]},
+            "confirmed: the log states it; likely: chosen among several, or joined by time",
+            json={"enum": [*CERTAINTIES, CONFIRMED_IN_VERSION_1]},
             nullable=True,
             later=True,
         ),

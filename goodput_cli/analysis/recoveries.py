@@ -11,9 +11,11 @@ from typing import Literal, get_args
 from goodput_cli.analysis.json_fields import Amount, Count, written
 from goodput_cli.vocabulary.text import duration, plural
 
-Recovery = Literal["automatic", "by the scheduler", "by hand", "not said"]
-"""Who started a job again, as far as a line says so."""
+Recovery = Literal["automatic", "by the scheduler", "by hand"]
+"""Who restarted a job; None if that is not logged."""
 RECOVERIES: tuple[Recovery, ...] = get_args(Recovery)
+UNKNOWN_IN_VERSION_1 = "not said"
+"""A recovery that is not logged in answers with `schema_version` 1, which are still read."""
 MARK = "<="
 """Before a time that is at most so long."""
 
@@ -24,48 +26,48 @@ class Recoveries:
     """How long it took to notice and to recover, over the unplanned disruptions of a window."""
 
     mttr_seconds: Amount | None
-    """mean time to recover: from the failure to training again, the queue included; of those that trained again"""
+    """mean time to recover: from the failure until training resumed, queue included; over those that resumed"""
     p50_seconds: Amount | None
-    """half of them took less"""
+    """median"""
     p90_seconds: Amount | None
-    """a tenth of them took longer"""
+    """90th percentile"""
     at_most: bool
-    """whether a line says of none of them, or not of all, when it failed: then it is from the last progress"""
+    """whether a failure is not logged: times then count from the last progress"""
     recovered: Count
     """how many the mean is over"""
     not_recovered: Count
-    """how many more did not train before the next disruption"""
+    """how many more did not resume training before the next disruption"""
     mean_time_to_detect_seconds: Amount | None
-    """from the failure to the line that says that it was noticed, over those that have one"""
+    """from the failure to the line that reports it, over those that have one"""
     detected: Count
     """how many that is over"""
     detect_at_most: bool
-    """whether it is from the last progress, of one of them at least"""
+    """whether at least one of these times counts from the last progress"""
     automatic: Count
-    """started again by a launcher or an agent"""
+    """restarted by a launcher or an agent"""
     by_scheduler: Count
-    """started again by the scheduler"""
+    """restarted by the scheduler"""
     by_hand: Count
-    """started again by a person"""
+    """restarted by a person"""
     not_said: Count
-    """no line says by whom"""
+    """the log does not report who restarted the job"""
 
 
 def recovery_words(one: Recoveries) -> str | None:
-    """`MTTR <=12 min 30 s (1 of 1), p50 ..., p90 ...; 1 automatic`; None where nothing was disrupted."""
+    """`MTTR <=12 min 30 s (1 of 1), p50 ..., p90 ...; restarts: 1 automatic`; None without disruptions."""
     count = one.recovered + one.not_recovered
     if not count:
         return None
     who = [
         f"{number} {words}"
-        for number, words in zip((one.automatic, one.by_scheduler, one.by_hand), RECOVERIES[:3], strict=True)
+        for number, words in zip((one.automatic, one.by_scheduler, one.by_hand), RECOVERIES, strict=True)
         if number
     ]
     if who and one.not_said:
-        who.append(f"{one.not_said} not said")
-    by = f"; {', '.join(who)}" if who else ""
+        who.append(f"{one.not_said} unknown")
+    by = f"; restarts: {', '.join(who)}" if who else ""
     if one.mttr_seconds is None:
-        return f"MTTR not known: none of {plural(count, 'disruption')} trained again before the next{by}"
+        return f"MTTR unknown: training did not resume after {plural(count, 'disruption')} before the next one{by}"
     mark = MARK if one.at_most else ""
     mean, p50, p90 = (
         mark + duration(round(1e9 * (ns or 0))) for ns in (one.mttr_seconds, one.p50_seconds, one.p90_seconds)

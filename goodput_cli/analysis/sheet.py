@@ -236,6 +236,8 @@ class Sheet:
     """Lines above the rows."""
     notes: tuple[str, ...] = ()
     """Lines below the rows."""
+    details: tuple[tuple[str, ...], ...] = ()
+    """Lines that belong to the first rows for people: a terminal shows them below each row."""
     grouped_rows: Sequence[tuple[Cell, ...]] | None = None
     """Rows for people where they are shown fewer than there are, else None."""
     sections: tuple[Sheet, ...] = ()
@@ -248,6 +250,12 @@ class Sheet:
     """Its gates and figures for JUnit and OpenMetrics; None for answers that have none."""
     remark: str = ""
     """What a last line of CSV says, behind a `#`: it has no headline beside which it could stand."""
+
+    @property
+    def every_note(self) -> tuple[str, ...]:
+        """The notes, and the details of each row after its number, for formats that show all of them below the rows."""
+        rows = enumerate(self.details, 1)
+        return (*self.notes, *(f"no. {number}: {line}" for number, lines in rows for line in lines))
 
     def tables(self) -> tuple[Sheet, ...]:
         """As `document.Document` has it, and so are the others."""

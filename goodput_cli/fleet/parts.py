@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
+from goodput_cli.analysis.recoveries import UNKNOWN_IN_VERSION_1
 from goodput_cli.fleet.passes.work import DocumentRow
 from goodput_cli.fleet.results import RunDisruption, RunLink, RunResult
 from goodput_cli.sources.base import Document
@@ -189,4 +190,7 @@ def _result(table: pa.Table, row: int) -> RunResult:
         "listed": np.from_dlpack(listed),
         "findings": [tuple(one.values()) for one in plain["findings"]],
     }
+    for one in plain["disruptions"]:
+        if one["recovery"] == UNKNOWN_IN_VERSION_1:
+            one["recovery"] = None
     return msgspec.convert(plain | arrays, RunResult, dec_hook=lambda _, array: array)

@@ -130,8 +130,8 @@ class RunDisruption(Struct, frozen=True):
     """From the failure to training again; None where it did not before the next disruption."""
     failed_is_known: bool = False
     """Whether a line says when it failed; else these are from the last progress, and at most so long."""
-    recovery: str = "not said"
-    """Who started it again."""
+    recovery: str | None = None
+    """Who restarted the job; None if not logged."""
     links: tuple[RunLink, ...] = ()
     """Where it went; none of a scale-up, of a rollback, and of the failure of the last attempt."""
 
@@ -395,7 +395,7 @@ def _recovered(chains: Sequence[Chain | None]) -> Iterator[list[Any]]:
     yield [None if one is None else one.detect_ns for one in chains]
     yield [None if one is None else one.recover_ns for one in chains]
     yield [one is not None and one.failed_is_known for one in chains]
-    yield ["not said" if one is None else one.recovery for one in chains]
+    yield [None if one is None else one.recovery for one in chains]
     yield [_links(one) for one in chains]
 
 

@@ -205,7 +205,7 @@ def _details(block: Details) -> Iterator[str]:
     left_out = len(sheet.rows) - _MOST_ROWS
     if left_out > 0:
         yield from ("", f"{plural(left_out, f'more {block.what}')}, later ones: {_WHOLE}.")
-    yield from ("", *(f"- {_name_text(note, _LONGEST_MESSAGE)}" for note in sheet.notes))
+    yield from ("", *(f"- {_name_text(note, _LONGEST_MESSAGE)}" for note in sheet.every_note))
 
 
 def _pairs(block: Pairs) -> Iterator[str]:
@@ -249,8 +249,8 @@ def _sheet(sheet: Sheet, gates: Published | None = None, level: int = 1) -> Iter
     if shown_rows(sheet):
         yield ""
         yield from _table(sheet)
-    if sheet.notes:
-        yield from ("", *(f"- {escape(note)}" for note in sheet.notes))
+    if sheet.every_note:
+        yield from ("", *(f"- {escape(note)}" for note in sheet.every_note))
     for part in sheet.sections:
         yield ""
         yield from _sheet(part, level=level + 1)

@@ -367,7 +367,10 @@ def _sheet(sheet: Sheet, width: int, page: Page) -> str:
             head.print(Text(line, style="dim"), no_wrap=True, crop=False)
         parts += ["\n", collected(head), *(f"{line.rstrip()}\n" for line in lines[heads:])]
     after = collecting_console(width, page)
-    notes = [*sheet.notes, *([f"not shown at this width: {', '.join(left_out)}"] if left_out else [])]
+    notes = [
+        *(note for note in sheet.notes if note.partition(":")[0] not in left_out),
+        *([f"not shown at this width: {', '.join(left_out)}"] if left_out else []),
+    ]
     for note in notes:
         put(after, Text(safe(note.lstrip(" ")), style="dim"), indent=len(note) - len(note.lstrip(" ")))
     below = [f"\n{_sheet(part, width, page)}" for part in sheet.sections]
@@ -395,12 +398,24 @@ def _rows(sheet: Sheet, page: Page, width: int) -> tuple[list[str], list[str], i
     gap = " " * GAP
     further = {column.place: more for column in columns if (more := column.wrapped())}
     widths = {place: text_width(shown[place][0]) for place in shown}
-    lines = [
-        " " + gap.join(cells[place] for place in sorted(shown))
-        for at in range(heads + len(rows))
-        for cells in _lines_of({place: shown[place][at] for place in shown}, further, widths, at - heads)
-    ]
+    lines: list[str] = []
+    for at in range(heads + len(rows)):
+        every = _lines_of({place: shown[place][at] for place in shown}, further, widths, at - heads)
+        lines += [" " + gap.join(cells[place] for place in sorted(shown)) for cells in every]
+        if 0 <= at - heads < len(sheet.details):
+            lines += _indented(sheet.details[at - heads], width, page)
     return lines, left_out, heads
+
+
+def _indented(details: Sequence[str], width: int, page: Page) -> list[str]:
+    """Return the lines below a row, wrapped."""
+    console = collecting_console(width, page)
+    for line in details:
+        put(console, Text(safe(line), style="dim"), indent=_DETAIL_INDENT)
+    return collected(console).splitlines()
+
+
+_DETAIL_INDENT = 4
 
 
 def _lines_of(

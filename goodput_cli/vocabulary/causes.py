@@ -21,8 +21,11 @@ Role = Literal["root", "exit", "echo", "teardown", "context"]
 processes say while they are being killed; `context` ends nothing."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
-Certainty = Literal["said", "likely"]
+Certainty = Literal["confirmed", "likely"]
+CONFIRMED: Certainty = "confirmed"
 CERTAINTIES: tuple[Certainty, ...] = get_args(Certainty)
+CONFIRMED_IN_VERSION_1 = "said"
+"""A confirmed cause in answers with `schema_version` 1, which are still read."""
 
 CANCELLED = "cancelled"
 UNKNOWN_CAUSE = "unknown"
@@ -62,8 +65,8 @@ def group_of(code: str) -> CauseGroup:
 
 
 def cause_text(code: str, certainty: str | None) -> str:
-    """A cause as people see it in tables: `?` behind one that is only likely."""
-    return code if certainty == "said" else f"{code} ?"
+    """Return a cause as tables show it: `device_oom`, `likely device_oom`."""
+    return code if certainty == CONFIRMED else f"likely {code}"
 
 
 def with_certainty(words: str, certainties: Iterable[str | None]) -> str:

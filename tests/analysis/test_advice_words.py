@@ -116,7 +116,7 @@ def test_recorded_class_takes_cause_of_its_traceback(tmp_path: Path) -> None:
     )
     (tmp_path / "run.jsonl").write_text("".join(json.dumps({"job_name": "j", **line}) + "\n" for line in lines))
     why = goodput_cli.analyze(str(tmp_path)).timeline.causes.why[-1]
-    assert (why.code, why.certainty) == ("device_error", "said")
+    assert (why.code, why.certainty) == ("device_error", "confirmed")
 
 
 def test_hugging_face_token_count_in_wandb_is_read(tmp_path: Path) -> None:

@@ -197,8 +197,8 @@ def test_nodes_that_left_came_and_stood_by(tmp_path: Path) -> None:
     timeline = replace(timeline, table=replace(timeline.table, observed=observed))
     (chain,) = chains(timeline)
     assert chain.nodes is not None
-    assert chain.nodes.words == "c left, d came, 1 stands by"
-    assert chain.nodes.stood_by_words == "2 stood by, 1 was used"
+    assert chain.nodes.words == "c left, d joined, 1 standby node"
+    assert chain.nodes.standby_text == "2 standby nodes, 1 used"
     rest = timeline.end - begin - 1013 * SECOND
     assert standby_ns(timeline) == 2 * 955 * SECOND + rest
 
@@ -387,10 +387,10 @@ def test_the_queue_is_no_loss() -> None:
         ("agent", "automatic"),
         ("scheduler", "by the scheduler"),
         ("hand", "by hand"),
-        ("", "not said"),
+        ("", None),
     ],
 )
-def test_who_started_it_again(by: str, recovery: str) -> None:
+def test_who_started_it_again(by: str, recovery: str | None) -> None:
     facts: dict[str, str | int] = {"by": by} if by else {}
     (chain,) = story(
         start(0), steps(0, 6, at=10), crashed(70), start(200), steps(6, 6, at=210), end(280),

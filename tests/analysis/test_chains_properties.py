@@ -81,7 +81,7 @@ def test_without_signs_the_events_alone_name_points(log: list[str]) -> None:
     ended = analysis.timeline.ends.how
     for one in chains(with_signs(analysis.timeline)):
         assert {link.point for link in one.links} <= EVENTS_SHOW
-        assert one.recovery == "not said"
+        assert one.recovery is None
         assert one.budget is None
         assert ENDED[ended[one.ended]] not in ("scale_up", "rolled_back")
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.analysis.compare.results import OTHER_RULES, moved_between
-from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
+from goodput_cli.analysis.compare.saved_analysis import summary_of_saved, with_current_values
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.api.compare import compare
 from goodput_cli.errors import GoodputError, SourceError
@@ -60,6 +60,15 @@ def kinds(*sources: str) -> list[bool]:
 def test_it_is_told_by_its_content_and_not_by_its_name(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text, encoding="utf-8")
     assert kinds(name, "run.jsonl") == [True, False]
+
+
+def test_saved_values_of_version_1_are_read_as_current_values() -> None:
+    row = {"cause_certainty": "said", "recovery": "not said", "ended": "crashed"}
+    likely = {"cause_certainty": "likely", "recovery": "by hand", "ended": "crashed"}
+    document = saved() | {"schema_version": 1, "disruptions": [row, likely], "last_end": {"certainty": "said"}}
+    current = with_current_values(document)
+    assert current["disruptions"] == [{"cause_certainty": "confirmed", "recovery": None, "ended": "crashed"}, likely]
+    assert current["last_end"] == {"certainty": "confirmed"}
 
 
 def test_it_may_be_packed(folder: Path) -> None:

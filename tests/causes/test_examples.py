@@ -100,7 +100,7 @@ def test_one_of_eight_ranks_that_raise_the_same_is_named_by_its_agent() -> None:
     (row,) = goodput_cli.analyze("sample_logs/trainers/nemo-ft_launcher.log").disruptions
     assert (row.cause, row.cause_certainty, row.first_rank, row.first_host) == (
         "python_error",
-        "said",
+        "confirmed",
         2,
         "4809917ea058",
     )
@@ -194,5 +194,5 @@ def test_a_collector_may_keep_each_line_as_an_entry(name: str, tmp_path: Path) -
     """A collector's time says when the exception of 01 was, which its own line does not: then it is said."""
     expected = [dict(one) for one in EXPECTED[name]["disruptions"]]
     if name.startswith("01"):
-        expected[0]["certainty"] = "said"
+        expected[0]["certainty"] = "confirmed"
     assert causes(entries(name, tmp_path / "entries")) == expected

@@ -15,7 +15,7 @@ from tests.causes.test_rules import job, verdict
 EXIT = "E0301 10:10:50.000000 7 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: {}) "
 EXIT += "local_rank: 3 (pid: {}) of binary: {}"
 KILLED = EXIT.format(-9, 103, "/usr/bin/python3")
-LIKELY, KEPT = ("host_oom", "likely"), ("killed", "said")
+LIKELY, KEPT = ("host_oom", "likely"), ("killed", "confirmed")
 
 
 def oom(at: str, pid: int = 103, program: str = "python3") -> str:
@@ -52,7 +52,7 @@ def test_joined_kernel_line_names_host_and_confirmation(tmp_path: Path) -> None:
     assert "--hosts-of-job node7" in analysis.disruptions.why[0].doubt
     assert any("likely host_oom on node7" in one.text for one in analysis.insights)
     confirmed = goodput_cli.analyze(str(tmp_path), job_name="job", hosts_of_job=("node7",))
-    assert verdict(confirmed.disruptions[0]) == ("host_oom", "said")
+    assert verdict(confirmed.disruptions[0]) == ("host_oom", "confirmed")
 
 
 def test_kernel_lines_of_two_hosts_join_nothing(tmp_path: Path) -> None:

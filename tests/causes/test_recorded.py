@@ -28,14 +28,14 @@ def log(tmp_path: Path, event: str, reason: str) -> Path:
 @pytest.mark.parametrize(
     ("event", "reason", "cause", "certainty"),
     [
-        ("crashed", "ValueError", "python_error", "said"),
-        ("crashed", "OutOfMemoryError", "device_oom", "said"),
-        ("crashed", "ModuleNotFoundError", "python_error", "said"),
+        ("crashed", "ValueError", "python_error", "confirmed"),
+        ("crashed", "OutOfMemoryError", "device_oom", "confirmed"),
+        ("crashed", "ModuleNotFoundError", "python_error", "confirmed"),
         ("crashed", "DistBackendError", "unknown", None),
-        ("crashed", "OSError: [Errno 28] No space left on device", "disk_full", "said"),
-        ("crashed", "SIGSEGV", "native_crash", "said"),
-        ("crashed", "host_oom", "host_oom", "said"),
-        ("terminated", "SIGTERM", "killed", "said"),
+        ("crashed", "OSError: [Errno 28] No space left on device", "disk_full", "confirmed"),
+        ("crashed", "SIGSEGV", "native_crash", "confirmed"),
+        ("crashed", "host_oom", "host_oom", "confirmed"),
+        ("terminated", "SIGTERM", "killed", "confirmed"),
     ],
 )
 def test_a_recorded_reason(event: str, reason: str, cause: str, certainty: str | None, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_the_state_of_an_allocation(state: str, cause: str, tmp_path: Path) -> N
     ]
     (tmp_path / "sacct.txt").write_text("\n".join(rows) + "\n")
     found = goodput_cli.analyze(str(tmp_path / "sacct.txt"), job_name="llm").disruptions
-    assert [(one.cause, one.cause_certainty) for one in found] == [(cause, "said")]
+    assert [(one.cause, one.cause_certainty) for one in found] == [(cause, "confirmed")]
     assert found[0].evidence.cause == f"{tmp_path / 'sacct.txt'}:2"
 
 
@@ -81,5 +81,5 @@ def test_a_signal_behind_a_notice_of_preemption_is_of_the_preemption(tmp_path: P
     path.write_text("".join((*lines[:7], json.dumps(notice) + "\n", *lines[7:])))
     analysis = goodput_cli.analyze(str(path))
     (found,) = analysis.disruptions
-    assert (found.cause, found.cause_certainty, found.evidence.cause) == ("preempted", "said", f"{path}:8")
+    assert (found.cause, found.cause_certainty, found.evidence.cause) == ("preempted", "confirmed", f"{path}:8")
     assert analysis.timeline.causes.why[0].code == "preempted"

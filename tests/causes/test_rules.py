@@ -99,13 +99,13 @@ def test_what_stands_before_the_last_step_was_survived(tmp_path: Path) -> None:
 
 def test_an_error_behind_the_last_step_is_said(tmp_path: Path) -> None:
     found = job(tmp_path, *raised(3, OOM), failed("10:10:49", 1, 3, 103))
-    assert verdict(found) == ("device_oom", "said")
+    assert verdict(found) == ("device_oom", "confirmed")
     assert (found.first_rank, found.first_device) == (3, "3")
 
 
 def test_a_process_that_says_something_ordinary_had_caught_its_error(tmp_path: Path) -> None:
     found = job(tmp_path, *raised(3, OOM), "[rank3]: skipping this batch", failed("10:10:49", -9, 1, 101))
-    assert verdict(found) == ("killed", "said")
+    assert verdict(found) == ("killed", "confirmed")
 
 
 def test_without_ranks_a_stamped_line_a_minute_later_shows_that_it_was_caught(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_an_error_long_before_the_kill_of_another_rank_is_not_its_cause(tmp_path
 )
 def test_who_lost_its_peers_is_not_the_cause(tmp_path: Path, what: str) -> None:
     found = job(tmp_path, *raised(5, what), *raised(3, OOM), failed("10:10:49", 1, 3, 103))
-    assert verdict(found) == ("device_oom", "said")
+    assert verdict(found) == ("device_oom", "confirmed")
     assert found.first_rank == 3
     assert [one.code for one in found.echoes] == ["peer_lost"]
 
@@ -160,7 +160,7 @@ def test_a_reset_connection_of_a_data_set_is_an_error_of_its_own(tmp_path: Path)
         "[rank5]: ConnectionResetError: [Errno 104] Connection reset by peer",
         failed("10:10:49", 1, 5, 105),
     )
-    assert verdict(found) == ("python_error", "said")
+    assert verdict(found) == ("python_error", "confirmed")
     assert found.first_rank == 5
 
 
@@ -188,7 +188,7 @@ def test_what_processes_shout_while_they_are_killed_is_no_cause(tmp_path: Path) 
         *raised(0, "KeyboardInterrupt"),
         "srun: error: node-01: tasks 0-7: Terminated",
     )
-    assert verdict(found) == ("time_limit", "said")
+    assert verdict(found) == ("time_limit", "confirmed")
     assert found.first_host is None
 
 
@@ -209,7 +209,7 @@ def test_what_the_next_start_says_is_its_own(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("\n".join([*lines, *third]) + "\n")
     first, second = goodput_cli.analyze(str(tmp_path), job_name="job").disruptions
     assert verdict(first) == ("unknown", None)
-    assert verdict(second) == ("python_error", "said")
+    assert verdict(second) == ("python_error", "confirmed")
 
 
 XID = (
@@ -256,7 +256,7 @@ def test_the_kill_of_another_program_is_not_ours(tmp_path: Path) -> None:
         *block("node-02", 10, -9, 4242, "10:10:49"),
         dmesg__node__02_log=killed,
     )
-    assert verdict(found) == ("killed", "said")
+    assert verdict(found) == ("killed", "confirmed")
 
 
 def events(reason: str, pod: str, message: str, at: str = "10:46") -> str:
@@ -268,7 +268,7 @@ def events(reason: str, pod: str, message: str, at: str = "10:46") -> str:
 
 def test_a_pod_whose_name_holds_that_of_the_job_is_the_job_s(tmp_path: Path) -> None:
     found = job(tmp_path, events_json=events("Evicted", "job-0-3", "The node was low on resource: memory."))
-    assert verdict(found) == ("evicted", "said")
+    assert verdict(found) == ("evicted", "confirmed")
 
 
 @pytest.mark.parametrize("pod", ["jobs-0-3", "llm-0-3", "myjob-3"])
@@ -308,7 +308,7 @@ def test_a_log_and_its_scheduler_that_say_the_same_are_one() -> None:
     """Both `DUE TO TIME LIMIT` and the state TIMEOUT: said, and nothing else was seen."""
     log = "sample_logs/trainers/megatron-slurm"
     found = goodput_cli.analyze(log).disruptions[1]
-    assert verdict(found) == ("time_limit", "said")
+    assert verdict(found) == ("time_limit", "confirmed")
     assert found.also == ()
 
 
@@ -385,7 +385,7 @@ def test_frames_without_a_first_line_are_a_traceback_of_somebody(tmp_path: Path)
     assert verdict(job(tmp_path, *HEADLESS, ended)) == ("device_oom", "likely")
     (tmp_path / "hook").mkdir()
     by_hook = job(tmp_path / "hook", *(f"[rank2]: {line}" for line in HEADLESS), ended)
-    assert verdict(by_hook) == ("device_oom", "said")
+    assert verdict(by_hook) == ("device_oom", "confirmed")
 
 
 def test_frames_of_no_exception_end_with_the_next_line(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_clocks_of_another_zone_order_a_block_as_well(tmp_path: Path) -> None:
 
 def test_a_kill_that_was_seen_first_is_how_it_ended(tmp_path: Path) -> None:
     found = job(tmp_path, *block(("10:10:46", 0, -9), ("10:10:46", 1, 1)))
-    assert verdict(found) == ("killed", "said")
+    assert verdict(found) == ("killed", "confirmed")
     assert found.first_rank == 0
 
 
@@ -123,7 +123,7 @@ def kernel(pid: int, at: str) -> str:
 def test_a_kernel_s_line_without_a_host_is_joined_by_its_pid(at: str, pid: int, named: bool, tmp_path: Path) -> None:
     """5 s around the exit of that pid, not minutes behind it."""
     found = job(tmp_path, failed("10:10:47", -9, 3, 103), dmesg_log=kernel(pid, at))
-    assert verdict(found) == (("host_oom", "likely") if named else ("killed", "said"))
+    assert verdict(found) == (("host_oom", "likely") if named else ("killed", "confirmed"))
 
 
 def test_a_preemption_that_puts_the_job_back_is_no_cancel(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_preemption_that_puts_the_job_back_is_no_cancel(tmp_path: Path) -> Non
         "submitit WARNING (2026-03-01 10:10:47,453) - Caught signal SIGUSR2 on node-03: this job is preempted.",
         "slurmstepd: error: *** JOB 77 ON node-03 CANCELLED AT 2026-03-01T10:10:48 DUE TO JOB REQUEUE ***",
     )
-    assert verdict(found) == ("preempted", "said")
+    assert verdict(found) == ("preempted", "confirmed")
 
 
 PROCESS_ROWS = [
@@ -188,7 +188,7 @@ def test_what_ends_nothing_never_changes_what_is_said(
 ) -> None:
     lines, kills = words
     found = judged(lines if ahead else (), () if ahead else lines, kills)
-    assert verdict(found) == ("disk_full", "said")
+    assert verdict(found) == ("disk_full", "confirmed")
     assert (found.first_rank, found.first_host) == (1, "node-01")
 
 
@@ -200,29 +200,28 @@ def test_a_warning_in_its_words_is_no_cause(row: object, tmp_path: Path) -> None
 
 
 def test_the_words_say_rank_host_and_line_of_what_else_was_seen(tmp_path: Path) -> None:
-    from goodput_cli.analysis.disruptions.sheet import cause_note
+    from goodput_cli.analysis.disruptions.sheet import cause_text_of
 
     job(tmp_path, *raised(3, "ValueError: wrong shape"), *raised(1, DISK), *block(("10:10:46", 3, 1)))
     found = goodput_cli.analyze(str(tmp_path), job_name="job").disruptions
-    text = cause_note(1, found.why[0])
+    text = cause_text_of(found.why[0])
     assert "rank 3, node-01, python_error: `ValueError: wrong shape`" in text
     assert "; also: rank 1, host not logged, " in text
     assert "`OSError: [Errno 28] No space left on device: '/ckpt/step_150'`, disk_full" in text
 
 
 def test_the_words_of_a_kill_say_how_and_not_why(tmp_path: Path) -> None:
-    from goodput_cli.analysis.disruptions.sheet import cause_note
+    from goodput_cli.analysis.disruptions.sheet import cause_text_of
 
     job(tmp_path, *block(("10:10:46", 0, -9)))
     found = goodput_cli.analyze(str(tmp_path), job_name="job").disruptions
-    assert "killed: ended by signal 9: how, not why; no line says by whom" in cause_note(1, found.why[0])
+    assert "killed: received SIGKILL; the log does not show the sender" in cause_text_of(found.why[0])
 
 
 def test_the_words_of_no_cause_say_where_to_look(tmp_path: Path) -> None:
-    from goodput_cli.analysis.disruptions.sheet import cause_note
+    from goodput_cli.analysis.disruptions.sheet import cause_text_of
 
     job(tmp_path, *block(("10:10:46", 1, 1), ("10:11:17", 0, -9)))
     found = goodput_cli.analyze(str(tmp_path), job_name="job").disruptions
-    assert "no line names the cause; rank 1 on node-01 was seen to fail first: add its output" in cause_note(
-        1, found.why[0]
-    )
+    text = "the log does not state the cause; rank 1 on node-01 failed first, so add its output"
+    assert text in cause_text_of(found.why[0])

@@ -1,7 +1,8 @@
 """What version 0.2.0 wrote is read for good: saved answers, snapshots, recordings, a store, and programs' JSON.
 
 The files in `saved/` are never made anew. `saved/expected.json` is what was answered of them on the day they were
-made: an answer may say more today, with the version of its schema, and nothing else.
+made. An answer may have more keys today, other sentences, the version of its schema, and the values that this version
+changed; nothing else.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ LINES = {
     "recording": ("analyze", f"{SAVED}/recorded.jsonl"),
     "attempts of a recording": ("disruptions", f"{SAVED}/recorded.jsonl", "--by", "attempt"),
 }
+SENTENCES = ("title", "text", "advice", "message", "doubts", "command")
+CHANGED_VALUES: dict[str, dict[Any, Any]] = {"cause_certainty": {"said": "confirmed"}, "recovery": {"not said": None}}
 ANSWERS = sorted((ROOT / SAVED / "answers").iterdir()) + sorted((ROOT / SAVED).glob("baseline-*.json"))
 
 
@@ -41,10 +44,14 @@ def answer(*line: str) -> dict[str, Any]:
 
 
 def within(before: Any, now: Any) -> bool:
-    """Whether everything that was said is still said, and the same. A list of what has names or codes may be longer
-    today."""
+    """Return True if an answer still has all values of before; a list of what has names or codes may be longer."""
     if isinstance(before, dict):
-        return isinstance(now, dict) and all(key in now and within(value, now[key]) for key, value in before.items())
+        kept = {
+            key: CHANGED_VALUES[key].get(value, value) if key in CHANGED_VALUES else value
+            for key, value in before.items()
+            if key not in SENTENCES
+        }
+        return isinstance(now, dict) and all(key in now and within(value, now[key]) for key, value in kept.items())
     if isinstance(before, list):
         for name in ("name", "code"):
             named = {one[name]: one for one in now if isinstance(one, dict) and name in one} if now else {}

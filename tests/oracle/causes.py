@@ -112,7 +112,7 @@ def judge(ending: Ending) -> Verdict:
             return Verdict("collective_timeout", "likely", None)
         signal = _signal_to_stop(seen)
         if signal is not None:
-            return Verdict("killed", "said", _placed(signal, seen).rank)
+            return Verdict("killed", "confirmed", _placed(signal, seen).rank)
         return Verdict("unknown", None, None if fell is None else fell.rank)
     return _chosen(_folded(candidates, seen), seen, fell)
 
@@ -294,7 +294,7 @@ def _chosen(folded: list[Said], seen: list[Said], fell: Said | None) -> Verdict:
     other_fell = fell is not None and _is_other(one, fell)
     certain = agreed and not other_fell and any(_is_said(other, seen) for other in first)
     nowhere = one.speaker == "scheduler"
-    return Verdict(one.code, "said" if certain else "likely", None if nowhere else one.rank)
+    return Verdict(one.code, "confirmed" if certain else "likely", None if nowhere else one.rank)
 
 
 def _precedes(one: Said, other: Said) -> bool:

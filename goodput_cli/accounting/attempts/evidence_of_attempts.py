@@ -91,7 +91,7 @@ def with_preemptions(causes: Causes, table: EventTable, announced: Rows) -> Caus
     for attempt in np.flatnonzero(announced >= 0).tolist():
         if not why[attempt].known:
             place = table.where(int(announced[attempt]))
-            why[attempt] = replace(why[attempt], code="preempted", certainty="said", evidence=None, place=place)
+            why[attempt] = replace(why[attempt], code="preempted", certainty="confirmed", evidence=None, place=place)
     return replace(causes, why=tuple(why))
 
 

@@ -223,7 +223,7 @@ def why_it_died(life: AttemptEvidence, seen: Sequence[FailureEvidence]) -> Failu
     why = _judged(candidates, seen, echoes, told) if candidates else _of_echoes(echoes, exits, first)
     if why.code == UNKNOWN_CAUSE and (signal := _signal_to_stop(seen)) is not None:
         signal = places.completed(signal)
-        why = FailureCause(KILLED, "said", signal, signal.rank, signal.host)
+        why = FailureCause(KILLED, "confirmed", signal, signal.rank, signal.host)
     rest = [one for one in (*passed, *logged) if one.code != why.code] + list(why.others)
     return replace(
         why,
@@ -249,7 +249,7 @@ def _judged(
     rank, host, device = _where(chosen, echoes, seen)
     return FailureCause(
         chosen.code,
-        "said" if certain else "likely",
+        "confirmed" if certain else "likely",
         chosen,
         rank,
         host,

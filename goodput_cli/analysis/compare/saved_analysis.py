@@ -15,14 +15,16 @@ from msgspec import ValidationError, convert
 
 from goodput_cli.accounting.bounds import Bound
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer, Badput
+from goodput_cli.analysis.recoveries import UNKNOWN_IN_VERSION_1
 from goodput_cli.analysis.results import Window
 from goodput_cli.analysis.sheet import READ_VERSIONS, SCHEMA_VERSION
 from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Size, Summary, summary_from
 from goodput_cli.analysis.to_json import json_type
 from goodput_cli.errors import SourceError
 from goodput_cli.vocabulary.categories import NOT_BADPUT, UNCOUNTED, Category
+from goodput_cli.vocabulary.causes import CONFIRMED, CONFIRMED_IN_VERSION_1
 
-_ANEW = "save it anew with `goodput analyze LOG -o FILE.json`"
+_ANEW = "save it again with `goodput analyze LOG -o FILE.json`"
 _KIND = "analysis"
 _OF_AN_ANALYSIS = ("job", "window", "goodput", "badput", "reference", "steps", "not_recorded")
 _BADPUT = {category.id: category.row for category in Category if category not in NOT_BADPUT}
@@ -42,11 +44,38 @@ def summary_of_saved(document: Mapping[str, Any], source: str) -> Summary:
     Raises SourceError: of another schema version, the answer of another command, or not what `analyze` writes.
     """
     _check_kind(document, source)
+    document = with_current_values(document)
     try:
         summary = _summary(_read(document, json_type(AnalysisAnswer).saved))
         return replace(summary, rules=_rules(document))
     except _Wrong as wrong:
         raise SourceError(f"{source}: is no answer of `goodput analyze`: {wrong}; {_ANEW}") from wrong
+
+
+def with_current_values(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a saved analysis with the values of today for those that `schema_version` 1 wrote."""
+    rows, last_end = document.get("disruptions"), document.get("last_end")
+    changed: dict[str, Any] = {}
+    if isinstance(rows, list):
+        changed["disruptions"] = [_current(row, _OF_DISRUPTIONS) for row in rows]
+    if last_end is not None:
+        changed["last_end"] = _current(last_end, _OF_LAST_END)
+    return {**document, **changed}
+
+
+_OF_DISRUPTIONS: Mapping[str, Mapping[str, str | None]] = {
+    "cause_certainty": {CONFIRMED_IN_VERSION_1: CONFIRMED},
+    "recovery": {UNKNOWN_IN_VERSION_1: None},
+}
+_OF_LAST_END: Mapping[str, Mapping[str, str | None]] = {"certainty": {CONFIRMED_IN_VERSION_1: CONFIRMED}}
+
+
+def _current(row: Any, changes: Mapping[str, Mapping[str, str | None]]) -> Any:
+    """Return an object of a saved answer with its old values replaced; anything else as it is."""
+    if not isinstance(row, Mapping):
+        return row
+    values = {key: row[key] for key in changes if isinstance(row.get(key), str)}
+    return {**row, **{key: changes[key].get(value, value) for key, value in values.items()}}
 
 
 def _rules(document: Mapping[str, Any]) -> int:

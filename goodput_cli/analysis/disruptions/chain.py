@@ -158,14 +158,14 @@ class Chain:
         return sum(one.queued_ns for one in self.links)
 
     @property
-    def recovery(self) -> Recovery:
-        """Who started it again, as far as a line says so. That a new job came says nothing."""
+    def recovery(self) -> Recovery | None:
+        """Who restarted the job; None if that is not logged. A new job alone does not show it."""
         by = {str(one.facts.get("by", "")) for one in self.signs}
         if "hand" in by:
             return "by hand"
         if by.intersection(_BY_ITSELF):
             return "automatic"
-        return "by the scheduler" if "scheduler" in by else "not said"
+        return "by the scheduler" if "scheduler" in by else None
 
     @property
     def by(self) -> str | None:

@@ -322,18 +322,18 @@ class AttemptCost:
     """A row of the table as people and programs read it (ns): from `productive` to `excluded` they add up to `time`."""
 
     number: int = column("count", "of the attempt, from 1", least=1, heading="attempt")
-    start_ns: int = column("instant", "where its row begins: when it was up, or trained if it did so before")
-    end_ns: int = column("instant", "where the next row begins; of the last one, the end of the window")
+    start_ns: int = column("instant", "start of its row: when it was up, or its first training if earlier")
+    end_ns: int = column("instant", "start of the next row; for the last attempt, the end of the window")
     time_ns: int = column(
         "duration", "from start to end: the columns up to excluded add up to it", least=0, heading="time"
     )
     productive_ns: int = column("duration", "training that was kept", heading="productive")
-    wasted_ns: int = column("duration", "training in it that was taken back", least=0, heading="wasted")
+    wasted_ns: int = column("duration", "training of this attempt that was lost", least=0, heading="wasted")
     downtime_ns: int = column(
-        "duration", "recovery, undetermined and stopped time, mostly behind it", least=0, heading="downtime"
+        "duration", "recovery, undetermined and stopped time, mostly after it", least=0, heading="downtime"
     )
     startup_ns: int = column(
-        "duration", "initialisation, preparation and the extra time of first steps", least=0, heading="start-up"
+        "duration", "initialization, preparation and the extra time of first steps", least=0, heading="start-up"
     )
     restore_ns: int = column("duration", "checkpoint restores", least=0, heading="restore")
     saves_ns: int = column("duration", "saves that blocked training", least=0, heading="saves")
@@ -341,12 +341,12 @@ class AttemptCost:
     stalls_ns: int = column("duration", "kept steps that hung, beyond a usual one", least=0, heading="stalls")
     slowdown_ns: int = column("duration", "beyond the reference step time", heading="slowdown")
     custom_ns: int = column("duration", "custom events, whatever their label", least=0, heading="custom")
-    elastic_ns: int = column("duration", "elastic waits and re-initialisation", least=0, heading="elastic")
+    elastic_ns: int = column("duration", "elastic waits and reinitialization", least=0, heading="elastic")
     queued_ns: int = column("duration", "in the queue", least=0, heading="queued")
-    other_ns: int = column("duration", "what no line explains", least=0, heading="other")
+    other_ns: int = column("duration", "time that the log does not explain", least=0, heading="other")
     excluded_ns: int = column("duration", "taken out by the user", least=0)
     taken_back_ns: int = column(
-        "duration", "training of any attempt that the end of this one took back: no part of time", least=0
+        "duration", "training of any attempt that was lost when this one ended; not part of time", least=0
     )
     older_ns: int = column("duration", "the part of taken_back that a newer checkpoint would have kept", least=0)
     unfinished_ns: int = column(

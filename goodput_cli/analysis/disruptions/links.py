@@ -30,29 +30,29 @@ _ALWAYS = (Point.FAILED, Point.DETECTED, Point.DECIDED, Point.TERMINATED, Point.
 class LinkTotal:
     """A link of all outages."""
 
-    link: str = column("text", "the point in which it ends", heading="link")
-    known: int = column("count", "outages of which a line names that point", least=0)
-    of: int = column("count", "outages in which it can lie", least=0)
-    lost_ns: int = column("duration", "what it lost in all of them; without `queued`, which is counted apart", least=0,
+    link: str = column("text", "the recovery phase, named after the event that ends it", heading="recovery phase")
+    known: int = column("count", "outages in which that event is logged", least=0)
+    of: int = column("count", "outages in which the phase can occur", least=0)
+    lost_ns: int = column("duration", "time lost in all of them; without `queued`, which has its own row", least=0,
                           heading="lost")  # fmt: skip
-    share_percent: float | None = column("percent", "of what all of them lost", name="share", heading="share")
+    share_percent: float | None = column("percent", "of the time lost in all phases", name="share", heading="share")
     p50_ns: int | None = column(
-        "duration", "half of them took less: of those in which the point before it is known or cannot occur",
+        "duration", "median, over outages in which the preceding event is logged or cannot occur",
         heading="median",
     )  # fmt: skip
-    p90_ns: int | None = column("duration", "a tenth of them took longer", heading="p90")
-    longest_ns: int | None = column("duration", "the longest of all, those that hold several links too",
+    p90_ns: int | None = column("duration", "90th percentile, over the same outages", heading="p90")
+    longest_ns: int | None = column("duration", "the longest of all, including those that span several phases",
                                     heading="longest")  # fmt: skip
-    several: int = column("count", "of them, how many hold earlier links that are not told apart", least=0)
+    several: int = column("count", "how many of them include earlier phases whose end is not logged", least=0)
 
 
 _KNOWN = Column("known in", "text", Audience.PEOPLE, each(lambda one: _known_in(one)))
 _OF_LINK = columns_of(LinkTotal, attribute)
 BY_LINK = Table(
     "link_total",
-    "a link of all outages: what it lost, and how long it took",
+    "one recovery phase over all outages: how much time it lost, and how long it took",
     (*_OF_LINK, _KNOWN),
-    people=("link", "known in", "lost", "share", "median", "p90", "longest"),
+    people=("recovery phase", "known in", "lost", "share", "median", "p90", "longest"),
     first=("link", "known", "of", "lost"),
 )
 
@@ -111,19 +111,20 @@ def _total(name: str, one: _Found, whole: int) -> LinkTotal:
 
 
 def several_note(rows: Sequence[LinkTotal]) -> str | None:
-    """Of which links no percentile is known."""
+    """Return a note on the phases without a median; None if all have one."""
     names = [one.link for one in rows if one.several and one.p50_ns is None]
     if not names:
         return None
-    return f"{', '.join(names)}: several links, not told apart, as no line names the point before; so no median"
+    return f"{', '.join(names)}: includes earlier phases whose end is not logged, so the median is unknown"
 
 
 CHAIN_TABLE = Table(
     "chain",
-    "an outage link by link",
+    "the recovery phases of an outage",
     (
-        Column("link", "text", values=attribute("link")),
+        Column("recovery phase", "text", values=attribute("link")),
         Column("took", "text", values=attribute("took")),
+        Column("lost", "text", values=attribute("lost")),
         Column("lost to", "text", values=attribute("lost_to"), wraps=True),
         Column("evidence", "text", values=attribute("evidence")),
     ),
@@ -136,6 +137,7 @@ class ChainRow:
 
     link: str
     took: str
+    lost: str
     lost_to: str
     evidence: str
 
@@ -165,14 +167,14 @@ def chain_sheets(analysis: Analysis) -> Iterator[Sheet]:
 
 
 def redone_steps(row: Disruption | None, step_ends: bool) -> str:
-    """`steps 21 to 30 once more`; nothing where nobody knows which."""
+    """Return the steps that were retrained: `steps 21 to 30 again`; "" if unknown."""
     if row is None or row.resumed_step is None or row.last_step is None or row.resumed_step >= row.last_step + 1:
         return ""
     first = row.resumed_step + step_ends
     return (
-        f"step {first} once more"
+        f"step {first} again"
         if first == row.last_step
-        else f"steps {first} to {row.last_step} once more"
+        else f"steps {first} to {row.last_step} again"
         if (first < row.last_step)
         else ""
     )
@@ -181,93 +183,112 @@ def redone_steps(row: Disruption | None, step_ends: bool) -> str:
 def _title(analysis: Analysis, chain: Chain) -> str:
     number = int(analysis.timeline.attempts.number[chain.ended])
     if not chain.followed:
-        return f"End of attempt {number}: nothing followed"
+        return f"End of attempt {number}: no further attempt"
     if chain.number is None:
-        return f"Planned stop behind attempt {number}: in no total"
+        return f"Planned stop after attempt {number} (not included in totals)"
     day, _ = clock(chain.start.time)
-    return f"No. {chain.number}, {day}, where the outage went: {duration(chain.lost_ns)} lost"
+    return f"Disruption {chain.number}, {day}: {duration(chain.lost_ns)} lost"
 
 
 def _rows(chain: Chain, steps: str, sources: Sequence[str]) -> Iterator[ChainRow]:
     if chain.redone_ns:
-        yield ChainRow(REDONE, duration(chain.redone_ns), f"wasted{': ' * bool(steps)}{steps}", "")
+        redone = duration(chain.redone_ns)
+        yield ChainRow(REDONE, redone, redone, f"wasted{': ' * bool(steps)}{steps}", "")
     _, began = clock(chain.start.time)
-    yield ChainRow(Point.LAST_PROGRESS.words, began, "", place_text(chain.start.where, sources))
+    yield ChainRow(Point.LAST_PROGRESS.words, began, "", "", place_text(chain.start.where, sources))
     for link in chain.links:
         mark = " (at most)" if link.at_most else ""
+        lost = duration(link.lost_ns) if link.lost_ns and link.point is not Point.CAUGHT_UP else ""
         yield ChainRow(
-            link.point.words, f"+ {duration(link.ns)}{mark}", "; ".join(_lost_to(link)),
+            _phase_name(link.point), f"+ {duration(link.ns)}{mark}", lost, "; ".join(_lost_to(link)),
             place_text(link.where, sources),
         )  # fmt: skip
+    yield ChainRow(TOTAL, "", duration(chain.lost_ns), "", "")
+
+
+def _phase_name(point: Point) -> str:
+    """Return the name of the recovery phase that an event ends, as people read it."""
+    return "initialized" if point is Point.INITIALISED else point.words
 
 
 def _lost_to(link: Link) -> Iterator[str]:
-    """`wasted`, or `1.00 s downtime, 2.00 s restart`; then what else is to be said of a link."""
+    """Yield what the time of a phase was: `wasted`, or `1.00 s downtime, 2.00 s restart`; then further remarks."""
     if link.point is Point.CAUGHT_UP:
-        yield "kept: its loss is redone work"
+        yield "see redone work"
         return
-    amounts = {
-        "wasted": link.wasted_ns,
-        "downtime": link.downtime_ns,
-        "restart": link.restart_ns,
-        "queued, counted apart": link.queued_ns,
-        "wasted, of another disruption": link.elsewhere_ns,
-        "beside": link.beside_ns,
-    }
-    some = {name: ns for name, ns in amounts.items() if ns}
+    lost = {"wasted": link.wasted_ns, "downtime": link.downtime_ns, "restart": link.restart_ns}
+    some = {name: ns for name, ns in lost.items() if ns}
     if len(some) == 1:
         yield next(iter(some))
     elif some:
         yield ", ".join(f"{duration(ns)} {name}" for name, ns in some.items())
+    not_lost = {
+        "queue time (its own category)": link.queued_ns,
+        "wasted by another disruption": link.elsewhere_ns,
+        "in other categories": link.beside_ns,
+    }
+    yield from (name if ns == link.ns else f"{duration(ns)} {name}" for name, ns in not_lost.items() if ns)
     if link.undetermined_ns:
         yield f"{duration(link.undetermined_ns)} of it undetermined"
-    missing = [one.words for one in link.missing if one in _ALWAYS]
+    missing = [_phase_name(one) for one in link.missing if one in _ALWAYS]
     if missing:
         yield f"{', '.join(missing)}: not logged"
     if link.moved_ns:
-        yield f"its line stands {duration(link.moved_ns)} before the point above"
+        yield f"logged {duration(link.moved_ns)} before the event above"
 
 
 def chain_notes(analysis: Analysis, chain: Chain) -> Iterator[str]:
     """Who started it again and what was left, and what would have shortened it."""
     if chain.followed:
-        parts = [chain.recovery + (f" ({chain.by})" if chain.recovery == "automatic" else ""), restarts_words(chain)]
+        parts = [f"restarted by: {_restarted_by(chain)}", restarts_words(chain)]
         parts.append(None if chain.nodes is None else chain.nodes.words)
-        yield (
-            "; ".join(one for one in parts if one)
-            if chain.recovery != "not said" or any(parts[1:])
-            else ("no line says who started it again")
-        )
+        yield "; ".join(one for one in parts if one)
     if not chain.trained and chain.followed:
-        yield "the next attempt did not train: its end is a disruption of its own"
+        yield "the next attempt did not train; its end is a separate disruption"
     elif chain.caught_up_later:
-        yield "not caught up before the next disruption"
+        yield "training did not catch up before the next disruption"
     if chain.number is not None:
         yield from filter(
             None, (longest_link_words(analysis.timeline, [chain]), waited_words([chain], standby_ns(analysis.timeline)))
         )
 
 
+def _restarted_by(chain: Chain) -> str:
+    """Return who restarted the job: `launcher (automatic)`, `scheduler`, `a person`, `unknown`."""
+    match chain.recovery:
+        case "automatic":
+            return f"{chain.by} (automatic)" if chain.by else "automatic"
+        case "by the scheduler":
+            return "scheduler"
+        case "by hand":
+            return "a person"
+        case None:
+            return "unknown"
+
+
 def order_notes(chains: Sequence[Chain]) -> Iterator[str]:
-    """Whose clock is wrong, and where lines stand before what comes first: clocks differ, or a program writes late."""
+    """Yield which host clocks are wrong, and how many events are logged out of order."""
     for host, ns in sorted(clocks_apart([one.signs for one in chains]).items()):
         way = "ahead of" if ns > 0 else "behind"
-        yield f"the clock of {host} is {duration(abs(ns))} {way} those of other hosts: links are right to that"
+        yield f"the clock of {host} is {duration(abs(ns))} {way} the other hosts; phases are accurate to that amount"
     moved = [link for chain in chains for link in chain.links if link.moved_ns]
     if not moved:
         return
     most = max(one.moved_ns for one in moved)
-    lines = f"{plural(len(moved), 'line')} of outages out of order, by up to {duration(most)}"
-    yield f"{lines}: put at the point before; the clocks of hosts may differ"
+    lines = f"{plural(len(moved), 'event')} logged out of order, by up to {duration(most)}"
+    yield f"{lines}: moved to the time of the preceding event; host clocks may differ"
 
 
 def recovery_notes(analysis: Analysis) -> Iterator[str]:
     """What stands below a list of disruptions: what *recover* is, who stood by, and lines that are out of order."""
     chains = analysis.disruptions.chains
     if any(one is not None and one.recover_ns is not None for one in chains):
-        yield f"recover: from the failure to training again; {MARK}: no line says when it failed, so from last progress"
-    if held := standby_ns(analysis.timeline):
-        yield f"nodes that stood by: {duration(held)} of node time in the whole job"
+        yield (
+            f"recover: from the failure until training resumed; {MARK}: the failure is not logged, so the time counts "
+            "from the last progress"
+        )
+    if standby := standby_ns(analysis.timeline):
+        yield f"standby nodes: {duration(standby)} of node time in the whole job"
     yield from order_notes([one for one in chains if one is not None])
 
 
@@ -277,12 +298,12 @@ def by_link_sheet(analysis: Analysis, chains: Sequence[Chain], answer: Callable[
     columns = BY_LINK.sheet_columns()
     lost = next(one.lost_ns for one in rows if one.link == TOTAL)
     notes = (
-        "a link runs from one known point to the next, and is called after the one that it ends in",
+        "a recovery phase runs from one logged event to the next and is named after the event that ends it",
         several_note(rows), *order_notes(chains),
     )  # fmt: skip
     count = plural(len(chains), "disruption")
     return Sheet(
-        title=f"Where outages of {analysis.job.name} went: {duration(lost)} lost in {count}",
+        title=f"Recovery phases of {analysis.job.name}: {duration(lost)} lost in {count}",
         columns=columns,
         rows=BY_LINK.of_rows([one for one in rows if one.link not in (TOTAL, QUEUED)]).cells(columns),
         grouped_rows=tuple(BY_LINK.of_rows(rows).cells(columns)),

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 
 from goodput_cli.analysis.disruptions.chain import REDONE, Chain, Link
-from goodput_cli.analysis.recoveries import MARK, RECOVERIES, Recoveries
+from goodput_cli.analysis.recoveries import MARK, RECOVERIES, UNKNOWN_IN_VERSION_1, Recoveries
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.arrays import I64
@@ -36,7 +36,7 @@ class Recovered(Protocol):
     @property
     def failed_is_known(self) -> bool: ...
     @property
-    def recovery(self) -> str: ...
+    def recovery(self) -> str | None: ...
 
 
 def recoveries_of(chains: Sequence[Recovered]) -> Recoveries:
@@ -48,7 +48,7 @@ def recoveries_of(chains: Sequence[Recovered]) -> Recoveries:
     return Recoveries(
         mean, p50, p90, any(not one.failed_is_known for one in recovered), len(recovered),
         len(chains) - len(recovered), mean_and_quantiles([one.detect_ns or 0 for one in detected])[0], len(detected),
-        any(not one.failed_is_known for one in detected), *(by[name] for name in RECOVERIES),
+        any(not one.failed_is_known for one in detected), *(by[name] for name in (*RECOVERIES, None)),
     )  # fmt: skip
 
 
@@ -147,32 +147,33 @@ def _times(name: str, value: Callable[[Chain], int | None], *, heading: str, wor
             later=True, title=heading,
         ),
         Column(
-            f"{name}_is", "text", Audience.PROGRAMS, _bound(value), words="at_most: no line says when it failed, so "
-            "that it is from the last progress; null where the time is", json={"enum": [*MOSTS, None]}, later=True,
+            f"{name}_is", "text", Audience.PROGRAMS, _bound(value), words="at_most: the failure is not logged, so "
+            "the time counts from the last progress; null if that time is", json={"enum": [*MOSTS, None]}, later=True,
         ),
     )  # fmt: skip
 
 
 CHAIN_COLUMNS = (
     *_times(
-        "time_to_detect", _detect, heading="detect", words="from the failure to the line that says that it was noticed",
+        "time_to_detect", _detect, heading="detect", words="from the failure to the line that reports it",
     ),
     *_times(
-        "time_to_recover", _recover, heading="recover", words="from the failure to training again, the queue included; "
-        "null where it did not before the next disruption",
+        "time_to_recover", _recover, heading="recover", words="from the failure until training resumed, queue "
+        "included; null if it did not resume before the next disruption",
     ),
     Column(
-        "recovery", "text", Audience.PROGRAMS, _text(lambda one: one.recovery), words="who started it again, as far as "
-        "a line says so; null for a planned scale-up and a rollback", json={"enum": [*RECOVERIES, None]}, later=True,
+        "recovery", "text", Audience.PROGRAMS, _text(lambda one: one.recovery), words="who restarted the job; null if "
+        "not logged, and for a planned scale-up and a rollback",
+        json={"enum": [*RECOVERIES, UNKNOWN_IN_VERSION_1, None]}, later=True,
     ),
     Column(
         "restarts_left", "count", Audience.PROGRAMS, _number(lambda one: one.budget[0] if one.budget else None),
-        words="restarts that were left when this one was decided, as its line says; null where none does",
+        words="restarts left at the time of this one; null if not logged",
         nullable=True, least=0, later=True,
     ),
     Column(
         "restarts_allowed", "count", Audience.PROGRAMS, _number(lambda one: one.budget[1] if one.budget else None),
-        words="of how many; null where no line says it", nullable=True, least=0, later=True,
+        words="allowed restarts; null if not logged", nullable=True, least=0, later=True,
     ),
     *(
         Column(
@@ -181,18 +182,18 @@ CHAIN_COLUMNS = (
             words=words, nullable=True, later=True,
         )
         for name, words in (
-            ("left", "nodes that no longer trained behind it, with blanks between; null where no line says it"),
-            ("came", "nodes that trained behind it and not before"),
-            ("standby", "nodes that stand by behind it"),
+            ("left", "nodes that no longer trained after it, separated by blanks; null if not logged"),
+            ("came", "nodes that trained only after it"),
+            ("standby", "standby nodes after it"),
         )
     ),
     Column(
         "redone", "duration", Audience.PROGRAMS, _number(lambda one: one.redone_ns),
-        words="the part of wasted that lies before the last progress", nullable=True, least=0, later=True,
+        words="the part of wasted before the last progress", nullable=True, least=0, later=True,
     ),
     Column(
-        "links", "text", Audience.JSON, lambda part: [link_rows(one) for one in part.chains], words="where the outage "
-        "went, link by link: the amounts add up to those of the disruption (accounting, section 10)",
+        "links", "text", Audience.JSON, lambda part: [link_rows(one) for one in part.chains], words="the recovery "
+        "phases of the outage: the amounts add up to those of the disruption (accounting, section 10)",
         json={"type": "array", "items": {"type": "object"}}, later=True,
         json_values=lambda part: [link_rows(one) for one in part.chains],
     ),

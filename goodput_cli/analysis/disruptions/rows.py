@@ -27,7 +27,7 @@ from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamps import isos
 from goodput_cli.vocabulary.categories import ENDED, UNCOUNTED, Ended
-from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, GROUPS, UNKNOWN_CAUSE, cause_text
+from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, CONFIRMED_IN_VERSION_1, GROUPS, UNKNOWN_CAUSE, cause_text
 from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ _WORDS: dict[str, tuple[str, ...]] = {"ended": ENDED, "steps_lost_is": BOUNDS}
 
 @dataclass(frozen=True)
 class Evidence:
-    """The line (file:line or insertId) behind each bound of a disruption; None where no line says it."""
+    """The line (file:line or insertId) that shows each bound of a disruption; None if not logged."""
 
     last_step: str | None = column("text", "the last step")
     last_sign_of_life: str | None = column(
         "text",
-        "what ended at the last sign of life; the last step's line where that step was credited beyond any",
+        "the last event before it; the line of the last step if that step was credited beyond any event",
     )
     ended: str | None = column("text", "the termination, crash or preempted save")
     next_start: str | None = column("text", "the next start")
@@ -56,7 +56,7 @@ class Evidence:
     resumed_step: str | None = column("text", "the step, load or save that names the step resumed from")
     first_step: str | None = column("text", "the first step or progress after it")
     regained: str | None = column("text", "the first kept step or progress past the old last step")
-    cause: str | None = column("text", "the line that says why it died")
+    cause: str | None = column("text", "the line that states the cause")
 
 
 EVIDENCE_COLUMNS = columns_of(Evidence, lambda name: lambda part: part.evidence[name])
@@ -76,17 +76,17 @@ class Disruption:
     attempt: int = column("count", "the attempt that ended, from 1", least=1)
     ended: Ended = column(
         "text",
-        "how it ended, as far as it was logged; preempted: a save of it had reached a preemption",
+        "how it ended, as logged; preempted: one of its saves reached a preemption",
         json={"enum": list(ENDED)},
         heading="ended",
     )
     last_step: int | None = column("count", "last step it recorded; null if it recorded none")
     last_sign_of_life_ns: int = column(
-        "instant", "its last sign of life", json_values=attrgetter("last_signs"), heading="down since"
+        "instant", "its last activity in the log", json_values=attrgetter("last_signs"), heading="down since"
     )
     death_latest_ns: int = column(
         "instant",
-        "the attempt died in this time; two equal instants where its end was logged",
+        "the attempt failed within this time; two equal instants if its end is logged",
         name="died_before",
         key="died_between",
         json={"type": "array", "items": INSTANT, "minItems": 2, "maxItems": 2},
@@ -99,12 +99,12 @@ class Disruption:
     )
     next_up_ns: int = column("instant", "last start line of that burst")
     resumed_step: int | None = column(
-        "count", "step from which training went on, in whichever attempt did first; null if none did"
+        "count", "step from which training resumed, in the first attempt that did; null if none did"
     )
     steps_lost: int | None = column(
         "count",
-        "steps whose training was taken back; in checkpoint logs the recorded ones, and null if only unrecorded ones "
-        "can have been lost",
+        "steps whose training was lost; in checkpoint logs the recorded steps, and null if only unrecorded steps can "
+        "have been lost",
         least=0,
         heading="steps lost",
         people_values=attrgetter("steps_lost_at_least"),
@@ -112,10 +112,10 @@ class Disruption:
     """With hindsight, and of earlier attempts too where it resumed before they ended."""
     steps_lost_is: Bound | None = column(
         "text",
-        "at_least: the attempt died in silence, and its last lines may be missing; null where steps_lost is",
+        "at_least: the attempt ended without a message, and its last lines may be missing; null if steps_lost is null",
         json={"enum": [*BOUNDS, None]},
     )
-    wasted_ns: int = column("duration", "time of the training that was taken back", least=0, heading="wasted")
+    wasted_ns: int = column("duration", "time of the training that was lost", least=0, heading="wasted")
     downtime_ns: int = column(
         "duration",
         "recovery, undetermined and stopped time until the next attempt was up",
@@ -126,10 +126,10 @@ class Disruption:
     queued_ns: int = column("duration", "time in the queue", least=0, heading="queued")
     restart_ns: int = column(
         "duration",
-        "initialisation, preparation, restore, loading, elastic waits and program start-up of the next attempt",
+        "initialization, preparation, restore, loading, elastic waits and program start-up of the next attempt",
         least=0,
     )
-    lost_ns: int = column("duration", "wasted + downtime + restart: what is paid for", least=0)
+    lost_ns: int = column("duration", "wasted + downtime + restart", least=0)
     """Of the time in which the accelerators were held: in the queue nothing is held."""
     time_to_first_step_ns: int | None = column(
         "duration", "from next_up to the next step (checkpoint logs: recorded progress); null if none came", least=0
@@ -137,7 +137,7 @@ class Disruption:
     """Whichever attempt made that step."""
     regained_after_ns: int | None = column(
         "duration",
-        "from the last sign of life until kept training was past the old last step; null if it never was",
+        "from the last activity until kept training passed the old last step; null if it never did",
         least=0,
         heading="regained",
     )
@@ -149,7 +149,7 @@ class Disruption:
     )
     cause: str | None = column(
         "text",
-        "why it died (docs/causes.md); unknown: nobody says; null for a planned scale-up and a rollback",
+        "cause of the failure (docs/causes.md); unknown: not logged; null for a planned scale-up and a rollback",
         json={"enum": [*CAUSES, None]},
         heading="why",
         people_values=attrgetter("shown_causes"),
@@ -157,25 +157,23 @@ class Disruption:
     cause_group: str | None = column("text", "the group of the cause", json={"enum": [*GROUPS, None]})
     cause_certainty: str | None = column(
         "text",
-        "said: one line says so; likely: chosen among several, or joined by time; null where nobody says",
-        json={"enum": [*CERTAINTIES, None]},
+        "confirmed: the log states it; likely: chosen among several, or joined by time; null if unknown",
+        json={"enum": [*CERTAINTIES, CONFIRMED_IN_VERSION_1, None]},
     )
-    cause_text: str | None = column("text", "the line that says so, without prefix and secrets")
-    first_rank: int | None = column("count", "the rank that died of it; null where no line names one", least=0)
-    first_host: str | None = column("text", "its host, as the log names it; null where no line does")
-    first_device: str | None = column("text", "its device, as the log names it; null where no line does")
-    first_peer: str | None = column(
-        "text", "the peer that its line names: a host or an address; null without one", later=True
-    )
+    cause_text: str | None = column("text", "the line that states the cause, without prefix and secrets")
+    first_rank: int | None = column("count", "the rank that failed; null if not logged", least=0)
+    first_host: str | None = column("text", "its host, as in the log; null if not logged")
+    first_device: str | None = column("text", "its device, as in the log; null if not logged")
+    first_peer: str | None = column("text", "the peer in that line: a host or an address; null without one", later=True)
     also: tuple[str, ...] = column(
         "text",
-        "causes that other lines name at the same time",
+        "causes that other lines report at the same time",
         json={"type": "array", "items": {"enum": list(CAUSES)}},
         json_values=lambda part: [list(one.also) for one in part.why],
     )
     also_seen: tuple[FailureEvidence, ...] = column(
         "text",
-        "the lines behind `also`: code, rank, host, where and text of the first of each; null: not logged",
+        "the evidence for `also`: code, rank, host, where and text of the first of each; null: not logged",
         audience=Audience.JSON,
         json={"type": "array", "items": {"type": "object"}},
         json_values=attrgetter("also_seen"),
@@ -183,20 +181,20 @@ class Disruption:
     )
     silent_ranks: tuple[int, ...] = column(
         "text",
-        "ranks of which no line tells, where nearly all others said something: they are not blamed",
+        "ranks without any output while nearly all others have some; they are not blamed",
         json={"type": "array", "items": {"type": "integer"}},
         json_values=lambda part: [list(one.silent_ranks) for one in part.why],
     )
     echoes: tuple[Echo, ...] = column(
         "text",
-        "what others said of being left alone, by code",
+        "reports of other ranks about a lost peer, by code",
         audience=Audience.JSON,
         json={"type": "array", "items": {"type": "object"}},
         json_values=attrgetter("echoes"),
     )
     evidence: Evidence = column(
         "text",
-        "file:line or insertId behind each bound; null where no line says it",
+        "file:line or insertId for each bound; null if not logged",
         audience=Audience.JSON,
         json=row_schema(EVIDENCE_COLUMNS, "evidence", ""),
     )
@@ -221,7 +219,7 @@ class DisruptionColumns:
 
     @property
     def shown_causes(self) -> list[Cell]:
-        """Causes as people see them: `?` behind one that is only likely, nothing where nobody says."""
+        """Causes as people see them: `likely device_oom`; None if unknown."""
         return [
             None if one.code == UNKNOWN_CAUSE or one.planned else cause_text(one.code, one.certainty)
             for one in self.why
@@ -437,7 +435,7 @@ _BEHIND = (
 )
 DISRUPTIONS = Table(
     "disruption",
-    "one passage to a next attempt that does not follow a believed clean end; amounts are whole, whatever the window",
+    "a transition to the next attempt that does not follow a clean end; amounts are not cut to the window",
     (*_OF_DISRUPTION, *_BEHIND),
     people=(*_PEOPLE, *_TIMES, "queued", "ranks"),
     first=("number", "attempt", "ended", "wasted", "downtime", "queued"),
@@ -465,7 +463,7 @@ _PRICES = (
 PRICED_DISRUPTIONS = replace(
     DISRUPTIONS,
     name="priced_disruption",
-    words="a disruption and what it cost",
+    words="a disruption and its cost",
     columns=(*_OF_DISRUPTION, *_PRICES, *_BEHIND),
     people=(*_PEOPLE, "accelerator h", "cost", *_TIMES, "queued", "ranks"),
 )

@@ -1,11 +1,12 @@
-"""Disruptions as a `Sheet` and as an answer: a row each, or a row a cause or an attempt; totals above, the lines behind
-it below."""
+"""Disruptions as a `Sheet` and as an answer: a row for each, or for each cause or attempt; evidence below each row,
+totals below the table."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from signal import Signals
 from typing import Annotated, Literal, get_args
 
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
@@ -32,7 +33,7 @@ from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table, attribute, each
 from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.vocabulary.categories import ENDED
-from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, CauseGroup, group_of
+from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, CauseGroup, cause_text, group_of
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, exact, number, percent, period, plural
 
 By = Literal["cause", "group", "host"]
@@ -47,25 +48,25 @@ class ByCause:
     """Disruptions of one cause."""
 
     code: str
-    """the cause; unknown: nobody says"""
+    """the cause; unknown: not logged"""
     group: str
     """of the cause"""
     count: int
     """disruptions"""
     ns: Annotated[int, Json("seconds and ns")]
-    """what they lost together"""
+    """time lost in total"""
 
 
 @dataclass(frozen=True)
 class DisruptionGroup:
-    """A line of the table: some disruptions."""
+    """A row of the table: several disruptions."""
 
     name: str
     group: CauseGroup
     count: int
     lost_ns: int
     of_ns: int
-    """What all lost."""
+    """Time lost by all disruptions (ns)."""
     why: tuple[FailureCause, ...]
 
     @property
@@ -98,7 +99,7 @@ TABLES = {
 
 
 def lines(rows: Disruptions, by: By) -> list[DisruptionGroup]:
-    """The disruptions that count, added up: what lost most comes first, and what nobody knows last."""
+    """Return the disruptions that count, added up: the most costly first, unknown causes and hosts last."""
     unplanned = rows.unplanned
     lost: list[int] = unplanned.column("lost_ns").tolist()
     groups: dict[str, list[tuple[FailureCause, int]]] = {UNKNOWN_CAUSE: []} if by == "cause" else {}
@@ -128,7 +129,7 @@ def by_sheet(analysis: Analysis, by: By) -> Sheet:
     lost = sum(one.lost_ns for one in found)
     shown = [*found, DisruptionGroup("total", "unknown", total, lost, lost, ())] if len(found) > 1 else found
     return Sheet(
-        title=f"Disruptions of {analysis.job.name} by {by}: {total}; a line says why for {known}",
+        title=f"Disruptions of {analysis.job.name} by {by}: {total}, {known} with a known cause",
         columns=columns,
         rows=TABLES[by].of_rows(found).cells(columns),
         grouped_rows=tuple(TABLES[by].of_rows(shown).cells(columns)),
@@ -138,13 +139,13 @@ def by_sheet(analysis: Analysis, by: By) -> Sheet:
 
 
 def _notes(found: Sequence[DisruptionGroup]) -> Iterator[str]:
-    yield "lost time: wasted training, the downtime, and the start-up after it"
+    yield "lost time: wasted training, downtime, and the start-up after it"
     if any(why.code == KILLED for one in found for why in one.why):
-        yield f"{KILLED}: how it ended, and not why: no line says who sent the signal"
+        yield f"{KILLED}: a signal ended the process; the log does not report who sent it"
     likely = sum(why.certainty == "likely" for one in found for why in one.why)
     if likely:
-        are = "cause is" if likely == 1 else "causes are"
-        yield f"{likely} {are} only likely; `goodput disruptions` shows which"
+        causes = "cause is" if likely == 1 else "causes are"
+        yield f"{likely} {causes} likely but not confirmed; `goodput disruptions` shows which"
 
 
 def attempts_sheet(analysis: Analysis) -> Sheet:
@@ -155,13 +156,13 @@ def attempts_sheet(analysis: Analysis) -> Sheet:
     empty = {one.heading for one in people if one.kind == "duration" and not one.values(columns).any()}  # type: ignore[misc]
     shown = ATTEMPTS.sheet_columns(without=empty)
     return Sheet(
-        title=f"What each attempt of {analysis.job.name} cost",
+        title=f"Cost of each attempt of {analysis.job.name}",
         summary=(window_text(analysis),),
         columns=shown,
         rows=table.cells(shown),
         notes=(
-            "a row goes from when an attempt was up until the next one was; the columns behind time add up to it",
-            "wasted: training in it that was taken back, whichever end did that",
+            "each row covers the time from one start to the next; the columns after time add up to it",
+            "wasted: training of this attempt that was lost, whichever disruption lost it",
         ),
         answer=lambda: disruptions_answer(analysis, None),
     )
@@ -173,10 +174,10 @@ def links_sheet(analysis: Analysis) -> Sheet:
     return by_link_sheet(analysis, chains, lambda: disruptions_answer(analysis, None))
 
 
-_MORE = "--full shows where each outage went, --by link what each link of them lost"
+_MORE = "Use --full for the phases of each outage, --by link for totals per phase."
 _SHOWN_EVIDENCE = {
     "last_step": "last step",
-    "last_sign_of_life": "last sign of life",
+    "last_sign_of_life": "last activity",
     "next_start": "next start",
     "resumed_step": "resumed",
     "regained": "regained",
@@ -191,12 +192,18 @@ def disruptions_sheet(analysis: Analysis, price: Price | None, *, full: bool = F
         replace(one, spare=price is not None and one.heading == "ended")  # there is no room for all of them
         for one in PRICED_DISRUPTIONS.sheet_columns(without=_hidden(rows, price))
     )
+    shown = {one.heading for one in columns if one.audience & Audience.PEOPLE}
     return Sheet(
         title=f"Disruptions of {analysis.job.name}",
-        summary=tuple(_summary(analysis, price)),
+        summary=(window_text(analysis),),
         columns=columns,
         rows=rows.as_priced_table(price).cells(columns),
-        notes=(*_notes_sheet(analysis, rows), *([] if full or not len(rows.unplanned) else [_MORE])),
+        details=tuple(tuple(_details(analysis, *one)) for one in zip(rows[:_MOST_EVIDENCE], rows.why, strict=False)),
+        notes=(
+            *_statistics(analysis, price),
+            *_notes_sheet(analysis, rows, shown),
+            *([] if full or not len(rows.unplanned) else [_MORE]),
+        ),
         sections=tuple(chain_sheets(analysis)) if full else (),
         answer=lambda: disruptions_answer(analysis, price),
     )
@@ -219,16 +226,16 @@ def _hidden(rows: Disruptions, price: Price | None) -> set[str]:
     return hidden
 
 
-def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
+def _statistics(analysis: Analysis, price: Price | None) -> Iterator[str]:
+    """Yield what the disruptions add up to."""
     rows, reliability = analysis.disruptions, analysis.reliability
-    yield window_text(analysis)
     assert reliability is not None
     low, high = reliability.mtbf_ci95_seconds
     planned = len(rows) - len(rows.unplanned)
     beside = _uncounted(rows) if planned else ""
     failures = reliability.failures or 0
     more = failures > reliability.disruptions
-    failed = f", {plural(failures, 'failure')} with the end of the last attempt," if more else ""
+    failed = f" ({plural(failures, 'failure')}, including the end of the last attempt)" if more else ""
     counted = f"{plural(len(rows) - planned, 'disruption')}{beside}{failed}"
     up = f"{counted} in {duration(reliability.exposure_ns)} of up time"
     if reliability.mtbf_seconds is None:
@@ -243,7 +250,9 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
     if reliability.recoveries is not None and (words := recovery_words(reliability.recoveries)):
         yield words
     longest = reliability.longest_unproductive
-    idle = f", longest unproductive stretch {duration(longest[1] - longest[0])} ({period(*longest)})" if longest else ""
+    idle = (
+        f", longest period without progress {duration(longest[1] - longest[0])} ({period(*longest)})" if longest else ""
+    )
     ettr = goodput_text(analysis) if reliability.ettr is None else percent(100 * reliability.ettr)
     yield f"ETTR {ettr}{idle}"
     if price is not None:
@@ -263,54 +272,57 @@ def _uncounted(rows: Disruptions) -> str:
 _UNCOUNTED_WORDS = {"scale_up": "planned scale-up", "rolled_back": "rollback"}
 
 
-def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
+def _notes_sheet(analysis: Analysis, rows: Disruptions, shown: set[str]) -> Iterator[str]:
+    """Yield the legend of the columns that are shown, and remarks about all rows."""
     if rows:
-        yield "steps lost: those that had to be trained again; wasted: the time of these and of the step in flight"
-        if (rows.column("steps_lost_is") == AT_LEAST).any():
-            yield ">=: at least so many, because the last lines of a silent death may be missing"
-        yield "regained: from the last sign of life until training was as far as before"
+        yield "steps lost: steps that were trained again after the restart" + (
+            "; >=: at least, because the last log lines may be missing"
+            if (rows.column("steps_lost_is") == AT_LEAST).any()
+            else ""
+        )
+        yield "wasted: the time of the lost steps and of the step in progress"
+    if "regained" in shown:
+        yield "regained: from the last log activity until training caught up with the step before the disruption"
     yield from recovery_notes(analysis)
     if rows.column("undetermined_ns").any():
         yield (
-            "downtime holds time that may have been training: these attempts died at an unlogged moment between their "
-            "last checkpoint and the next start (died_between in the JSON)"
+            "downtime: may include training, because the time of the failure between the last checkpoint and the next "
+            "start is not logged (died_between in JSON)"
         )
     if (end := end_note(analysis)) is not None:
         yield end
-    sources = analysis.table.sources
-    if any(one.certainty for one in rows.why):
-        yield from map(_ending_note, rows[:_MOST_EVIDENCE], rows.why)
-        yield "why: `?` marks what is only likely; empty where no line says it (docs/causes.md)"
-    elif analysis.table.observed.read and not all(one.planned for one in rows.why):
-        yield f"why: {no_cause_words(rows.why)}"
-    for row in rows[:_MOST_EVIDENCE]:
-        yield f"no. {row.number}, attempt {row.attempt}{_steps(row)}; {_evidence(row, sources)}"
+    unplanned = [one for one in rows.why if not one.planned]
+    if unplanned and analysis.table.observed.read and not any(one.certainty for one in rows.why):
+        yield f"cause unknown: {no_cause_words(unplanned)}"
     if len(rows) > _MOST_EVIDENCE:
-        yield f"the lines behind the other {len(rows) - _MOST_EVIDENCE} are in JSON and CSV"
-    if rows and (words := evidence_text(sources)) is not None:
+        yield f"the log lines of the other {len(rows) - _MOST_EVIDENCE} disruptions are in the JSON and CSV output"
+    if rows and (words := evidence_text(analysis.table.sources)) is not None:
         yield words
 
 
+def _details(analysis: Analysis, row: Disruption, why: FailureCause) -> Iterator[str]:
+    """Yield the evidence of a disruption: its cause, if any disruption has a known one, and the lines that bound it."""
+    if row.ended == "rolled_back":
+        yield "steps were rolled back; the process kept running"
+    elif any(one.certainty for one in analysis.disruptions.why):
+        yield cause_text_of(why)
+    yield f"attempt {row.attempt}{_steps(row)}; {_evidence(row, analysis.table.sources)}"
+
+
 def no_cause_words(every: Sequence[FailureCause]) -> str:
-    """Where to look on, where no line says why attempts died: at who fell first, at whom others waited for, at whom
-    they lost."""
+    """Return where to look if no log line states a cause: the first rank that failed, or a rank that others lost."""
     why = every[0] if len(every) == 1 else FailureCause()
     if why.evidence is not None and why.rank is not None:
         at = f" on {why.host}" if why.host else ""
-        return f"no line names the cause; rank {why.rank}{at} was seen to fail first: add its output"
+        return f"the log does not state the cause; rank {why.rank}{at} failed first, so add its output"
     lost = sorted({rank for one in why.echoes for rank in one.ranks})
-    words = "no line names the cause"
+    words = "the log does not state the cause"
     if lost:
         words += f"; {_ranks(lost)} {'reports' if len(lost) == 1 else 'report'} a lost peer"
     look = why.suspects or why.silent_ranks
     if look:
-        return f"{words}; look at {_ranks(look)}"
-    return f"{words}; add the output of all ranks, the scheduler's or the kernel's log (docs/causes.md)"
-
-
-def _ending_note(row: Disruption, why: FailureCause) -> str:
-    """How an attempt ended: why it died, unless its process lived on."""
-    return f"no. {row.number}: the process lived on" if row.ended == "rolled_back" else cause_note(row.number, why)
+        return f"{words}; check {_ranks(look)}"
+    return f"{words}; add the output of all ranks, and the scheduler or kernel log (docs/causes.md)"
 
 
 def _ranks(ranks: Sequence[int]) -> str:
@@ -323,13 +335,13 @@ def _ranks(ranks: Sequence[int]) -> str:
 _MOST_RANKS = 8
 
 
-def cause_note(number: int, why: FailureCause) -> str:
-    """Why the attempt before a disruption died, with the line that says so."""
+def cause_text_of(why: FailureCause) -> str:
+    """Return why an attempt failed, with the line that states it: `rank 3, node-01, device_oom: ... (train.log:81)`."""
     if why.planned:
-        return f"no. {number}: planned"
+        return "planned"
     if why.certainty is None:
-        return f"no. {number}: {no_cause_words([why])}"
-    return f"no. {number}{cause_words(why)}"
+        return f"cause unknown: {no_cause_words([why])}"
+    return cause_words(why).removeprefix(", ")
 
 
 def end_note(analysis: Analysis) -> str | None:
@@ -339,41 +351,49 @@ def end_note(analysis: Analysis) -> str | None:
 
 
 def cause_words(why: FailureCause) -> str:
-    """`, rank 3, node-01, device_oom: ...`: where and why an attempt died, and the line that says so."""
-    places = [
+    """Return where and why an attempt failed, with the line that states it: `, rank 3, node-01, device_oom: ...`."""
+    parts = [
         "" if why.rank is None else f"rank {why.rank}",
         why.host,
         "" if not why.device else why.device if ":" in why.device else f"GPU {why.device}",
     ]
-    place = "".join(f", {one}" for one in places if one)
-    words = f": {_ended_by(why)}" if why.code == KILLED else f": `{why.text}`" if why.text else ""
+    location = "".join(f", {one}" for one in parts if one)
+    words = f": {_killed_by(why)}" if why.code == KILLED else f": `{why.text}`" if why.text else ""
     where = f" ({why.where})" if why.where else ""
     note = f", {NOTES[why.evidence.row]}" if why.evidence is not None and why.evidence.row in NOTES else ""
-    likely = f"; likely{': ' * bool(why.doubt)}{why.doubt}" if why.certainty == "likely" else ""
+    doubt = f"; not confirmed: {why.doubt}" if why.certainty == "likely" and why.doubt else ""
     also = "".join(f"; also: {_seen(one)}" for one in why.also_seen)
-    return f"{place}, {why.code}{note}{words}{where}{likely}{also}{_waits(why)}"
+    return f"{location}, {cause_text(why.code, why.certainty)}{note}{words}{where}{doubt}{also}{_waits(why)}"
 
 
-def _ended_by(why: FailureCause) -> str:
-    """How a process ended of which nobody says why."""
+def _killed_by(why: FailureCause) -> str:
+    """Return which signal killed a process: `pid 4750 received SIGKILL; the log does not show the sender`."""
     code = None if why.evidence is None else why.evidence.exit
-    signal = "a signal" if code is None else f"signal {code - 128 if code > 128 else abs(code)}"
+    number = 0 if code is None else code - 128 if code > 128 else abs(code)
     unplaced = why.rank is None and why.evidence is not None and why.evidence.pid is not None
     process = f"pid {why.evidence.pid} " if why.evidence is not None and unplaced else ""
-    return f"{process}ended by {signal}: how, not why; no line says by whom"
+    return f"{process}received {signal_name(number) if number else 'a signal'}; the log does not show the sender"
+
+
+def signal_name(number: int) -> str:
+    """Return `SIGKILL` for 9; `signal 99` for a number without a name."""
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 NOTES = {
-    "terminal": "the terminal is gone",
-    "size mismatch": "another configuration",
-    "other ranks than saved": "another configuration",
+    "terminal": "the terminal was closed",
+    "size mismatch": "the checkpoint has another configuration",
+    "other ranks than saved": "the checkpoint has another configuration",
     "clock of a host": "the clock of the host is wrong",
 }
-"""What rows say beyond their cause."""
+"""Remarks about causes by the row of evidence."""
 
 
 def _seen(one: FailureEvidence) -> str:
-    """What else was seen: `rank 2, host not logged, train.log:81: ValueError: wrong shape`."""
+    """Return other evidence: `rank 2, host not logged, train.log:81: ValueError: wrong shape`."""
     rank = "rank not logged" if one.rank is None else f"rank {one.rank}"
     host = f"host {one.host}" if one.host else "host not logged"
     return f"{rank}, {host}, {one.where}: {f'`{one.text}`, ' if one.text else ''}{one.code}"
@@ -381,23 +401,24 @@ def _seen(one: FailureEvidence) -> str:
 
 def _waits(why: FailureCause) -> str:
     waited = max((len(one.ranks) for one in why.echoes if one.code == "collective_timeout"), default=0)
-    text = f"; {plural(waited, 'rank')} waited in vain" if waited and why.code != "collective_timeout" else ""
+    timed_out = waited and why.code != "collective_timeout"
+    text = f"; {plural(waited, 'rank')} timed out while waiting" if timed_out else ""
     if why.silent_ranks:
-        text += f"; no line is from rank {', '.join(map(str, why.silent_ranks))}"
+        text += f"; no output from {_ranks(why.silent_ranks)}"
     if why.suspects and why.rank is None:
-        text += f"; waited for rank {', '.join(map(str, why.suspects))}"
+        text += f"; other ranks waited for {_ranks(why.suspects)}"
     return text
 
 
 def _steps(row: Disruption) -> str:
     if row.last_step is None:
         return ", no step"
-    resumed = "" if row.resumed_step is None else f", resumed at {row.resumed_step}"
+    resumed = "" if row.resumed_step is None else f", resumed at step {row.resumed_step}"
     return f", last step {row.last_step}{resumed}"
 
 
 def _evidence(row: Disruption, sources: Sequence[str]) -> str:
-    """The lines behind a disruption; without the file where it is the same everywhere."""
+    """Return the lines that bound a disruption, without the file if it is the same for all."""
     shown = []
     for name, words in _SHOWN_EVIDENCE.items():
         place = getattr(row.evidence, name)
@@ -412,7 +433,7 @@ class DisruptionCost:
     """What all disruptions cost."""
 
     accelerators: float
-    """held by the job"""
+    """allocated to the job"""
     price_per_hour: float | None
     """of one accelerator"""
     lost_ns: Annotated[int, Json("seconds")]
@@ -436,14 +457,14 @@ class DisruptionsAnswer:
     window: MeasuredWindow
     disruptions: Annotated[FilledTable, PRICED_DISRUPTIONS]
     by_cause: tuple[ByCause, ...]
-    """the same added up: what lost most comes first, what nobody knows last"""
+    """the same by cause: the most costly first, unknown causes last"""
     attempts: Annotated[FilledTable, ATTEMPTS]
     reliability: Reliability | None
     cost: DisruptionCost | None
     by_link: Annotated[FilledTable | None, BY_LINK, Json(optional=True)] = None
-    """where the outages that count went, link by link; the row `total` is what they lost"""
+    """recovery phases of the disruptions that count; the row `total` is the time that they lost"""
     standby_ns: Annotated[int | None, Json("seconds", key="standby_node_seconds", optional=True)] = None
-    """time of nodes that stood by in the whole job, of each node; left out where no line says it"""
+    """node time of standby nodes in the whole job; left out if not logged"""
 
 
 def disruptions_answer(analysis: Analysis, price: Price | None) -> DisruptionsAnswer:

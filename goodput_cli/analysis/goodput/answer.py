@@ -100,11 +100,11 @@ class LastEnd:
     """Why the last attempt died (docs/causes.md)."""
 
     cause: str
-    """unknown: nobody says"""
+    """unknown: not logged"""
     certainty: str | None
-    """said or likely; null where nobody says"""
+    """confirmed or likely; null if the cause is unknown"""
     text: str | None
-    """the line that says so"""
+    """the line that states it"""
     where: str | None
     """file:line"""
     rank: int | None

@@ -356,7 +356,7 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
 
 def _why(analysis: Analysis) -> Iterator[str]:
     """Why it died, of the disruptions that cost most and of which a line says so."""
-    from goodput_cli.analysis.disruptions.sheet import cause_note, end_note  # which a screen does without
+    from goodput_cli.analysis.disruptions.sheet import cause_text_of, end_note  # which a screen does without
 
     last, ended = phrases.last_cause(analysis), end_note(analysis)
     if last is not None and ended is not None:
@@ -364,7 +364,7 @@ def _why(analysis: Analysis) -> Iterator[str]:
     rows = zip(analysis.disruptions, analysis.disruptions.why, strict=False)
     known = [(row, why) for row, why in rows if why.certainty is not None and not why.planned]
     for row, why in sorted(known, key=lambda one: -one[0].lost_ns)[:_WORST]:
-        yield f"Disruption {cause_note(row.number, why)}. {_advice(why, training_lost=row.wasted_ns > 0)}"
+        yield f"Disruption {row.number}: {cause_text_of(why)}. {_advice(why, training_lost=row.wasted_ns > 0)}"
 
 
 def _advice(why: FailureCause, *, training_lost: bool = True) -> str:

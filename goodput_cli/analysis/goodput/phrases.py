@@ -18,6 +18,7 @@ from goodput_cli.analysis.sheet import Family
 from goodput_cli.analysis.threshold import INCONCLUSIVE, NOT_JUDGED, Threshold, Verdict
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems, worst_first
 from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
+from goodput_cli.vocabulary.causes import cause_text
 from goodput_cli.vocabulary.text import (
     duration,
     duration_of_seconds,
@@ -249,9 +250,9 @@ def last_cause(analysis: AnalysisData) -> FailureCause | None:
 
 
 def last_cause_text(analysis: AnalysisData) -> str:
-    """` (host_oom)`, behind how the job ended, with a question mark where that is only likely."""
+    """Return the cause of the last end to append: ` (host_oom)`, ` (likely host_oom)`; "" if unknown."""
     why = last_cause(analysis)
-    return "" if why is None else f" ({why.code}{'' if why.certainty == 'said' else '?'})"
+    return "" if why is None else f" ({cause_text(why.code, why.certainty)})"
 
 
 def at_the_end(analysis: AnalysisData) -> str:

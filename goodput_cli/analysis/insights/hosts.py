@@ -15,7 +15,7 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.arrays import F64
 from goodput_cli.events.evidence import same_host
-from goodput_cli.vocabulary.causes import group_of
+from goodput_cli.vocabulary.causes import CONFIRMED, group_of
 
 LEAST = 3
 """Fewer runs that died on a host (of one run: fewer deaths) are no repetition."""
@@ -205,8 +205,8 @@ class HostsOfJob:
         """Whether anything tells the host apart from the ranks that ran on it: two deaths of a cause in hardware that a
         line says, deaths that came with the host and not without it, or ranks that moved."""
         own = self.attempts_on(host)
-        said = sum(self._why[at].certainty == "said" and of_hardware(self._why[at].code) for at in own)
-        return said > 1 or self._followed(host, own) or self._moved(host, own)
+        confirmed = sum(self._why[at].certainty == CONFIRMED and of_hardware(self._why[at].code) for at in own)
+        return confirmed > 1 or self._followed(host, own) or self._moved(host, own)
 
     def _followed(self, host: str, own: Sequence[int]) -> bool:
         """Whether the job ran without the host as long as its usual life with it, and died of nothing a host can

@@ -32,6 +32,7 @@ from goodput_cli.analysis.timeline.rows import (
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, PROFILING, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import brief_name, full_name
+from goodput_cli.vocabulary.causes import cause_text
 from goodput_cli.vocabulary.text import duration, period, plural
 
 TimedRow = tuple[int, tuple[Cell, ...]]
@@ -80,7 +81,7 @@ def timeline_sheet(
 def _notes(timeline: Timeline, window: tuple[int, int], *, filtered: bool) -> Iterator[str]:
     """Among them why attempts died in the window, where lines say so (docs/causes.md)."""
     if filtered:
-        yield "segments were left out by --category or --min-duration"
+        yield "--category or --min-duration hides some segments"
     sources = timeline.table.sources
     folder = folder_of(sources)
     if (words := evidence_text(sources)) is not None:
@@ -88,10 +89,8 @@ def _notes(timeline: Timeline, window: tuple[int, int], *, filtered: bool) -> It
     for number, attempt in enumerate(timeline.disruptions.tolist(), 1):
         why = timeline.causes.why[attempt]
         if why.certainty is not None and window[0] <= timeline.sign_of_life[attempt] < window[1]:
-            doubt = "?" if why.certainty == "likely" else ""
-            yield f"disruption {number}: {why.code}{doubt}" + (
-                f" ({why.where.removeprefix(folder)})" if why.where else ""
-            )
+            where = f" ({why.where.removeprefix(folder)})" if why.where else ""
+            yield f"disruption {number}: {cause_text(why.code, why.certainty)}{where}"
 
 
 def _exact_rows(
@@ -209,7 +208,7 @@ def _event_cells(table: EventTable, row: int, last: int, count: int, hung: int |
     words += f" {label}" if label else ""
     words += f" rank {rank}" if rank >= 0 and count == 1 else ""
     words += f" ({count} lines)" if count > 1 else ""
-    words += "" if hung is None else ", it hung" if edge == Edge.END else " hung"
+    words += "" if hung is None else " (hung)"
     interval = edge == Edge.INTERVAL
     places = list(dict.fromkeys((table.where(row), table.where(last))))
     return start, (
@@ -260,7 +259,7 @@ def _profile_sessions(analysis: Analysis, window: tuple[int, int]) -> Iterator[T
             yield begin, _row_beside(begin, int(time), "profile session")
             begin = None
     if begin is not None and begin < window[1]:
-        yield begin, _row_beside(begin, None, "profile session, no end")
+        yield begin, _row_beside(begin, None, "profile session without an end")
 
 
 def _row_beside(start: int, end: int | None, words: str) -> tuple[Cell, ...]:

@@ -257,7 +257,7 @@ def _facts_of_cause(row: Disruption) -> Iterator[tuple[str, str]]:
     """Why and where it died, as far as a line says so."""
     if row.cause is None or row.cause_certainty is None:
         return
-    yield "why it died", row.cause if row.cause_certainty == "said" else f"{row.cause}, only likely"
+    yield "why it died", row.cause if row.cause_certainty == "confirmed" else f"likely {row.cause}"
     if row.cause_text is not None:
         yield "in the words of the log", row.cause_text
     if row.first_rank is not None:

@@ -301,7 +301,7 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
         heads=tuple(HtmlCell(full_heading(column), None, is_left(column)) for _, column in columns),
         rows=tuple(zip(*cells, strict=True)),
         left_out=max(len(every) - most, 0),
-        notes=sheet.notes,
+        notes=sheet.every_note,
         more=tuple(html_table(part, most) for part in sheet.sections),
         drawings=() if spec is None else (drawing(spec, None, "chart"), drawing(narrowed(spec), None, "chart-narrow")),
         words="" if sheet.chart is None else f"{sheet.chart.words} {_KEYS.get(type(sheet.chart), '')}".strip(),
