@@ -1,5 +1,5 @@
 """A kernel's line of a host that no line of the job names is joined by pid, program and time of a logged exit
-(docs/causes.md, What is read)."""
+(docs/causes.md, Sources of evidence)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why an attempt died, a second time: docs/causes.md, *Which one it is*, in plain Python from its words alone.
+"""Why an attempt died, a second time: docs/causes.md, *How a cause is chosen*, in plain Python from its words alone.
 
 It judges what was said, line by line, and reads no text: whoever writes a log says here what each line is.
 """
