@@ -298,7 +298,7 @@ def analyze_log(
     if over or (rows is not None and (rows.productive_ns > rows.counted_ns).any()):
         noticed = beaten_reference(known, noticed)
     analysis = replace(
-        analysis, diagnostics=merge(noticed), rolling=rows, price=price, known=question.work, asked=asked
+        analysis, diagnostics=merge(noticed), rolling=rows, price=price, work_options=question.work, options=asked
     )
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
 
@@ -307,7 +307,7 @@ def beside_ledger(analysis: Analysis) -> Iterator[Diagnostic]:
     """Report programs whose phases are longer than their steps, and samples of more devices than the job has."""
     if analysis.table.devices and (text := more_than_expected(analysis)):
         yield Diagnostic.of("more_devices", text)
-    for one in analysis.inside:
+    for one in analysis.step_phases:
         if one.overlaps:
             of = f" of {safe(one.program)}" if one.program else ""
             text = f"phases inside steps{of} are longer than their steps by {duration(one.overlap_ns)}"

@@ -74,8 +74,8 @@ def eta_of(analysis: AnalysisData) -> Eta | None:
 
 def _total(analysis: AnalysisData) -> tuple[int | None, str]:
     """At which step the job is done, and who says so."""
-    if analysis.known.total_steps is not None:
-        return analysis.known.total_steps, "--total-steps"
+    if analysis.work_options.total_steps is not None:
+        return analysis.work_options.total_steps, "--total-steps"
     stated = WorkRecords.of(analysis).stated(("total_steps",))
     return None if stated is None else int(stated.value[-1]), "logged"
 

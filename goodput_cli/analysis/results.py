@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from goodput_cli.accounting.bounds import GOODPUT, Bound, Limits, limits_of
 from goodput_cli.accounting.options import Method as Method
@@ -500,22 +500,35 @@ class Rolling:
         return tuple(sorted(some, key=lambda row: (-row.ns, row.category, row.label or "")))
 
 
+def _deprecated(old: str, new: str) -> property:
+    """Return a property with an old name, which warns and names the new one."""
+
+    def value(self: object) -> Any:
+        from warnings import warn
+
+        warn(f"Analysis.{old} is deprecated; use Analysis.{new}", DeprecationWarning, stacklevel=2)
+        return getattr(self, new)
+
+    value.__doc__ = f"Deprecated: use `{new}`."
+    return property(value)
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class AnalysisData:
-    """The data of an `Analysis`, of which everything that judges or explains it is worked out."""
+    """The data of an `Analysis`, from which everything else is derived."""
 
     job: Job
-    """The job that was analysed."""
+    """The job that was analyzed."""
     window: Window
-    """The part of it that the question is about."""
+    """The part of it that was asked about."""
     goodput: CategoryTime
     """Time that became training progress (`productive`)."""
     badput: CategoryTimes
     """Every category that is not zero, `other` included, `excluded` not; the largest first."""
     overlapped: tuple[CategoryTime, ...]
-    """Time beside the ledger (`data_loading_async`)."""
+    """Time that overlaps training (`data_loading_async`)."""
     at_risk: AtRisk | None
-    """Progress that no completed save holds yet; None where the log has no saves."""
+    """Progress after the last completed checkpoint; None if the log has no saves."""
     reference: Reference
     """The checkpoint-step model, and what the log loaded and saved."""
     steps: StepStatistics
@@ -523,41 +536,41 @@ class AnalysisData:
     thresholds: tuple[Threshold, ...]
     """Every `--fail-if` and `--warn-if` expression, judged."""
     not_recorded: tuple[str, ...]
-    """Categories that this log holds no evidence for: unknown, not zero."""
+    """Categories without evidence in the log: unknown, not zero."""
     diagnostics: tuple[Diagnostic, ...]
-    """What looked wrong or had to be assumed, the gravest first."""
+    """Problems and assumptions, the most severe first."""
     timeline: Timeline
     """The whole job as the accounting engine sees it: attempts, segments and ledger."""
     table: EventTable
     """The job's events, as columns."""
     disruptions: Disruptions
-    """Those inside the window, in time order; each is made when it is read."""
+    """Disruptions inside the window, in time order; created when they are read."""
     elastic: Elastic = Elastic(None, None, None, None)
     """Slice efficiency."""
     rolling: Rolling | None = None
-    """Where windows were asked for."""
+    """Rolling windows; None unless requested."""
     reliability: Reliability | None = None
-    """What the disruptions add up to (accounting §10)."""
+    """Totals over the disruptions (accounting §10)."""
     saves: Saves | None = None
-    """None where the log has none."""
+    """Checkpoints that were saved; None if the log has no saves."""
     method: Method = Method()
-    """How all this was measured."""
+    """Options of the measurement."""
     price: Price | None = None
-    """What the accelerators cost, if said."""
-    known: WorkOptions = NOTHING_SAID
-    """What a person knows of the work of the job."""
-    drafted: Drafted | None = None
-    """The rules that were drafted from the log; None where a format reads it."""
-    asked: tuple[str, ...] = ()
-    """The logs, and the options that choose the job, as they were named: what other commands need to see it again."""
+    """Price of the accelerators; None if not given."""
+    work_options: WorkOptions = NOTHING_SAID
+    """The options about the work of the job that the log does not contain."""
+    inferred_rules: Drafted | None = None
+    """The rules inferred from the log; None if a format reads it."""
+    options: tuple[str, ...] = ()
+    """The logs, and the options that select the job, as given: other commands need them to show it again."""
 
     bounds: tuple[Bound, ...] = ()
-    """Limits of what the log leaves open (accounting §7). The ledger holds one reading."""
+    """Bounds of amounts that the log does not decide (accounting §7). The ledger has one reading."""
 
     @property
     def goodput_percent(self) -> float | None:
         """Goodput in percent of the window without what is excluded; never clamped. None where it is unknown or only
-        bounds are known, and `why_unknown` says why."""
+        bounds are known; see `unavailable_reason`."""
         return None if self.goodput_unknown else self.goodput.percent
 
     @property
@@ -599,9 +612,11 @@ class AnalysisData:
         return any(bound.quantity == GOODPUT for bound in self.bounds)
 
     @property
-    def too_short(self) -> bool:
-        """Whether fewer than ten steps were kept, by their numbers, or one or two records stand for all of them: shares
-        then say little. Of checkpoint logs only where goodput is not known."""
+    def is_too_short(self) -> bool:
+        """Return True if fewer than ten steps were kept, or one or two records cover all of them.
+
+        Percentages then mean little. For checkpoint logs, only True if goodput is unknown.
+        """
         if self._goodput_unjudged:
             return True
         if self.timeline.records is None:
@@ -610,14 +625,21 @@ class AnalysisData:
         return last - first + 1 < _JUDGED_STEPS or self.timeline.few_records is not None
 
     @property
-    def shows_training(self) -> bool:
-        """Whether the job's lines show any training, kept or not (`Timeline.shows_training`)."""
+    def has_steps(self) -> bool:
+        """Return True if the log shows any training, kept or not (`Timeline.shows_training`)."""
         return self.timeline.shows_training
 
     @property
-    def why_unknown(self) -> str | None:
-        """Why goodput has no number: training may have gone on that no line shows, or two readings remain; None where
-        it has one (accounting §7). Not of a window in which the job was never up."""
+    def is_measurable(self) -> bool:
+        """Return True if goodput has a number: neither unknown nor bounded (accounting §7)."""
+        return not self.goodput_unknown
+
+    @property
+    def unavailable_reason(self) -> str | None:
+        """Why goodput has no number: training may not be logged, or two readings remain; None if it has one.
+
+        See accounting §7. None for a window in which the job was never up.
+        """
         if self._goodput_unjudged:
             return self.timeline.why_unknown
         return self.bounds[0].text if self.is_bounded else None
@@ -626,6 +648,14 @@ class AnalysisData:
     def goodput_unknown(self) -> bool:
         """Whether goodput has no number: it cannot be judged, or only bounds are known (accounting §7)."""
         return self._goodput_unjudged or self.is_bounded
+
+    asked = _deprecated("asked", "options")
+    known = _deprecated("known", "work_options")
+    drafted = _deprecated("drafted", "inferred_rules")
+    inside = _deprecated("inside", "step_phases")
+    too_short = _deprecated("too_short", "is_too_short")
+    shows_training = _deprecated("shows_training", "has_steps")
+    why_unknown = _deprecated("why_unknown", "unavailable_reason")
 
     @cached_property
     def _goodput_unjudged(self) -> bool:

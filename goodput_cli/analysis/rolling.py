@@ -341,7 +341,7 @@ def _why_no_share(rolling: Rolling, rows: Rows) -> str:
 
 
 def _summary(analysis: Analysis, rolling: Rolling) -> Iterator[str]:
-    why = f": {analysis.why_unknown}" if analysis.goodput_unknown else ""
+    why = f": {analysis.unavailable_reason}" if analysis.goodput_unknown else ""
     yield f"{window_text(analysis)}, goodput {goodput_text(analysis)}{why}"
     for head, _, words, _ in rolling_lines(rolling):
         yield f"{head}: {words}"

@@ -447,7 +447,7 @@ def size_of(analysis: AnalysisData) -> Size:
 
 def _tokens_of_step(analysis: AnalysisData, samples: float | None) -> float | None:
     """What is said of it, and nothing that rates of rounded numbers make: these differ from run to run."""
-    said = analysis.known.tokens_per_step or _recorded_number(analysis, ("tokens_per_step",))
+    said = analysis.work_options.tokens_per_step or _recorded_number(analysis, ("tokens_per_step",))
     length = _recorded_number(analysis, ("sequence_length",)) if said is None and samples is not None else None
     found = said if samples is None or length is None else samples * length
     return found if found is not None and found < _MOST else None

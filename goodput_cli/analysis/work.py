@@ -104,7 +104,7 @@ class _Flops(NamedTuple):
 def work_of(analysis: AnalysisData) -> KeptWork | None:
     """The work of the window; None where neither the log nor a person says anything of it."""
     records, notes = WorkRecords.of(analysis), list[str]()
-    if not records.says_anything and analysis.known.tokens_per_step is None:
+    if not records.says_anything and analysis.work_options.tokens_per_step is None:
         return None
     if not len(records.kept.inside):
         return None

@@ -123,7 +123,7 @@ class WorkRecords:
         formats = tuple(one.name for one in analysis.job.log_formats)
         window = analysis.window
         return WorkRecords(
-            analysis.timeline, analysis.job.name, formats, window.start_ns, window.end_ns, analysis.known,
+            analysis.timeline, analysis.job.name, formats, window.start_ns, window.end_ns, analysis.work_options,
             analysis.price,
         )  # fmt: skip
 

@@ -36,7 +36,7 @@ def analyze(
     thresholds: expressions such as "goodput<90", judged in `Analysis.thresholds`. accelerators, price_per_hour: what
     the job holds, and what one of them costs for an hour: `Analysis.insights` then say what was lost in both.
     draft: whether a log of which no format gives steps is read with rules that are drafted from it and proven on all
-    of it (`Analysis.drafted`), and refused if there are none; else it is refused at once.
+    of it (`Analysis.inferred_rules`), and refused if there are none; else it is refused at once.
     The options are those of the command; rolling windows (window, every) fill `Analysis.rolling`.
 
     Raises SourceError (a source cannot be read), UsageError (the question makes no sense) and NotEnoughData (the logs

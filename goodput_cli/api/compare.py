@@ -230,8 +230,8 @@ class _Reader:
         analysis = analyze_log(read, replace(self._question, run=planned.run or AUTO), planned.job_name)
         if analysis.is_bounded:
             raise NotEnoughData(_inconclusive(analysis.bounds, analysis.goodput.ns, analysis.window.counted_ns))
-        if analysis.why_unknown is not None:
-            raise NotEnoughData(f"{_NOT_COMPARED}: {analysis.why_unknown}")
+        if analysis.unavailable_reason is not None:
+            raise NotEnoughData(f"{_NOT_COMPARED}: {analysis.unavailable_reason}")
         return Side(analysis.job.name, without_password(planned.source), False, planned.run, summary_of(analysis))
 
 

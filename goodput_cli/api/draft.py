@@ -160,8 +160,10 @@ class DraftedReading:
         from goodput_cli.diagnostics.diagnostic import merge
 
         drafted = _answer(self.draft)
-        noticed = merge((_notice_of(drafted, analysis.asked), *analysis.diagnostics))
-        return replace(analysis, drafted=drafted, diagnostics=noticed, thresholds=_not_judged(analysis.thresholds))
+        noticed = merge((_notice_of(drafted, analysis.options), *analysis.diagnostics))
+        return replace(
+            analysis, inferred_rules=drafted, diagnostics=noticed, thresholds=_not_judged(analysis.thresholds)
+        )
 
     def _drafted(self, names: Sequence[str], log: EventLog) -> Draft:
         from goodput_cli.events.mappings.draft.write import draft
@@ -545,7 +547,7 @@ def _whole(analysis: Analysis) -> Whole:
     job, goodput = analysis.job, analysis.goodput_percent
     return Whole(
         job.attempts, float(job.kept_steps), 0.0 if goodput is None else goodput, analysis.window.counted_ns,
-        analysis.shows_training, _longest(analysis), len({launch_of(name) for name in analysis.table.sources} - {""}),
+        analysis.has_steps, _longest(analysis), len({launch_of(name) for name in analysis.table.sources} - {""}),
     )  # fmt: skip
 
 

@@ -273,8 +273,10 @@ def readable(sources: Any) -> list[str | RawBatch]:
 
 
 def command_line_of(sources: Source | Sequence[Source], reading: Reading, question: Question) -> tuple[str, ...]:
-    """The logs, and what chooses the job and how it is measured, as one types them: `Analysis.asked`. Not the window: a
-    command that shows more names its own."""
+    """Return the logs and the options that select and measure the job, as typed: `Analysis.options`.
+
+    The window is not included, because follow-up commands choose their own.
+    """
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
     texts = [without_password(os.fspath(source)) for source in named if isinstance(source, str | os.PathLike)]
     if not texts:

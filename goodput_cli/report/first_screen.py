@@ -76,12 +76,12 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
         yield Text(shorten(whole, room, "..."), style="dim")
     share, amount = phrases.headline(analysis)
     kept = f", {phrases.kept_text(analysis, ' steps kept')}"
-    beside = amount + kept * (analysis.job.first_step is not None and not analysis.too_short)
+    beside = amount + kept * (analysis.job.first_step is not None and not analysis.is_too_short)
     lines = [*wrapped(beside, room - len("GOODPUT    ") - len(share))]
     yield Text.assemble(("GOODPUT", "bold"), "  ", (share, "bold green"), "  ", lines[0])
     yield from (Text(" " * (11 + len(share)) + line) for line in lines[1:])
     yield from (Text(line) for line in wrapped(_deaths(analysis), room))
-    if analysis.inside and (inside := inside_line(analysis)):
+    if analysis.step_phases and (inside := inside_line(analysis)):
         yield from (Text(line) for line in wrapped(safe(inside), room))
     for said in devices_lines(analysis.accelerators, analysis.diagnostics):
         yield from (Text(line) for line in wrapped(safe(said), room))
@@ -150,7 +150,7 @@ def _strip(analysis: Analysis, width: int, page: Page, room: int) -> Iterator[Te
 
 def _foot(analysis: Analysis, width: int) -> Iterator[Text]:
     """What the log has to be asked about, and where all the rest is."""
-    logs = safe(" ".join(analysis.asked)) or "LOG"
+    logs = safe(" ".join(analysis.options)) or "LOG"
     counts = counts_in_words(noticed_in(analysis, time.time_ns()))
     yield Text()
     words = f"{counts} on the log: goodput check {logs}" if counts else ""

@@ -170,7 +170,7 @@ def test_python_has_bounds_and_no_percent(log: str) -> None:
     analysis = analyze(log, window=("10m",))
     assert analysis.goodput_percent is None
     assert (analysis.at_least_percent, analysis.at_most_percent) == (80, 100)
-    assert analysis.why_unknown is not None
+    assert analysis.unavailable_reason is not None
     assert f"goodput {LOW} to {HIGH} %" in repr(analysis)
     assert f"goodput {LOW} to {HIGH} %" in analysis._repr_html_()
     assert analysis.rolling is not None

@@ -93,7 +93,7 @@ def test_nothing_is_drawn_or_written_of_it() -> None:
     log_of("nothing")
     analysis = analyze("one.jsonl", window=("10m",))
     assert analysis.goodput_percent is None
-    assert analysis.why_unknown == "no step was logged"
+    assert analysis.unavailable_reason == "no step was logged"
     assert analysis.rolling is not None
     frame = analysis.rolling.to_frame()
     assert frame["goodput_percent"].isna().all()

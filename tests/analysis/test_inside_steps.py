@@ -63,7 +63,7 @@ def test_a_rank_that_costs_two_percent_is_named_with_its_cost(ranks: int) -> Non
         slow = int(rng.integers(ranks))
         others = np.delete(own, slow, axis=0).max(axis=0)
         own[slow] = others + 0.025 * rng.lognormal(0, 0.3, STEPS)
-        (inside,) = with_ranks(own).inside
+        (inside,) = with_ranks(own).step_phases
         found = slow_one(inside)
         named += isinstance(found, RankRow) and found.rank == slow
         true = float((own[slow] - others)[1:].sum())
@@ -77,7 +77,7 @@ def test_a_host_is_named_where_two_of_its_ranks_are_slow() -> None:
         rng = np.random.default_rng(seed)
         own = noisy(rng, 64, 0.1)
         own[16:24] += 0.08
-        (inside,) = with_ranks(own, hosts).inside
+        (inside,) = with_ranks(own, hosts).step_phases
         found = slow_one(inside)
         assert isinstance(found, HostRow)
         assert found.host == "node-2"
@@ -90,7 +90,7 @@ def test_nobody_is_named_of_healthy_jobs(spread: float) -> None:
         rng = np.random.default_rng(1000 + seed)
         ranks = (2, 4, 8, 32)[seed % 4]
         hosts = [f"node-{rank // 4}" for rank in range(ranks)]
-        named += slow_one(with_ranks(noisy(rng, ranks, spread), hosts).inside[0]) is not None
+        named += slow_one(with_ranks(noisy(rng, ranks, spread), hosts).step_phases[0]) is not None
     assert named <= 1
 
 
@@ -98,10 +98,10 @@ def test_what_a_rank_alone_costs_is_told_once() -> None:
     own = np.full((4, STEPS), 0.02)
     own[1] = 0.3
     analysis = with_ranks(own)
-    (inside,) = analysis.inside
-    assert [one.code for one in find_inside(analysis, analysis.inside)] == ["slow_rank"]
-    assert next(find_inside(analysis, analysis.inside)).ns == round((STEPS - 1) * 0.28 * SECOND)
-    assert waited_for_data(analysis, analysis.inside) == (0, "")
+    (inside,) = analysis.step_phases
+    assert [one.code for one in find_inside(analysis, analysis.step_phases)] == ["slow_rank"]
+    assert next(find_inside(analysis, analysis.step_phases)).ns == round((STEPS - 1) * 0.28 * SECOND)
+    assert waited_for_data(analysis, analysis.step_phases) == (0, "")
     assert inside_line(analysis) == (
         f"30.00 % of step time waited for data (rank 1: up to {2} min 14 s), counted as goodput"
     )
@@ -111,8 +111,8 @@ def test_what_a_rank_alone_costs_is_told_once() -> None:
 def test_all_ranks_that_wait_for_data_are_input_bound_and_no_rank_is_blamed() -> None:
     own = np.full((4, STEPS), 0.3)
     analysis = with_ranks(own)
-    assert list(find_inside(analysis, analysis.inside)) == []
-    ns, text = waited_for_data(analysis, analysis.inside)
+    assert list(find_inside(analysis, analysis.step_phases)) == []
+    ns, text = waited_for_data(analysis, analysis.step_phases)
     assert ns == round((STEPS - 1) * 0.3 * SECOND)
     assert text.startswith("30.00 % of step time waited for data on its slowest rank")
 
@@ -124,14 +124,14 @@ def test_the_most_of_all_ranks_names_none() -> None:
         time=np.array([analysis.window.start_ns + 100 * SECOND]), step=np.array([100]), count=np.array([100]),
         first=np.array([False]), took=np.array([NOT_LOGGED]), names=(DATA,), ns=np.array([[20 * SECOND]]),
     )  # fmt: skip
-    (inside,) = replace(analysis, table=replace(analysis.table, inside=(part,))).inside
+    (inside,) = replace(analysis, table=replace(analysis.table, inside=(part,))).step_phases
     assert (inside.net_step_ns, inside.ranks, inside.ranks_logged) == (None, (), 0)
     assert [(row.phase, row.slowest_ns, row.percent) for row in inside.phases] == [("data", 20 * SECOND, None)]
 
 
 def test_phases_that_overlap_are_shown_so_and_nothing_is_scaled() -> None:
     own = np.full((2, STEPS), 0.7)
-    (inside,) = with_ranks(own).inside
+    (inside,) = with_ranks(own).step_phases
     assert inside.overlap_ns == round((STEPS - 1) * 0.2 * SECOND)
     assert inside.phase("other") is None
     assert inside.phase("data").slowest_ns == round((STEPS - 1) * 0.7 * SECOND)  # type: ignore[union-attr]
@@ -179,9 +179,9 @@ def alternating(rng: np.random.Generator, slow: Sequence[int], ranks: int = 16) 
 @pytest.mark.parametrize("slow", [(3,), (3, 5), (1, 2, 7), (0, 3, 5, 9, 12)])
 def test_ranks_that_take_turns_are_all_named(slow: tuple[int, ...]) -> None:
     analysis = with_ranks(alternating(np.random.default_rng(1), slow))
-    (inside,) = analysis.inside
+    (inside,) = analysis.step_phases
     assert {row.rank for row in slow_ranks(inside)} == set(slow)
-    (found,) = find_inside(analysis, analysis.inside)
+    (found,) = find_inside(analysis, analysis.step_phases)
     assert all(f"rank {rank} " in found.text for rank in slow)
     assert found.ns == sum(row.cost_ns or 0 for row in inside.ranks[: len(slow)])
 
@@ -189,13 +189,15 @@ def test_ranks_that_take_turns_are_all_named(slow: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("ranks", [2, 3, 8])
 def test_two_ranks_that_cost_much_are_named(ranks: int) -> None:
     """Of two ranks no insight can say that one is slow, and each costs 76 s."""
-    (inside,) = with_ranks(alternating(np.random.default_rng(1), (0, 1), ranks)).inside
+    (inside,) = with_ranks(alternating(np.random.default_rng(1), (0, 1), ranks)).step_phases
     assert {row.rank for row in slow_ranks(inside)} == {0, 1}
 
 
 @pytest.mark.parametrize("ranks", [3, 4, 16, 64])
 def test_no_rank_of_a_healthy_job_is_named(ranks: int) -> None:
-    named = [slow_ranks(with_ranks(noisy(np.random.default_rng(seed), ranks, 0.2)).inside[0]) for seed in range(20)]
+    named = [
+        slow_ranks(with_ranks(noisy(np.random.default_rng(seed), ranks, 0.2)).step_phases[0]) for seed in range(20)
+    ]
     assert not any(named)
 
 
@@ -204,7 +206,7 @@ def test_sums_of_block_means_are_at_least() -> None:
     own = np.full((4, STEPS), 0.02)
     own[1, ::2], own[3, 1::2] = 0.3, 0.302
     exact, blocks = with_ranks(own), in_blocks(with_ranks(own), 24)
-    (of_steps,), (of_blocks,) = exact.inside, blocks.inside
+    (of_steps,), (of_blocks,) = exact.step_phases, blocks.step_phases
     assert (of_steps.at_least, of_blocks.at_least) == (False, True)
     assert "at least" not in held_up(of_steps, slow_ranks(of_steps))
     assert held_up(of_blocks, slow_ranks(of_blocks)).startswith("rank 3 held up all others for at least ")

@@ -162,4 +162,4 @@ def test_ranks_are_missing_up_to_the_world_size(
             lines += [{"job_name": "j", "step_count": step, "step_start_time": now + step}] if rank == 0 else []
             lines.append({**ends, "first_step": 0, "phase_data": 0.1, "step_seconds": 1.0})
     analysis = analysed(tmp_path / "run.jsonl", [json.dumps(one) for one in lines])
-    assert [one.missing_ranks for one in analysis.inside] == [missing]
+    assert [one.missing_ranks for one in analysis.step_phases] == [missing]

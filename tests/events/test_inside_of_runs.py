@@ -40,7 +40,7 @@ def run_of(folder: Path, **logged: Any) -> Analysis:
 
 
 def seconds(analysis: Analysis) -> dict[str, float]:
-    (one,) = analysis.inside
+    (one,) = analysis.step_phases
     return {one.phase: one.slowest_ns / 1e9 for one in one.phases if one.logged is None}
 
 

@@ -56,7 +56,7 @@ def analyze(folder: Path, *lines: Line) -> Analysis:
 
 
 def inside(analysis: Analysis) -> Inside:
-    (one,) = analysis.inside
+    (one,) = analysis.step_phases
     return one
 
 
@@ -222,7 +222,7 @@ def test_no_line_is_a_traceback_or_a_negative_phase(tmp_path_factory: Any, mutat
     folder = tmp_path_factory.mktemp("bad")
     lines = [{**phases(at, 1, at % 2, phase_data=0.5), **more} for at, more in enumerate(mutations)]
     analysis = analyze(folder, *events(12), *lines)
-    for one in analysis.inside:
+    for one in analysis.step_phases:
         assert all(row.slowest_ns >= 0 and (row.percent or 0) >= 0 for row in one.phases)
         assert (one.net_step_ns or 0) >= 0
     assert analysis.goodput.ns == analyze(folder, *events(12)).goodput.ns

@@ -42,7 +42,7 @@ def test_saves_within_a_bar_that_is_read_natively_stand_beside_its_share(tmp_pat
     log = tmp_path / "train.log"
     log.write_text(bar_with_saves(took), encoding="utf-8", newline="")
     analysis = goodput_cli.analyze(log)
-    assert analysis.drafted is None
+    assert analysis.inferred_rules is None
     said = [one.message for one in analysis.diagnostics if one.code == "saves_in_bars"]
     assert len(said) == bool(took)
     if took:
@@ -112,9 +112,11 @@ def test_a_long_log_is_drafted_from_its_first_part_and_read_whole(
     log.write_text("".join(pytorch(10 * n, f"step {n} loss 1.1") for n in range(1, 1001)), encoding="utf-8")
     monkeypatch.setattr(drafting, limit, 400 if limit == "_MOST_LINES" else 1 << 14)
     analysis = goodput_cli.analyze(log)
-    assert analysis.drafted is not None
-    assert (analysis.drafted.lines < 401, analysis.job.last_step) == (True, 1000)
-    assert re.fullmatch(r"its rules were proven on the first [23]?\d\d+ lines alone", analysis.drafted.doubts[-1])
+    assert analysis.inferred_rules is not None
+    assert (analysis.inferred_rules.lines < 401, analysis.job.last_step) == (True, 1000)
+    assert re.fullmatch(
+        r"its rules were proven on the first [23]?\d\d+ lines alone", analysis.inferred_rules.doubts[-1]
+    )
 
 
 def test_what_contradicts_a_draft_behind_that_part_refuses_its_answer(

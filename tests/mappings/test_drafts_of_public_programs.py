@@ -78,7 +78,7 @@ LOGS = {name: (log, percent) for name, log, percent in logs()}
 def answered(tmp_path: Path, log: str) -> Analysis:
     (tmp_path / "train.log").write_text(log, encoding="utf-8", newline="")
     analysis = goodput_cli.analyze(str(tmp_path / "train.log"), timezone="UTC")
-    assert analysis.drafted is not None
+    assert analysis.inferred_rules is not None
     return analysis
 
 
@@ -125,8 +125,8 @@ def test_lines_far_from_what_is_read_are_a_doubt(tmp_path: Path) -> None:
     lines = [(60.0 * n, f"shard {n} of the table has {n * n} rows") for n in range(60)]
     lines += [(3600.0, "Starting training"), *((3600.0 + 10 * n, f"step {n} loss 2.1") for n in range(1, 21))]
     analysis = answered(tmp_path, "".join(pytorch(second, text) for second, text in lines))
-    assert analysis.drafted is not None
-    assert analysis.drafted.doubts == ("1 h 00 min of its lines lie before its first event or behind its last",)
+    assert analysis.inferred_rules is not None
+    assert analysis.inferred_rules.doubts == ("1 h 00 min of its lines lie before its first event or behind its last",)
 
 
 def test_steps_that_take_now_more_now_less_by_a_clock_are_a_doubt(tmp_path: Path) -> None:
@@ -136,5 +136,5 @@ def test_steps_that_take_now_more_now_less_by_a_clock_are_a_doubt(tmp_path: Path
         took += 25.0 if n % 3 == 0 else 10.0
         log += f"[INFO] Step: {12000 * n}. Time Elapsed: {took + n / 1000:.3f} s. Mean Reward: 1.2\n"
     analysis = answered(tmp_path, log)
-    assert analysis.drafted is not None
-    assert any("between steps are unexplained" in one for one in analysis.drafted.doubts)
+    assert analysis.inferred_rules is not None
+    assert any("between steps are unexplained" in one for one in analysis.inferred_rules.doubts)

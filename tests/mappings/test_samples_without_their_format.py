@@ -52,12 +52,12 @@ def drafted_or_none(log: Path) -> Analysis | None:
 def test_a_draft_answers_as_the_format_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     log, format_name = LOGS[name]
     native = goodput_cli.analyze(log)
-    assert native.drafted is None
+    assert native.inferred_rules is None
     without(format_name, monkeypatch)
     analysis = drafted_or_none(log)
     assert (analysis is None) == (name in REFUSED)
     if analysis is not None:
-        assert analysis.drafted is not None
+        assert analysis.inferred_rules is not None
         assert analysis.goodput_percent == pytest.approx(native.goodput_percent, abs=2)
         assert analysis.job.kept_steps == native.job.kept_steps
         assert analysis.job.attempts == native.job.attempts

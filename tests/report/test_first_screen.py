@@ -63,7 +63,7 @@ def test_a_crash_at_the_end_is_said_though_it_is_no_disruption() -> None:
 
 def test_a_job_of_two_steps_is_too_short_to_judge() -> None:
     analysis = account(start(0), step(0, 600), step(1, 1200), end(1210)).analysis
-    assert analysis.too_short
+    assert analysis.is_too_short
     assert "too short to judge: 2 steps" in first_screen(analysis, Page(width=100))
     assert not any(one.code == "slow_steps" for one in analysis.insights)
 
@@ -81,7 +81,7 @@ def test_a_job_of_two_steps_is_too_short_to_judge() -> None:
 def test_a_job_without_a_step_has_no_goodput_to_judge(story: tuple[Line, ...]) -> None:
     """Its program may log no steps: 0 % would be said of training that nobody saw."""
     analysis = account(*story).analysis
-    assert analysis.too_short
+    assert analysis.is_too_short
     said = analysis.to_dict()
     assert set(said["goodput"].values()) == {None}
     assert said["too_short"]
@@ -104,7 +104,7 @@ def test_what_crashed_before_its_first_step_lost_all_of_its_time() -> None:
     shown = first_screen(account(started(0), crashed(100)).analysis, Page())
     assert "0.00 %  0 s of 1 min 40 s; it crashed, and no step was logged before" in shown
     queued = account(scheduled(0), started(100)).analysis
-    assert not queued.too_short
+    assert not queued.is_too_short
     assert "0.00 %  0 s of 1 min 40 s" in first_screen(queued, Page())
     log = told(started(0), loaded(0, 10), finished(20, 30), job_finished(100))
     assert "0.00 %" in first_screen(account(log, window=(50, 90)).analysis, Page())
@@ -112,8 +112,8 @@ def test_what_crashed_before_its_first_step_lost_all_of_its_time() -> None:
 
 def test_steps_are_counted_by_their_numbers() -> None:
     """Records of every hundredth step are many steps; a checkpoint log has none to count."""
-    assert not account(start(0), steps(0, 4, at=10, every=600, stride=100), end(2500)).analysis.too_short
-    assert not account(started(0), crashed(100)).analysis.too_short
+    assert not account(start(0), steps(0, 4, at=10, every=600, stride=100), end(2500)).analysis.is_too_short
+    assert not account(started(0), crashed(100)).analysis.is_too_short
 
 
 def on_a_terminal(*arguments: str) -> str:

@@ -24,7 +24,7 @@ def analyze(folder: Path, text: str, name: str = "train.log") -> Analysis:
 
 def seconds(analysis: Analysis) -> dict[str, float]:
     """By whole phase."""
-    (one,) = analysis.inside
+    (one,) = analysis.step_phases
     return {row.phase: row.slowest_ns / 1e9 for row in one.phases if row.logged is None}
 
 
@@ -60,7 +60,7 @@ def test_nemo_rl_waits_for_its_generators(tmp_path: Path) -> None:
     found = seconds(analysis)
     assert {"wait": 195, "train": 120, "sync": 7.5, "save": 10, "evaluation": 20}.items() <= found.items()
     assert found["other"] == pytest.approx(6 * 60 - 195 - 120 - 7.5)
-    (one,) = analysis.inside
+    (one,) = analysis.step_phases
     assert one.net_step_ns == 360_000_000_000
     ledger = {row.category: row.ns for row in analysis.badput}
     assert ledger == {"custom_badput_events": 20_000_000_000, "unproductive_checkpoint_save_time": 10_000_000_000}
@@ -82,14 +82,14 @@ def openrlhf(mark: str, step: int, total: float) -> str:
 
 def test_openrlhf_in_turns_generates_within_its_steps(tmp_path: Path) -> None:
     analysis = analyze(tmp_path, "\n".join(openrlhf("✨ ", step, 84.25) for step in range(1, 9)) + "\n")
-    (one,) = analysis.inside
+    (one,) = analysis.step_phases
     assert one.net_step_ns is None  # the sum of the others is no wall time
     assert seconds(analysis) == {"train": 8 * 52.75, "generate": 240, "sync": 12}
 
 
 def test_openrlhf_beside_its_generators_has_wall_times(tmp_path: Path) -> None:
     analysis = analyze(tmp_path, "\n".join(openrlhf("", step, 60.0) for step in range(1, 9)) + "\n")
-    (one,) = analysis.inside
+    (one,) = analysis.step_phases
     assert one.net_step_ns == 480_000_000_000
     assert seconds(analysis) == {"train": 8 * 52.75, "sync": 12, "other": pytest.approx(8 * 5.75)}
 
@@ -139,7 +139,7 @@ def test_detectron2_names_data_and_its_steps_stay_those_of_the_stamps(tmp_path: 
     analysis = analyze(tmp_path, text, "log.txt")
     assert seconds(analysis)["data"] == pytest.approx(150)
     without = analyze(tmp_path, text.replace("data_time", "other_time").replace("time: 3.0000", "cost: 3"), "log.txt")
-    assert not without.inside
+    assert not without.step_phases
     assert without.segments.to_csv() == analysis.segments.to_csv()
 
 
@@ -235,7 +235,7 @@ def test_no_line_is_a_traceback_or_a_negative_phase(
     lines = [f"step {at} took {a}s data {b}ms rank {c} t/fwd:{d}" for at, (a, b, c, d) in enumerate(words, 3)]
     lines = [line.replace("\n", " ").replace("\r", " ") for line in lines]
     analysis = mapped(folder, ["step 1 took 1s", "step 2 took 1s data 5ms", *lines])
-    for one in analysis.inside:
+    for one in analysis.step_phases:
         assert all(row.slowest_ns >= 0 and (row.percent or 0) >= 0 for row in one.phases)
 
 

@@ -310,7 +310,7 @@ def test_blocks_with_begin_and_end_are_training(tmp_path: Path, blocks: int) -> 
 def test_blocks_without_begin_or_end_are_not_judged(tmp_path: Path, without: tuple[str, ...]) -> None:
     lines = [one for one in BLOCKS[:8] if not any(f'"{key}"' in one for key in without)]
     analysis = run(tmp_path, *HEAD[:2], line(0, "run_start", BEGIN), *lines, line(831, "run_stop", END))
-    assert analysis.too_short
+    assert analysis.is_too_short
     assert analysis.timeline.few_records == 2
     assert analysis.goodput_percent is None
     page = " ".join(first_screen(analysis, Page()).split())

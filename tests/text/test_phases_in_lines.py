@@ -29,7 +29,7 @@ def analysed(folder: Path, text: str, name: str = "run.log", **options: Any) -> 
 
 def seconds(analysis: Analysis) -> dict[str, float]:
     """Of the slowest rank, by the name in the log."""
-    return {row.logged or row.phase: row.slowest_ns / SECOND for row in analysis.inside[0].phases}
+    return {row.logged or row.phase: row.slowest_ns / SECOND for row in analysis.step_phases[0].phases}
 
 
 def megatron(block: str, prefix: str = "") -> str:
@@ -51,7 +51,7 @@ def test_least_and_most_of_all_ranks_name_none(tmp_path: Path) -> None:
     assert seconds(analysis) == {
         "forward_backward": 42.6, "batch-generator": 6.0, "all-grads-sync": 3.0, "optimizer": 5.05, "other": 2.35,
     }  # fmt: skip
-    (inside,) = analysis.inside
+    (inside,) = analysis.step_phases
     assert (inside.net_step_ns, inside.steps, inside.ranks) == (50 * SECOND, 50, ())
     assert [round(row.percent or 0, 2) for row in inside.phases if row.phase == "data"] == [12.0]
     assert analysis.job.name == "run"
@@ -71,7 +71,7 @@ def test_times_of_all_ranks_name_the_one_that_is_waited_for(tmp_path: Path) -> N
         f"  {name}:\n" + "\n".join(f"     rank {rank:2}: {ms:.2f}" for rank, ms in enumerate(times))
         for name, times in ranks
     )
-    (inside,) = analysed(tmp_path, megatron(block)).inside
+    (inside,) = analysed(tmp_path, megatron(block)).step_phases
     assert [(row.rank, row.own_ns, row.cost_ns) for row in inside.ranks][:2] == [
         (2, 36_250_000_000, 6 * SECOND), (0, 30_250_000_000, 0),
     ]  # fmt: skip
@@ -81,8 +81,8 @@ def test_times_of_all_ranks_name_the_one_that_is_waited_for(tmp_path: Path) -> N
 def test_timers_move_nothing_in_the_ledger(tmp_path: Path) -> None:
     block = "max time across ranks (ms):\n    batch-generator ....: 120.00\n    forward-backward ....: 852.00"
     with_timers, without = (analysed(tmp_path, megatron(one), f"{at}.log") for at, one in enumerate((block, "")))
-    assert with_timers.inside
-    assert not without.inside
+    assert with_timers.step_phases
+    assert not without.step_phases
     assert (with_timers.goodput, with_timers.badput) == (without.goodput, without.badput)
 
 
@@ -109,7 +109,7 @@ VERL = (
 
 def test_steps_of_reinforcement_learning_have_their_parts(tmp_path: Path) -> None:
     sync = analysed(tmp_path, "".join(VERL.format(step=step, more="") for step in range(1, 5)), "sync.log")
-    (inside,) = sync.inside
+    (inside,) = sync.step_phases
     assert inside.net_step_ns == 4 * 60 * SECOND  # without the evaluation
     assert seconds(sync) == {
         "generate": 120.0, "train": 80.0, "update_actor": 56.0, "old_log_prob": 24.0, "reward": 8.0, "sync": 8.0,
@@ -117,7 +117,7 @@ def test_steps_of_reinforcement_learning_have_their_parts(tmp_path: Path) -> Non
     }  # fmt: skip
     beside = " - fully_async/trainer/idle_ratio:0.5"
     alone = analysed(tmp_path, "".join(VERL.format(step=step, more=beside) for step in range(1, 5)), "async.log")
-    wait = alone.inside[0].phase("wait")
+    wait = alone.step_phases[0].phase("wait")
     assert wait is not None
     assert (wait.slowest_ns, wait.percent) == (120 * SECOND, 50.0)
 
@@ -161,7 +161,7 @@ names = { io = "data", fb = "forward_backward" }
         for step in range(1, 41)
     )
     analysis = analysed(tmp_path, text, mapping=[str(mapping)])
-    (inside,) = [one for one in analysis.inside if one.ranks]
+    (inside,) = [one for one in analysis.step_phases if one.ranks]
     assert [(row.rank, row.host, row.data_ns, row.cost_ns) for row in inside.ranks] == [
         (1, "node-1", 8 * SECOND, 4 * SECOND), (0, "node-0", 4 * SECOND, 0),
     ]  # fmt: skip
@@ -197,7 +197,7 @@ def test_phases_are_held_against_the_steps_between_two_lines(tmp_path: Path) -> 
     """Twenty lines are 10 s apart and one 40 s, of which 30 s are no training: 21 x 10 s. Nobody says what the steps of
     the first line took: their data is part of nothing."""
     analysis = own(tmp_path, [10] * 10 + [40] + [10] * 10, 0.25)
-    (inside,) = analysis.inside
+    (inside,) = analysis.step_phases
     assert (inside.net_step_ns, inside.steps, inside.untimed) == (210 * SECOND, 210, 10)
     assert seconds(analysis) == {"data": 52.5, "other": 157.5}
     assert [row.percent for row in inside.phases] == [25.0, 75.0]
@@ -207,7 +207,7 @@ def test_phases_are_held_against_the_steps_between_two_lines(tmp_path: Path) -> 
 def test_a_phase_that_is_longer_than_all_steps_is_no_share_of_them(tmp_path: Path) -> None:
     """1.5 s of waiting in steps of 1 s: a diagnostic says so, and nothing says 150 %."""
     analysis = own(tmp_path, [10] * 30, 1.5)
-    assert [(row.phase, row.percent) for row in analysis.inside[0].phases] == [("data", None)]
+    assert [(row.phase, row.percent) for row in analysis.step_phases[0].phases] == [("data", None)]
     assert [one.code for one in analysis.diagnostics if one.code == "phases_overlap"] == ["phases_overlap"]
     assert inside_line(analysis) is None
     assert not any("of step time waited" in one.text for one in analysis.insights)

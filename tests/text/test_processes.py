@@ -226,9 +226,9 @@ def test_steps_that_no_rule_reads_are_never_none(tmp_path: Path) -> None:
     folder = torchrun(tmp_path)
     analysis = analysed(folder, timezone="UTC", year=2026, draft=False)
     assert analysis.goodput_percent is None
-    assert analysis.why_unknown is not None
-    assert "steps are there, and no rule reads them" in analysis.why_unknown
-    assert "attempt_0/0/stderr.log:1" in analysis.why_unknown
+    assert analysis.unavailable_reason is not None
+    assert "steps are there, and no rule reads them" in analysis.unavailable_reason
+    assert "attempt_0/0/stderr.log:1" in analysis.unavailable_reason
     drafted = analysed(folder, timezone="UTC", year=2026)  # each launch is an attempt, also where steps go on
     assert (drafted.job.attempts, drafted.job.last_step) == (2, 14)
 
@@ -240,7 +240,7 @@ def test_a_crash_line_is_no_dead_end(tmp_path: Path) -> None:
     )
     with pytest.raises(NotEnoughData, match=r"steps are there, and no rule reads them .*a\.log:1.*check --suggest"):
         analysed(written(tmp_path / "run", a_log=log), draft=False)
-    assert analysed(written(tmp_path / "run", a_log=log)).drafted is not None
+    assert analysed(written(tmp_path / "run", a_log=log)).inferred_rules is not None
 
 
 def titan(minute: int, first: int = 1) -> str:

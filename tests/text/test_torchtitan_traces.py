@@ -28,7 +28,7 @@ def analysed(folder: Path) -> Analysis:
 
 def shares(analysis: Analysis) -> dict[str, tuple[float, float | None, float | None]]:
     """Seconds of the slowest, of the mean and of the middle rank, by phase."""
-    (inside,) = analysis.inside
+    (inside,) = analysis.step_phases
     return {
         row.phase: (
             row.slowest_ns / SECOND,
@@ -52,7 +52,7 @@ def test_ranks_of_two_hosts_give_one_job_its_phases_and_who_held_it_up(tmp_path:
     assert (analysis.job.attempts, analysis.job.kept_range) == (1, (1, 49))
     assert analysis.goodput.ns == 53_900_000_000
     assert {row.category: row.ns for row in analysis.badput}["unproductive_checkpoint_save_time"] == 4 * SECOND
-    (inside,) = analysis.inside
+    (inside,) = analysis.step_phases
     assert (inside.steps, inside.net_step_ns, inside.first_step_ns) == (48, 52_800_000_000, 10 * SECOND)
     assert shares(analysis) == {
         "forward_backward": (42.24, 35.28, 37.44),
@@ -88,7 +88,7 @@ def test_phases_move_nothing_in_the_ledger(tmp_path: Path) -> None:
         one.lines = [line for line in one.lines if json.loads(line)["log_type_name"].startswith(kept)]
         one.write(tmp_path / "without")
     with_phases, without = analysed(tmp_path / "with"), analysed(tmp_path / "without")
-    assert {row.phase for row in without.inside[0].phases} == {"other", "save"}
+    assert {row.phase for row in without.step_phases[0].phases} == {"other", "save"}
     assert ledger(with_phases) == ledger(without)
 
 
@@ -103,15 +103,18 @@ def test_order_compression_and_clocks_of_files_change_nothing(tmp_path: Path) ->
         path.unlink()
     files = sorted((tmp_path / "plain" / "structured_logs").iterdir(), reverse=True)
     for other in (analysed(tmp_path / "zipped"), goodput_cli.analyze(files)):
-        assert other.inside[0].phases == expected.inside[0].phases
-        assert other.inside[0].ranks == expected.inside[0].ranks
+        assert other.step_phases[0].phases == expected.step_phases[0].phases
+        assert other.step_phases[0].ranks == expected.step_phases[0].ranks
         assert ledger(other) == ledger(expected)
     for one in ranks[1:]:  # all but the one whose spans are the job's events
         one.lines = [shifted(line, 3_600_000_000) for line in one.lines]
         one.write(tmp_path / "clocks")
     ranks[0].write(tmp_path / "clocks")
     apart = analysed(tmp_path / "clocks")
-    assert (apart.inside[0].phases, apart.inside[0].ranks) == (expected.inside[0].phases, expected.inside[0].ranks)
+    assert (apart.step_phases[0].phases, apart.step_phases[0].ranks) == (
+        expected.step_phases[0].phases,
+        expected.step_phases[0].ranks,
+    )
     assert ledger(apart) == ledger(expected)
 
 
@@ -127,7 +130,7 @@ def test_a_rank_without_a_file_is_missing_and_the_lowest_there_gives_the_events(
         if one.rank not in (0, 2):
             one.write(tmp_path)
     analysis = analysed(tmp_path)
-    (inside,) = analysis.inside
+    (inside,) = analysis.step_phases
     assert (inside.ranks_logged, inside.missing_ranks) == (2, (0, 2))
     assert analysis.job.kept_range == (1, 49)
     assert inside.ranks[0].cost_ns == 13_440_000_000
@@ -153,7 +156,7 @@ def test_an_attempt_that_resumes_meets_its_ranks_and_wasted_steps_are_left_out(t
     analysis = analysed(tmp_path)
     assert (analysis.job.attempts, analysis.job.disruptions, analysis.job.ending) == (2, 1, "clean")
     assert analysis.job.kept_range == (1, 40)
-    (inside,) = analysis.inside
+    (inside,) = analysis.step_phases
     assert inside.steps == 38  # 40 kept, without the first of each attempt
     data = inside.phase("data")
     assert data is not None
@@ -180,7 +183,7 @@ def test_what_lies_within_another_span_is_counted_once(tmp_path: Path) -> None:
         one.now = begin + 400_000
         one.record("step_end", 400.0)
     one.write(tmp_path)
-    (inside,) = analysed(tmp_path).inside
+    (inside,) = analysed(tmp_path).step_phases
     assert {row.phase: row.slowest_ns for row in inside.phases} == {
         "data": 11 * 50_000_000, "evaluation": 11 * 200_000_000, "other": 11 * 150_000_000,
     }  # fmt: skip
@@ -227,7 +230,7 @@ def test_mutated_lines_never_raise_and_no_phase_is_negative(data: st.DataObject)
             analysis = goodput_cli.analyze(path)
         except goodput_cli.GoodputError:
             return
-    for inside in analysis.inside:
+    for inside in analysis.step_phases:
         assert all(row.slowest_ns >= 0 for row in inside.phases)
 
 
@@ -236,9 +239,9 @@ def test_memory_is_bounded_by_summing_blocks_and_sums_stay_exact(
 ) -> None:
     for one in slow_loader():
         one.write(tmp_path)
-    exact = analysed(tmp_path).inside[0]
+    exact = analysed(tmp_path).step_phases[0]
     monkeypatch.setattr("goodput_cli.events.text.collected.within_memory", _bounded)
-    summed = analysed(tmp_path).inside[0]
+    summed = analysed(tmp_path).step_phases[0]
     assert summed.at_least
     for name in ("data", "optimizer"):
         few, all_of_them = summed.phase(name), exact.phase(name)
@@ -262,7 +265,7 @@ def test_ranks_that_a_collector_merged_into_one_file_give_the_same_sums(tmp_path
     merged = tmp_path / "b" / "structured_logs"
     merged.mkdir(parents=True)
     (merged / "all.jsonl").write_text("\n".join(every) + "\n")
-    assert analysed(tmp_path / "b").inside[0].ranks == analysed(tmp_path / "a").inside[0].ranks
+    assert analysed(tmp_path / "b").step_phases[0].ranks == analysed(tmp_path / "a").step_phases[0].ranks
 
 
 def test_programs_of_reinforcement_learning_have_a_table_each(tmp_path: Path) -> None:
@@ -291,7 +294,7 @@ def test_programs_of_reinforcement_learning_have_a_table_each(tmp_path: Path) ->
     assert analysis.job.kept_range == (1, 40)
     saves = {row.category: row.ns for row in analysis.badput}["unproductive_checkpoint_save_time"]
     assert saves == 2 * SECOND  # the calls that save nothing are none
-    own, other = analysis.inside
+    own, other = analysis.step_phases
     assert (own.program, other.program, other.net_step_ns) == ("controller", "trainer", None)
     assert {row.phase: row.slowest_ns for row in own.phases} == {
         "wait": 39 * 400_000_000, "forward_backward": 39 * 300_000_000, "optimizer": 39 * 120_000_000,

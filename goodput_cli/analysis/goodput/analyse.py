@@ -371,7 +371,7 @@ def _hint(expression: Expression, analysis: Analysis) -> str | None:
     """What may have been meant by a label that no custom event of the log has."""
     labels = analysis.table.labels
     if expression.name == PHASE:
-        phases = dict.fromkeys(row.phase for one in analysis.inside for row in one.phases)
+        phases = dict.fromkeys(row.phase for one in analysis.step_phases for row in one.phases)
         return f"the log has {', '.join(phases)}" if phases else None
     if expression.name not in PREFIXES.values() or expression.label is None or expression.label in labels:
         return None
@@ -397,7 +397,7 @@ def _value(expression: Expression, summary: Summary, analysis: Analysis) -> Frac
 
 def _phase_value(phase: str, analysis: Analysis) -> Fraction | None:
     """The share of net step time (%) that a phase had on its slowest rank; of several programs the most."""
-    rows = (row for one in analysis.inside for row in one.phases if row.phase == phase)
+    rows = (row for one in analysis.step_phases for row in one.phases if row.phase == phase)
     return decimal(max((row.percent for row in rows if row.percent is not None), default=None))
 
 

@@ -50,7 +50,7 @@ class Analysis(AnalysisData):
         parts = [
             f"<div><p><strong>{_text(_name(self))}: goodput {_text(share)}</strong>, {_text(amount)}<br>",
             f"{_text(_about(self))}</p>",
-            *(f"<p>but: {_text(one)}</p>" for one in facts.doubts(self)),
+            *(f"<p>warning: {_text(one)}</p>" for one in facts.doubts(self)),
             _table(("what cost most", "what to do", "time", "share"), insights) if insights else "",
             _table(("category", "time", "share"), categories),
             "</div>",
@@ -69,7 +69,7 @@ class Analysis(AnalysisData):
             "events": lambda: self.events,
         }
         if of not in makers:
-            raise UsageError(f"there is no table {of!r}; there are {', '.join(makers)}")
+            raise UsageError(f"unknown table {of!r}; use one of {', '.join(makers)}")
         return makers[of]()
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,38 +88,44 @@ class Analysis(AnalysisData):
 
     @cached_property
     def insights(self) -> tuple[Insight, ...]:
-        """What cost most and what to do, the most costly first (docs/insights.md). Made when it is read."""
+        """What cost most and what to do, the most costly first (docs/insights.md). Computed on first access."""
         from goodput_cli.analysis.insights.find import find_insights  # with all finders, which many commands do without
 
-        return find_insights(self, self.inside)
+        return find_insights(self, self.step_phases)
 
     @cached_property
-    def inside(self) -> tuple[Inside, ...]:
-        """What filled the steps of each program of the job, that with the most step time first; none where no phase was
-        logged (docs/inside-steps.md). Made when it is read."""
+    def step_phases(self) -> tuple[Inside, ...]:
+        """The step breakdown of each program of the job, the one with the most step time first.
+
+        Empty if no phase is logged (docs/inside-steps.md). Computed on first access.
+        """
         from goodput_cli.analysis.steps.inside import inside_of  # few logs hold phases
 
         return inside_of(self) if self.table.inside else ()
 
     @cached_property
     def accelerators(self) -> Devices | None:
-        """What the accelerators did; None where no samples of them lie beside the log (docs/accelerators.md). Made when
-        it is read."""
+        """Activity of the accelerators; None without accelerator samples (docs/accelerators.md).
+
+        Computed on first access.
+        """
         from goodput_cli.analysis.steps.devices import devices_of  # few logs hold any
 
         return devices_of(self) if self.table.devices else None
 
     @cached_property
     def work(self) -> KeptWork | None:
-        """How much work the kept steps of the window were; None where nobody says it (docs/inside-steps.md). Made when
-        it is read."""
+        """Work of the kept steps in the window; None if not logged (docs/inside-steps.md).
+
+        Computed on first access.
+        """
         from goodput_cli.analysis.work import work_of  # few logs hold any
 
         return work_of(self)
 
     @cached_property
     def eta(self) -> Eta | None:
-        """When the job will be done; None where nobody says at which step that is. Made when it is read."""
+        """When the job will be done; None if the last step is unknown. Computed on first access."""
         from goodput_cli.analysis.eta import eta_of  # few logs say it
 
         return eta_of(self)
@@ -231,7 +237,7 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     share, amount = facts.headline(analysis)
     yield f"<Analysis of {_name(analysis)}: goodput {share}, {amount}"
     yield f" {_about(analysis)}"
-    yield from (f" but: {safe(one)}" for one in facts.doubts(analysis))
+    yield from (f" warning: {safe(one)}" for one in facts.doubts(analysis))
     for insight in analysis.insights[:_MOST]:
         yield f" {percent(insight.percent):>8}  {duration(insight.ns):>11}  {safe(insight.text)}"
     yield f" more: {_MORE}>"

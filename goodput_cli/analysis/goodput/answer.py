@@ -188,9 +188,9 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         bounds=[
             BoundPart(one.quantity, one.direction, one.ns, one.reason, one.text, one.lines) for one in analysis.bounds
         ],
-        too_short=analysis.too_short,
+        too_short=analysis.is_too_short,
         doubts=every_doubt(analysis),
-        drafted=analysis.drafted,
+        drafted=analysis.inferred_rules,
         insights=analysis.insights,
         badput=[
             Badput(category=row.category, label=row.label, ns=row.ns, percent=row.percent) for row in analysis.badput

@@ -84,8 +84,8 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield from (measured.pop(name) for name in ("goodput_at_risk_steps", "goodput_at_risk_seconds"))
     yield from measured.values()
     reference = _of(analysis.reference.step_time_seconds)
-    if analysis.drafted is not None:
-        yield phrases.drafted_rules(analysis.drafted, analysis.asked)
+    if analysis.inferred_rules is not None:
+        yield phrases.drafted_rules(analysis.inferred_rules, analysis.options)
     yield _one("goodput_reference_step_time_seconds", "What a step should take.", reference)
     yield step_times
     yield from _inside(analysis)
@@ -103,7 +103,7 @@ def _bounds(analysis: Analysis) -> Iterator[Family]:
 
 def _inside(analysis: Analysis) -> Iterator[Family]:
     """What filled steps, of the program with the most step time, and when the job will be done."""
-    inside = next(iter(analysis.inside), None)
+    inside = next(iter(analysis.step_phases), None)
     phases = [] if inside is None else [*_phases(inside)]
     yield Family("goodput_step_phase_seconds", "Time inside kept steps by phase.", phases)
     slow = () if inside is None else slow_ranks(inside)
@@ -228,8 +228,8 @@ class AnalysisDocument(Struct, frozen=True):
         goodput = analysis.goodput
         amounts = (None, None, None) if analysis.goodput_unknown else (goodput.ns, goodput.ns, goodput.percent)
         rows.insert(0, (goodput.category, goodput.label, *amounts))
-        if analysis.drafted is not None:
-            rows.append((phrases.DRAFTED, analysis.drafted.sentence(analysis.asked), None, None, None))
+        if analysis.inferred_rules is not None:
+            rows.append((phrases.DRAFTED, analysis.inferred_rules.sentence(analysis.options), None, None, None))
         return (Sheet(title=f"Goodput of {analysis.job.name}", columns=CATEGORY_COLUMNS, rows=rows),)
 
     def gates(self) -> Published:
@@ -268,7 +268,7 @@ class AnalysisDocument(Struct, frozen=True):
             badput=analysis.badput,
             insights=analysis.insights,
             price=analysis.price,
-            asked=analysis.asked,
+            asked=analysis.options,
             disrupted=bool(analysis.disruptions),
             limits=analysis.lost_limits,
         )
@@ -350,7 +350,7 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
         lost_to = [row for row in phrases.category_rows(analysis) if not row.is_goodput and row.ns > 0]
         yield from (f"- {row.percent}, {duration(row.ns)}: {row.title}" for row in lost_to[:_WORST])
         name = "disruptions" if analysis.disruptions else "timeline"
-        yield f"What shows more: goodput {name} {shlex.join(analysis.asked) or 'LOG'}"
+        yield f"What shows more: goodput {name} {shlex.join(analysis.options) or 'LOG'}"
     yield from _why(analysis)
 
 

@@ -95,14 +95,14 @@ def headline(analysis: AnalysisData) -> tuple[str, str]:
     share = _percent(analysis.goodput, _limits(analysis))
     whole = duration(analysis.window.counted_ns)
     if analysis.goodput_unknown and not analysis.is_bounded:
-        return _NOT_JUDGED, f"{analysis.why_unknown} in {whole}"
+        return _NOT_JUDGED, f"{analysis.unavailable_reason} in {whole}"
     if analysis.is_bounded:
         share, amount = goodput_text(analysis), f"{limits_text(analysis.goodput_limits)} of {whole}"
     else:
         amount = f"{duration(analysis.goodput.ns)} of {whole}"
-    if not analysis.shows_training and analysis.job.ending == "crashed":
+    if not analysis.has_steps and analysis.job.ending == "crashed":
         return share, f"{amount}; it crashed, and {analysis.timeline.no_training} before"
-    if analysis.too_short or analysis.timeline.few_records is not None:
+    if analysis.is_too_short or analysis.timeline.few_records is not None:
         return share, f"{amount}; too short to judge: {kept_text(analysis, ' steps').partition(' (')[0]}"
     return share, amount
 
@@ -137,8 +137,8 @@ def doubts(analysis: AnalysisData) -> tuple[str, ...]:
     noticed = tuple(one.message for one in analysis.diagnostics if one.code in DOUBTS)
     if (question := open_question(analysis)) is not None:
         noticed = (question, *noticed)
-    drafted = analysis.drafted
-    return noticed if drafted is None else (drafted.sentence(analysis.asked), *drafted.doubts, *noticed)
+    drafted = analysis.inferred_rules
+    return noticed if drafted is None else (drafted.sentence(analysis.options), *drafted.doubts, *noticed)
 
 
 def drafted_rules(drafted: Drafted, asked: Sequence[str]) -> Family:
@@ -151,7 +151,7 @@ def every_doubt(analysis: AnalysisData) -> tuple[str, ...]:
     """The same, behind why the share says little, or nothing."""
     _, amount = headline(analysis)
     unknown = f"{_NOT_JUDGED}: {amount}" if analysis.goodput_unknown and not analysis.is_bounded else ""
-    little = amount.partition("; ")[2] if analysis.too_short and not unknown else ""
+    little = amount.partition("; ")[2] if analysis.is_too_short and not unknown else ""
     return tuple(one for one in (unknown or little, *doubts(analysis)) if one)
 
 
@@ -195,7 +195,7 @@ def progress_text(analysis: AnalysisData) -> str:
     job = analysis.job
     parts = [
         plural(job.disruptions, "disruption"),
-        kept_text(analysis, " steps kept") if analysis.shows_training else "no steps logged",
+        kept_text(analysis, " steps kept") if analysis.has_steps else "no steps logged",
     ]
     if has_ending(analysis):
         parts.append(ending_text(job) + last_cause_text(analysis))

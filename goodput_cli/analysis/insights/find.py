@@ -61,7 +61,7 @@ def find_insights(analysis: AnalysisData, inside: Sequence[Inside]) -> tuple[Ins
         for one in told(analysis, list(_all(analysis, inside)))
         if one.ns >= LEAST_NS
         and 100 * one.ns >= BY_CODE[one.code].least_percent * analysis.window.counted_ns
-        and (one.code in _OF_SHORT_JOBS or not analysis.too_short)
+        and (one.code in _OF_SHORT_JOBS or not analysis.is_too_short)
     ]
     return tuple(sorted(made, key=lambda insight: (not insight.confirmed, -insight.ns, insight.code)))
 
@@ -147,7 +147,7 @@ def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:
         text=candidate.text,
         advice=advice or kind.advice,
         command=(candidate.command or kind.command, *candidate.options),
-        source=analysis.asked,
+        source=analysis.options,
         start_ns=candidate.start_ns,
         end_ns=candidate.end_ns,
         count=candidate.count,

@@ -44,8 +44,8 @@ _MOST_MISSING = 10
 
 def inside_sheets(analysis: Analysis, by: By = "phase") -> Iterator[Sheet]:
     """The tables of what filled steps: one for each program of the job."""
-    for one in analysis.inside:
-        title = f"{TITLE}{f' of {one.program}' if one.program and len(analysis.inside) > 1 else ''}"
+    for one in analysis.step_phases:
+        title = f"{TITLE}{f' of {one.program}' if one.program and len(analysis.step_phases) > 1 else ''}"
         columns, rows, told = _rows(one, by)
         cells = table_rows(columns, len(rows), partial(iter, [rows]))
         yield Sheet(title, columns, cells, summary=tuple(_summary(one)), notes=(*told, *_notes(one)))
@@ -123,8 +123,8 @@ def _missing_text(missing: Sequence[int]) -> str:
 
 def inside_line(analysis: Analysis) -> str | None:
     """The largest of what steps waited for, in a sentence; None where it is less than a tenth of the step time."""
-    in_ledger = data_in_ledger(analysis) if analysis.inside else 0
-    found = [said for one in analysis.inside for said in _waits(one, in_ledger)]
+    in_ledger = data_in_ledger(analysis) if analysis.step_phases else 0
+    found = [said for one in analysis.step_phases for said in _waits(one, in_ledger)]
     found = [one for one in found if one[0] >= LEAST_PERCENT]
     return f"{max(found)[1]}, counted as goodput" if found else None
 
@@ -192,10 +192,10 @@ _NO_PROGRAM = Inside(
 def inside_answer(analysis: Analysis) -> InsideAnswer | None:
     """The part of an answer; None where neither phases nor work were logged."""
     work, eta = analysis.work, analysis.eta
-    if not analysis.inside and work is None and eta is None:
+    if not analysis.step_phases and work is None and eta is None:
         return None
-    one = next(iter(analysis.inside), _NO_PROGRAM)
+    one = next(iter(analysis.step_phases), _NO_PROGRAM)
     return InsideAnswer(
         program=one.program, steps=one.steps, net_step_ns=one.net_step_ns, ranks_logged=one.ranks_logged,
-        phases=one.phases, ranks=one.ranks, hosts=one.hosts, programs=analysis.inside, work=work, eta=eta,
+        phases=one.phases, ranks=one.ranks, hosts=one.hosts, programs=analysis.step_phases, work=work, eta=eta,
     )  # fmt: skip

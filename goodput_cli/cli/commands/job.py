@@ -175,8 +175,8 @@ def rolling(line: CommandLine, window: tuple[int, ...], every: int | None) -> in
 
 def _with_remark(sheet: Sheet, analysis: Analysis) -> Sheet:
     """A table of a job, with what its CSV says of drafted rules."""
-    drafted = analysis.drafted
-    return sheet if drafted is None else replace(sheet, remark=drafted.sentence(analysis.asked))
+    drafted = analysis.inferred_rules
+    return sheet if drafted is None else replace(sheet, remark=drafted.sentence(analysis.options))
 
 
 _MARGIN_NS = 600 * 10**9

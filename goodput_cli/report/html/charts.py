@@ -379,10 +379,10 @@ def _progress_words(analysis: Analysis) -> str:
 
 def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
     if analysis.is_bounded:
-        yield f"Goodput over time: at the end {facts.goodput_text(analysis)}; {analysis.why_unknown}."
+        yield f"Goodput over time: at the end {facts.goodput_text(analysis)}; {analysis.unavailable_reason}."
         return
     if analysis.goodput_unknown:
-        yield f"Goodput over time cannot be judged: {analysis.why_unknown}."
+        yield f"Goodput over time cannot be judged: {analysis.unavailable_reason}."
         return
     yield f"Goodput over time: cumulative, at the end {percent(analysis.goodput.percent)}."
     for shares in picture.rolling:

@@ -104,7 +104,7 @@ def _custom_target(expression: str, proof: Proof) -> str | None:
 
 def command_line(analysis: Analysis, name: str, *options: str) -> str:
     """A command on the logs of an analysis as it is typed."""
-    logs = shlex.join(analysis.asked) or "LOG"
+    logs = shlex.join(analysis.options) or "LOG"
     return " ".join(("goodput", name, logs, *map(shlex.quote, options)))
 
 
