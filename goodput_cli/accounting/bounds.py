@@ -12,7 +12,7 @@ LEAST_POINTS = 0.5
 """Points of goodput. Readings that differ by no more are one number."""
 RISEN_LEVEL = "risen_level"
 """Steps became slower and stayed so, and no reference step time was given (accounting §6)."""
-ADVICE: Mapping[str, str] = {RISEN_LEVEL: "give --reference-step-time"}
+ADVICE: Mapping[str, str] = {RISEN_LEVEL: "pass --reference-step-time"}
 """By reason, how the user decides between the readings."""
 Direction = Literal["at_least", "at_most"]
 

@@ -185,7 +185,7 @@ class Timeline:
         amounts = self.ledger.between(*window, (Category.PRODUCTIVE, Category.SLOWDOWN))
         least, slow = (int(amounts[category, -1][0]) for category in (Category.PRODUCTIVE, Category.SLOWDOWN))
         step, row = self.begin_of(level)
-        text = f"step times rose at step {step} and stayed: slow or by design is unknown"
+        text = f"step times rose at step {step} and stayed high for an unknown reason"
         lines = (self.table.where(row),)
         return (
             Bound(GOODPUT, "at_least", least, RISEN_LEVEL, text, lines),
@@ -305,12 +305,14 @@ class Timeline:
         if not self.shows_training:
             table = self.table
             if table.observed.draft_refused:
-                return "no step was read"
+                return "no step was recognized"
             if table.observed.scheduled_alone:
-                return "only a scheduler tells of it (`goodput fleet` shows what it held)"
+                return "only a scheduler reports this job (`goodput fleet` shows its allocation)"
             unread = table.observed.unread_steps.get(table.jobs[int(table.job[0])], "") if len(table) else ""
             if unread:
-                return f"steps are there, and no rule reads them ({unread}); `goodput check --suggest` drafts one"
+                return (
+                    f"{unread} looks like a step, but the format is unknown; `goodput check --suggest` infers a mapping"
+                )
             crashed = len(self.attempts) > 0 and self.endings.how[-1] == End.CRASHED
             return None if crashed else self.no_training
         few, numbers = self.few_records, None if self.records is None else self.records.number
@@ -320,14 +322,15 @@ class Timeline:
         more = (
             int(numbers.max()) - int(numbers.min()) > 1 if few == 2 else self.attempts.step_ends and numbers[0] > first
         )
-        stand = "one record of steps stands" if few == 1 else "two records of steps stand"
-        return f"{stand} for all of it" if more else None
+        if not more:
+            return None
+        return "only one step record was logged" if few == 1 else "only two step records were logged"
 
     @property
     def no_training(self) -> str:
         """How it is said that no line shows training."""
         if of_kind(self.table.kind, (Kind.FINISHED, Kind.SAVED)).any():
-            return "no step was logged but that of a checkpoint"
+            return "only checkpoint steps were logged"
         return "no step was logged"
 
     def unknown(self, start: I64, end: I64) -> Mask:

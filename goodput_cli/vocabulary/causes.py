@@ -1,6 +1,6 @@
-"""Why an attempt died: the causes, in nine groups. One table of `causes.toml` each says all there is to say of it.
+"""Causes of failures, in nine groups. Each is declared in a table of `causes.toml`.
 
-The order of the groups is the order in which they are believed where nothing else decides (docs/causes.md).
+The order of the groups is their precedence where nothing else decides (docs/causes.md).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from goodput_cli.vocabulary.toml_rows import TomlRows
 
 CauseGroup = Literal["hardware", "scheduler", "operator", "memory", "storage", "network", "data", "software", "unknown"]
 GROUPS: tuple[CauseGroup, ...] = get_args(CauseGroup)
-"""In the order in which they are believed."""
+"""In order of precedence."""
 
 Role = Literal["root", "exit", "echo", "teardown", "context"]
-"""`root` states a mechanism; `exit` how a process ended; `echo` that somebody else is gone; `teardown` is what
-processes say while they are being killed; `context` ends nothing."""
+"""`root` states a mechanism, `exit` how a process ended, `echo` that another process is gone. `teardown` is printed
+while processes are being killed, and `context` ends nothing."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 Certainty = Literal["confirmed", "likely"]
@@ -29,37 +29,37 @@ CONFIRMED_IN_VERSION_1 = "said"
 
 CANCELLED = "cancelled"
 UNKNOWN_CAUSE = "unknown"
-"""Nobody says why."""
+"""The log does not contain the reason."""
 KILLED = "killed"
 PEER_LOST = "peer_lost"
-"""What an echo says of the others; it is no cause."""
+"""Code of an echo: another process was lost. It is not a cause."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """All that is declared of a cause: a table of `causes.toml`, whose name is the cause's in every answer."""
+    """A table of `causes.toml`. Its name is the name of the cause in every result."""
 
     group: CauseGroup
     says: str
-    """What says so, for people."""
+    """Evidence in the log, for people."""
     advice: str
     """What to do about it, in a sentence."""
     advice_without_loss: str = ""
-    """What to do instead where the end took no training back: no save would have gained a second. "": the same."""
+    """What to do if no training was lost, so that saving more often gains nothing; "" for `advice`."""
 
     def advice_for(self, *, training_lost: bool) -> str:
-        """Return the advice whose condition holds."""
+        """Return the advice that applies."""
         return self.advice if training_lost else self.advice_without_loss or self.advice
 
 
 CAUSES: Mapping[str, Cause] = TomlRows(Path(__file__).with_name("causes.toml"), Cause)
-"""By their names."""
+"""By name."""
 OUT_OF_MEMORY = ("device_oom", "host_oom")
-"""What thresholds call `oom`."""
+"""The causes that thresholds call `oom`."""
 
 
 def group_of(code: str) -> CauseGroup:
-    """The group of a cause; of what is none: that of `unknown`."""
+    """Return the group of a cause; `unknown` for other words."""
     row = CAUSES.get(code)
     return "unknown" if row is None else row.group
 
@@ -70,7 +70,7 @@ def cause_text(code: str, certainty: str | None) -> str:
 
 
 def with_certainty(words: str, certainties: Iterable[str | None]) -> str:
-    """Return a cause with how many of its disruptions have it only likely: `likely oom`, `oom (2 likely)`."""
+    """Return a cause with the number of disruptions for which it is only likely: `likely oom`, `oom (2 likely)`."""
     every = list(certainties)
     likely = every.count("likely")
     if not likely:

@@ -163,7 +163,7 @@ def test_comparison_is_inconclusive_saved_or_not(log: str, capsys: Output) -> No
         assert run(["compare", side, log, "-q"]) == 4
         words = capsys.readouterr().err
         assert f"{side}: inconclusive: its goodput is {LOW} to {HIGH} %" in words
-        assert "give --reference-step-time" in words
+        assert "pass --reference-step-time" in words
 
 
 def test_python_has_bounds_and_no_percent(log: str) -> None:

@@ -295,7 +295,7 @@ def test_the_first_screen_says_causes_in_the_place_of_ends(tmp_path: Path) -> No
     (one,) = [insight for insight in insights if insight.code == "disruptions"]
     assert "(killed on node-02)" in one.text
     sooner = "detect failures sooner, and restart automatically"
-    assert one.advice == f"{sooner}; read the kernel log of its host: `ssh node-02 dmesg -T`"
+    assert one.advice == f"{sooner}; check the kernel log: `ssh node-02 dmesg -T`"
 
 
 def test_lines_of_other_hosts_are_counted(tmp_path: Path) -> None:

@@ -36,16 +36,16 @@ def shown(name: str, folder: Path, capsys: pytest.CaptureFixture[str], command: 
 @pytest.mark.parametrize(
     ("name", "doubt"),
     [
-        ("no room in shared memory for a cache", "likely: its line has no time; log times to be sure"),
+        ("no room in shared memory for a cache", "likely: the line has no timestamp; log timestamps to confirm it"),
         ("a GPU of AMD with an uncorrectable error", "; also: rank not logged, host node-03"),
-        ("Ctrl-C in the terminal of the launcher", "likely: no line says by whom"),
+        ("Ctrl-C in the terminal of the launcher", "likely: the log does not show who sent it"),
         (
             "a task of JAX that its kernel killed, and the others first in the log",
-            "likely: no line of the job says so",
+            "likely: the job's own log does not confirm it",
         ),
         (
             "the loader's workers fall when the agent ends the ranks",
-            "likely: no line says why somebody was missing",
+            "likely: the log does not show why a rank was missing",
         ),
     ],
 )

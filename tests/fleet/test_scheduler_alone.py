@@ -324,7 +324,7 @@ def test_one_job_of_a_table_alone_is_not_judged(tmp_path: Path) -> None:
     )
     analysis = goodput_cli.analyze(table)
     assert analysis.goodput_percent is None
-    assert "only a scheduler tells of it" in (analysis.timeline.why_unknown or "")
+    assert "only a scheduler reports this job" in (analysis.timeline.why_unknown or "")
 
 
 def test_rows_of_a_table_are_in_the_order_of_their_jobs(capsys: Output) -> None:

@@ -96,7 +96,7 @@ def test_a_job_without_a_step_has_no_goodput_to_judge(story: tuple[Line, ...]) -
 
 def test_the_one_step_of_a_checkpoint_shows_no_training() -> None:
     analysis = account(saved(5, 0), job_finished(100)).analysis
-    assert "no step was logged but that of a checkpoint in" in first_screen(analysis, Page())
+    assert "only checkpoint steps were logged in" in first_screen(analysis, Page())
 
 
 def test_what_crashed_before_its_first_step_lost_all_of_its_time() -> None:

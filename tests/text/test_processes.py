@@ -227,7 +227,7 @@ def test_steps_that_no_rule_reads_are_never_none(tmp_path: Path) -> None:
     analysis = analysed(folder, timezone="UTC", year=2026, draft=False)
     assert analysis.goodput_percent is None
     assert analysis.unavailable_reason is not None
-    assert "steps are there, and no rule reads them" in analysis.unavailable_reason
+    assert "looks like a step, but the format is unknown" in analysis.unavailable_reason
     assert "attempt_0/0/stderr.log:1" in analysis.unavailable_reason
     drafted = analysed(folder, timezone="UTC", year=2026)  # each launch is an attempt, also where steps go on
     assert (drafted.job.attempts, drafted.job.last_step) == (2, 14)

@@ -174,12 +174,13 @@ class FailureCause:
         if self.code != KILLED:
             return CAUSES[self.code].advice_for(training_lost=training_lost)
         if _HOST.fullmatch(self.host):
-            return f"read the kernel log of its host: `ssh {self.host} dmesg -T`"
+            return f"check the kernel log: `ssh {self.host} dmesg -T`"
         jobs = [one.identity for one in self.used if one.speaker == "scheduler" and one.identity.isdecimal()]
         files = [found[1] for one in self.used if (found := _FILE_OF_SLURM.search(one.source)) is not None]
         job = next(iter([*jobs, *files]), "")
-        where = f"`sacct -j {job} -o NodeList` names it" if job else "log `hostname` at start"
-        return f"read the kernel log of its host, which no line names: {where}"
+        if job:
+            return f"check the kernel log; find the host with `sacct -j {job} -o NodeList`"
+        return "check the kernel log of its host; log `hostname` at start to know it"
 
     @property
     def known(self) -> bool:
@@ -255,27 +256,29 @@ def _judged(
         host,
         device,
         tuple(sorted(others, key=lambda one: _order(one, named))),
-        doubt="" if certain or others else f"{named.words} was seen to fail first" if other_fell else _doubt(chosen),
+        doubt="" if certain or others else f"{named.words} failed first" if other_fell else _doubt(chosen),
     )
 
 
 def _doubt(one: FailureEvidence) -> str:
     """What is missing of an observation that alone explains a death."""
     if one.garbled:
-        return "lines of several processes are mixed in it"
+        return "the line mixes output of several processes"
     if one.row in _INTERRUPTS:
-        return "no line says by whom"
+        return "the log does not show who sent it"
     if one.by_exit:
         confirm = f"confirm with --hosts-of-job {one.host}" if _HOST.fullmatch(one.host) else "its host is unknown"
-        return f"by pid {one.pid}, program and time; {confirm}"
+        return f"matched by pid {one.pid}, program and time; {confirm}"
     if one.speaker == "kernel" and one.doubted:
-        return f"by pid {one.pid}, for its line names no host"
+        return f"matched by pid {one.pid} only, because the line contains no host"
     if one.of_host:
-        return "no line of the job says so"
+        return "the job's own log does not confirm it"
     if one.doubted:
-        return "such a line may have other reasons"
+        return "this message can have other reasons"
     return (
-        "no line says that its process ended of it" if _is_short(one) else "its line has no time; log times to be sure"
+        "the log does not show that it ended the process"
+        if _is_short(one)
+        else "the line has no timestamp; log timestamps to confirm it"
     )
 
 
@@ -290,7 +293,7 @@ def _of_echoes(echoes: list[FailureEvidence], exits: Sequence[FailureEvidence], 
             return FailureCause(evidence=recorded)
         return FailureCause(evidence=fell, rank=fell.rank, host=fell.host)
     return FailureCause(
-        "collective_timeout", "likely", min(waits, key=earliest), doubt="no line says why somebody was missing"
+        "collective_timeout", "likely", min(waits, key=earliest), doubt="the log does not show why a rank was missing"
     )
 
 

@@ -211,8 +211,8 @@ def _check_amount(kept_training: KeptTraining, reference_ns: Fraction) -> None:
     steps = float(kept_training.counted_steps.sum())
     if steps * float(reference_ns) > _MOST_NS:
         raise UsageError(
-            f"{steps:g} kept steps x a reference step time of {float(reference_ns) / 1e9:g} s is longer than any job; "
-            "check the reference step time, and whether the log counts steps"
+            f"{steps:g} kept steps at a reference step time of {float(reference_ns) / 1e9:g} s exceed 292 years: "
+            "check --reference-step-time, and whether the log counts steps"
         )
 
 
