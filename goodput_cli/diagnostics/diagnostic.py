@@ -1,6 +1,6 @@
-"""Diagnostics: what looked wrong in a log, said instead of clamped, zeroed or raised away.
+"""Diagnostics: problems noticed in a log, which are reported instead of being repaired silently.
 
-Diagnostics of the reading, kept compactly until its end: millions of bad lines must not fill the memory.
+Those of the reading are stored compactly until its end, so that millions of bad lines do not fill the memory.
 """
 
 from __future__ import annotations
@@ -17,87 +17,86 @@ from goodput_cli.vocabulary.toml_rows import TomlRows
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-"""The gravest first."""
+"""Most severe first."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """What is known of a diagnostic before it occurs: a table of `codes.toml`. The texts are sentences."""
+    """A table of `codes.toml`. The texts are sentences."""
 
     severity: Severity
     """`error` lost data, `warning` may change a number, `info` changes none."""
     meaning: str
     """What was noticed."""
     effect: str
-    """What that does to the numbers."""
+    """Effect on the numbers."""
     advice: str
-    """What to do about it."""
+    """What to do."""
     mild: Severity | None = None
-    """How grave its mild cases are, where it has some: the meaning says which."""
+    """Severity of mild cases, which `meaning` defines; None without any."""
     of_formats: Mapping[str, str] = field(default_factory=dict)
-    """What to do about it in logs of some formats, by a name or several with spaces between: the first that a job has
+    """Advice for logs of some formats, by format name (several separated by spaces). The first that a job has
     counts."""
 
     @property
     def advices(self) -> tuple[str, ...]:
-        """All advice, a sentence or more each."""
+        """All advice, one or more sentences each."""
         of_formats = ((names.replace(" ", ", "), advice) for names, advice in self.of_formats.items())
         return self.advice, *(f"In logs of {names}: {advice}" for names, advice in of_formats)
 
     def advice_for(self, formats: Iterable[str]) -> str:
-        """What to do about it, for a job whose log has these formats."""
+        """Return the advice for a job with these log formats."""
         has = set(formats)
         return next((advice for names, advice in self.of_formats.items() if has & set(names.split())), self.advice)
 
 
 CODES: Mapping[str, Code] = TomlRows(Path(__file__).with_name("codes.toml"), Code)
-"""Every code, in the order in which docs/diagnostics.md lists them."""
+"""Every code, in the order of docs/diagnostics.md."""
 
 _UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")
 
 
 def severity_of(code: str, mild: bool = False) -> Severity:
-    """How grave a diagnostic of ours is. mild: a mild case. Raises ValueError for a code that has no table."""
+    """Return the severity of a code. mild: of its mild cases. Raises ValueError for a code without a table."""
     declared = CODES.get(code)
     if declared is None:
-        raise ValueError(
-            f"no diagnostic is called {code!r}: a new one needs a table in goodput_cli/diagnostics/codes.toml"
-        )
+        raise ValueError(f"unknown diagnostic {code!r}: a new one needs a table in goodput_cli/diagnostics/codes.toml")
     return (declared.mild if mild else None) or declared.severity
 
 
 def code_texts(code: str) -> Code:
-    """The texts of a code; a code of a plug-in that is not registered gets neutral ones."""
+    """Return the texts of a code; neutral ones for an unregistered code of a plug-in."""
     return CODES.get(code, _UNKNOWN)
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """Something noticed about a log. Those of this package are made by `Diagnostic.of`; a plug-in that has codes of its
-    own, and an answer that was saved, give the severity themselves."""
+    """A problem noticed in a log. `Diagnostic.of` creates those of this package; plug-ins with their own codes, and
+    saved results, pass the severity."""
 
     code: str
     """A stable name, documented in docs/diagnostics.md."""
     severity: Severity
     """`error` lost data, `warning` may change a number, `info` changes none."""
     message: str
-    """One sentence for a person: what, and what it does to the numbers."""
+    """What was noticed, and its effect on the numbers, in one sentence."""
     count: int = 1
-    """How often."""
+    """Number of occurrences."""
     where: tuple[str, ...] = ()
-    """Evidence, `file:line` or insertId, sorted; may hold fewer than `count` places."""
+    """Locations (`file:line` or insertId), each once, in order; there may be fewer than `count`."""
 
     @classmethod
     def of(
         cls, code: str, message: str, count: int = 1, where: tuple[str, ...] = (), *, mild: bool = False
     ) -> Diagnostic:
-        """A diagnostic with the severity that the table of codes says; mild: with that of its mild cases. What a
-        message quotes of a log shows no secret. Raises ValueError for a code without a row."""
-        return cls(code, severity_of(code, mild), without_secrets(message), count, where)
+        """Return a diagnostic with the severity of its code, and with secrets removed from the message.
+
+        mild: use the severity of mild cases. Raises ValueError for a code without a table."""
+        return cls(code, severity_of(code, mild), without_secrets(message), count, tuple(dict.fromkeys(where)))
 
 
 class Graded(Protocol):
-    """What has a severity."""
+    """Protocol: has a severity."""
 
     @property
     def severity(self) -> Severity: ...
@@ -107,21 +106,21 @@ AnyGraded = TypeVar("AnyGraded", bound=Graded)
 _GRAVITY = {severity: place for place, severity in enumerate(SEVERITIES)}
 
 MAX_PLACES = 100_000
-"""How many places one diagnostic names at the most; `count` stays exact."""
+"""Maximum number of locations of one diagnostic; `count` stays exact."""
 
 
 def worst_first(graded: Iterable[AnyGraded]) -> list[AnyGraded]:
-    """Errors, then warnings, then what only informs; otherwise in the order given."""
+    """Return errors, then warnings, then infos, otherwise in the given order."""
     return sorted(graded, key=lambda item: _GRAVITY.get(item.severity, 0))
 
 
 def problems(diagnostics: Iterable[AnyGraded]) -> list[AnyGraded]:
-    """What looks wrong: what only informs does not count."""
+    """Return errors and warnings."""
     return [diagnostic for diagnostic in diagnostics if diagnostic.severity != "info"]
 
 
 def merge(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Diagnostics of one code and message as one: counts added, places joined in the order given."""
+    """Merge diagnostics with the same code and message: add counts, and join locations in the given order."""
     merged: dict[tuple[str, str], Diagnostic] = {}
     for diagnostic in diagnostics:
         key = (diagnostic.code, diagnostic.message)
@@ -129,14 +128,14 @@ def merge(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
         if before is None:
             merged[key] = diagnostic
             continue
-        places = (before.where + diagnostic.where)[:MAX_PLACES]
+        places = tuple(dict.fromkeys(before.where + diagnostic.where))[:MAX_PLACES]
         merged[key] = replace(before, count=before.count + diagnostic.count, where=places)
     return tuple(merged.values())
 
 
 def folded(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """With one for each code of what only informs, which else has a message a job: the first, and how many more there
-    are; counts added, places joined."""
+    """Return the diagnostics with one info per code: the first message, and the number of others. Counts are added and
+    locations joined."""
     found: dict[tuple[str, str], list[Diagnostic]] = {}
     for one in diagnostics:
         found.setdefault((one.code, "" if one.severity == "info" else one.message), []).append(one)
@@ -144,29 +143,28 @@ def folded(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def _as_one(same: Sequence[Diagnostic]) -> Diagnostic:
-    message = f"{same[0].message}; and {len(same) - 1} more of the kind (--verbose says each)"
-    places = tuple(place for one in same for place in one.where)
+    message = f"{same[0].message}; and {len(same) - 1} more (--verbose lists each)"
+    places = tuple(dict.fromkeys(place for one in same for place in one.where))
     return replace(same[0], message=message, count=sum(one.count for one in same), where=places)
 
 
 def renamed(old: str, new: Sequence[str], then: str) -> str:
-    """That a job was named as it was called before 0.2. new: what it is called now; several, where its old name was
-    theirs too. then: what the old name does
-    until it counts no longer."""
+    """Return the message for a job name from before 0.2. new: its names now, several if they shared the old name. then:
+    effect of the old name until 0.3."""
     old, *names = (one if len(one) <= MAX_NAME_LENGTH else f"{one[:MAX_NAME_LENGTH]}…" for one in (old, *new))
     more = len(names) - _FEW_NAMES
     few = " and ".join(names) if more <= 0 else f"{', '.join(names[:_FEW_NAMES])} and {more} more"
     if len(new) == 1:
-        return f"{old} is called {few} since 0.2: use the new name; until 0.3 {then}"
-    return f"{old} is what {len(new)} jobs were called before 0.2, {few}: use the new names; until 0.3 {then}"
+        return f"{old} is named {few} since 0.2. Use the new name; until 0.3 {then}"
+    return f"{old} was the name of {len(new)} jobs before 0.2: {few}. Use the new names; until 0.3 {then}"
 
 
 _FEW_NAMES = 3
 MAX_NAMES = 50
-"""How many different names of a log (keys, event types) get a diagnostic of their own, per code."""
+"""Number of different names in a log (keys, event types) that get a separate diagnostic, per code."""
 MAX_NAME_LENGTH = 80
 FEW_PLACES = 20
-"""How many places an `info` diagnostic names: it changes no number, so a few examples do."""
+"""Number of locations of an `info` diagnostic: it changes no number, so a few examples suffice."""
 
 _WIDTH = 3  # numbers per place: source, line, entry
 _SLACK = 4
@@ -174,16 +172,16 @@ _SLACK = 4
 
 @dataclass
 class _Collected:
-    """What was noticed under one code and message."""
+    """Occurrences of one code and message."""
 
     count: int = 0
-    """How often."""
+    """Number of occurrences."""
     places: array[int] = field(default_factory=lambda: array("q"))
-    """`_WIDTH` numbers a place, one place after the other."""
+    """`_WIDTH` numbers per location, one location after the other."""
 
 
 class DiagnosticCollector:
-    """Collects what is noticed by code and message; `diagnostics` gives each its severity and its places."""
+    """Collector of occurrences by code and message; `diagnostics` adds severities and locations."""
 
     def __init__(self) -> None:
         self._collected: dict[tuple[str, str], _Collected] = {}
@@ -199,10 +197,10 @@ class DiagnosticCollector:
         entries: Sequence[int] = (),
         count: int | None = None,
     ) -> None:
-        """Something noticed at each of `lines` of a source; `entries`: codes of their Cloud Logging entries, if they
-        have. Raises ValueError for a code without a row in the table of codes.
+        """Add an occurrence at each of `lines` of a source. Raises ValueError for a code without a table.
 
-        count: how often it was noticed, if only the first MAX_PLACES lines are given.
+        entries: codes of their Cloud Logging entries, if any. count: the number of occurrences, if only the first
+        MAX_PLACES lines are given.
         """
         limit = _limit(code)
         same = self._collected.setdefault((code, message), _Collected())
@@ -213,7 +211,7 @@ class DiagnosticCollector:
             same.places = array("q", [number for place in _first(same.places, limit) for number in place])
 
     def bounded(self, code: str, name: str) -> str:
-        """A name taken from a log, fit for a message: shortened, and `(others)` once there are too many of them."""
+        """Return a name from a log for a message: shortened, or `(others)` after MAX_NAMES names."""
         names = self._names.setdefault(code, set())
         shown = name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…"
         if shown not in names and len(names) >= MAX_NAMES:
@@ -222,7 +220,7 @@ class DiagnosticCollector:
         return shown
 
     def diagnostics(self, sources: Sequence[str], entries: Sequence[tuple[str, str, str]]) -> tuple[Diagnostic, ...]:
-        """Everything noticed, in order of code and message, places in order of source and line."""
+        """Return all diagnostics in order of code and message, with locations in order of source and line."""
         diagnostics = []
         for (code, message), same in sorted(self._collected.items(), key=itemgetter(0)):
             places = [
@@ -238,5 +236,5 @@ def _limit(code: str) -> int:
 
 
 def _first(flat: array[int], limit: int) -> list[tuple[int, int, int]]:
-    """The first places in order of source and line, in whatever order the parts of a block were decoded."""
-    return sorted(zip(flat[0::_WIDTH], flat[1::_WIDTH], flat[2::_WIDTH], strict=True))[:limit]
+    """Return the first locations by source and line, each once, whatever the order in which blocks were decoded."""
+    return sorted(set(zip(flat[0::_WIDTH], flat[1::_WIDTH], flat[2::_WIDTH], strict=True)))[:limit]

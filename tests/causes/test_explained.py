@@ -81,7 +81,7 @@ def test_what_says_nothing_of_a_death_has_no_row_and_a_step_no_sentence(tmp_path
             "CUDA out of memory",
             "nothing: it does not stand behind the last progress",
         ),
-        (EXAMPLES / "05-time-limit" / "slurm-812.out", "DUE TO TIME LIMIT", "as its cause, time_limit (said)"),
+        (EXAMPLES / "05-time-limit" / "slurm-812.out", "DUE TO TIME LIMIT", "as its cause, time_limit (confirmed)"),
     ],
     ids=["cause", "echo", "caught", "scheduler"],
 )

@@ -137,8 +137,10 @@ def test_what_only_informs_is_said_once_and_not_once_a_job(capsys: pytest.Captur
     for more in ([], ["--verbose"]):
         assert run(["fleet", "logs", "--workers", "1", *more]) == 0
         said[bool(more)] = [line for line in capsys.readouterr().err.splitlines() if "info: job_name_assumed" in line]
-    assert [line.endswith("; and 4 more of the kind (--verbose says each)") for line in said[False]] == [True]
-    assert said[False][0].startswith("info: job_name_assumed (5): text names no job; by its file or folder it is run-")
+    assert [line.endswith("; and 4 more (--verbose lists each)") for line in said[False]] == [True]
+    assert said[False][0].startswith(
+        "info: job_name_assumed (5): no job name in the log; named after its file or directory: run-"
+    )
     codes = [one["code"] for one in fleet("logs")["diagnostics"]]
     assert len(said[True]) == codes.count("job_name_assumed") == 5
 

@@ -46,16 +46,16 @@ each = { unit = "ms" }
 [[rule]]
 """
 WRONG = {
-    "step rule of mine in line 2: `the time of a step` agrees with the stamps between 0 of 9 records": (
+    "step rule of mine in line 2: `step time` matches the timestamps of only 0 of 9 records": (
         STEP.replace('"ms"', '"s"').removesuffix("[[rule]]\n"), "3"),
-    "fall 2 times": ('name = "mine"\n[[rule]]\nevent = "step"\nline = "Step {step:int}"', "9"),
-    "start rule of mine in line 7: a start stands between two steps of one process": (
+    "go back 2 times": ('name = "mine"\n[[rule]]\nevent = "step"\nline = "Step {step:int}"', "9"),
+    "start rule of mine in line 7: a start line is between two steps of one process": (
         f'{STEP}event = "start"\nline = "Saved checkpoint"', "8"),
-    "finished rule of mine in line 7: steps of its process follow behind it": (
+    "finished rule of mine in line 7: steps of the same process follow it": (
         f'{STEP}event = "finished"\nline = "Saved checkpoint"', "8"),
-    "save rule of mine in line 7: saves: 1 of 1 do not fit their gaps": (
+    "save rule of mine in line 7: saves: 1 of 1 durations do not fit between the neighboring steps": (
         f"{STEP}event = 'save'\nregex = 'Saved checkpoint .*step_(?P<took>[0-9]+)'\ntook = {{ unit = 's' }}", "8"),
-    "resume rule of mine in line 7: no number of it leads to the next step": (
+    "resume rule of mine in line 7: none of its numbers leads to the next step": (
         f"{STEP}event = 'resume'\nregex = 'Resuming from checkpoint .*run-(?P<step>[0-9]+)'", "15"),
 }  # fmt: skip
 
@@ -70,8 +70,8 @@ def test_a_rule_that_the_log_contradicts_is_warned_of(log: Path, said: str) -> N
 
 STEPS_ALONE = 'name = "mine"\n[[rule]]\nevent = "step"\nline = "step {step:int} loss"\n'
 ANSWERS = {
-    "with it one": log_of(steps(1, 60), steps(61, 80, 4 * HOUR)),
-    "with it goodput is 0.": log_of(lives(2, WEEKEND)),
+    "with this rule, one": log_of(steps(1, 60), steps(61, 80, 4 * HOUR)),
+    "with this rule, goodput is 0.": log_of(lives(2, WEEKEND)),
 }  # fmt: skip
 """What is said of a whole answer that cannot be, and a log of which it is."""
 

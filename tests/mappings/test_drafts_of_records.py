@@ -70,7 +70,7 @@ def test_of_several_processes_the_steps_of_one_are_read(
     analysis = of(tmp_path, sorted([*own, *other], key=lambda one: one[0]))
     assert (analysis.job.kept_range, len(analysis.disruptions)) == ((2, 200), 0)
     said = [one.message for one in analysis.diagnostics if one.code == "drafted_mapping"]
-    assert any(f"of 2 processes by `{key}` the steps of {first} are read" in one for one in said)
+    assert any(f"only the steps of `{key}` {first} are read (2 processes)" in one for one in said)
 
 
 def test_steps_of_evaluations_are_not_the_steps(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_steps_that_begin_anew_with_a_stage_were_not_restarted(tmp_path: Path, k
     log.write_text(lines([*steps(0, 200, 0, 2, **{key: "first"}), *steps(0, 100, 460, 3, **{key: "second"})]))
     found = draft_mapping(str(log)).refused
     assert bool(found) is refused
-    assert not found or f"begin anew where `{key}` changes from first to second" in found[0]
+    assert not found or f"start again where `{key}` changes from first to second" in found[0]
 
 
 @pytest.mark.parametrize(("key", "refused"), [("util", True), ("loss", False)])
@@ -138,7 +138,7 @@ def test_a_log_that_says_nothing_of_training_is_none(tmp_path: Path, key: str, r
     log.write_text(lines((5.0 * at, {"sample": at, key: 93}) for at in range(200)))
     found = draft_mapping(str(log)).refused
     assert bool(found) is refused
-    assert not found or "`sample` goes up from record to record, and may count anything" in found[0]
+    assert not found or "`sample` increases from record to record, but may count anything" in found[0]
 
 
 def test_what_a_refusal_names_of_a_log_is_no_line_of_the_draft(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ def test_a_column_that_never_falls_is_the_time_since_the_start(tmp_path: Path) -
     analysis = drafted(tmp_path, log, "run.jsonl")
     assert sum(seconds(analysis).values()) == 607
     assert analysis.job.kept_steps == 250
-    (said,) = [one.message for one in analysis.diagnostics if "never falls" in one.message]
-    assert "`elapsed` never falls: read as time since the start" in said
+    (said,) = [one.message for one in analysis.diagnostics if "never decreases" in one.message]
+    assert "`elapsed` never decreases: it is read as time since the start" in said
 
 
 def test_a_part_of_a_time_is_not_the_time_while_the_whole_is_there(tmp_path: Path) -> None:
@@ -59,13 +59,13 @@ def test_steps_that_took_longer_than_the_log_refuse_a_draft(tmp_path: Path) -> N
     )
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     (reason,) = draft_mapping(str(tmp_path / "train.log")).refused
-    assert "by its stamps the log is 60 s long" in reason
+    assert "but the log covers only 60 s" in reason
 
 
 def test_steps_without_any_time_refuse_a_draft(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("".join(f"step {at} loss 0.{at}\n" for at in range(1, 31)), encoding="utf-8")
     (reason,) = draft_mapping(str(tmp_path / "train.log")).refused
-    assert reason.startswith("no rule could be proven: no line has a time")
+    assert reason.startswith("no step rule could be inferred: no line has a timestamp")
 
 
 def test_a_draft_with_which_its_log_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_draft_with_which_its_log_cannot_be_analysed_is_refused(tmp_path: Path
     bars = "".join(f"[Epoch 0]: {n}%|███| {n}/100 [00:00<00:00, 1.2it/s, Throughput=12 TFLOPS]\n" for n in range(1, 60))
     (tmp_path / "train.log").write_text(bars, encoding="utf-8")
     draft = draft_mapping(str(tmp_path / "train.log"))
-    assert "with it the log cannot be analysed" in draft.refused[0]
+    assert "with this rule, the log cannot be analyzed" in draft.refused[0]
     assert "[[rule]] event" in draft.refused[0]
     assert not any(line.startswith(("[[", "assumed")) for line in draft.text.splitlines())
     assert run(["check", "--suggest", str(tmp_path / "train.log")]) == 5

@@ -230,7 +230,7 @@ def test_what_proves_no_step_is_refused_with_what_to_write(
     log.write_text(REFUSED[name], encoding="utf-8")
     code, _, err = asked(capsys, log)
     assert code == 4
-    assert "no rule could be proven" in err
+    assert "no step rule could be inferred" in err
     assert '[[rule]] event = "step"' in err
     assert "check --suggest" not in err
 
@@ -370,7 +370,7 @@ def test_no_single_span_but_training_has_half_of_the_window(
 ) -> None:  # fmt: skip
     code, _, err = asked(capsys, idle(tmp_path, 4 * 3600))
     assert code == 4
-    assert "no rule could be proven: with it one step takes" in err or "nothing known takes" in err
+    assert "no step rule could be inferred: with this rule, one step takes" in err or "nothing known takes" in err
 
 
 def test_the_weekend_between_two_lives_is_no_single_span(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -448,7 +448,7 @@ def test_sides_are_compared_by_rules_of_the_first_that_hold_for_all(
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
     [("| Step", "| it", "they read no step of it"),
-     ("at step 50", "at step 10", "no number of it leads to the next step (")],
+     ("at step 50", "at step 10", "none of its numbers leads to the next step (")],
 )  # fmt: skip
 def test_a_side_that_contradicts_the_rules_of_the_first_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], right: str, wrong: str, said: str

@@ -230,7 +230,7 @@ def test_whatever_the_log_is_the_draft_is_a_mapping_or_says_what_to_write(tmp_pa
     if "\n[[rule]]" in own.read_text("utf-8"):
         ReadingOptions(mapping=(str(own),)).checked()
     else:
-        assert "write it by hand" in own.read_text("utf-8")
+        assert "pass --mapping my.toml" in own.read_text("utf-8")
         with pytest.raises(UsageError, match=r"needs `\[\[rule\]\]` tables"):
             ReadingOptions(mapping=(str(own),)).checked()
 

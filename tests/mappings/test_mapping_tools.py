@@ -81,7 +81,7 @@ def test_one_line_is_explained(log: Path, tmp_path: Path, printed: Printed) -> N
 def test_a_log_without_numbers_that_rise_gets_a_draft_to_fill_in(tmp_path: Path, printed: Printed) -> None:
     path = tmp_path / "words.log"
     path.write_text("one\ntwo words\n" * 20, encoding="utf-8")
-    assert "write it by hand" in printed("check", "--suggest", str(path))
+    assert "pass --mapping my.toml" in printed("check", "--suggest", str(path))
 
 
 @pytest.mark.parametrize(("name", "above"), [("pyproject.toml", "tool.goodput.mapping"), ("goodput.toml", "mapping")])

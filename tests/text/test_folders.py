@@ -70,9 +70,9 @@ def test_an_old_name_of_a_job_counts_and_the_new_one_is_said(tmp_path: Path) -> 
     some = put(tmp_path, exp1__llama_log=life(0), exp2__llama_log=life(100), exp3__sft_log=life(300))
     alone, both = analysed(some, job_name="sft"), analysed(some, job_name="llama")
     assert renamed(alone) == [
-        "sft is called exp3/sft since 0.2: use the new name; until 0.3 --job-name takes the old one"
+        "sft is named exp3/sft since 0.2. Use the new name; until 0.3 --job-name accepts the old one"
     ]
-    assert "2 jobs were called before 0.2, exp1/llama and exp2/llama:" in renamed(both)[0]
+    assert "llama was the name of 2 jobs before 0.2: exp1/llama and exp2/llama." in renamed(both)[0]
     assert (alone.job.attempts, both.job.attempts) == (1, 2)
     assert renamed(analysed(some, job_name="exp3/sft")) == []
     for name, asked in (("sft", alone), ("llama", both)):
@@ -110,7 +110,7 @@ def test_the_only_job_may_be_called_otherwise(tmp_path: Path) -> None:
     named = analysed(put(tmp_path / "b", train_log=own), job_name="mine")
     assert unnamed.job.name == named.job.name == "mine"
     said = {one.code: one.message for one in named.diagnostics}
-    assert said["job_named_otherwise"] == "its text calls the job llm; it is read as mine, as --job-name says"
+    assert said["job_named_otherwise"] == "the log names the job llm; it is read as mine (from --job-name)"
     assert "job_named_otherwise" not in {one.code for one in unnamed.diagnostics}
 
 
@@ -150,10 +150,10 @@ def test_settings_of_a_job_may_have_its_old_name(
     (tmp_path / "goodput.toml").write_text("[job.llama]\nfail-if = 'goodput>50'\n[job.run]\nstall-factor = 2\n")
     monkeypatch.chdir(tmp_path)
     assert run(["analyze", ".", "-j", "exp1/llama"]) == 3
-    assert "job_renamed: llama is called exp1/llama since 0.2" in capsys.readouterr().err
+    assert "job_renamed: llama is named exp1/llama since 0.2" in capsys.readouterr().err
     for command in ("jobs", "fleet", "steps"):
         assert run([command, ".", "-j", "exp1/llama"]) == 0
-        assert "job_renamed: llama is called exp1/llama since 0.2" in capsys.readouterr().err
+        assert "job_renamed: llama is named exp1/llama since 0.2" in capsys.readouterr().err
     start = '{"job_name": "team/run", "job_start_time": 1768249800.0}\n'
     (tmp_path / "run.jsonl").write_text(start + start.replace("start", "end").replace("800", "900"))
     for command in ("analyze", "jobs"):
@@ -210,7 +210,7 @@ def test_a_doubt_stands_in_the_row_of_a_fleet_as_beside_the_headline(tmp_path: P
     rows = {row["job"]: row["doubts"] for row in json.loads(capsys.readouterr().out)["runs"]}
     assert rows["a"] == []
     assert [doubt.partition(":")[0] for doubt in rows["b"]] == [
-        "2 files record the same steps at the same times, with other losses"
+        "2 files record the same steps at the same times with different losses"
     ]
     assert [doubt.rpartition("; ")[2] for doubt in rows["c"]] == ["the last alone has 96.77 %"]
     alone = {job: analysed(tmp_path, job_name=job) for job in rows}

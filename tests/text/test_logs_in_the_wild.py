@@ -206,7 +206,7 @@ def test_a_clock_that_is_set_back_in_autumn_is_said(tmp_path: Path) -> None:
 def test_samples_in_brackets_are_said_to_be_taken_for_steps(tmp_path: Path) -> None:
     log = epochs(lambda e, i, s: f"{at(s)} Train Epoch: {e + 1} [{64 * i}/32000 ({i // 5}%)]\tLoss: 0.3")
     said = [one.message for one in read(tmp_path, log).diagnostics if one.code == "drafted_mapping"]
-    assert any("counts no samples" in one for one in said)
+    assert any("does not count samples" in one for one in said)
 
 
 def test_a_number_of_evaluations_is_no_step(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_bar_that_begins_anew_behind_its_end_was_not_restarted(tmp_path: Path)
     log = "".join(f"{at(3 * (50 * e + n))} | pass {n:2d}/50 | cost 0.{n}\n" for e in range(5) for n in range(1, 51))
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     (reason, *_) = draft_mapping(str(tmp_path / "train.log")).refused
-    assert "come to their end, 50, 4 times and begin anew" in reason
+    assert "reach their end (50) 4 times and start again" in reason
 
 
 def test_a_fall_of_the_step_is_a_restart(tmp_path: Path) -> None:

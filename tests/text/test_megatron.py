@@ -341,7 +341,7 @@ def test_files_with_unlike_names_that_record_the_same_steps_are_a_question(tmp_p
     analysis = analysed(folder)
     (doubt,) = (one for one in analysis.diagnostics if one.code == "same_steps_in_files")
     assert (doubt.severity, doubt.count) == ("warning", 2)
-    assert "big.out, small.out; they are read as one job" in doubt.message
+    assert "big.out, small.out. They count as processes of one job" in doubt.message
     assert doubt.message in " ".join(first_screen(analysis, Page()).split())
     assert "same_steps_in_files" not in codes(analysed(folder, job_name="mine"))
     assert "same_steps_in_files" not in codes(analysed(folder / "big.out"))
@@ -373,7 +373,7 @@ def test_runs_of_a_sweep_that_were_started_together_are_a_question(tmp_path: Pat
     folder = written(tmp_path / "sweep", sweep__1_out=of_sweep(1), sweep__2_out=of_sweep(2, 0.25))
     analysis = analysed(folder)
     (doubt,) = (one for one in analysis.diagnostics if one.code == "same_steps_in_files")
-    assert "with other losses: sweep-1.out, sweep-2.out; they are read as one job" in doubt.message
+    assert "with different losses: sweep-1.out, sweep-2.out. They count as ranks of one job" in doubt.message
     assert doubt.message in " ".join(first_screen(analysis, Page()).split())
     assert "same_steps_in_files" not in codes(analysed(folder, job_name="mine"))
     same = written(tmp_path / "same", sweep__1_out=of_sweep(1), sweep__2_out=of_sweep(2))
@@ -421,7 +421,7 @@ def test_a_run_that_begins_anew_weeks_later_is_another(tmp_path: Path) -> None:
     last = analysed(folder)
     assert (last.job.name, last.job.attempts) == ("llm", 1)
     (doubt,) = (one for one in last.diagnostics if one.code == "earlier_runs")
-    assert "llm is the last run only: more than 14 days after llm/run-1 its files begin" in doubt.message
+    assert "llm is only the last run: its files begin at the first step" in doubt.message
     assert doubt.message in " ".join(first_screen(last, Page()).split())
     assert [row.name for row in goodput_cli.jobs(folder).jobs] == ["llm/run-1", "llm"]
     assert analysed(folder, job_name="llm/run-1").job.end_ns < last.job.start_ns

@@ -439,13 +439,12 @@ class Interleaved(NamedTuple):
     def sentence(self) -> str:
         """What was assumed, and what to do."""
         step, other = self.steps
-        shown = f"step {step} and step {other}, and no step of both"
+        shown = f"step {step} and step {other}, never the same step"
         if self.losses is not None:
-            shown = f"step {step} with a loss of {self.losses[0]:g} and of {self.losses[1]:g}"
+            shown = f"step {step} with loss {self.losses[0]:g} and with loss {self.losses[1]:g}"
         return (
-            f"steps come in turns as several runs print them, such as {shown}; they are read as one job, whose "
-            "processes all print. If several runs write into this file, the answer is of none of them: give each a "
-            "file of its own; --job-name says that they are one job"
+            f"found two interleaved step counters ({shown}). They count as one job. If separate runs share this file, "
+            "these numbers are wrong: use one file per run. If it is one job, confirm it with --job-name"
         )
 
 

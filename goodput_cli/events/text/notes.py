@@ -35,39 +35,39 @@ def note_source(
     """What was noticed in one source. zone: of its stamps without one, where lines show it."""
     notes = output.notes
     for line, reason in source.bad:
-        notes.add("bad_value", f"{notes.bounded('bad_value', reason)}; the line says nothing", code, [line])
+        notes.add("bad_value", f"{notes.bounded('bad_value', reason)}; the line is ignored", code, [line])
     events = [log_line for log_line in source.log_lines if log_line.event is not None]
     if not events and not source.events:
         if source.noise and not source.bad:
-            notes.add("unrecognised_lines", "text in which no line says anything", code, [1], (), source.noise)
+            notes.add("unrecognised_lines", "text in which no line is recognized", code, [1], (), source.noise)
         return
     if source.noise:
-        notes.add("other_output", "lines of text that say nothing about time", code, [], (), source.noise)
+        notes.add("other_output", "text lines without information about time", code, [], (), source.noise)
     _note_zone(code, placed, output, zone)
     if placed.without_year:
-        message = "stamps without a year; --year says which it is"
+        message = "timestamps without a year; --year sets it"
         notes.add("assumed_year", message, code, list(placed.without_year), (), len(placed.without_year))
     if placed.no_clock:
-        message = "no line has a time; counted back from when the file was last written, or from --start on"
+        message = "no line has a timestamp; times count back from the file's modification time, or from --start on"
         notes.add("no_clock", message, code, [events[0].line])
     if placed.back and not source.events and not is_table(events):  # rows are in the order of jobs
-        notes.add("stamps_go_back", "a clock goes back between two lines", code, list(placed.back))
+        notes.add("stamps_go_back", "the clock goes back between two lines", code, list(placed.back))
     anew = placed.anew or begun_again(source.log_lines)
     if anew and placed.no_clock:
-        message = "a clock begins anew: a process began, and how long the job was down before is unknown; counted as 0"
+        message = "elapsed time starts again: a new process began, and the downtime before it is unknown (counted as 0)"
         notes.add("clock_begins_anew", message, code, list(anew))
     if placed.missing:
-        message = "records without a time that follow a jump of the steps; the jump takes no time"
+        message = "step numbers jump between records without timestamps; the jump takes no time"
         notes.add("missing_records", message, code, list(placed.missing))
 
 
 def _note_zone(code: int, placed: InferredTimes, output: Output, zone: FoundZone | None) -> None:
     notes = output.notes
     if placed.naive and zone is not None:
-        message = f"timestamps without a zone are of {zone}, as a collector's times beside them show, and are read so"
-        notes.add("timezone_found", f"{message}; --timezone says otherwise", code, list(placed.naive))
+        message = f"timestamps without a zone are read in {zone}, which the log collector's timestamps reveal"
+        notes.add("timezone_found", f"{message}; --timezone overrides it", code, list(placed.naive))
     elif placed.naive:
-        message = f"timestamps without a zone, read as {output.clock.zone}; --timezone says which zone they are in"
+        message = f"timestamps without a zone are read as {output.clock.zone}; --timezone sets their zone"
         notes.add("naive_timestamps", message, code, list(placed.naive), (), len(placed.naive))
 
 
@@ -79,7 +79,7 @@ def note_counter(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollect
         if log_line.event and (log_line.event.format, log_line.event.name) == (mllog.NAME, mllog.SAMPLES)
     ]
     if lines:
-        message = "steps are samples here: no `global_batch_size` says how many of them a step takes"
+        message = "step numbers count samples, because the log contains no `global_batch_size`"
         notes.add("counter_is_no_step", message, code, lines[:1], (), len(lines))
 
 
@@ -89,7 +89,7 @@ def note_assumed(code: int, meaning: Sequence[LogLine], hints: ReadingOptions, n
     for log_line in meaning:
         first.setdefault(said(log_line).format, log_line.line)
     for name, sentence in hints.mappings.assumed_of(first):
-        message = f"the draft {name} assumed: {notes.bounded('drafted_mapping', sentence)}"
+        message = f"the inferred rules ({name}) assume: {notes.bounded('drafted_mapping', sentence)}"
         notes.add("drafted_mapping", message, code, [first[name]])
 
 
@@ -103,9 +103,9 @@ def note_few(parts: Sequence[Part], notes: DiagnosticCollector) -> None:
     ]
     if 0 < len({said(log_line).step for _, log_line in records}) < _FEW and not _state_intervals(parts):
         message = (
-            "one record of a step: the time of a step is not known"
+            "only one step record: the step time is unknown"
             if len(records) == 1
-            else ("two records of steps: one distance between steps is no usual one")
+            else ("only two step records: one interval is not a usual step time")
         )
         notes.add(
             "few_records",
@@ -134,26 +134,26 @@ def note_open(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector)
     """Saves and restores whose end no line says."""
     lines = [log_line.line for log_line in meaning if said(log_line).name == LEFT_OPEN]
     if lines:
-        message = "a save or restore that no line ends; it is taken to last until its process ended"
+        message = "a save or restore without an end line; it is assumed to last until its process ended"
         notes.add("open_interval", message, code, lines, (), len(lines))
 
 
 def note_runs(grouped: Grouped, log_lines: Sequence[LogLine], code: int, notes: DiagnosticCollector) -> None:
     first = [log_lines[0].line], [log_lines[0].entry]
-    apart = "--exact-run-name keeps them apart"
+    apart = "--exact-run-name separates them"
     if grouped.together:
-        notes.add("runs_grouped", f"runs whose names differ in their time of start are one job; {apart}", code, *first)
+        notes.add("runs_grouped", f"runs whose names differ only in the start time are one job; {apart}", code, *first)
     if grouped.likely:
-        message = "runs with equal userConfigs, whose steps continue, are likely one job"
+        message = "runs with equal userConfigs and continuing steps are probably one job"
         notes.add("runs_grouped", f"{message}; {apart}", code, *first)
     if grouped.apart:
-        message = "runs are named by numbers that do not say which are of one job; --job-name says that all are"
+        message = "run names are numbers and do not show which runs are one job; --job-name merges all"
         notes.add("runs_not_grouped", message, code, *first)
     for host, log_line in silent_hosts(log_lines):
         shown = notes.bounded("host_silent", host)
         notes.add(
             "host_silent",
-            f"host {shown} gives no more signs of life while others do",
+            f"host {shown} stopped logging while others continue",
             code,
             [log_line.line],
             [log_line.entry],
@@ -162,10 +162,10 @@ def note_runs(grouped: Grouped, log_lines: Sequence[LogLine], code: int, notes: 
 
 def note_damage(code: int, source: CollectedSource, notes: DiagnosticCollector) -> None:
     if source.damaged:
-        message = "records of an event file whose checksum is wrong, or that hold no event; left out"
+        message = "records of an event file with a wrong checksum or without an event; ignored"
         notes.add("malformed_records", message, code, source.damaged)
     if source.broken is not None:
-        message = "an event file is damaged here; nothing behind the place can be read"
+        message = "an event file is damaged here; the rest of it is unreadable"
         notes.add("malformed_records", message, code, [source.broken])
 
 
@@ -174,34 +174,38 @@ def note_jobs(
 ) -> None:
     """What was assumed where files became jobs. asked: the job that was asked for."""
     if named.asked and asked is not None:
-        then = "--job-name reads them as one job" if len(named.asked) > 1 else "--job-name takes the old one"
+        then = "--job-name reads them as one job" if len(named.asked) > 1 else "--job-name accepts the old one"
         notes.add("job_renamed", renamed(asked, named.asked, then), codes[named.jobs.index(asked)], [1])
     if named.own_name and asked is not None and asked in named.jobs:
-        message = f"its text calls the job {named.own_name}; it is read as {asked}, as --job-name says"
+        message = f"the log names the job {named.own_name}; it is read as {asked} (from --job-name)"
         notes.add("job_named_otherwise", message, codes[named.jobs.index(asked)], [1])
     for name in named.assumed:
         at = named.jobs.index(name)
         shown = notes.bounded("job_name_assumed", name)
-        notes.add("job_name_assumed", f"text names no job; by its file or folder it is {shown}", codes[at], [1])
+        notes.add(
+            "job_name_assumed", f"no job name in the log; named after its file or directory: {shown}", codes[at], [1]
+        )
     for folder in named.disagreeing:
         at = next(at for at, name in enumerate(names) if (name.rpartition("/")[0] or ".") == folder)
         shown = notes.bounded("several_jobs_in_folder", folder)
-        message = f"files of {shown} overlap and disagree about steps: they are different jobs, named by their files"
+        message = (
+            f"files in {shown} overlap in time with different steps: they are separate jobs, named after their files"
+        )
         notes.add("several_jobs_in_folder", message, codes[at], [1])
     for same in named.alike:
         shown = notes.bounded("same_steps_in_files", _listed([names[at].rpartition("/")[2] for at in same]))
         message = (
-            f"{len(same)} files record the same steps at the same times: {shown}; they are read as one job, whose "
-            "processes all print. If each is a job of its own, name one of them alone"
+            f"{len(same)} files record the same steps at the same times: {shown}. They count as processes of one job. "
+            "If each is a separate job, pass one of them"
         )
         for at in same:
             notes.add("same_steps_in_files", message, codes[at], [1])
     for same in named.unlike:
         shown = notes.bounded("same_steps_in_files", _listed([names[at].rpartition("/")[2] for at in same]))
         message = (
-            f"{len(same)} files record the same steps at the same times, with other losses: {shown}; they are read as "
-            "one job, whose ranks print their own. If each is a run of its own, name one of them alone; --job-name "
-            "says that they are one job"
+            f"{len(same)} files record the same steps at the same times with different losses: {shown}. They count as "
+            "ranks of one job. If each is a separate run, pass one of them. If they are one job, confirm it with "
+            "--job-name"
         )
         for at in same:
             notes.add("same_steps_in_files", message, codes[at], [1])
@@ -210,8 +214,8 @@ def note_jobs(
         shown = notes.bounded("earlier_runs", _listed(old))
         last = notes.bounded("earlier_runs", name)
         message = (
-            f"{last} is the last run only: more than 14 days after {shown} its files begin at the first step, restore "
-            "nothing, and no line names the job; --join reads them as one"
+            f"{last} is only the last run: its files begin at the first step, without a restore or job name, more "
+            f"than 14 days after {shown}; --join reads all as one job"
         )
         notes.add("earlier_runs", message, codes[named.jobs.index(name)], [1])
 

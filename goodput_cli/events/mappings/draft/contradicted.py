@@ -113,7 +113,7 @@ def _takes_epochs_elsewhere(made: Mapped, number: int) -> bool:
 def _guess(made: Mapped, number: int, read: _Read) -> StepGuess:
     """A rule for steps as a guess is tested: its number, and the mean time of a step where its lines say that."""
     group = read.group(lambda one: one.step, "step")
-    times = read.group(lambda one: one.step_time and one.step_time / NS_PER_SECOND, "the time of a step")
+    times = read.group(lambda one: one.step_time and one.step_time / NS_PER_SECOND, "step time")
     of = made.declared.rule[number].each
     is_mean = (of is None or of.of == "mean") and bool(times.columns)
     group.columns += times.columns if is_mean else []

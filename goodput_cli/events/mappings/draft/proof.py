@@ -109,7 +109,7 @@ def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradictio
     others = (group for group in alike if group is not guess.group)
     other = max(others, key=lambda group: len(group.entries), default=guess.group)
     like = other.first.message.strip()[:80]
-    said = f'{len(known) - read:,} lines like "{like}" are not read beside {read:,} others'
+    said = f'{len(known) - read:,} lines like "{like}" are not read, but {read:,} similar lines are'
     return Contradiction("S6", said, other.first.where)
 
 
@@ -119,7 +119,8 @@ def _reads_one_kind(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     if len(others) <= 0.02 * len(steps.records):
         return None
     other = next((one for one in log.entries if one.place in others), guess.group.first)
-    said = f'{_like(guess, steps)} are read, and {plural(len(others), "line")} like "{other.message.strip()[:80]}"'
+    other_lines = f'{plural(len(others), "line")} like "{other.message.strip()[:80]}"'
+    said = f"the rule reads two kinds of lines: {_like(guess, steps)}, and {other_lines}"
     return Contradiction("S4", said, other.where)
 
 
@@ -132,15 +133,15 @@ def _rises(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
     """S1: nine in ten records rise; and a number that falls where it has come to its end counts within epochs."""
     records, falls, totals = steps.records, steps.falls, guess.totals
     if not records:
-        return Contradiction("S4", f"no rule that can be written reads {_like(guess, steps)}", guess.group.first.where)
+        return Contradiction("S4", f"no rule matches {_like(guess, steps)}", guess.group.first.where)
     ended = sum(records[at - 1].done in totals for at in falls)
     said = ""
     if ended > 1 and 2 * ended > len(falls):
-        said = f"come to their end, {max(totals)}, {ended} times and begin anew"
+        said = f"reach their end ({max(totals)}) {ended} times and start again"
     elif len(falls) > min((1 - _RISING) * (len(records) - 1), len(records) / 4):
-        said = f"fall {plural(len(falls), 'time')}"
+        said = f"go back {plural(len(falls), 'time')}"
     where = records[falls[0] if falls else 0].entry.where
-    return Contradiction("S1", f"{_like(guess, steps)} {said}: no line numbers the epochs", where) if said else None
+    return Contradiction("S1", f"{_like(guess, steps)} {said}, but no line contains the epoch", where) if said else None
 
 
 def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
@@ -150,11 +151,11 @@ def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None
     said = ""
     times = [one.entry.ns for one in steps.records if one.entry.ns is not None]
     if len({one.done for one in steps.records}) < (_LEAST_NUMBERED if named else _LEAST_RECORDS):
-        said = "are too few to prove what counts steps"
+        said = "are too few to identify a step counter"
     elif log.window and len(times) >= len(steps.records) / 2:
         spread = max(times) - min(times)
         if spread < max((0.02 if named else _HALF) * log.window, _S):
-            said = f"stand in {duration(spread)} of a log of {duration(log.window)}"
+            said = f"cover only {duration(spread)} of a log of {duration(log.window)}"
     return Contradiction("S2", f"{_like(guess, steps)} {said}", guess.group.first.where) if said else None
 
 
@@ -165,7 +166,7 @@ def _begins_low(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
     is_cut = same >= 20 and same >= _RISING * (len(steps.records) - 1)
     if first <= 2 * stride or guess.is_named or guess.column.of is not None or is_cut:
         return None
-    said = f"{_like(guess, steps)} begin at {first}, and nothing says why"
+    said = f"{_like(guess, steps)} begin at {first}, and the log does not show why"
     return Contradiction("S3", said, guess.group.first.where)
 
 
@@ -176,25 +177,27 @@ def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
     if sum(one.entry.ns is not None for one in steps.records) > len(steps.records) / 2:
         if steps.usual is None or _FASTEST <= steps.usual <= _SLOWEST:
             return None
-        return Contradiction("C2", f"{like} are {steps.usual:.2g} s apart: they count samples, or no steps", where)
+        return Contradiction(
+            "C2", f"{like} are {steps.usual:.2g} s apart, so they do not count steps (samples, for example)", where
+        )
     if guess.elapsed is not None:
         return None
     if guess.each is None:
         return _times_around(guess, steps, log)
     column = guess.group.columns[guess.each[0]]
     if guess.stride > 1 and not column.name and not column.is_step_time:
-        said = f"the time in {like} may be that of one step, or of all {guess.stride} since the line before"
-        return Contradiction("C2", f'{said}; `of = "all"` says the latter', where)
+        said = f"the time in {like} is that of one step, or of all {guess.stride} since the previous line"
+        return Contradiction("C2", f'{said}; for the latter, write `of = "all"`', where)
     took = sum(max(0, ahead) * (one.each or 0.0) for ahead, one in zip(steps.ahead, steps.records, strict=True))
     clock = next((one for one in guess.group.columns if not one.unit and ":" in one.texts[0]), None)
     passed = np.diff(clock.numbers) if clock is not None else np.zeros(1)
     if clock is not None and (passed >= 0).all() and passed.sum() > (1 + UNEXPLAINED) * took + 1:
-        said = f"by {like} all steps took {took:,.0f} s, and by the clock in them {passed.sum():,.0f} s passed"
+        said = f"step times in {like} add up to {took:,.0f} s, but their clock shows {passed.sum():,.0f} s"
         return Contradiction("C3", said, where)
     if took > _SLOWEST * max(1, steps.records[-1].done):
-        return Contradiction("C2", f"by {like} a step takes over a day", where)
+        return Contradiction("C2", f"in {like}, a step takes more than a day", where)
     if log.window and took > 2 * log.window / _S:
-        said = f"by {like} all steps took {took:,.0f} s, and by its stamps the log is {log.window / _S:,.0f} s long"
+        said = f"step times in {like} add up to {took:,.0f} s, but the log covers only {log.window / _S:,.0f} s"
         return Contradiction("C3", said, where)
     return None
 
@@ -204,9 +207,9 @@ def _times_around(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
     between = {one.ns for one in log.entries if steps.places[0] < one.place < steps.places[-1]} - {None}
     said = ""
     if not log.window:
-        said = f"no line has a time, and no number of {_like(guess, steps)} is proven to be the time of a step"
+        said = f"no line has a timestamp, and no number in {_like(guess, steps)} is known to be a step time"
     elif 20 * len(between) < len(steps.records):
-        said = f"{_like(guess, steps)} have no time, and between them other lines have {len(between)}"
+        said = f"{_like(guess, steps)} have no timestamps, and lines between them have only {len(between)}"
     return Contradiction("C2", said, guess.group.first.where) if said else None
 
 
@@ -218,7 +221,7 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     if guess.is_named or of_how_many or OF_TRAINING.search(" ".join(words)):
         return None
     what = "no key and no value" if log.records else f"nothing in {_like(guess, steps)}"
-    said = f"{what} speaks of training: `{guess.name}` goes up from record to record, and may count anything"
+    said = f"{what} refers to training: `{guess.name}` increases from record to record, but may count anything"
     return Contradiction("S6", said, guess.group.first.where)
 
 
@@ -233,8 +236,8 @@ def _is_of_one_stage(guess: StepGuess, _: Steps, log: Log) -> Contradiction | No
         if changes == falls and number(texts[0]) is None and not OF_A_PROCESS.search(column.name):
             before, behind = (texts[at][:80] for at in (falls[0] - 1, falls[0]))
             said = (
-                f"its steps begin anew where `{column.name}` changes from {before} to {behind}: these are stages or "
-                f"runs of their own, and nothing was restarted; `where = {{ {column.name} = {quoted(before)} }}` is one"
+                f"steps start again where `{column.name}` changes from {before} to {behind}: these are separate "
+                f"stages or runs, not restarts; to read one, write `where = {{ {column.name} = {quoted(before)} }}`"
             )
             return Contradiction("S1", said, guess.group.entries[falls[0]].where)
     return None
@@ -247,11 +250,11 @@ def _has_one_size(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | Non
     alike = 5 * sum(one == max(tops) for one in tops) >= 4 * len(tops) - 5 * len(steps.falls)
     totals = {one.of for one in steps.records if one.of is not None} if guess.of is not None else set()
     if totals and max(totals) > 1.25 * min(totals):
-        said = f"{_like(guess, steps)} count to {min(totals)} and to {max(totals)}: they are not of one thing"
+        said = f"{_like(guess, steps)} have different totals ({min(totals)} and {max(totals)})"
         return Contradiction("S1", said, guess.group.first.where)
     if guess.steps is None or (alike and len(values) >= _LEAST_NUMBERED * (len(tops) + 1)):
         return None
-    said = f"no line says how many steps an epoch has, of {_like(guess, steps)}"
+    said = f"the number of steps per epoch is unknown for {_like(guess, steps)}"
     return Contradiction("S1", said, guess.group.first.where)
 
 
@@ -284,9 +287,9 @@ def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, floa
         over = float(took[near].sum() / passed[near].sum())
         if over <= _MOST_OVER:
             return None
-        said = f"`{name}` adds up to {over:.2f} of what passed between records"
+        said = f"`{name}` adds up to {over:.2f} times the time between records"
         return Contradiction("C2", said, guess.group.first.where)
-    said = f"`{name}` agrees with the stamps between {fitting} of {len(ratios)} records"
+    said = f"`{name}` matches the timestamps of only {fitting} of {len(ratios)} records"
     return Contradiction("C2", said, guess.group.first.where)
 
 
@@ -296,19 +299,19 @@ def start_contradiction(group: Group, steps: Steps, *, named: bool) -> Contradic
     behind, edges = steps.after(group), (0, len(steps.records), *steps.falls)
     for one, at in zip(group.entries, behind, strict=True):
         if not (steps.passages[at] if named else at in edges or steps.ended[at]):
-            return Contradiction("A1", "a start stands between two steps of one process", one.where)
+            return Contradiction("A1", "a start line is between two steps of one process", one.where)
     between = [at for at in behind if 0 < at < len(steps.records) and at not in steps.falls and not steps.ended[at]]
     if between and (_numbers_epochs(group, behind) or len(steps.epochs & set(between)) == len(set(between)) > 1):
-        return Contradiction("A1", "it stands where an epoch begins", steps.records[between[0]].entry.where)
+        return Contradiction("A1", "it appears at the start of epochs", steps.records[between[0]].entry.where)
     missing = [at for at in steps.falls if at not in behind]
     first, (stride, _) = steps.records[0].done, usual_stride(one.done for one in steps.records)
     is_cut = named and first > 2 * stride
     if missing or (0 not in behind and len(set(behind)) > 1 and not is_cut):
         at = missing[0] if missing else 0
-        return Contradiction("A1", "steps fall where no such line stands", steps.records[at].entry.where)
+        return Contradiction("A1", "steps go back without such a line", steps.records[at].entry.where)
     alone = not steps.falls and len(group.entries) == 1 and first <= 2 * stride
     if not named and len(set(behind)) < 2 and not alone:
-        return Contradiction("A2", "nothing says that it is a start", group.first.where)
+        return Contradiction("A2", "nothing identifies it as a start", group.first.where)
     return None
 
 
@@ -339,7 +342,7 @@ def resume_number(group: Group, steps: Steps, guess: StepGuess) -> tuple[int, in
                      if row < len(steps.records)]  # fmt: skip
             if pairs and all(one >= 0 and done - guess.stride <= one < done for one, done in pairs):
                 return at, add
-    return Contradiction("R1", "no number of it leads to the next step", group.first.where)
+    return Contradiction("R1", "none of its numbers leads to the next step", group.first.where)
 
 
 def save_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
@@ -359,11 +362,11 @@ def end_contradiction(group: Group, steps: Steps, starts: Collection[int]) -> Co
     seen: set[int] = set()
     for one, at in zip(group.entries, steps.after(group), strict=True):
         if at == 0:
-            return Contradiction("E1", "an end stands before the first step", one.where)
+            return Contradiction("E1", "an end line is before the first step", one.where)
         if at < len(steps.records) and at not in starts and at not in steps.falls and not steps.ended[at]:
-            return Contradiction("E1", "steps of its process follow behind it", one.where)
+            return Contradiction("E1", "steps of the same process follow it", one.where)
         if at in seen:
-            return Contradiction("E1", "it says twice that one process ended", one.where)
+            return Contradiction("E1", "it reports the end of one process twice", one.where)
         seen.add(at)
     return None
 
@@ -378,7 +381,7 @@ def phase_contradiction(
     if phase.event in ("init", "prep"):
         inside = (one for one, at in zip(phase.group.entries, behind, strict=True) if not steps.passages[at])
         wrong = next(inside, None)
-        return None if wrong is None else Contradiction("F1", "preparations: some stand between steps", wrong.where)
+        return None if wrong is None else Contradiction("F1", "preparations: some are between steps", wrong.where)
     by_gap: defaultdict[int, float] = defaultdict(float)
     lines: dict[int, Entry] = {}
     fits_behind = True
@@ -391,15 +394,16 @@ def phase_contradiction(
             before = steps.records[at - 1].entry.ns
             fits_behind &= before is None or one.ns is None or (one.ns - before) / _S >= 0.8 * length - 1
     if not by_gap and took is not None and steps.usual is None and _holds_steps(phase, took, steps):
-        said = f"{word}: as long as the steps before them, which they may hold"
+        said = f"{word}: they take as long as the steps before them and may include these"
         return Contradiction("F1", said, first.where)
     if not by_gap:
         if fits_behind and any(behind) and (took is not None or steps.usual is None):
             return None
-        return Contradiction("F0", f"{word}: none stands between two steps", first.where)
+        return Contradiction("F0", f"{word}: none is between two steps", first.where)
     unfit = [at for at, length in by_gap.items() if not _fits(steps, at, length if took else None, beside.get(at, 0.0))]
     if len(unfit) > (1 - _MOSTLY) * len(by_gap):
-        said = f"{word}: {len(unfit)} of {len(by_gap)} do not fit their gaps"
+        what = "durations do not fit" if took else "have no time"
+        said = f"{word}: {len(unfit)} of {len(by_gap)} {what} between the neighboring steps"
         return Contradiction("F1" if took else "F2", said, lines[unfit[0]].where)
     return None
 
@@ -500,7 +504,9 @@ def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | N
     anew = [at for at in steps.falls if steps.records[at].done <= steps.records[0].done and not steps.ended[at]]
     end, same = Counter(steps.records[at - 1].done for at in anew).most_common(1)[0] if anew else (0, 0)
     if same > max(1, starts, len(steps.falls) / 2):
-        yield Contradiction("W1", f"steps come to {end} {same} times and begin anew: no line numbers the epochs", where)
+        yield Contradiction(
+            "W1", f"steps reach {end} {same} times and start again, but no line contains the epoch", where
+        )
     times = [one.entry.ns for one in steps.records if one.entry.ns is not None]
     begins = max(starts, whole.launches)
     of_starts = min(sum(bool(steps.ended[at]) for at in steps.falls), max(0, begins - 1))  # the same restarts
@@ -508,15 +514,18 @@ def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | N
     most = 1 + restarts + sum(b < a for a, b in pairwise(times))  # a clock that is set
     if whole.attempts > min(most, 1 + len(steps.records) / 4 + begins, _MOST_ATTEMPTS):
         falls = plural(len(steps.falls), "time")
-        yield Contradiction("W1", f"with it the job has {whole.attempts} attempts, and its steps fall {falls}", where)
+        said = f"with this rule, the job has {whole.attempts} attempts, but steps go back only {falls}"
+        yield Contradiction("W1", said, where)
     if total is not None and whole.kept > 1.01 * total + 1:
-        yield Contradiction("W2", f"with it {whole.kept:,.0f} steps were kept, and lines name {total:,}", where)
+        yield Contradiction(
+            "W2", f"with this rule, {whole.kept:,.0f} steps are kept, but the log has a total of {total:,}", where
+        )
     if whole.longest[1] > _HALF * whole.window:
         what, ns = whole.longest
-        yield Contradiction("W2", f"with it one {what} takes {duration(ns)} of {duration(whole.window)}", where)
+        yield Contradiction("W2", f"with this rule, one {what} takes {duration(ns)} of {duration(whole.window)}", where)
     trained = kept_seconds(steps)
     if trained is not None and trained - whole.goodput / 100 * whole.window / _S > 0.05 * whole.window / _S:
-        said = f"with it steps take {duration(round(whole.goodput / 100 * whole.window))}, and by its lines "
-        yield Contradiction("W4", said + duration(round(trained * _S)), where)
+        took, stated = duration(round(whole.goodput / 100 * whole.window)), duration(round(trained * _S))
+        yield Contradiction("W4", f"with this rule, steps take {took}, but their lines add up to {stated}", where)
     if whole.goodput < _LEAST_GOODPUT or not whole.trained:
-        yield Contradiction("W3", f"with it goodput is {whole.goodput:.2f} %", where)
+        yield Contradiction("W3", f"with this rule, goodput is {whole.goodput:.2f} %", where)

@@ -72,8 +72,8 @@ def taken_apart(lines: Sequence[tuple[str, str]], changed: int, *, split: bool =
         return _of_messages(entries, message, time, top, changed)
     rank = _rank_key(entries)
     own = entries if rank is None else [one for one in entries if str(one.values.get(rank.path)) == rank.process]
-    said = "" if rank is None else f"of {rank.processes} processes by `{rank.path}` the steps of {rank.process[:80]}"
-    assumed = (f"{said} are read",) if said else ()
+    said = "" if rank is None else f"only the steps of `{rank.path}` {rank.process[:80]} are read"
+    assumed = (f"{said} ({rank.processes} processes)",) if rank is not None else ()
     return Log(entries, _groups(own, rank, _kind_key(entries, time), time), tuple(top), (), time, True, assumed)
 
 

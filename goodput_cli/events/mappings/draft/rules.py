@@ -19,9 +19,9 @@ from goodput_cli.vocabulary.secrets import without_secrets
 
 _LONGEST_SAMPLE = 500
 _SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
-SLOW = "slow = true             # no text of four characters is in every line"
-_USUAL = 'each = { of = "usual" }  # what lies between two lines beyond what steps mostly take is no training'
-_CURSOR = 'time = "cursor"          # these lines have no time: count on from the last one'
+SLOW = "slow = true             # no four characters are the same in every line"
+_USUAL = 'each = { of = "usual" }  # time between lines beyond the usual step time is not training'
+_CURSOR = 'time = "cursor"          # these lines have no timestamp: continue from the last one'
 
 
 @dataclass(frozen=True)

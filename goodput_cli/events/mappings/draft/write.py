@@ -114,7 +114,7 @@ def _first_variant(log: Log, name: str, guess: StepGuess) -> _Making | Contradic
         if wrong is None:
             return made.with_proven_time(more)
         first = first or wrong
-    return first or Contradiction("S4", "no rule that can be written reads its lines", guess.group.first.where)
+    return first or Contradiction("S4", "no rule matches its lines", guess.group.first.where)
 
 
 def _reads_others(mapped: Mapped, log: Log, guess: StepGuess) -> bool:
@@ -171,7 +171,7 @@ class _Making:
         lines = sum(len(one.entries) for one in missed)
         if lines <= 0.02 * len(self.steps.records):
             return None
-        return Contradiction("C2", f"`{name}` is not in {plural(lines, 'line')} alike", missed[0].first.where)
+        return Contradiction("C2", f"`{name}` is missing in {plural(lines, 'similar line')}", missed[0].first.where)
 
     def add_what_is_beside(self) -> None:
         """The rules of what goes on beside the steps, one by one."""
@@ -254,7 +254,7 @@ class _Making:
     def _add_resume(self, phase: PhaseGuess) -> None:
         number = proof.resume_number(phase.group, self.steps, self.guess)
         if not all(self.steps.passages[at] for at in self.steps.after(phase.group)):
-            said = "a restore stands between two steps of one process"
+            said = "a restore is between two steps of one process"
             number = Contradiction("F1", said, phase.group.first.where)
         names = {at: "took:float" for at, _ in phase.took[:1]}
         more = [f'took = {{ unit = "{unit}" }}' for _, unit in phase.took[:1]]
@@ -298,7 +298,9 @@ class _Making:
         if found is not None and found.test == "F0" and (wrong is None or wrong.test == "F0"):
             return False
         if found is not None or not self._append(self._phase_rule(replace(one, edge=""), None)):
-            self.left_out.append((one.event, wrong or found or Contradiction("F2", "no rule reads it", "")))
+            self.left_out.append(
+                (one.event, wrong or found or Contradiction("F2", f"{one.event} lines: no rule matches them", ""))
+            )
             return False
         self.known |= set(self.steps.after(one.group))
         return True
@@ -356,7 +358,7 @@ class _Making:
         """W: why its answer cannot be."""
         if isinstance(whole, str):
             where = self.steps.records[0].entry.where
-            return [Contradiction("W", f"with it the log cannot be analysed: {whole}", where)]
+            return [Contradiction("W", f"with this rule, the log cannot be analyzed: {whole}", where)]
         total = max(self.guess.totals, default=0) or None
         return list(proof.whole_contradictions(whole, self.steps, self.starts, total))
 
@@ -365,24 +367,26 @@ class _Making:
         told = {rule.event for rule in self.rules}
         left = tuple(LeftOut(event, wrong.line, _shown(wrong.reason), wrong.test) for event, wrong in self.left_out)
         unread = [one.reason for one in left if one.event in ("save", "eval") and one.event not in told]
-        doubts = [f"left out: {', '.join(dict.fromkeys(unread))}"] if unread else []
+        doubts = [f"ignored {', '.join(dict.fromkeys(unread))}; their time may count as training"] if unread else []
         over = proof.unexplained(self.steps, self.beside, self.known)
         if over > proof.UNEXPLAINED * whole.window / 1e9:
-            doubts.append(f"{duration(round(over * 1e9))} between steps are unexplained")
+            doubts.append(f"{duration(round(over * 1e9))} between steps is unexplained, so goodput may be wrong")
         before = proof.steps_before(self.steps, self.log.entries)
         if before > proof.UNEXPLAINED * whole.window / 1e9 and not any(rule.event == "resume" for rule in self.rules):
-            doubts.append(f"its first line names step {self.steps.records[0].done}: those before are not counted")
+            doubts.append(f"the first step line has step {self.steps.records[0].done}; earlier steps are not counted")
         part = proof.named_part(self.guess, self.steps)
         if part is not None and self.guess.each is None and self.guess.elapsed is None:
             doubts.append(
-                f"by `{part[0]}` steps took {part[1]:.0%} of the time between their lines, and all of it counts"
+                f"`{part[0]}` covers {part[1]:.0%} of the time between step lines, but all of it counts as training"
             )
         outside = self.log.window - whole.window
         if outside > proof.UNEXPLAINED * self.log.window:
-            doubts.append(f"{duration(outside)} of its lines lie before its first event or behind its last")
+            said = f"{duration(outside)} of output is outside the measured window"
+            doubts.append(f"{said} (before the first or after the last event)")
         back = self.log.jumps_back
         if back:
-            doubts.append(f"stamps jump back {plural(len(back), 'time')}, first at {back[0].where}")
+            times = plural(len(back), "time")
+            doubts.append(f"timestamps jump back {times}, first at {back[0].where}; steps may be counted twice or lost")
         lines = sum(rule.lines for rule in self.rules)
         return Draft(self.text(), len(self.rules), lines, left, doubts=tuple(doubts))
 
@@ -391,7 +395,7 @@ class _Making:
         parts = self._head()
         for event, wrong in self.left_out:
             line = f" (line {wrong.line})" if wrong.line is not None else ""
-            parts.append(f"# left out: {event}: {_shown(wrong.reason)}{line}")
+            parts.append(f"# ignored: {event}: {_shown(wrong.reason)}{line}")
         drafted = [*self.rules, *self.last]
         parts += [line for rule in drafted for line in ("", *rules.written(rule))]
         mapped = self.loaded(drafted)
@@ -401,7 +405,7 @@ class _Making:
         steps = "index" if self.guess.index else "done"
         assumed = [f"  {quoted(sentence)}," for sentence in (*self.log.assumed, *_assumptions(self.guess))]
         if assumed:
-            said = "assumed = [             # said under each answer; delete what you have looked at"
+            said = "assumed = [             # shown with each result; delete what you have checked"
             assumed = [said, *assumed, "]"]
         return [f'name = "{self.name}"', *self.log.top, f'steps = "{steps}"', *assumed]
 
@@ -415,19 +419,19 @@ def _assumptions(guess: StepGuess) -> Iterator[str]:
     """What the answers of a draft rest on, and the log does not prove."""
     name = without_secrets(guess.name)
     unnamed = not guess.is_named and guess.stride > 1
-    samples = ", and counts no samples" if unnamed else ""
+    samples = ", and does not count samples" if unnamed else ""
     if guess.index:
         yield f"`{name}` is the index of the last step, from 0{samples}"
     elif (guess.stride == 1 or unnamed) and not guess.begins:
-        yield f"`{name}` counts the steps that are done{samples}"
+        yield f"`{name}` counts finished steps{samples}"
     timed = guess.group.columns[guess.each[0]] if guess.each is not None and guess.each[2] == "mean" else None
     one = timed is None or timed.is_step_time or words.is_of_one(timed.name)
     if timed is not None and not one and guess.stride > 1 and guess.group.first.ns is None:
-        yield f"`{without_secrets(timed.name)}` is the time of one step, and not of all {guess.stride}"
+        yield f"`{without_secrets(timed.name)}` is the time of one step, not of all {guess.stride}"
     if guess.elapsed is not None:
         column = guess.group.columns[guess.elapsed[0]]
         named, unit = without_secrets(column.name) or column.texts[0], guess.elapsed[1] or "s"
-        yield f"`{named}` never falls: read as time since the start, in {unit}"
+        yield f"`{named}` never decreases: it is read as time since the start, in {unit}"
 
 
 def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence[Contradiction]) -> Draft:
@@ -436,8 +440,8 @@ def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence
     for best in failed[:1]:
         step = rules.step_rules(log, guesses[0], 0)[-1].keys[0]
         reason = f"{best.reason}{f' ({best.where})' if best.where else ''}"
-    by_hand = f'write it by hand into my.toml, and name that with --mapping: [[rule]] event = "step" {step}'
-    reason = _shown(f"no rule could be proven: {reason}; {by_hand} (docs/mappings.md)")
+    tip = "If the log prints steps, describe one in my.toml and pass --mapping my.toml (docs/mappings.md)"
+    reason = _shown(f'no step rule could be inferred: {reason}. {tip}: [[rule]] event = "step" {step}')
     text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# {_shown(step)}\n'
     return Draft(text, refused=(reason,), refused_by=failed[0].test if failed else "")
 
@@ -454,9 +458,9 @@ def _without_steps(log: Log) -> str:
         shown = most.first.message.strip()[:80]
         like = f'; {len(most.entries):,} lines like "{shown}" ({most.first.where}) may be steps'
     if not rising:
-        return f"no line looks like a step, with a number that goes up from line to line{like}"
+        return f"no line contains a number that increases from line to line{like}"
     named = " and ".join(list(dict.fromkeys(rising))[:2])
-    return f"no line has a number of a step: {named} goes up, and counts tokens, samples or another thing{like}"
+    return f"no line contains a step number: {named} increases, but counts tokens, samples or something else{like}"
 
 
 def _shown(sentence: str) -> str:
