@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 _LISTED = 10
 NO_TRAINING_LOG = "no training log"
-"""Why a job has no goodput of which only a scheduler's table tells."""
+"""Why a job that only appears in a scheduler table has no goodput."""
 _NOTHING = "no events found"
 
 
@@ -68,15 +68,16 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
         present = [jobs[code] for code in codes_in(log.table.job)]
         present = [one for one in present if one not in log.earlier] or present
         if len(present) > 1 and all(is_scheduled_alone(format_names(log, jobs.index(one))) for one in present):
+            source = shlex.quote(log.table.sources[0]) if len(log.table.sources) == 1 else "TABLE"
             raise UsageError(
-                f"only a scheduler tells of these {len(present)} jobs, and no log of their training; `goodput fleet` "
-                "with the same table shows what they held and how long they waited; name the stdout of one beside it"
+                f"found {len(present)} jobs in the scheduler table, but no training logs. Run `goodput fleet {source}`, "
+                "or add the stdout of one job"
             )
         if len(present) > 1:
             raise UsageError(
-                f"the log holds {len(present)} jobs; pick one with -j NAME: "
+                f"the log contains {len(present)} jobs; select one with -j NAME: "
                 f"{_listed(present, log.table.observed.run_names)} "
-                "(`goodput jobs` shows them all with their times and goodput)"
+                "(`goodput jobs` lists all of them with their times and goodput)"
             )
         name = present[0]
     if name not in jobs:
@@ -111,7 +112,9 @@ def pick_run(whole: Ordered, run: str, before: int | None = None) -> tuple[Order
     begun = [row for row in starts if before is None or table.time[row] < before] or starts[:1]
     number = len(begun) if run == AUTO else len(starts) if run == "last" else int(run)
     if not 1 <= number <= len(starts):
-        raise UsageError(f"there is no run {number}; the job has {len(starts)} (--run 1..{len(starts)} or last)")
+        raise UsageError(
+            f"run {number} does not exist; the job has {plural(len(starts), 'run')} (--run 1..{len(starts)} or last)"
+        )
     first = starts[number - 1] if number > 1 else 0
     stop = starts[number] if number < len(starts) else len(table)
     chosen = table.take(np.arange(first, stop))
@@ -164,7 +167,7 @@ def no_such_job(name: str, jobs: Iterable[str]) -> NotEnoughData:
     """What to say where the log holds other jobs than the one that was named."""
     known = sorted(jobs)
     meant = did_you_mean(name, known)
-    return NotEnoughData(f"no events of job {name!r}; {meant and f'{meant} '}the log holds {_listed(known)}")
+    return NotEnoughData(f"no events for job {name!r}; {meant and f'{meant} '}the log contains {_listed(known)}")
 
 
 def _listed(names: Sequence[str], run_names: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -184,21 +187,21 @@ def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfL
     """What to say of a log without any event, of which no rules were drafted: what its sources hold instead. observed:
     what lines say of deaths, and which of them look like steps."""
     for place in observed.unread_steps.values():
-        return NeedsMapping(_may_be_drafted(f"{_NOTHING}: steps are there, and no rule reads them ({place})", place))
+        return NeedsMapping(_may_be_drafted(f"{place} looks like a step, but the format is unknown", place))
     seen = observed.listed
     if seen and all(one.of_host for one in seen):
         one = min(seen, key=lambda one: (one.source, one.line))
-        may = f"{plural(len(seen), 'line')} may say why a job died ({one.where}: {one.code})"
+        more = f", and {plural(len(seen) - 1, 'more line')}: run `goodput check`" if len(seen) > 1 else ""
         return NotEnoughData(
-            f"no events of a job found: it is the log of a host, of which {may}; name the log of the job beside "
-            "it. `goodput check` lists them"
+            f"no training events: {one.source} is a host log. Pass the job's log as well. ({one.where} may explain a "
+            f"failure: {one.code}{more})"
         )
     if seen:
         found = end_in_words(cause_without_attempts(observed))
-        text = f"{_NOTHING}: no line is read as a step{found and f' ({found})'}"
+        text = f"{_NOTHING}: no line is recognized as a step{found and f' ({found})'}"
         return NotEnoughData(_may_be_drafted(text, min(seen, key=lambda one: (one.source, one.line)).where))
     if not diagnostics:
-        return NotEnoughData(f"{_NOTHING}: the sources are empty; has the job written anything yet?")
+        return NotEnoughData(f"{_NOTHING}: the sources are empty. Check whether the job has written its log yet")
     most = max(diagnostics, key=lambda diagnostic: diagnostic.count)
     if most.code == "unrecognised_lines" and most.where:
         return NotEnoughData(_may_be_drafted(f"{_NOTHING}: {most.where[0]}: {most.message}", most.where[0]))
@@ -208,7 +211,7 @@ def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfL
     counted = ", ".join(f"{count} x {code}" for code, count in list(counts.items())[:3])
     return NotEnoughData(
         f"{_NOTHING} ({counted}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
-        f"`goodput help {most.code}` says what to do; `goodput check` with the same log shows all that was found"
+        f"Run `goodput help {most.code}` for what to do, and `goodput check` with the same log for all findings"
     )
 
 
@@ -226,7 +229,7 @@ def _may_be_drafted(what: str, place: str) -> str:
     """What to say of a log of which nobody drafted rules yet, with the commands that make and use a mapping. place:
     FILE:LINE of a line of it."""
     make = f"`goodput check --suggest {shlex.quote(place.rpartition(':')[0])} > my.toml`"
-    return f"{what}; {make} drafts a mapping, or says why not, and `--mapping my.toml` reads with it"
+    return f"{what}. Create a mapping with {make}, then pass `--mapping my.toml`"
 
 
 def by_job(log: EventLog) -> Iterator[EventLog]:
@@ -310,7 +313,7 @@ def beside_ledger(analysis: Analysis) -> Iterator[Diagnostic]:
     for one in analysis.step_phases:
         if one.overlaps:
             of = f" of {safe(one.program)}" if one.program else ""
-            text = f"phases inside steps{of} are longer than their steps by {duration(one.overlap_ns)}"
+            text = f"step phases{of} take {duration(one.overlap_ns)} longer than their steps"
             yield Diagnostic.of("phases_overlap", text, 1)
 
 
@@ -324,11 +327,11 @@ def earlier_runs(ordered: Ordered, question: Question) -> Iterator[Diagnostic]:
     """Report the earlier runs of a job that an answer about its last run leaves out."""
     _, number = pick_run(ordered, question.run, _until(question)) if question.run == AUTO else (ordered, 0)
     if number > 1:
-        earlier = "run 1 is" if number == 2 else f"runs 1 to {number - 1} are"
+        earlier = "run 1 has" if number == 2 else f"runs 1 to {number - 1} have"
         yield Diagnostic.of(
             "earlier_runs",
-            f"this is run {number} of the name; {earlier} finished by what their last lines say, and had with --run "
-            f"{'1' if number == 2 else 'N'} (--run all: all as one job)",
+            f"only run {number} of this name is analyzed, because {earlier} finished; use --run "
+            f"{'1' if number == 2 else 'N'} for an earlier run, or --run all to count all runs as one job",
             number - 1,
         )
 
@@ -341,18 +344,18 @@ def with_other_readings(
     for one in noticed:
         if one.code == "restarted_from_scratch":
             alone = replace(question, run="last", start=None, end=None)
-            then = f"the last alone {_reading(ordered, alone, name)[1]}"
-            one = replace(one, message=f"{one.message}; {then}")
+            then = f"of the last run alone: {_reading(ordered, alone, name)[1]}"
+            one = replace(one, message=f"{one.message} (goodput {then})")
         elif one.code == "planned_or_not":
             method = replace(question.method, planned="yes")
             count, share = _reading(ordered, replace(question, method=method, start=None, end=None), name)
-            settle = f"`planned = true` (or false) under {_table_of(name)} in goodput.toml settles it"
-            one = replace(
-                one, message=f"{one.message}; planned, it {share} and {plural(count, 'disruption')}; {settle}"
-            )
+            settle = f"set `planned = true` (or false) under {_table_of(name)} in goodput.toml"
+            then = f"if planned: goodput {share}, {plural(count, 'disruption')}"
+            one = replace(one, message=f"{one.message} ({then}); {settle}")
         elif one.code == "restart_or_rollback":
             count, share = _as_rollbacks(ordered, replace(question, start=None, end=None), name)
-            one = replace(one, message=f"{one.message}; if it did, it {share} and {plural(count, 'disruption')}")
+            then = f"if it did not restart: goodput {share}, {plural(count, 'disruption')}"
+            one = replace(one, message=f"{one.message} ({then})")
         yield one
 
 
@@ -374,7 +377,7 @@ def _reading(ordered: Ordered, question: Question, name: str) -> tuple[int, str]
 def _share_of(timeline: Timeline, name: str) -> tuple[int, str]:
     """Return the number of disruptions of a timeline, and its goodput in words."""
     percent = analyse_window(timeline, name, (), timeline.start, timeline.end, ()).goodput_percent
-    return int(timeline.failed.sum()), "cannot be judged" if percent is None else f"has {percent:.2f} %"
+    return int(timeline.failed.sum()), "unknown" if percent is None else f"{percent:.2f} %"
 
 
 def _table_of(name: str) -> str:
@@ -401,10 +404,10 @@ def _silence(ordered: Ordered, timeline: Timeline, question: Question, name: str
         return
     logged, start, end = account_for(ordered, replace(question, as_of=None, start=None, end=None), name)
     percent = analyse_window(logged, name, (), start, end, ()).goodput_percent
-    then = "cannot be judged" if percent is None else f"is {percent:.2f} %"
+    then = "unknown" if percent is None else f"{percent:.2f} %"
     yield Diagnostic.of(
         "long_silence",
-        f"no line for {duration(silent)}: the job has probably ended; without --as-of its goodput {then}",
+        f"no log lines for {duration(silent)}: the job has probably ended (goodput without --as-of: {then})",
     )
 
 
@@ -442,7 +445,7 @@ def _timeline(ordered: Ordered, question: Question, name: str) -> tuple[Timeline
     as_of = question.as_of.resolve(whole) if question.as_of else None
     reference = question.reference_step_time
     if reference == BASELINE:
-        raise UsageError("--reference-step-time baseline: only `goodput compare` has a baseline; give seconds, or auto")
+        raise UsageError("--reference-step-time baseline: only `goodput compare` has a baseline; use seconds or auto")
     rules = AccountingOptions(
         method=question.method,
         reference_ns=reference * 10**9 if isinstance(reference, Fraction) else reference,
@@ -452,12 +455,12 @@ def _timeline(ordered: Ordered, question: Question, name: str) -> tuple[Timeline
     if timeline is None:
         place = table.observed.unread_steps.get(name)
         if place:
-            unread = f"steps of job {name!r} are there, and no rule reads them ({place})"
+            unread = f"{place} looks like a step of job {name!r}, but the format is unknown"
             raise NeedsMapping(_may_be_drafted(unread, place))
-        known = " that were known at --as-of" if as_of is not None else ""
+        known = " before --as-of" if as_of is not None else ""
         found = end_in_words(cause_of_last_end(table)) if as_of is None else ""
         raise NotEnoughData(
-            f"the events of job {name!r}{known} span no time{found and f' ({found})'}: "
-            "two at different times are needed"
+            f"all events of job {name!r}{known} have the same time{found and f' ({found})'}; "
+            "at least two different times are needed"
         )
     return timeline, replace(whole, start_ns=timeline.start, end_ns=timeline.end)

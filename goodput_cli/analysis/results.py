@@ -58,7 +58,7 @@ class Job:
     """The whole job: [start_ns, end_ns) is the job window (accounting §1)."""
 
     name: str
-    """as the log says it, or made from the files"""
+    """from the log, or derived from the file names"""
     start_ns: Instant
     """T0, the start of the job window"""
     end_ns: Instant
@@ -66,11 +66,11 @@ class Job:
     ending: Ending
     """how the job's last attempt ended, as far as it was logged"""
     attempts: Count
-    """lives of the job"""
+    """attempts of the job"""
     runs: Count
     """how often the job's name was used"""
     disruptions: Count
-    """passages to a next attempt that do not follow a clean end"""
+    """transitions to the next attempt that do not follow a clean end"""
     first_step: int | None
     """first step of the final progress inside the window"""  # of checkpoint logs, where kept progress begins
     last_step: int | None
@@ -103,8 +103,8 @@ class Window:
     """where the question begins"""
     end_ns: Instant
     """where it ends"""
-    excluded_ns: Annotated[Count, Json("seconds and ns", ns="taken out by the user, in ns")]
-    """taken out by the user"""  # counts as neither goodput nor badput
+    excluded_ns: Annotated[Count, Json("seconds and ns", ns="excluded by the user, in ns")]
+    """excluded by the user"""  # counts as neither goodput nor badput
 
     @property
     def ns(self) -> Annotated[Count, Json("seconds and ns", ns="length in ns, exclusions included")]:
@@ -155,7 +155,7 @@ class CategoryTimes(tuple[CategoryTime, ...]):
 
 @written(
     "at_risk_part",
-    "kept progress after the last completed save, 0 after a clean end; null where the log has no saves",
+    "kept progress after the last completed checkpoint, 0 after a clean end; null if the log has no saves",
     keys="steps ns",
     nulls=True,
 )
@@ -164,7 +164,7 @@ class AtRisk:
     """Kept progress after the last completed save, where the log has saves; none after a clean end (accounting §2)."""
 
     steps: Annotated[Amount, Json("whole")]
-    """kept steps after the last completed save"""
+    """kept steps after the last completed checkpoint"""
     ns: Annotated[Count, Json("seconds")]
     """their time"""
     is_bound: bool = False
@@ -177,16 +177,16 @@ class LeftOut:
     """A rule that the log contradicts."""
 
     event: str
-    """what its lines seemed to say"""
+    """the event that its lines seemed to report"""
     line: int | None
     """the line that contradicts it"""
     reason: str
-    """why it was left out"""
+    """why it was rejected"""
 
 
 @written(
     "drafted_part",
-    "rules that were drafted from the log, as no format reads it; null where one does",
+    "rules inferred from the log because no format reads it; null if one does",
     keys="rules lines left_out mapping",
 )
 @dataclass(frozen=True)
@@ -194,21 +194,21 @@ class Drafted:
     """Rules that were drafted from a log that no format reads, each proven on all of it."""
 
     rules: Count
-    """how many"""
+    """number of rules"""
     lines: Count
-    """lines that they were made of"""
+    """lines that they were inferred from"""
     left_out: Sequence[LeftOut]
     """rules that the log contradicts"""
     mapping: str
-    """the mapping, to keep or correct"""
+    """the rules as a mapping, to keep or edit"""
     doubts: tuple[str, ...] = ()
-    """What stands beside the answer."""
+    """Warnings about the answer."""
 
     def sentence(self, asked: Sequence[str]) -> str:
-        """What stands under the headline. asked: the log, as it was named."""
+        """Return the warning next to the headline. asked: the log, as it was given."""
         log = shlex.quote(asked[0]) if asked else "LOG"
-        keep = f"keep or correct them: goodput check --suggest {log} > my.toml"
-        return f"read by {plural(self.rules, 'rule')} drafted from this log; {keep}"
+        keep = f"to check or keep them, run `goodput check --suggest {log} > my.toml`"
+        return f"read with {plural(self.rules, 'rule')} inferred from this log; {keep}"
 
 
 @written("reference_part", "the checkpoint-step model and the resiliency calculator's table")
@@ -227,7 +227,7 @@ class Reference:
     max_saved_step: int | None
     """the highest step that was saved"""
     step_difference: int | None
-    """the one less the other"""
+    """max_saved_step - min_loaded_step"""
     total_events: Count
     """lines left after removing identical ones"""
     job_started_count: Count
@@ -250,11 +250,11 @@ class StepStatistics:
     mean_seconds: Amount | None = None
     """mean of all step times"""
     median_seconds: Amount | None = None
-    """half of them took no longer"""
+    """median"""
     p90_seconds: Amount | None = None
-    """nine in ten took no longer"""
+    """90th percentile"""
     p99_seconds: Amount | None = None
-    """99 in 100 took no longer"""
+    """99th percentile"""
 
     @property
     def known(self) -> dict[str, float]:
@@ -266,8 +266,7 @@ class StepStatistics:
 
 @written(
     "saves_part",
-    "checkpoints saved in the window: the reports of all hosts about one step are one save; null where the log has no "
-    "saves",
+    "checkpoints saved in the window; reports of several hosts about one step count once; null if the log has no saves",
     nulls=True,
 )
 @dataclass(frozen=True)
@@ -295,7 +294,7 @@ class Elastic:
     """goodput times stepping_slice_efficiency"""
 
 
-@written("unproductive_stretch", "longest stretch of the window without productive time", keys="start_ns end_ns ns")
+@written("unproductive_stretch", "longest period of the window without productive time", keys="start_ns end_ns ns")
 @dataclass(frozen=True)
 class UnproductiveStretch(Stretch):
     """A part of the window without productive time or exclusions."""
@@ -310,7 +309,7 @@ _STRETCH = Json(
 
 @written(
     "reliability_part",
-    "over the disruptions whose last sign of life lies in the window; null where there is nothing to average",
+    "over the disruptions whose last sign of life lies in the window; null if there is nothing to average",
     nulls=True,
     keys=(
         "failures mtbf_seconds mtbf_ci95_seconds mean_downtime_seconds mean_time_to_regain_seconds exposure_ns ettr "
@@ -336,12 +335,12 @@ class Reliability:
     mean_time_to_regain_seconds: Amount | None
     """mean of regained_after_seconds, over those that were regained"""
     longest_unproductive: Annotated[tuple[int, int] | None, _STRETCH]
-    """the longest stretch without kept training"""
+    """the longest period without kept training"""
     # [start, end) in ns; None where all is productive or excluded
     ettr: Amount | None
     """effective training time ratio: productive / window, 0..1; null: it cannot be judged"""
     recoveries: Annotated[Recoveries | None, Json(missing=None, optional=True)] = None
-    """how long it took to notice and to recover; left out where nothing was disrupted"""
+    """time to detect and to recover; left out without disruptions"""
 
 
 @dataclass(frozen=True)

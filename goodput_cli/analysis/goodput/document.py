@@ -65,7 +65,7 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield from _bounds(analysis)
     yield Family("goodput_category_seconds", "Time of the window by category.", list(_categories(analysis)))
     yield measured.pop("goodput_window_seconds")
-    yield _one("goodput_excluded_seconds", "Time taken out of the window.", seconds_text(window.excluded_ns))
+    yield _one("goodput_excluded_seconds", "Time excluded from the window.", seconds_text(window.excluded_ns))
     yield _one(
         "goodput_window_start_timestamp_seconds", "Start of the window, since 1970 UTC.", seconds_text(window.start_ns)
     )
@@ -77,7 +77,7 @@ def families(analysis: Analysis) -> Iterator[Family]:
     ]
     yield Family("goodput_overlapped_seconds", "Time that overlaps training.", overlapped)
     yield from (measured.pop(name) for name in ("goodput_attempts", "goodput_disruptions"))
-    yield Family("goodput_disruptions_by_cause", "Disruptions in the window by why they died.", list(_causes(analysis)))
+    yield Family("goodput_disruptions_by_cause", "Disruptions in the window by cause.", list(_causes(analysis)))
     yield measured.pop("goodput_kept_steps")
     yield _one("goodput_last_step", "Last recorded step of the final progress.", _of(analysis.job.last_step))
     step_times = measured.pop("goodput_step_time_seconds")
@@ -86,7 +86,7 @@ def families(analysis: Analysis) -> Iterator[Family]:
     reference = _of(analysis.reference.step_time_seconds)
     if analysis.inferred_rules is not None:
         yield phrases.drafted_rules(analysis.inferred_rules, analysis.options)
-    yield _one("goodput_reference_step_time_seconds", "What a step should take.", reference)
+    yield _one("goodput_reference_step_time_seconds", "Reference step time.", reference)
     yield step_times
     yield from _inside(analysis)
     if analysis.accelerators is not None:
@@ -97,7 +97,7 @@ def _bounds(analysis: Analysis) -> Iterator[Family]:
     """Between which shares goodput lies; samples only where it has no number."""
     for side, value in (("least", analysis.at_least_percent), ("most", analysis.at_most_percent)):
         known = value if analysis.is_bounded else None
-        meaning = f"Productive share of the window, 0 to 1, is at {side} this: the log leaves it open."
+        meaning = f"Productive share of the window, 0 to 1, is at {side} this; the exact value is unknown."
         yield _one(f"goodput_at_{side}_ratio", meaning, None if known is None else exact(known / 100))
 
 
@@ -110,23 +110,23 @@ def _inside(analysis: Analysis) -> Iterator[Family]:
     ranks: list[tuple[Labels, str]] = [
         ({"rank": str(row.rank), "host": safe(row.host or "")}, seconds_text(row.cost_ns or 0)) for row in slow
     ]
-    yield Family("goodput_slow_rank_seconds", "For how long the slowest rank held up all others.", ranks)
+    yield Family("goodput_slow_rank_seconds", "Time that all other ranks waited for the slowest rank.", ranks)
     done = None if analysis.eta is None else seconds_text(analysis.eta.done_ns)
-    yield _one("goodput_eta_timestamp_seconds", "When the job is done at this goodput, since 1970 UTC.", done)
+    yield _one("goodput_eta_timestamp_seconds", "When the job will be done at this goodput, since 1970 UTC.", done)
 
 
 def _accelerators(devices: Devices) -> Iterator[Family]:
     """What accelerators did, where samples of them lie beside the log."""
     busy = None if devices.busy_percent is None else exact(devices.busy_percent / 100)
-    yield _one("goodput_accelerators_seen", "Accelerators of which samples hold in the window.", str(devices.seen))
-    yield _one("goodput_accelerator_busy_ratio", "How busy accelerators were in time that counts as training.", busy)
+    yield _one("goodput_accelerators_seen", "Accelerators with samples in the window.", str(devices.seen))
+    yield _one("goodput_accelerator_busy_ratio", "Busy share of accelerators in training, 0 to 1.", busy)
     idle = None if devices.idle_ns is None else seconds_text(devices.idle_ns)
-    yield _one("goodput_accelerator_idle_seconds", "Training with accelerators below 20 %, a mean over them.", idle)
+    yield _one("goodput_accelerator_idle_seconds", "Mean training time with accelerators below 20 %.", idle)
     energy: list[tuple[Labels, str]] = []
     if devices.kwh is not None and devices.lost_kwh is not None:
         parts = (("training", devices.kwh - devices.lost_kwh), ("lost", devices.lost_kwh))
         energy = [({"part": part}, exact(round(J_PER_KWH * kwh))) for part, kwh in parts]
-    yield Family("goodput_energy_joules", "Energy of accelerators in the window, where they were seen.", energy)
+    yield Family("goodput_energy_joules", "Energy of accelerators with samples in the window.", energy)
 
 
 def _phases(inside: Inside) -> Iterator[tuple[Labels, str]]:
@@ -236,11 +236,16 @@ class AnalysisDocument(Struct, frozen=True):
         """The thresholds, and the figures of the job as properties."""
         analysis = self.analysis
         share, amount = phrases.headline(analysis)
+        warnings = (f"warning: {one}" for one in phrases.doubts(analysis))
         return Published(
             job=analysis.job.name,
             end_ns=analysis.window.end_ns,
             headline=f"goodput {share}, {amount}",
-            said=(phrases.window_text(analysis), *(f"but: {one}" for one in phrases.doubts(analysis)), *_why(analysis)),
+            said=(
+                phrases.window_text(analysis),
+                *(f"warning: {one}" for one in phrases.doubts(analysis)),
+                *_why(analysis),
+            ),
             properties=tuple(_properties(analysis)),
             thresholds=analysis.thresholds,
             diagnostics=analysis.diagnostics,
@@ -307,7 +312,7 @@ def why_it_ended(analysis: Analysis) -> str | None:
     from goodput_cli.analysis.disruptions.sheet import end_note  # which a screen does without
 
     last = phrases.last_cause(analysis)
-    return None if last is None else f"{end_note(analysis)}; to do: {last.advice}"
+    return None if last is None else f"{end_note(analysis)}; what to do: {last.advice}"
 
 
 def _headline(analysis: Analysis) -> blocks.Headline:
@@ -350,7 +355,7 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
         lost_to = [row for row in phrases.category_rows(analysis) if not row.is_goodput and row.ns > 0]
         yield from (f"- {row.percent}, {duration(row.ns)}: {row.title}" for row in lost_to[:_WORST])
         name = "disruptions" if analysis.disruptions else "timeline"
-        yield f"What shows more: goodput {name} {shlex.join(analysis.options) or 'LOG'}"
+        yield f"For details: goodput {name} {shlex.join(analysis.options) or 'LOG'}"
     yield from _why(analysis)
 
 

@@ -63,19 +63,23 @@ def _evidence(timeline: Timeline) -> Iterator[Diagnostic]:
     """Lines about deaths that were used for nothing (docs/causes.md)."""
     causes = timeline.causes
     for code, rows, message in (
-        ("evidence_of_other_hosts", causes.other_hosts, "lines of hosts on which the job did not run"),
-        ("hosts_unknown", causes.unknown_hosts, "no line says on which hosts the job ran"),
-        ("evidence_without_clock", causes.without_clock, "nobody knows in which attempt these lines were said"),
+        ("evidence_of_other_hosts", causes.other_hosts, "failure messages from hosts that did not run the job"),
+        ("hosts_unknown", causes.unknown_hosts, "failure messages of hosts, but the hosts of the job are not logged"),
+        (
+            "evidence_without_clock",
+            causes.without_clock,
+            "failure messages without a timestamp could not be assigned to an attempt",
+        ),
     ):
         if rows:
             yield Diagnostic.of(code, message, sum(one.count for one in rows), tuple(one.where for one in rows[:20]))
     for source, count in timeline.table.observed.dropped.items():
-        yield Diagnostic.of("too_many_observations", "observations that were too many; left out", count, (source,))
+        yield Diagnostic.of("too_many_observations", "too many failure messages; the rest is ignored", count, (source,))
 
 
 def _identity(timeline: Timeline) -> Iterator[Diagnostic]:
     ordered = timeline.ordered
-    message = "lines that say exactly what another line says; each counts once"
+    message = "identical log lines; each counts once"
     yield diagnostic_at("duplicate_events", ordered.original, ordered.duplicates, message)
 
 
@@ -103,8 +107,8 @@ def _gap(timeline: Timeline) -> Iterator[Diagnostic]:
             "long_gap",
             table,
             np.array([min(after, len(table) - 1)]),
-            f"one gap holds {percent(100 * share, 0)} of the job: {duration(end - start)}, {period(start, end)}; if "
-            "its two sides are two jobs, ask for one of them",
+            f"one gap covers {percent(100 * share, 0)} of the job: {duration(end - start)}, {period(start, end)}; if "
+            "these are two jobs, analyze each one alone",
         )
 
 
@@ -126,8 +130,8 @@ def _far_apart(timeline: Timeline) -> Diagnostic | None:
         "long_gap",
         table,
         np.array([before + 1]),
-        f"no line for {duration(end - start)}, {period(start, end)}: a stamp on one of its sides is wrong, lines are "
-        "missing, or its two sides are two jobs",
+        f"no log lines for {duration(end - start)}, {period(start, end)}: a timestamp is wrong, lines are missing, or "
+        "these are two jobs",
     )
 
 
@@ -168,42 +172,42 @@ def _starts(timeline: Timeline) -> Iterator[Diagnostic]:
             "starts_mid_run",
             table,
             attempts.begin_row[:1],
-            "the log begins in the middle of a run: no start line stands before its first step or checkpoint, so "
-            "what came before is not in the window",
+            "the log begins in the middle of a run: there is no start line before the first step or checkpoint, so "
+            "earlier time is not in the window",
         )
     second = second_writers(table)
     yield diagnostic_at(
         "two_writers",
         table,
         second,
-        f"two processes wrote at once, {len(attempts.dropped)} steps both of them: what the account says may be true "
-        "of neither",
+        f"two processes wrote at the same time, and both logged {len(attempts.dropped)} steps: the result may be wrong "
+        "for both",
     )
     if len(second) == 0:
         yield diagnostic_at(
             "multi_host_duplicates",
             table,
             attempts.dropped,
-            "steps that several hosts reported; the earliest report counts, so let one host write",
+            "steps reported by several hosts; the earliest report counts. Let only one host write the log",
         )
     yield diagnostic_at(
         "rolled_back",
         table,
         attempts.begin_row[attempts.rolled_back],
-        "steps that went back while the process lived on: what was trained twice is wasted, and no attempt begins",
+        "steps were rolled back in a running process: repeated training counts as wasted, and no new attempt begins",
     )
     yield diagnostic_at(
         "restart_or_rollback",
         table,
         attempts.begin_row[attempts.perhaps_rolled_back],
-        "whether the process lived on where steps went back is not known, and it counts as a restart",
+        "steps went back, but the log does not show whether the process restarted; this counts as a restart",
     )
     unseen = np.flatnonzero(~attempts.started & ~attempts.rolled_back)
     yield diagnostic_at(
         "restart_without_start",
         table,
         attempts.begin_row[unseen[unseen > 0]],
-        "attempts that no start line opened: steps went back, or life went on after an end line",
+        "attempts without a start line: steps went back, or events follow an end line",
     )
 
 
@@ -216,7 +220,7 @@ def _ends_and_runs(timeline: Timeline) -> Iterator[Diagnostic]:
             "end_not_believed",
             table,
             claimed[crashed],
-            "job ends after which steps were redone or a crash was logged: they count as terminations",
+            "job ends followed by repeated steps or a crash; they count as terminations",
         )
     yield from _stops(timeline)
     starts = timeline.runs
@@ -225,8 +229,8 @@ def _ends_and_runs(timeline: Timeline) -> Iterator[Diagnostic]:
             "restarted_from_scratch",
             table,
             np.array(starts[1:], dtype=np.intp),
-            f"the job name was used for {len(starts)} runs; as one job, what the earlier ones did counts as wasted; "
-            "--run N or --run last analyses one",
+            f"{len(starts)} runs share this name and are counted as one job, so earlier runs count as wasted; use "
+            "--run last or --run N for one run",
         )
 
 
@@ -248,12 +252,12 @@ def _stops(timeline: Timeline) -> Iterator[Diagnostic]:
     unexplained = np.array([one.code == UNKNOWN_CAUSE for one in timeline.causes.why], dtype=bool)
     redone, resumed = ended & said, ended & ~said & went_on & unexplained & job_end_believed(table, attempts)
     parts = (
-        (redone, "said that the job ends behind a save, and steps were done again"),
-        (resumed, "had a termination that nothing explains behind a save, and no step was done again"),
+        (redone, "with a job end after a checkpoint, but repeated steps"),
+        (resumed, "with an unexplained termination after a checkpoint, but no repeated steps"),
     )
     listed = " and ".join(f"{some.sum()} {words}" for some, words in parts if some.any())
     doubted = np.flatnonzero(redone | resumed)
-    message = f"whether stops between attempts were planned is not known, and they count as disruptions: {listed}"
+    message = f"stops between attempts may have been planned, but count as disruptions: {listed}"
     yield diagnostic_at("planned_or_not", table, attempts.first_ending[doubted], message)
 
 
@@ -283,7 +287,7 @@ def _starts_without_rank(timeline: Timeline) -> Iterator[Diagnostic]:
     chosen = np.flatnonzero(bare)
     if len(chosen):
         rows = np.concatenate((row[chosen], next_row[chosen]))
-        message = "start lines without a rank, directly followed by another one: one start of several hosts?"
+        message = "start lines without a rank directly follow each other; they may be one start of several hosts"
         yield diagnostic_at("starts_without_rank", table, rows, message, len(chosen))
 
 
@@ -294,14 +298,14 @@ def _intervals(timeline: Timeline) -> Iterator[Diagnostic]:
         "open_interval",
         timeline.table,
         np.sort(opened).astype(np.intp),
-        "start lines without an end line: each ends at the next step or checkpoint, else with its attempt; a data load "
-        "after which training went on is dropped",
+        "start lines without an end line; each ends at the next step or checkpoint, or with its attempt. A data load "
+        "is ignored if training continued after it",
     )
     yield diagnostic_at(
         "orphan_end",
         timeline.table,
         np.sort(np.concatenate((phases.orphans, loads.orphans))).astype(np.intp),
-        "end lines without a start line; they claim nothing",
+        "end lines without a start line; ignored",
     )
 
 
@@ -317,13 +321,13 @@ def _unrecorded(timeline: Timeline) -> Iterator[Diagnostic]:
     missing = lineage.limit[attempt] - records.last[attempt] - (not timeline.attempts.step_ends)
     proved = spans.stop[last] == lineage.limit[attempt]
     for chosen, message, mild in (
-        (proved, "behind them in time: the writer lost its last lines; they count as trained", True),
-        (~proved, "where nothing can have trained them: an attempt or its log is missing, or the checkpoint is "
-         "another job's; they do not count", False),
+        (proved, "after them: the writer lost its last lines; they count as trained", True),
+        (~proved, "after them, and nothing can have trained them: an attempt or its log is missing, or the checkpoint "
+         "belongs to another job; they do not count", False),
     ):  # fmt: skip
         rows, count = records.last_row[attempt[chosen]], int(missing[chosen].sum())
-        said = f"steps that no line records, though the job resumed {message}"
-        yield diagnostic_at("unrecorded_steps", timeline.table, rows, said, count, mild=mild)
+        text = f"steps that are not logged, although the job resumed {message}"
+        yield diagnostic_at("unrecorded_steps", timeline.table, rows, text, count, mild=mild)
 
 
 def _step_ends(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -342,14 +346,14 @@ def _step_ends(timeline: Timeline) -> Iterator[Diagnostic]:
     largest = [at for at in np.argsort(-unexplained, kind="stable")[:_MOST_GAPS].tolist() if unexplained[at]]
     if largest:
         total = rough_duration(int(unexplained.sum()))
-        message = f"{total} between records that their steps did not take, and no other line explains"
+        message = f"{total} between step records is explained neither by the step times nor by any other line"
         count = int(np.count_nonzero(unexplained))
         yield diagnostic_at("gap_between_steps", table, pairs[long[largest]].ravel(), message, count)
     yield diagnostic_at(
         "step_longer_than_gap",
         table,
         pairs[-gap > slack, 1],
-        "step ends whose mean is longer than the time since the record before",
+        "step records whose mean step time is longer than the time since the previous record",
     )
 
 
@@ -361,13 +365,13 @@ def _progress(timeline: Timeline) -> Iterator[Diagnostic]:
         "no_checkpoint_loaded",
         timeline.table,
         timeline.attempts.begin_row[progress.without_load],
-        "attempts that progressed without a checkpoint_loaded line: where they began is inferred",
+        "attempts with progress but without a checkpoint_loaded line; their first step is inferred",
     )
     if progress.asynchronous and not timeline.rules.method.async_saves:
         yield Diagnostic.of(
             "async_saves_detected",
-            "steps were finished while a save was under way, or a line says so: saves are asynchronous here and claim "
-            "no time, and startup is not inferred",
+            "saves are asynchronous (steps finished during a save, or the log reports it): they take no time from "
+            "training, and start-up is not inferred",
         )
 
 
@@ -379,7 +383,7 @@ def _reference(timeline: Timeline) -> Iterator[Diagnostic]:
         value = repr(float(reference) / 1e9)
         yield Diagnostic.of(
             "reference_auto",
-            f"the reference step time {value} s was estimated from this log: pin it with --reference-step-time {value}",
+            f"the reference step time {value} s was estimated from this log; fix it with --reference-step-time {value}",
         )
     negative = bool(timeline.kept_training.slowdown.sum() < 0)
     if timeline.origin == "auto" and not negative:
@@ -417,8 +421,8 @@ def _too_slow(timeline: Timeline, median_ns: float | None) -> Diagnostic:
     ahead = 1 - min(value for _, value in measured) / reference
     return Diagnostic.of(
         "reference_too_slow",
-        f"steps beat the reference step time of {reference / 1e9:.6g} s by {100 * ahead:.2g} % (measured: {shown}): "
-        "goodput is overstated by as much, and training_slowdown may be negative",
+        f"steps are {100 * ahead:.2g} % faster than the reference step time of {reference / 1e9:.6g} s (measured: "
+        f"{shown}): goodput is overstated by that amount, and training_slowdown may be negative",
         mild=ahead < _SLIGHTLY,
     )
 
@@ -433,8 +437,8 @@ def _loading(timeline: Timeline) -> Iterator[Diagnostic]:
     if stepping > 0 and 2 * covered > stepping:
         yield Diagnostic.of(
             "input_bound",
-            f"data loading runs during {100 * covered / stepping:.0f} % of the step time: training may be waiting for "
-            "data; --data-loading blocking claims that time",
+            f"data loading runs during {100 * covered / stepping:.0f} % of the step time, and training may wait for "
+            "it; use --data-loading blocking to count that time",
         )
 
 

@@ -101,9 +101,9 @@ def headline(analysis: AnalysisData) -> tuple[str, str]:
     else:
         amount = f"{duration(analysis.goodput.ns)} of {whole}"
     if not analysis.has_steps and analysis.job.ending == "crashed":
-        return share, f"{amount}; it crashed, and {analysis.timeline.no_training} before"
+        return share, f"{amount}; {analysis.timeline.no_training} before the crash"
     if analysis.is_too_short or analysis.timeline.few_records is not None:
-        return share, f"{amount}; too short to judge: {kept_text(analysis, ' steps').partition(' (')[0]}"
+        return share, f"{amount}; too few steps to judge: {kept_text(analysis, ' steps').partition(' (')[0]}"
     return share, amount
 
 
@@ -123,7 +123,7 @@ def limits_text(limits: Limits, whole_ns: int | None = None) -> str:
         for ns in (limits.at_least, limits.at_most)
     )
     if low is None or high is None:
-        return "not known" if low is high else f">= {low}" if high is None else f"<= {high}"
+        return "unknown" if low is high else f">= {low}" if high is None else f"<= {high}"
     return f"{low.removesuffix(' %')} to {high}"
 
 
@@ -214,10 +214,10 @@ _FEW_RESTARTS = 1
 def restarts_left_text(analysis: AnalysisData) -> str | None:
     """`1 restart left`, of a job that goes on, as the last line says that counts them; None where there are more, or
     no line counts them."""
-    said = [one.left_after for one in analysis.disruptions.chains if one is not None and one.left_after is not None]
-    if not said or said[-1] > _FEW_RESTARTS or analysis.job.ending != "not_logged":
+    left = [one.left_after for one in analysis.disruptions.chains if one is not None and one.left_after is not None]
+    if not left or left[-1] > _FEW_RESTARTS or analysis.job.ending != "not_logged":
         return None
-    return f"{plural(said[-1], 'restart')} left" if said[-1] else "no restart left"
+    return f"{plural(left[-1], 'restart')} left" if left[-1] else "no restarts left"
 
 
 def kept_text(analysis: AnalysisData, words: str = "") -> str:
@@ -258,7 +258,7 @@ def last_cause_text(analysis: AnalysisData) -> str:
 def at_the_end(analysis: AnalysisData) -> str:
     """How it ended, in front of why."""
     ending = analysis.job.ending
-    return "end not logged, behind the last step" if ending == "not_logged" else f"{ending} at the end"
+    return "end not logged, after the last step" if ending == "not_logged" else f"{ending} at the end"
 
 
 def outside_window_text(analysis: AnalysisData) -> str | None:
@@ -283,7 +283,7 @@ def step_times_text(steps: StepStatistics) -> str:
 def beside_ledger(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
     """(name, words) of all that is reported beside the ledger."""
     if analysis.window.excluded_ns:
-        yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)} taken out, not part of the 100 %"
+        yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)} excluded, not part of the 100 %"
     for row in analysis.overlapped:
         yield row.category, f"{duration(row.ns)}, {OVERLAPPED_REMARK}"
     if analysis.elastic.stepping is not None:
@@ -291,7 +291,7 @@ def beside_ledger(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
     risk = analysis.at_risk
     if risk is not None and (risk.ns or risk.steps):
         steps = plural(round(risk.steps, 3), "step")
-        bound, save = ("at most ", "save known to be complete") if risk.is_bound else ("", "completed save")
+        bound, save = ("at most ", "checkpoint known to be complete") if risk.is_bound else ("", "completed checkpoint")
         yield "at_risk", f"{bound}{steps}, {duration(risk.ns)} of progress after the last {save}"
     amounts = {row.category: row.ns for row in analysis.badput if row.label is None}
     if amounts.get(Category.SLOWDOWN.id, 0) < 0:
@@ -301,7 +301,7 @@ def beside_ledger(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
         most = least + amounts[Category.UNDETERMINED.id]
         yield Category.UNDETERMINED.id, f"wasted progress is between {duration(least)} and {duration(most)}"
     if amounts.get(Category.RESTORE.id) and _restores_are_inferred(analysis):
-        yield Category.RESTORE.id, "inferred, start-up included"
+        yield Category.RESTORE.id, "inferred, including start-up"
 
 
 def elastic_text(elastic: Elastic) -> str:
@@ -312,7 +312,7 @@ def elastic_text(elastic: Elastic) -> str:
     if elastic.goodput_percent is not None:
         parts.append(f"goodput x stepping {percent(elastic.goodput_percent)}")
     if elastic.unknown_ns:
-        parts.append(f"{duration(elastic.unknown_ns)} left out, without a count")
+        parts.append(f"{duration(elastic.unknown_ns)} without a slice count")
     return ", ".join(parts)
 
 
@@ -321,7 +321,7 @@ def reference_text(analysis: AnalysisData) -> str | None:
     reference = analysis.reference
     if reference.step_time_seconds is None:
         return None
-    origin = "from the log itself: auto" if reference.origin == "auto" else "given"
+    origin = "auto: taken from this log" if reference.origin == "auto" else "given"
     return f"Reference step time {exact(reference.step_time_seconds)} s ({origin})"
 
 
@@ -372,13 +372,28 @@ def threshold_value(threshold: Threshold) -> str:
         return ""
     if threshold.unit == "" and threshold.value == int(threshold.value):
         return number(threshold.value)
+    if _is_shown_as_duration(threshold):
+        return duration_of_seconds(threshold.value)
     decimals = telling_decimals(threshold.value, threshold.limit)
     return f"{threshold.value:.{decimals}f} {threshold.unit}".rstrip()
 
 
 def threshold_limit(threshold: Threshold) -> str:
-    """The limit as exactly as it was given: `90 %`, `1800 s`, `3`."""
+    """Return the limit: `90 %`, `3`, `30 min 00 s`; in seconds where durations would hide the difference."""
+    if _is_shown_as_duration(threshold):
+        return duration_of_seconds(threshold.limit)
     return f"{exact(threshold.limit)} {threshold.unit}".rstrip()
+
+
+def _is_shown_as_duration(threshold: Threshold) -> bool:
+    """Return True if a value in seconds and its limit differ when shown as durations, or are equal."""
+    value, limit = threshold.value, threshold.limit
+    if threshold.unit != "s" or value is None or max(abs(value), abs(limit)) < _MINUTE_SECONDS:
+        return False
+    return value == limit or duration_of_seconds(value) != duration_of_seconds(limit)
+
+
+_MINUTE_SECONDS = 60
 
 
 def threshold_reason(threshold: Threshold) -> str:
@@ -387,7 +402,7 @@ def threshold_reason(threshold: Threshold) -> str:
     if (undecided := _undecided(threshold)) is not None:
         return undecided[1]
     if threshold.value is None:
-        return f"the log holds nothing to judge it by{hint}"
+        return f"not in the log{hint}"
     return f"{threshold_value(threshold)}, limit {threshold_limit(threshold)}{hint}"
 
 
@@ -407,7 +422,7 @@ def _restores_are_inferred(analysis: AnalysisData) -> bool:
 
 def _row(analysis: AnalysisData, amount: CategoryTime, limits: LimitsByCategory) -> LedgerRow:
     share = max(finite(amount.percent) or 0.0, 0.0)
-    text = "not known" if amount is analysis.goodput and analysis.goodput_unknown else _percent(amount, limits)
+    text = "unknown" if amount is analysis.goodput and analysis.goodput_unknown else _percent(amount, limits)
     bounds = analysis.limits_of(amount)
     if bounds.at_least != bounds.at_most:  # the ledger has one of them
         text = f"{'>=' if bounds.at_least == amount.ns else '<='} {_percent(amount, limits)}"
@@ -456,12 +471,12 @@ def diagnostic_lines(diagnostics: Iterable[Diagnostic], *, every_place: bool = F
 def explaining_line(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
     """How to learn more about the worst of the diagnostics; nothing where there are none."""
     for worst in list(worst_first(diagnostics))[:1]:
-        yield f"`goodput help {worst.code}` says what that does to the numbers, and what to do"
+        yield f"Run `goodput help {worst.code}` for its effect on the numbers and how to fix it."
 
 
 def places_text(diagnostic: Diagnostic, most: int = PLACES) -> str:
-    """The first places of a diagnostic and how many more there are."""
-    shown = [shorten(safe(place), _LONGEST, "...") for place in diagnostic.where[:most]]
+    """Return the first locations of a diagnostic, each once, and how many more there are: `run.log:3, +2 more`."""
+    shown = [shorten(safe(place), _LONGEST, "...") for place in list(dict.fromkeys(diagnostic.where))[:most]]
     more = max(diagnostic.count, len(diagnostic.where)) - len(shown)
     if shown and more > 0:
         shown.append(f"+{more} more")
@@ -472,8 +487,8 @@ def strict_lines(diagnostics: Iterable[Diagnostic], *, quiet: bool) -> Iterator[
     """Why `--strict` fails a run; nothing where it does not. quiet: whether the diagnostics are not said."""
     codes = dict.fromkeys(diagnostic.code for diagnostic in worst_first(problems(diagnostics)))
     if codes:
-        more = " (the same without --quiet says more)" if quiet else ""
-        yield f"--strict: something looks wrong: {', '.join(codes)}{more}"
+        more = " (run without --quiet for details)" if quiet else ""
+        yield f"--strict: problems found: {', '.join(codes)}{more}"
 
 
 def threshold_lines(thresholds: Iterable[Threshold], *, with_passes: bool = True) -> Iterator[str]:
@@ -487,4 +502,4 @@ def reference_caution(analysis: AnalysisData) -> Iterator[str]:
     """A warning where thresholds were judged with a reference step time that the log itself gave (accounting §6)."""
     option = pin_option(analysis)
     if option and analysis.thresholds:
-        yield f"warning: thresholds are judged by a reference step time that this log itself gave; pin it with {option}"
+        yield f"warning: thresholds use a reference step time taken from this log; fix it with {option}"
