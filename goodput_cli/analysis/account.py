@@ -70,8 +70,8 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
         if len(present) > 1 and all(is_scheduled_alone(format_names(log, jobs.index(one))) for one in present):
             source = shlex.quote(log.table.sources[0]) if len(log.table.sources) == 1 else "TABLE"
             raise UsageError(
-                f"found {len(present)} jobs in the scheduler table, but no training logs. Run `goodput fleet {source}`, "
-                "or add the stdout of one job"
+                f"found {len(present)} jobs in the scheduler table, but no training logs. Run `goodput fleet "
+                f"{source}`, or add the stdout of one job"
             )
         if len(present) > 1:
             raise UsageError(

@@ -46,33 +46,33 @@ if TYPE_CHECKING:
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
 OBSERVATIONS = Table(
     "observation",
-    "one recognised line or block about a death (docs/causes.md); it changes no number",
+    "one recognized line or block about a failure (docs/causes.md); it changes no number",
     (
         Column(
-            "code", "text", values=attribute("code"), words="a cause, or peer_lost: somebody else is gone",
+            "code", "text", values=attribute("code"), words="a cause, or peer_lost: another rank is gone",
             json={"enum": [*CAUSES, PEER_LOST]},
         ),
         Column(
             "role", "text", values=attribute("role"),
-            words="root: a mechanism; exit: how a process ended; echo: that others are gone; teardown: said while "
-            "being killed; context: ends nothing", json={"enum": list(ROLES)},
+            words="root: a mechanism; exit: how a process ended; echo: other ranks are gone; teardown: logged while "
+            "being killed; context: does not end an attempt", json={"enum": list(ROLES)},
         ),
-        Column("count", "count", values=attribute("count"), words="how many lines say the same", least=1),
-        Column("rank", "count", values=attribute("rank"), words="null: not said", nullable=True),
-        Column("local_rank", "count", Audience.JSON, attribute("local_rank"), "null: not said", nullable=True),
+        Column("count", "count", values=attribute("count"), words="number of identical lines", least=1),
+        Column("rank", "count", values=attribute("rank"), words="null: not logged", nullable=True),
+        Column("local_rank", "count", Audience.JSON, attribute("local_rank"), "null: not logged", nullable=True),
         Column(
-            "ranks", "text", Audience.JSON, attribute("ranks"), "all ranks that say the same", json=_NUMBERS,
+            "ranks", "text", Audience.JSON, attribute("ranks"), "all ranks that report the same", json=_NUMBERS,
             json_values=each(lambda one: sorted({rank for rank, _ in one.ranks})),
         ),
-        Column("host", "text", Audience.PROGRAMS, each(lambda one: one.host or None), "null: not said", nullable=True),
+        Column("host", "text", Audience.PROGRAMS, each(lambda one: one.host or None), "null: not logged", nullable=True),
         Column(
-            "device", "text", Audience.PROGRAMS, each(lambda one: one.device or None), "null: not said", nullable=True
+            "device", "text", Audience.PROGRAMS, each(lambda one: one.device or None), "null: not logged", nullable=True
         ),
-        Column("pid", "count", Audience.JSON, attribute("pid"), "null: not said", nullable=True),
+        Column("pid", "count", Audience.JSON, attribute("pid"), "null: not logged", nullable=True),
         Column("exit", "count", Audience.JSON, attribute("exit"), "exit code; below 0: a signal", nullable=True),
-        Column("peer", "text", Audience.JSON, each(lambda one: one.peer or None), "null: not said", nullable=True),
+        Column("peer", "text", Audience.JSON, each(lambda one: one.peer or None), "null: not logged", nullable=True),
         Column(
-            "suspects", "text", Audience.JSON, attribute("suspects"), "ranks that were waited for", json=_NUMBERS,
+            "suspects", "text", Audience.JSON, attribute("suspects"), "ranks that others waited for", json=_NUMBERS,
             json_values=each(lambda one: list(one.suspects)),
         ),
         Column("row", "text", Audience.JSON, attribute("row"), "the row that read it"),
@@ -91,9 +91,9 @@ def observations_sheet(observations: Sequence[FailureEvidence]) -> Sheet:
     columns = OBSERVATIONS.people_columns()
     shown = observations[:_MOST]
     more = len(observations) - len(shown)
-    rest = (f"{more} more are in the JSON",) if more else ()
+    rest = (f"{more} more in the JSON output",) if more else ()
     return Sheet(
-        title=f"What lines say about deaths: {plural(len(observations), 'observation')}",
+        title=f"Failure messages: {len(observations)}",
         columns=columns,
         rows=OBSERVATIONS.of_rows(shown).cells(columns),
         notes=(*(f"{one.where}: `{one.text}`" for one in shown[:_QUOTED] if one.text), *rest),
@@ -115,7 +115,7 @@ def check_names(names: Sequence[str]) -> Iterator[Diagnostic]:
             short = (name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…" for name in sorted(group)[:_SHOWN])
             shown = ", ".join(map(repr, short))
             more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
-            message = f"jobs whose names are almost the same: {shown}{more}"
+            message = f"jobs with almost the same name: {shown}{more}"
             yield Diagnostic.of("similar_job_names", message, len(group))
 
 
@@ -153,7 +153,7 @@ def first_of(items: Sequence[str], most: int, count: int, between: str) -> str:
 _PLACES_IN_A_CELL = 20
 FINDINGS = Table(
     "finding",
-    "one thing that is wrong, or worth knowing",
+    "one warning: an error, a warning or an information",
     (
         Column("code", "text", Audience.JSON, attribute("code"), "stable name, described in docs/diagnostics.md"),
         Column(
@@ -164,7 +164,7 @@ FINDINGS = Table(
             json={"enum": list(SEVERITIES)},
         ),
         Column("code", "text", Audience.PEOPLE | Audience.TABLES, attribute("code")),
-        Column("job", "text", Audience.JSON, attribute("job"), "null: about the log as a whole", nullable=True),
+        Column("job", "text", Audience.JSON, attribute("job"), "null: about the whole log", nullable=True),
         Column("count", "count", values=attribute("count"), words="how often", least=0),
         Column("jobs", "count", Audience.PEOPLE | Audience.TABLES, each(lambda one: None if one.job is None else 1)),
         Column("job", "text", Audience.TABLES, attribute("job")),
@@ -177,7 +177,7 @@ FINDINGS = Table(
             "text",
             Audience.PROGRAMS,
             each(lambda one: first_of(one.where, _PLACES_IN_A_CELL, one.count, "; ")),
-            "file:line or insertId; may hold fewer than count places",
+            "file:line or insertId; may be fewer than count",
             json={"type": "array", "items": {"type": "string"}},
             json_values=attribute("where"),
         ),
@@ -193,13 +193,13 @@ class CheckReport(Answered):
     jobs: Count
     """jobs checked"""
     runs: Count
-    """their runs: more than jobs where a name was used again"""
+    """their runs; more than jobs if a name was used again"""
     events: Count
     """events checked, duplicates included"""
     findings: Annotated[tuple[Finding, ...], FINDINGS]
-    """the gravest first, then by code and job"""
+    """the most severe first, then by code and job"""
     observations: Annotated[tuple[FailureEvidence, ...], OBSERVATIONS] = ()
-    """what lines say about deaths, also in a file that holds no job; in the order of files and lines"""
+    """failure messages, also of files without a job; by file and line"""
     processes: Annotated[tuple[ProcessRow, ...], PROCESSES, Json(optional=True)] = ()
     """which lines were read as one process, and which processes as one attempt; by job and attempt"""
     diagnostics: Annotated[tuple[Finding, ...], FINDINGS, Json(later=True)] = ()
@@ -293,7 +293,7 @@ def check_sheet(report: CheckReport, *, every_place: bool = False) -> Sheet:
     columns = FINDINGS.sheet_columns(without=() if several else ("jobs",))
     groups = [list(group) for _, group in groupby(report.findings, key=lambda one: (one.severity, one.code))]
     wrong = counts_in_words(report.findings)
-    title = [wrong or "Nothing is wrong"] if report.events else ["Nothing was read", *([wrong] if wrong else [])]
+    title = [wrong or "No warnings"] if report.events else ["No events read", *([wrong] if wrong else [])]
     return Sheet(
         title=", ".join(title),
         columns=columns,
@@ -356,7 +356,7 @@ def refused_notes(refused: Sequence[Refused]) -> list[str]:
         for one in refused[:_MOST_EXAMPLES]
     ]
     more = len(refused) - len(notes)
-    return [*notes, f"and {more} more lines; --rejects FILE writes them all"] if more > 0 else notes
+    return [*notes, f"and {more} more lines; use --rejects FILE to write all of them to a file"] if more > 0 else notes
 
 
 def unread_sheet(shapes: Counter[str], examples: Mapping[str, Line]) -> Sheet:

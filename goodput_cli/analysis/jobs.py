@@ -58,25 +58,25 @@ class JobSummary:
     """The job name."""
     start_ns: int
     """Start of the window that was accounted for (accounting §1, §7), ns since 1970 UTC; of a job that cannot be
-    analysed, its first event."""
+    analyzed, its first event."""
     end_ns: int
-    """End of that window, ns since 1970 UTC; of a job that cannot be analysed, its last event."""
+    """End of that window, ns since 1970 UTC; of a job that cannot be analyzed, its last event."""
     events: int
     """Events of the job, each counted once."""
     formats: tuple[str, ...]
     """Names of the log formats seen, sorted."""
     attempts: int | None
-    """How many attempts; None where the job cannot be analysed."""
+    """How many attempts; None where the job cannot be analyzed."""
     runs: int | None
-    """How often the name was used (accounting §10); None where the job cannot be analysed."""
+    """How often the name was used (accounting §10); None where the job cannot be analyzed."""
     run: int
     """Which of them this is, from 1; 0: all of them as one."""
     disruptions: int | None
-    """Disruptions inside the window; None where the job cannot be analysed."""
+    """Disruptions inside the window; None where the job cannot be analyzed."""
     ending: str | None
-    """How the last attempt ended; None where the job cannot be analysed."""
+    """How the last attempt ended; None where the job cannot be analyzed."""
     goodput_ns: int | None
-    """Productive time; None where the job cannot be analysed or judged, only bounds are known, or all of the window is
+    """Productive time; None where the job cannot be analyzed or judged, only bounds are known, or all of the window is
     excluded."""
     goodput_percent: float | None
     """Of the window without what is excluded; None as `goodput_ns`."""
@@ -87,9 +87,9 @@ class JobSummary:
     reason: str | None = None
     """Why there is no goodput; None where there is."""
     cause: str | None = None
-    """Code of why the last attempt ended (docs/causes.md); None where it ended clean, or nobody says."""
+    """Code of why the last attempt ended (docs/causes.md); None if it ended cleanly, or unknown."""
     cause_certainty: str | None = None
-    """`said` or `likely`."""
+    """`confirmed` or `likely`."""
 
     @property
     def ns(self) -> int:
@@ -117,7 +117,7 @@ JOBS = Table(
             "start",
             "instant",
             values=attribute("start_ns"),
-            words="start of the window, cut to the job; of a job that cannot be analysed, its first event",
+            words="start of the window, cut to the job; of a job that cannot be analyzed, its first event",
             spare=True,
         ),
         Column(
@@ -125,7 +125,7 @@ JOBS = Table(
             "instant",
             Audience.PROGRAMS,
             attribute("end_ns"),
-            "end of the window, cut to the job; of a job that cannot be analysed, the end of its last event",
+            "end of the window, cut to the job; of a job that cannot be analyzed, the end of its last event",
         ),
         Column(
             "length", "duration", values=attribute("ns"), words="end - start", key="seconds", title="window", spare=True
@@ -143,7 +143,7 @@ JOBS = Table(
             "attempts",
             "count",
             values=attribute("attempts"),
-            words="lives of the job; null: it cannot be analysed",
+            words="attempts of the job; null: it cannot be analyzed",
             nullable=True,
             least=0,
             spare=True,
@@ -162,7 +162,7 @@ JOBS = Table(
             "count",
             Audience.PROGRAMS,
             attribute("run"),
-            "which of these runs it is, from 1; 0: all of them as one",
+            "number of the run, from 1; 0: all runs as one",
             least=0,
             later=True,
         ),
@@ -188,7 +188,7 @@ JOBS = Table(
             "ending",
             "text",
             values=attribute("ending"),
-            words="how the last attempt ended, as far as it was logged; cancelled: as a scheduler says",
+            words="how the last attempt ended, as logged; cancelled: as the scheduler reports",
             json={"enum": [*END_NAMES]},
             nullable=True,
             title="ended",
@@ -220,7 +220,7 @@ JOBS = Table(
             "text",
             Audience.JSON,
             each(_goodput),
-            "null: the job cannot be analysed or judged, or only bounds are known, and reason says why",
+            "null: goodput is unknown or only bounds are known; see reason",
             json={
                 "type": "object",
                 "description": "productive time",
@@ -269,15 +269,15 @@ class JobList(Answered):
     """The jobs of a log."""
 
     found: Count
-    """jobs in the logs, and runs that stand apart, before --limit"""
+    """jobs in the logs, and separate runs, before --limit"""
     runs: Count
-    """runs of all jobs found: more than jobs where a name was used again"""
+    """runs of all jobs found; more than jobs if a name was used again"""
     events: Count
     """events of all jobs found, duplicates included"""
     jobs: Annotated[tuple[JobSummary, ...], JOBS]
     """in the order of --sort"""
     diagnostics: Diagnostics
-    """what was noticed while reading"""
+    """warnings about the logs"""
 
     def sheet(self) -> Sheet:
         return jobs_sheet(self)
@@ -373,7 +373,7 @@ def _summary(jobs: JobList) -> Iterator[str]:
     kinds = f"{'log' if len(formats) == 1 else 'logs'}: {' + '.join(formats)}"
     yield f"{plural(jobs.events, 'event')} in {plural(jobs.runs, 'run')}, {kinds}"
     if len(jobs.jobs) < jobs.found:
-        yield f"the first {len(jobs.jobs)} are shown"
+        yield f"first {len(jobs.jobs)} shown"
 
 
 def _notes(jobs: JobList) -> Iterator[str]:
@@ -381,8 +381,8 @@ def _notes(jobs: JobList) -> Iterator[str]:
     unlogged = [job for job in jobs.jobs if job.reason == NO_TRAINING_LOG]
     if unlogged:
         yield (
-            f"{plural(len(unlogged), 'job')} without a training log: goodput is not known; `goodput fleet` shows "
-            "what a scheduler held for jobs and how long they waited"
+            f"{plural(len(unlogged), 'job')} without a training log: goodput is unknown; `goodput fleet` shows the "
+            "allocated time and the queue time"
         )
     without = [job for job in jobs.jobs if job.reason not in (None, NO_TRAINING_LOG)]
     for job in without[:_MOST_REASONS]:
@@ -404,7 +404,7 @@ def list_jobs(
     limit: int | None = None,
     jobs_done: JobsDone | None = None,
 ) -> JobList:
-    """Every job of the log in a line; those that cannot be analysed have no goodput.
+    """Every job of the log in a line; those that cannot be analyzed have no goodput.
 
     The window, `--as-of` and the run of the question count for each job. limit: how many to give, None for all.
     NotEnoughData: no events, or none of `job_name`. UsageError: the question fits none of the jobs.
@@ -416,7 +416,7 @@ def list_jobs(
 
 
 JobAnswer = tuple[JobSummary, GoodputError | None]
-"""A job in a line, and why it could not be analysed."""
+"""A job in a line, and why it could not be analyzed."""
 
 
 def job_list(

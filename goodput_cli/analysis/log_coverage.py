@@ -50,24 +50,24 @@ def _ends(timeline: Timeline) -> Iterator[Diagnostic]:
     silent = np.flatnonzero((how[:-1] == End.NOT_LOGGED) & ~(attempts.gone_back | timeline.died)[:-1])
     if len(silent):
         rows = np.where(attempts.last_recorded[silent] >= 0, attempts.last_recorded[silent], attempts.begin_row[silent])
-        message = "attempts whose end no line records; the places are their last progress"
+        message = "attempts without a logged end; the locations show their last progress"
         yield diagnostic_at("silent_death", table, rows, message)
     segments = np.flatnonzero(timeline.segments.category == Category.UNDETERMINED)
     if len(segments):
         lost = int((timeline.segments.end[segments] - timeline.segments.start[segments]).sum())
         rows = _rows_before(timeline, timeline.segments.start[segments])
-        message = f"{duration(lost)} after the last checkpoints of attempts that died at an unlogged moment"
+        message = f"{duration(lost)} after the last checkpoints of attempts that ended at an unknown time"
         yield diagnostic_at("undetermined_time", table, rows, message)
 
 
 def _checkpoints(timeline: Timeline) -> Iterator[Diagnostic]:
     table = timeline.table
     if not np.any(of_kind(table.kind, _CHECKPOINT_KINDS)):
-        yield Diagnostic.of("no_checkpoint_events", "no save or restore was logged")
+        yield Diagnostic.of("no_checkpoint_events", "the log contains no checkpoint saves or restores")
     elif Category.SAVE.id in not_recorded(timeline):
         saves = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
         if len(saves):
-            yield diagnostic_at("save_time_unknown", table, saves[:1], "saves without their duration", len(saves))
+            yield diagnostic_at("save_time_unknown", table, saves[:1], "saves without a duration", len(saves))
 
 
 def _steps(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -79,7 +79,7 @@ def _steps(timeline: Timeline) -> Iterator[Diagnostic]:
     stride = np.array([records.stride(attempt) for attempt in range(records.attempts)], dtype=np.int64)
     jumps = np.flatnonzero(distance > stride[records.owner[:-1]])
     if len(jumps):
-        message = f"step numbers that jump further than usual, by {int(distance[jumps].max())} at the most"
+        message = f"step numbers jump further than usual, by up to {int(distance[jumps].max())}"
         yield diagnostic_at("missing_steps", timeline.table, records.rows[jumps + 1], message)
 
 
@@ -101,7 +101,7 @@ def _gaps(timeline: Timeline) -> Iterator[Diagnostic]:
     unexplained = longer[2 * open_ > gap[longer]]
     if len(unexplained):
         longest = duration(int(gap[unexplained].max()))
-        message = f"silence of up to {longest} inside an attempt; the places are the lines before it"
+        message = f"no log output for up to {longest} inside an attempt; the locations show the lines before"
         yield diagnostic_at("log_gap", table, rows[unexplained], message)
 
 
@@ -110,7 +110,7 @@ def _unexplained(timeline: Timeline) -> Iterator[Diagnostic]:
     length = timeline.segments.end[chosen] - timeline.segments.start[chosen]
     total, window = int(length.sum()), timeline.end - timeline.start
     if total >= _MUCH_UNEXPLAINED * window:
-        message = f"{duration(total)} of {duration(window)} are other ({100 * total / window:.3g} %)"
+        message = f"{duration(total)} of {duration(window)} are in `other` ({100 * total / window:.3g} %)"
         longest = chosen[np.argsort(-length, kind="stable")[:3]]
         rows = _rows_before(timeline, timeline.segments.start[longest])
         yield diagnostic_at("unexplained_time", timeline.table, rows, message, len(chosen))
@@ -153,11 +153,11 @@ def _order_of_lines(table: EventTable) -> Iterator[Diagnostic]:
     back = _set_back(table, rows)
     if len(back):
         worst = rough_duration(int((table.time[back[:, 0]] - table.time[back[:, 1]]).max()))
-        message = f"steps that are earlier than the step before them, by up to {worst}"
+        message = f"steps with an earlier time than the step before, by up to {worst}"
         yield diagnostic_at("clock_set_back", table, back[:, 1], message)
     if len(late):
         share = f"{len(late)} of {len(rows)} lines ({100 * len(late) / len(rows):.3g} %)"
-        yield diagnostic_at("out_of_order", table, late, f"{share} stand behind later lines of the same source")
+        yield diagnostic_at("out_of_order", table, late, f"{share} come after later lines of the same source")
 
 
 def _set_back(table: EventTable, rows: Rows) -> NDArray[np.intp]:
@@ -196,7 +196,7 @@ def far_times(table: EventTable, now_ns: int) -> Iterator[Diagnostic]:
     rows = np.flatnonzero((table.end < early) | (table.end > late))
     if len(rows):
         away = max(int(early - table.end[rows].min()), int(table.end[rows].max() - late))
-        message = f"up to {rough_duration(away)} away from the other {len(table) - len(rows)} events of the job"
+        message = f"events up to {rough_duration(away)} away from the other {len(table) - len(rows)} events of the job"
         yield diagnostic_at("lonely_time", table, rows, message)
     future = np.flatnonzero(table.end > now_ns + NS_PER_DAY)
     if len(future):
@@ -334,7 +334,7 @@ def check_hosts(timeline: Timeline) -> Iterator[Diagnostic]:
     table = timeline.table
     ranks = distinct(table.rank[table.rank != NONE])
     if len(ranks) > 1:
-        message = f"{len(ranks)} ranks write, {ranks[0]} to {ranks[-1]}"
+        message = f"{len(ranks)} ranks write the log ({ranks[0]} to {ranks[-1]})"
         yield Diagnostic.of("several_hosts", message, len(ranks))
     attempts = timeline.attempts
     starts = np.flatnonzero((table.kind == Kind.START) & (table.rank != NONE) & (attempts.of_row >= 0))
@@ -344,5 +344,5 @@ def check_hosts(timeline: Timeline) -> Iterator[Diagnostic]:
     up = np.bincount(seen >> 32, minlength=len(attempts))
     fewer = np.flatnonzero((up > 0) & (up < up.max()))
     if len(fewer):
-        message = f"attempts in which fewer than {up.max()} ranks started ({up[fewer].min()} at the least)"
+        message = f"attempts in which fewer than {up.max()} ranks started (at least {up[fewer].min()})"
         yield diagnostic_at("rank_missing", table, attempts.begin_row[fewer], message)

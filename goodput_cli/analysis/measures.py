@@ -205,7 +205,7 @@ _OF_JOB: tuple[Measure[Summary], ...] = (
     Measure(
         "window",
         "time",
-        "Length of the window without what is excluded.",
+        "Length of the window without exclusions.",
         lambda summary: seconds_of(summary.window.counted_ns),
         metric="goodput_window_seconds",
     ),
@@ -220,7 +220,13 @@ _OF_JOB: tuple[Measure[Summary], ...] = (
     ),
 )
 _OF_WORK = (
-    Measure("work_time", "time", "Window over kept steps: what one of them took, all in.", work_seconds, better="less"),
+    Measure(
+        "work_time",
+        "time",
+        "Window divided by kept steps: time per kept step, all losses included.",
+        work_seconds,
+        better="less",
+    ),
 )
 OF_AMOUNTS: tuple[Measure[Summary], ...] = (  # few logs say any: a comparison is silent where no side does
     Measure(
@@ -234,14 +240,14 @@ OF_AMOUNTS: tuple[Measure[Summary], ...] = (  # few logs say any: a comparison i
     Measure(
         "tokens_per_second",
         "count",
-        "Kept tokens for a second of the window.",
+        "Kept tokens per second of the window.",
         number("work.tokens_per_second"),
         better="more",
     ),
     Measure(
         "effective_mfu",
         "ratio",
-        "Kept floating-point operations over what all accelerators had time for in the window.",
+        "Kept floating-point operations divided by the peak of all accelerators in the window.",
         number("work.effective_mfu_percent"),
         metric="goodput_effective_mfu_ratio",
         better="more",
@@ -249,7 +255,7 @@ OF_AMOUNTS: tuple[Measure[Summary], ...] = (  # few logs say any: a comparison i
     Measure(
         "cost_per_million_tokens",
         "count",
-        "Price of all accelerators over the window, for a million kept tokens.",
+        "Price of all accelerators in the window per million kept tokens.",
         number("work.cost_per_million_tokens"),
         metric="goodput_cost_per_million_tokens",
         better="less",
@@ -257,7 +263,7 @@ OF_AMOUNTS: tuple[Measure[Summary], ...] = (  # few logs say any: a comparison i
     Measure(
         "kwh_per_million_tokens",
         "count",
-        "Energy of all accelerators in the window, for a million kept tokens.",
+        "Energy of all accelerators in the window per million kept tokens.",
         number("work.kwh_per_million_tokens"),
         better="less",
     ),
@@ -274,7 +280,7 @@ _OF_DISRUPTIONS = (
     Measure(
         "failures",
         "count",
-        "Disruptions in the window, and the end of the last attempt where it is logged and was not planned.",
+        "Disruptions in the window, and the end of the last attempt if it is logged and was not planned.",
         number("failures"),
         better="less",
     ),
@@ -282,7 +288,7 @@ _OF_DISRUPTIONS = (
         Measure(
             f"disruptions.{how}",
             "count",
-            f"Disruptions that ended an attempt: {how}.",
+            f"Disruptions with the ending {how}.",
             ended(how),
             better=None if how in UNCOUNTED else "less",
         )
@@ -318,8 +324,8 @@ _OF_DISRUPTIONS = (
     Measure(
         "mttr",
         "time",
-        "Mean time to recover: from the failure to training again, the queue included; mean downtime ends when the "
-        "next attempt is up, time to regain when training is as far as before.",
+        "Mean time to recover: from the failure until training resumes, queue included. Mean downtime ends when the "
+        "next attempt is up; time to regain ends when training has caught up.",
         number("recoveries.mttr_seconds"),
         unrecovered,
         metric="goodput_mttr_seconds",
@@ -328,7 +334,7 @@ _OF_DISRUPTIONS = (
     Measure(
         "time_to_detect",
         "time",
-        "Mean time from a failure to the line that says that it was noticed.",
+        "Mean time from a failure to the line that reports it.",
         number("recoveries.mean_time_to_detect_seconds"),
         undisrupted,
         metric="goodput_time_to_detect_seconds",
@@ -337,7 +343,7 @@ _OF_DISRUPTIONS = (
     Measure(
         "mean_steps_lost",
         "count",
-        "Mean number of steps that a disruption took back.",
+        "Mean number of steps lost per disruption.",
         mean(lambda passage: passage.steps_lost),
         undisrupted,
         better="less",
@@ -345,7 +351,7 @@ _OF_DISRUPTIONS = (
     Measure(
         "mean_wasted",
         "time",
-        "Mean training time that a disruption took back.",
+        "Mean training time lost per disruption.",
         mean(lambda passage: passage.wasted_seconds),
         undisrupted,
         better="less",
@@ -373,9 +379,7 @@ _OF_TRAINING = (
         for name in STEP_STATISTICS
     ),
     Measure("saves.count", "count", "Checkpoints that were saved.", number("saves.count")),
-    Measure(
-        "saves.time", "time", "Mean time for which a save blocks training.", save_time, has_timed_saves, better="less"
-    ),
+    Measure("saves.time", "time", "Mean time that a save blocks training.", save_time, has_timed_saves, better="less"),
     Measure(
         "saves.interval",
         "time",
@@ -386,7 +390,7 @@ _OF_TRAINING = (
     Measure(
         "at_risk",
         "time",
-        "Kept training after the last completed save.",
+        "Kept training after the last completed checkpoint.",
         number("at_risk_seconds"),
         metric="goodput_at_risk_seconds",
         better="less",
@@ -394,7 +398,7 @@ _OF_TRAINING = (
     Measure(
         "at_risk.steps",
         "count",
-        "Kept steps after the last completed save.",
+        "Kept steps after the last completed checkpoint.",
         number("at_risk_steps"),
         metric="goodput_at_risk_steps",
         better="less",

@@ -83,7 +83,7 @@ def as_known_at(timeline: Timeline, as_of: int) -> Timeline:
         return timeline
     then = build_timeline(timeline.ordered, timeline.rules, as_of)
     if then is None:
-        raise NotEnoughData("nothing of the job was known at the end of the window")
+        raise NotEnoughData("the job has no events before the end of the window")
     return then
 
 
@@ -96,7 +96,7 @@ def window_bounds(timeline: Timeline, start: int, end: int, windows: Sequence[in
     """Length asked for, start and end (ns) of every window, length by length and each in time order."""
     rows = -(-(end - start) // every)
     if rows * len(windows) > MAX_ROWS:
-        raise UsageError(f"{rows * len(windows)} windows are too many (at most {MAX_ROWS}); choose a longer --every")
+        raise UsageError(f"{rows * len(windows)} windows are too many (limit {MAX_ROWS}); use a longer --every")
     ends = start + every * np.arange(1, rows + 1, dtype=np.int64)
     window = np.repeat(np.array(windows, dtype=np.int64), rows)
     reached = np.tile(ends, len(windows))
@@ -182,7 +182,7 @@ WINDOWS = Table(
     "rolling_row",
     "one window",
     (
-        Column("window", "duration", values=_of(lambda row: row.window_ns), words="the length asked for"),
+        Column("window", "duration", values=_of(lambda row: row.window_ns), words="requested length"),
         Column(
             "start", "instant", Audience.PROGRAMS, _of(lambda row: row.start_ns), "start of the window, cut to the job"
         ),
@@ -204,7 +204,7 @@ WINDOWS = Table(
             "count",
             Audience.JSON,
             _of(lambda row: row.excluded_ns),
-            "taken out by the user, in ns",
+            "excluded by the user, in ns",
             least=0,
         ),
         Column(
@@ -212,8 +212,8 @@ WINDOWS = Table(
             "count",
             Audience.JSON,
             _of(lambda row: row.productive_ns),
-            "productive time; with all badput[].ns it adds up to the window without exclusions; null: cannot be "
-            "judged, or only bounds are known",
+            "productive time; with all badput[].ns it adds up to the window without exclusions; null: unknown, "
+            "or only bounds are known",
             nullable=True,
         ),
         Column(
@@ -349,11 +349,11 @@ def _summary(analysis: Analysis, rolling: Rolling) -> Iterator[str]:
 
 def _notes(rolling: Rolling) -> Iterator[str]:
     if (rolling.end_ns - rolling.start_ns < rolling.window_ns).any():
-        yield "windows at the ends of the job are shorter: they are cut to it"
+        yield "windows at the start and end of the job are shorter, because they are cut to the job"
     if _is_elastic(rolling):
-        yield "slices: share of the job's slices that were stepping; goodput times it is in the JSON"
+        yield "slices: share of the slices that were stepping; JSON has goodput times this share"
     if not rolling.hindsight:
-        yield "each window as it was known at its end (--no-hindsight)"
+        yield "each window uses only what was logged before its end (--no-hindsight)"
 
 
 @written("rolling_span")

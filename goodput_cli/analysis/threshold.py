@@ -124,7 +124,7 @@ def parse(text: str, subject: Subject, *, fails: bool = True) -> Expression:
     named = subject.find(name, text)
     if comparison == ":":
         if number[0] not in "+-":
-            raise UsageError(f"{text!r}: say which way: '-{number}' fell by more than that, '+{number}' rose")
+            raise UsageError(f"{text!r}: add a sign: '-{number}' if it fell by more than that, '+{number}' if it rose")
         comparison = "<" if number[0] == "-" else ">"
     allowed = subject.units[named.dimension]
     unit = unit or allowed[0]
@@ -143,7 +143,7 @@ def read(text: str, subject: Subject, *, fails: bool = True) -> Expression:
     if subject.shape is CHANGE:
         beyond = parsed.unit == POINTS and abs(parsed.limit) >= 100
         if beyond or (parsed.unit == PERCENT and parsed.limit <= -100):
-            raise UsageError(f"{text!r} never holds, since nothing changes by more than that: it is no gate")
+            raise UsageError(f"{text!r} can never hold: no change is larger than that")
         return parsed
     _check_can_hold(text, parsed, subject)
     if parsed.named.is_floor and parsed.comparison in ("<", "<=") and parsed.unit == PERCENT and PERCENT not in text:
@@ -172,7 +172,7 @@ def _check_can_hold(text: str, parsed: Expression, subject: Subject) -> None:
     below = (comparison == "<" and limit <= 0) or (comparison in ("<=", "==") and limit < 0)
     if above or (below and subject.only_positive):
         side = "above 100 %" if above else "below 0"
-        raise UsageError(f"{text!r} never holds, since nothing is {side}: it is no gate")
+        raise UsageError(f"{text!r} can never hold: no value is {side}")
 
 
 def _check_percentage(number: str) -> None:
@@ -180,17 +180,17 @@ def _check_percentage(number: str) -> None:
     always. With its sign, `0.8%`, it is meant."""
     percent = Fraction(number)
     if percent < 0:
-        raise UsageError(f"{number} is below 0 %, and nothing is below it: it is no gate")
+        raise UsageError(f"{number} is below 0 %: no value is below it")
     if 0 < percent < 1:
         meant = f"{float(100 * percent):g}"
         raise UsageError(
-            f"{number} is {number} %, and nearly nothing is below it; did you mean {meant}? {number}% says it is meant"
+            f"{number} is {number} %, and hardly any value is below it; did you mean {meant}? Otherwise write {number}%"
         )
     if percent > 100:
         less = next(percent / power for power in (10, 100, 10**18) if percent / power <= 100)
         raise UsageError(
-            f"{number} is above 100 %, and everything is below it; did you mean {float(less):g}? "
-            f"{number}% says it is meant"
+            f"{number} is above 100 %, and every value is below it; did you mean {float(less):g}? "
+            f"Otherwise write {number}%"
         )
 
 

@@ -241,11 +241,7 @@ class AnalysisDocument(Struct, frozen=True):
             job=analysis.job.name,
             end_ns=analysis.window.end_ns,
             headline=f"goodput {share}, {amount}",
-            said=(
-                phrases.window_text(analysis),
-                *(f"warning: {one}" for one in phrases.doubts(analysis)),
-                *_why(analysis),
-            ),
+            said=(phrases.window_text(analysis), *warnings, *_why(analysis)),
             properties=tuple(_properties(analysis)),
             thresholds=analysis.thresholds,
             diagnostics=analysis.diagnostics,

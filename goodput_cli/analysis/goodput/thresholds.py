@@ -48,7 +48,7 @@ def measure_named(name: str, text: str, *, insights: bool = False) -> Named:
     known = [*MEASURES, *(f"{INSIGHT}:{code}" for code in BY_CODE if insights)]
     kinds = f"custom:LABEL and {INSIGHT}:CODE" if insights else "custom:LABEL"
     hint = did_you_mean(name, known, f"names are {', '.join(MEASURES)}, {kinds}")
-    raise UsageError(f"{text!r}: there is no {name!r} to compare; {hint}")
+    raise UsageError(f"{text!r}: unknown measure {name!r}; {hint}")
 
 
 def _find(name: str, text: str) -> Named:
@@ -64,7 +64,7 @@ def _find(name: str, text: str) -> Named:
         known, words = tuple(BY_CODE), f"kinds are {', '.join(BY_CODE)}"
     if code in known:
         return Named(prefix, "losses" if prefix == CAUSE else "share", code)
-    raise UsageError(f"{text!r}: there is no {prefix} {code!r}; {did_you_mean(code, known, words)}")
+    raise UsageError(f"{text!r}: unknown {prefix} {code!r}; {did_you_mean(code, known, words)}")
 
 
 TIMES = tuple(UNIT_SECONDS)
