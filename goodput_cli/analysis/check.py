@@ -64,7 +64,9 @@ OBSERVATIONS = Table(
             "ranks", "text", Audience.JSON, attribute("ranks"), "all ranks that report the same", json=_NUMBERS,
             json_values=each(lambda one: sorted({rank for rank, _ in one.ranks})),
         ),
-        Column("host", "text", Audience.PROGRAMS, each(lambda one: one.host or None), "null: not logged", nullable=True),
+        Column(
+            "host", "text", Audience.PROGRAMS, each(lambda one: one.host or None), "null: not logged", nullable=True
+        ),
         Column(
             "device", "text", Audience.PROGRAMS, each(lambda one: one.device or None), "null: not logged", nullable=True
         ),

@@ -223,7 +223,7 @@ _OF_WORK = (
     Measure(
         "work_time",
         "time",
-        "Window divided by kept steps: time per kept step, all losses included.",
+        "Window divided by kept steps, losses included.",
         work_seconds,
         better="less",
     ),
