@@ -372,28 +372,13 @@ def threshold_value(threshold: Threshold) -> str:
         return ""
     if threshold.unit == "" and threshold.value == int(threshold.value):
         return number(threshold.value)
-    if _is_shown_as_duration(threshold):
-        return duration_of_seconds(threshold.value)
     decimals = telling_decimals(threshold.value, threshold.limit)
     return f"{threshold.value:.{decimals}f} {threshold.unit}".rstrip()
 
 
 def threshold_limit(threshold: Threshold) -> str:
-    """Return the limit: `90 %`, `3`, `30 min 00 s`; in seconds where durations would hide the difference."""
-    if _is_shown_as_duration(threshold):
-        return duration_of_seconds(threshold.limit)
+    """The limit as exactly as it was given: `90 %`, `1800 s`, `3`."""
     return f"{exact(threshold.limit)} {threshold.unit}".rstrip()
-
-
-def _is_shown_as_duration(threshold: Threshold) -> bool:
-    """Return True if a value in seconds and its limit differ when shown as durations, or are equal."""
-    value, limit = threshold.value, threshold.limit
-    if threshold.unit != "s" or value is None or max(abs(value), abs(limit)) < _MINUTE_SECONDS:
-        return False
-    return value == limit or duration_of_seconds(value) != duration_of_seconds(limit)
-
-
-_MINUTE_SECONDS = 60
 
 
 def threshold_reason(threshold: Threshold) -> str:
