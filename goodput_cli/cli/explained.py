@@ -1,4 +1,4 @@
-"""`goodput help WORD`: what is declared of a word, in paragraphs; and what may have been meant by another one."""
+"""`goodput help WORD`: the declared meaning of a word, in paragraphs; and suggestions for an unknown word."""
 
 from __future__ import annotations
 
@@ -9,15 +9,42 @@ from goodput_cli.vocabulary.text import did_you_mean
 
 _WIDTH = 79
 FORMATS = "formats"
-"""What lists the programs whose logs are read."""
+"""Lists the programs whose logs goodput reads."""
 KINDS = "words"
-"""What lists the words of which there is help, by kind."""
+"""Lists all words that have help, by kind."""
 _MARK, _MARKED = "?", "likely"
-"""What stands behind a cause that is only likely."""
+"""The mark of a likely cause, and its word."""
+_GATES = (
+    "Gates: options that check an answer and set the exit code.",
+    "--fail-under 85: exit with 3 if goodput is below 85 %.",
+    "--fail-if EXPR: exit with 3 if EXPR holds. --warn-if EXPR: print a warning instead.",
+    "EXPR is NAME OP VALUE[UNIT], for example 'goodput<85', 'step_stall>5%' or 'mttr>10m'.",
+    "NAME is goodput, a category, custom:LABEL, insight:CODE or a measure such as disruptions, mtbf or steps.p99.",
+    "OP is <, <=, >, >=, == or !=. UNIT is %, s, m, h or d.",
+    "In `goodput compare`, EXPR is NAME:CHANGE[UNIT], for example 'goodput:-2pp' or 'steps.p99:+10%'.",
+    "If the log does not record a value, its gate fails with exit code 4.",
+    "docs/cli.md lists all names; `goodput help exit-codes` lists the exit codes.",
+)
+_EXIT_CODES = (
+    "Exit codes:",
+    "  0  success",
+    "  1  failure, for example a file that cannot be read",
+    "  2  wrong usage",
+    "  3  a gate failed (`goodput help gates`)",
+    "  4  not enough data, such as no events, or a gate on an unrecorded value",
+    "  5  --strict or `goodput check` found problems",
+    "130  interrupted",
+)
+TOPICS = {"gates": _GATES, "exit-codes": _EXIT_CODES}
+"""Help on topics that are not a single word, by name."""
+_TOPIC_NAMES = {
+    "gate": "gates", "threshold": "gates", "thresholds": "gates", "fail if": "gates", "fail under": "gates",
+    "warn if": "gates", "exit codes": "exit-codes", "exit code": "exit-codes", "exitcodes": "exit-codes",
+}  # fmt: skip
 
 
 def explain(name: str, commands: Iterable[str] = ()) -> str | None:
-    """Some paragraphs on a name; None where it is the name of nothing. commands: those there are."""
+    """Return some paragraphs on a name, or None for an unknown name. commands: all command names."""
     asked = name.strip().lower()
     if asked == KINDS:
         return _folded(f"{kind}: {', '.join(names)}" for kind, names in _kinds(commands).items())
@@ -25,6 +52,9 @@ def explain(name: str, commands: Iterable[str] = ()) -> str | None:
         from goodput_cli.vocabulary.programs import program_lines
 
         return "\n".join(program_lines())
+    topic = _TOPIC_NAMES.get(_plain(asked).strip(), asked)
+    if topic in TOPICS:
+        return _folded(TOPICS[topic])
     asked = _MARKED if asked == _MARK else asked
     lines = [*_of_findings(asked), *_of_causes(asked), *_of_words(asked), *_of_programs(asked)]
     lines = lines or list(_of_kind(asked, commands)) or list(_of_columns(asked))
@@ -32,22 +62,24 @@ def explain(name: str, commands: Iterable[str] = ()) -> str | None:
 
 
 def suggestion(name: str, commands: Iterable[str]) -> str:
-    """What may have been meant, as a question; empty where nothing is like it. commands: those there are."""
+    """Return a question that suggests similar names; empty if there are none. commands: all command names."""
     return did_you_mean(name, (FORMATS, KINDS, *(one for names in _kinds(commands).values() for one in names)))
 
 
 def word_meant(name: str) -> str:
-    """Which word may have been meant by what was typed in the place of a command, as a question; empty for none. Loads
-    nothing large: insights are left out."""
+    """Return a question that suggests similar words for an unknown command; empty if there are none.
+
+    Insights are left out, because they take long to load.
+    """
     from goodput_cli.diagnostics.diagnostic import CODES
     from goodput_cli.vocabulary.causes import CAUSES
     from goodput_cli.vocabulary.words import WORDS
 
-    return did_you_mean(name, (FORMATS, KINDS, *CODES, *CAUSES, *WORDS))
+    return did_you_mean(name, (FORMATS, KINDS, *TOPICS, *CODES, *CAUSES, *WORDS))
 
 
 def _kinds(commands: Iterable[str]) -> dict[str, list[str]]:
-    """All names of which there is help, by kind."""
+    """Return all names that have help, by kind."""
     from goodput_cli.analysis.insights.kinds import BY_CODE
     from goodput_cli.diagnostics.diagnostic import CODES
     from goodput_cli.vocabulary.categories import NAMES
@@ -57,13 +89,14 @@ def _kinds(commands: Iterable[str]) -> dict[str, list[str]]:
 
     return {
         "commands": list(commands),
+        "topics": list(TOPICS),
         "categories": list(NAMES),
         "insights": list(BY_CODE),
         "diagnostics": list(CODES),
         "causes": list(CAUSES),
         "groups of causes": list(GROUPS),
         "formats": list(dict.fromkeys(name for program in PROGRAMS for name in program.formats)),
-        "words of answers": list(words()),
+        "words": list(words()),
     }
 
 
@@ -72,7 +105,7 @@ def _folded(lines: Iterable[str]) -> str:
 
 
 def _of_findings(name: str) -> Iterator[str]:
-    """Diagnostics, insights and categories."""
+    """Yield help on a diagnostic, an insight and a category of this name."""
     from goodput_cli.analysis.insights.kinds import BY_CODE
     from goodput_cli.diagnostics.diagnostic import CODES
     from goodput_cli.vocabulary.categories import category_named
@@ -81,29 +114,30 @@ def _of_findings(name: str) -> Iterator[str]:
     if code is not None:
         yield f"{name} ({code.severity}{f', {code.mild} in mild cases' if code.mild else ''}): {code.meaning}"
         yield f"Effect: {code.effect}"
-        yield f"Do: {' '.join(code.advices)}"
+        yield f"What to do: {' '.join(code.advices)}"
     if name in BY_CODE:
         kind = BY_CODE[name]
         yield f"insight {name}, {kind.title}: {kind.meaning}"
-        yield f"Least: {kind.least_percent:g} % of the window; from: {kind.origin}."
-        advice = f"{kind.advice}. " if kind.advice else ""
-        yield f"Do: {advice}`goodput {kind.command}` shows more; --fail-if 'insight:{name}>10m' is a gate."
+        yield f"Reported from {kind.least_percent:g} % of the window on ({kind.origin})."
+        if kind.advice:
+            yield f"What to do: {kind.advice}."
+        yield f"Details: `goodput {kind.command}`. Gate: --fail-if 'insight:{name}>10m'"
     named = category_named(name)
     if named is not None:
         category, _ = named
         yield f"category {category.id}: {category.row.meaning}."
-        yield f"`goodput timeline LOG --category {category.id}` shows its time; docs/accounting.md has the rule."
+        yield f"Details: `goodput timeline LOG --category {category.id}`. Rule: docs/accounting.md"
 
 
 def _of_causes(name: str) -> Iterator[str]:
-    """Causes, and which there are in a group."""
-    from goodput_cli.vocabulary.causes import CAUSES, GROUPS, UNKNOWN_CAUSE
+    """Yield help on a cause, or the causes of a group."""
+    from goodput_cli.vocabulary.causes import CAUSES, GROUPS
 
     cause = CAUSES.get(name)
     if cause is not None:
-        yield f"cause {name} ({cause.group}): {cause.says}."
-        has = "what was seen" if name == UNKNOWN_CAUSE else "the line that says it"
-        yield f"Do: {cause.advice}. `goodput disruptions LOG` has {has} (docs/causes.md)."
+        yield f"cause {name} ({cause.group}). Log lines: {cause.says}."
+        yield f"What to do: {cause.advice}."
+        yield "Details: `goodput disruptions LOG` shows the log lines (docs/causes.md)."
     if name in GROUPS:
         of_group = ", ".join(code for code, row in CAUSES.items() if row.group == name)
         yield f"group {name}: {of_group}."
@@ -116,30 +150,30 @@ def _of_words(name: str) -> Iterator[str]:
     for word, row in words().items():
         if _plain(word) == _plain(alike.get(_plain(name), name)):
             yield f"{word}: {row.means}."
-            yield from (f"Found: {row.found}.",) if row.found else ()
-            yield from (f"It is {row.isnt}.",) if row.isnt else ()
-            yield from (f"`{row.next}` shows it.",) if row.next else ()
+            yield from (f"From: {row.found}.",) if row.found else ()
+            yield from (row.isnt,) if row.isnt else ()
+            yield from (f"Details: `{row.next}`",) if row.next else ()
 
 
 def _of_programs(name: str) -> Iterator[str]:
-    """Formats, by the names that answers have for them."""
+    """Yield help on a log format."""
     from goodput_cli.vocabulary.programs import PROGRAMS
 
     for program in PROGRAMS:
         if name in program.formats:
-            lacks = f"; such a log does not show {program.unknown}" if program.unknown else ""
-            yield f"format {name}, of {program.name.strip()}: `{program.command}`{lacks}."
+            yield f"format {name}: logs of {program.name.strip()}. Command: `{program.command}`"
+            yield from (f"Such a log does not record: {program.unknown}.",) if program.unknown else ()
 
 
 def _of_kind(name: str, commands: Iterable[str]) -> Iterator[str]:
-    """All names of a kind."""
+    """Yield all names of a kind."""
     names = _kinds(commands).get(name)
     if names is not None:
         yield f"{name}: {', '.join(names)}"
 
 
 def _of_columns(name: str) -> Iterator[str]:
-    """Columns of tables, by the headings that people read."""
+    """Yield help on table columns with this heading."""
     from importlib import import_module
 
     from goodput_cli.analysis.table import Table
@@ -173,7 +207,7 @@ _TABLES = {
     "fleet.recovery": "fleet LOGS",
     "fleet.held": "fleet sacct.txt",
 }
-"""Where tables are declared, and the command that shows them."""
+"""For each module that declares tables, the command that shows them."""
 
 
 def _plain(word: str) -> str:

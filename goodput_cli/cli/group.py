@@ -1,9 +1,11 @@
-"""The commands, each imported when it is asked for; what shells complete, and what is said of an unknown name."""
+"""The command group, which imports a command when it is called; shell completion; errors for unknown names."""
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,10 +17,9 @@ from click.shell_completion import CompletionItem
 
 @dataclass(frozen=True)
 class LazyCommand:
-    """A command in a module that is imported when it is called.
+    """A command whose module is imported when the command is called.
 
-    file: of the module in `cli/commands`, which holds it as a `click.Command` of the command's name. summary: the first
-    line of its help.
+    file: the module in `cli/commands` that defines it. summary: the first line of its help.
     """
 
     file: str
@@ -26,11 +27,11 @@ class LazyCommand:
 
     @property
     def module(self) -> str:
-        """The module by its whole name."""
+        """Return the full name of the module."""
         return f"goodput_cli.cli.commands.{self.file}"
 
     def load(self, name: str) -> click.Command:
-        """The command itself, imported now."""
+        """Import the module and return the command."""
         command = getattr(import_module(self.module), name)
         assert isinstance(command, click.Command)
         return command
@@ -38,20 +39,52 @@ class LazyCommand:
 
 HELP = "help"
 _LOG = re.compile(r"-|.*://.*|.*[*?].*|.*\.(jsonl?|ndjson|log|out|err|txt|gz|zst)", re.DOTALL)
-"""Names that are no command's: standard input, addresses, globs, and the usual endings of logs."""
+"""Sources rather than commands: standard input, addresses, globs, and the usual endings of logs."""
 
 
 def _is_log(name: str) -> bool:
-    """Whether a name in the place of a command is that of a log, be it there or not: no command has a dot."""
+    """Return True if a first argument names a log, which need not exist. Commands contain no dot."""
     return _LOG.fullmatch(name) is not None or "." in name or "/" in name or os.path.exists(name)
 
 
-class LazyGroup(click.Group):
-    """A group that knows where its commands live.
+SHORT_LINES = 40
+"""The most lines of the short help."""
 
-    elsewhere: the commands by name, in the order in which people are shown them. Lists of them (`--help`, completion,
-    what somebody may have meant) are made of the summaries. default: the command that is meant where a log stands in
-    the place of a command.
+
+class Command(click.Command):
+    """A command with a short help, `-h`, next to the full one, `--help`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.append(short_help_option())
+
+    def short_help_text(self, ctx: click.Context) -> str:
+        """Return the text of `-h`: at most SHORT_LINES lines."""
+        return self.get_help(ctx)
+
+
+def short_help_option() -> click.Option:
+    """Return the option `-h`."""
+
+    def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if not value or ctx.resilient_parsing:
+            return
+        command = ctx.command
+        assert isinstance(command, Command | LazyGroup)
+        click.echo(command.short_help_text(ctx), color=ctx.color)
+        ctx.exit()
+
+    return click.Option(
+        ["-h", "short_help"], is_flag=True, is_eager=True, expose_value=False, callback=show,
+        help="Show a short help.",
+    )  # fmt: skip
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called.
+
+    elsewhere: the commands by name, in the order of `--help`. `--help`, completion and suggestions use only their
+    summaries. default: the command that runs if the first argument is a log.
     """
 
     def __init__(
@@ -60,16 +93,17 @@ class LazyGroup(click.Group):
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         self._elsewhere = dict(elsewhere)
         self.default = default
+        self.params.append(short_help_option())
         for name, command in elsewhere.items():
             self.add_command(click.Command(name, help=command.summary))
 
     def commands_with(self, option: str) -> list[str]:
-        """The commands that have an option, all of them imported."""
+        """Return the commands that have an option. Imports all commands."""
         commands = {name: one.load(name) for name, one in self._elsewhere.items()}
         return [name for name, one in commands.items() if any(option in param.opts for param in one.params)]
 
     def _command_to_explain(self, ctx: click.Context, names: list[str]) -> list[str]:
-        """The command whose help is wanted; other help is shown here, and that is all."""
+        """Return the arguments that show the help of a command. Other help is printed here, and the program ends."""
         if names and names[0] in self.commands:
             return [names[0], "--help"]
         from goodput_cli.cli.explained import explain, suggestion
@@ -78,14 +112,22 @@ class LazyGroup(click.Group):
         text = explain(asked, self.commands) if names else ctx.get_help()
         if not text and names:
             meant = suggestion(asked, self.commands)
-            ctx.fail(f"there is no help on {asked!r}; {meant or '`goodput help words` lists what has some'}")
+            ctx.fail(f"no help on {asked!r}; {meant or '`goodput help words` lists all words that have help'}")
         if text:
             click.echo(text, color=ctx.color)
             ctx.exit()
         return [names[0]]
 
+    def short_help_text(self, ctx: click.Context) -> str:
+        """Return the text of `-h`: the commands, without examples."""
+        formatter = ctx.make_formatter()
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+        return f"{formatter.getvalue()}\n`goodput COMMAND -h` shows a short help of a command, `--help` the full help."
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Options of the command that is meant may stand before the log: `goodput --fail-under 80 run.jsonl`."""
+        """Accept options of the default command before the log: `goodput --fail-under 80 run.jsonl`."""
         own = {name for param in self.get_params(ctx) for name in param.opts}
         first = args[0].partition("=")[0] if args else ""
         if self.default is not None and first.startswith("-") and first not in {"-", "--", *own}:
@@ -100,7 +142,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called, imported now. `help` stands for `--help`, and a log alone is analysed."""
+        """Import and return the command. `help` works like `--help`; a log without a command is analyzed."""
         if args[0] == HELP:
             args = self._command_to_explain(ctx, args[1:])
         elif self.default is not None and args[0] not in self.commands and _is_log(args[0]):
@@ -108,28 +150,42 @@ class LazyGroup(click.Group):
         try:
             name, command, rest = super().resolve_command(ctx, args)
         except click.UsageError as error:
-            raise _with_words(error, args[0]) from None
+            raise self._unknown(error, args[0]) from None
         if name in self._elsewhere:
             command = self._elsewhere[name].load(name)
         return name, command, rest
 
+    def _unknown(self, error: click.UsageError, name: str) -> click.UsageError:
+        """Return the error for a first argument that is no command, file or folder, with similar names.
 
-def _with_words(error: click.UsageError, name: str) -> click.UsageError:
-    """What is said of a name that is no command's and like none: a word of which there is help may have been meant."""
-    from goodput_cli.cli.explained import word_meant
+        Similar files come first, then commands, then words that have help.
+        """
+        from goodput_cli.cli.explained import word_meant
 
-    meant = "" if "?" in error.format_message() else word_meant(name)
-    if not meant:
-        return error
-    said = f"{error.format_message()} {meant[0].upper()}{meant[1:]} `goodput help WORD` explains it."
-    return click.UsageError(said, error.ctx)
+        said = f"{name!r} is no command, and no file or folder."
+        if files := similar_files(name):
+            return click.UsageError(f"{said} Did you mean {' or '.join(map(shlex.quote, files))}?", error.ctx)
+        if commands := difflib.get_close_matches(name.lower(), self.commands, n=2):
+            return click.UsageError(f"{said} Did you mean {' or '.join(commands)}?", error.ctx)
+        if meant := word_meant(name):
+            meant = f" {meant[0].upper()}{meant[1:]} `goodput help WORD` explains a word."
+        return click.UsageError(said + meant, error.ctx)
+
+
+def similar_files(name: str) -> list[str]:
+    """Return at most two existing files or folders whose names are spelled like this one, best first."""
+    folder, base = os.path.split(name.rstrip("/"))
+    try:
+        there = [one for one in os.listdir(folder or ".") if not one.startswith(".") or base.startswith(".")]
+    except OSError:
+        return []
+    return [os.path.join(folder, one) for one in difflib.get_close_matches(base, there, n=2, cutoff=0.75)]
 
 
 class FileName(click.ParamType[Any]):
-    """A name that the shell completes as that of a file. It may be a glob or an address as well, so nothing is checked.
+    """A file name, which the shell completes. It can also be a glob or an address, so it is not checked.
 
-    Not `click.Path`: a repeated option's environment variable holds several names with `;` between them, as those of
-    other options do.
+    Not `click.Path`: the environment variable of a repeated option separates names with `;`, like other options.
     """
 
     name = "text"
@@ -137,10 +193,10 @@ class FileName(click.ParamType[Any]):
 
     def __init__(self, *, written: bool = False) -> None:
         self.written = written
-        """Whether the command writes the file. It reads all others, and writes over none of these."""
+        """True if the command writes the file. All other files are inputs, which are never overwritten."""
 
     def file_of(self, value: str) -> str:
-        """The file that a value names."""
+        """Return the file that a value names."""
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
@@ -158,14 +214,14 @@ FILE, WRITTEN, LINE = FileName(), FileName(written=True), FileLine()
 
 
 def complete_format(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The formats that can be written, those of plug-ins among them."""
+    """Complete output formats, including those of plug-ins."""
     from goodput_cli.report.base import format_names
 
     return _beginning_with(incomplete, format_names())
 
 
 def complete_category(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The categories. `custom:LABEL` is left out: nobody knows the labels before a log is read."""
+    """Complete categories, without `custom:LABEL`: labels are unknown before a log is read."""
     from goodput_cli.vocabulary.categories import CATEGORIES
 
     return _beginning_with(incomplete, CATEGORIES)
