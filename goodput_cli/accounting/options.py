@@ -19,7 +19,8 @@ answer says it. Answers without it are of version 1."""
 DataLoading = Literal["overlapped", "blocking"]
 Planned = Literal["yes", "no"]
 UnknownFalls = Literal["restarts", "rollbacks"]
-HOW, WHEN = "How", "When"
+HOW, WHEN = "Accounting", "Time"
+"""Headings in `--help`."""
 _read_factor = bounded(float, "is not a factor; write a number such as 5, or 0 to switch it off", least=0)
 
 

@@ -33,6 +33,8 @@ _MOST_DAYS = 36_500  # Cloud Logging keeps no log for a hundred years
 _read_days = bounded(
     float, "is not a number of days; write one such as 7 or 0.5, or 36h", above=0, most=_MOST_DAYS, unit=DAY
 )
+COMPARISON, FOLLOW, MONITOR, SNAPSHOT = "Comparison", "Updates", "Monitor", "Snapshot"
+"""Headings in `--help`."""
 CLOUD_LOGGING = "cloud-logging://"
 """The source where a job is named and no source is."""
 LONGEST_LINE = 16
@@ -164,7 +166,7 @@ class Sides:
 
     baseline: tuple[str, ...] = option(
         (),
-        WHAT,
+        COMPARISON,
         "The side to hold the others against; default: the first. Three or more show what usually differs.",
         about="One of the sources, or one more (then the last side); the first source by default. Three or more: a "
         "side differs where it lies outside of what these differ by; the first is the one of all tables.",
@@ -180,16 +182,12 @@ class Following:
 
     interval: float = option(
         2.0,
-        "Out",
+        FOLLOW,
         "Time between updates.  [default: 2]",
         about="Seconds between two answers; longer where an answer takes longer.",
         metavar="SECONDS",
         read=_read_interval,
     )
-
-
-MONITOR = "Monitor"
-"""The heading in `--help`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,11 +238,11 @@ class Keeping:
 
     update: bool = option(
         False,
-        "Out",
+        SNAPSHOT,
         "Add what is new to a snapshot; SOURCE may be left out.",
         about="Add to an existing snapshot what is not in it.",
     )
-    force: bool = option(False, "Out", "Replace an existing file.")
+    force: bool = option(False, SNAPSHOT, "Replace an existing file.")
 
 
 def addresses(sources: Any) -> list[str]:

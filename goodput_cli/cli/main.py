@@ -71,7 +71,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     cls=LazyGroup,
     elsewhere=COMMANDS,
     default="analyze",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"max_content_width": 100},
     epilog="""\b
     Examples:
       goodput run.jsonl          (the same as goodput analyze run.jsonl)

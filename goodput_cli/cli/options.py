@@ -1,28 +1,25 @@
 """Options that commands share, and the typed objects in which a command gets their values.
 
-How to read and how to account is declared where it is used (`Reading`, `Question`, `Method`); what only a command line
-has is declared here. Everything is checked while the command line is parsed: a typing error costs no reading of logs.
-
-`--accelerators` and `--price-per-hour`: what time costs, for every command that says it.
-
-What an option is: its type, its group in `--help`, its environment variable, its place in a project's settings.
+Options for reading and accounting are declared where they are used (`Reading`, `Question`, `Method`); options that only
+the command line has are declared here. All values are checked while the command line is parsed, before logs are read.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import click
 
+from goodput_cli.accounting.options import HOW, WHEN
 from goodput_cli.analysis.question import Question, price_of
 from goodput_cli.analysis.work_options import WORK
 from goodput_cli.api.options import JOB, Reading, parsed_options
 from goodput_cli.cli.console import print_message
-from goodput_cli.cli.group import FILE, WRITTEN, LazyGroup, complete_format
+from goodput_cli.cli.group import FILE, SHORT_LINES, WRITTEN, Command, LazyGroup, complete_format
 from goodput_cli.cli.settings import OLD_NAME, every_mapping
 from goodput_cli.errors import UsageError
 from goodput_cli.events.reading_options import WHAT
@@ -46,9 +43,16 @@ _OTHER_NAMES = {
     "--limit": ("--top", "--head"),
     "--slowest": ("--top", "--limit"),
 }
-"""What other tools call the same: nothing in the spelling leads from one to the other."""
+"""Names that other tools use for our options, which are too different to be found by spelling."""
 _MOST_COMMANDS = 5
-"""An option that more commands have leads nowhere."""
+"""Commands are not suggested for an option that more commands have."""
+OUTPUT, SELECTION, COST, OTHER = "Output", "Selection", "Cost", "Other"
+"""Headings in `--help`."""
+_SHARED_GROUPS = (WHEN, HOW, WORK, COST, OUTPUT, OTHER, WHAT)
+"""Groups of options that many commands have, in the order of `--help`."""
+_BASIC = ("job_name", "run", "start", "end", "format_", "output")
+"""Shared options that the short help shows."""
+_SHORT_EXAMPLES = 3
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Decorated], Decorated]
 
@@ -75,18 +79,22 @@ class Checked(click.ParamType[Any]):
 
 
 class GroupedOption(click.Option):
-    """An option that stands under a heading in `--help`. gate: it decides about the exit code."""
+    """An option with a heading in `--help`.
 
-    def __init__(self, *args: Any, group: str = "Other", gate: bool = False, **kwargs: Any) -> None:
+    gate: it decides about the exit code. shared: many commands have it, so the short help leaves it out.
+    """
+
+    def __init__(self, *args: Any, group: str = OTHER, gate: bool = False, shared: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.group = group
         self.gate = gate
+        self.shared = shared
 
 
-class GroupedCommand(click.Command):
-    """A command whose `--help` shows its options under the headings of their groups.
+class GroupedCommand(Command):
+    """A command whose `--help` shows its options in groups.
 
-    Each option can come from the environment: `GOODPUT_ANALYZE_JOB_NAME` stands for `goodput analyze --job-name`, and
+    Each option can also come from the environment (`GOODPUT_ANALYZE_JOB_NAME` for `goodput analyze --job-name`), and
     below that from the settings of the project (`goodput_cli.cli.settings`).
     """
 
@@ -108,12 +116,12 @@ class GroupedCommand(click.Command):
             raise click.NoSuchOption(error.option_name, message, ctx=ctx) from error
 
     def _begun(self, name: str) -> str | None:
-        """The only option that begins so: what was typed is half a name, and not another one."""
+        """Return a suggestion if exactly one option begins with `name`."""
         known = sorted({one for param in self.params for one in param.opts if len(name) > 3 and one.startswith(name)})
         return f"No such option {name!r}. Did you mean {known[0]!r}?" if len(known) == 1 else None
 
     def _leads(self, ctx: click.Context, name: str) -> str | None:
-        """What to say of an option that the command has not, where another name or another command has it."""
+        """Return a suggestion if the option has another name, or if other commands have it."""
         known = {one for param in self.params for one in param.opts}
         meant = next((ours for ours, theirs in _OTHER_NAMES.items() if name in theirs and ours in known), None)
         if meant is not None:
@@ -142,10 +150,53 @@ class GroupedCommand(click.Command):
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None and isinstance(param, click.Option):
-                groups.setdefault(getattr(param, "group", "Other"), []).append(record)
-        for group, records in groups.items():
+                groups.setdefault(getattr(param, "group", OTHER), []).append(record)
+        for group, records in sorted(groups.items(), key=lambda item: _place_of_group(item[0])):
             with formatter.section(group):
                 formatter.write_dl(records)
+
+    def short_help_text(self, ctx: click.Context) -> str:
+        """Return the usage, the command's own options and some examples, in at most SHORT_LINES lines.
+
+        Own options that do not fit are listed by name.
+        """
+        options = [one for one in self.get_params(ctx) if isinstance(one, GroupedOption) and not one.hidden]
+        own = [one for one in options if not one.shared and one.group != OTHER]
+        own.sort(key=lambda one: _place_of_group(one.group))
+        basic = [one for one in options if one.shared and one.name in _BASIC]
+        shown = len(own)
+        text = self._short_help(ctx, own, basic, shown)
+        while shown and text.count("\n") >= SHORT_LINES:
+            shown -= 1
+            text = self._short_help(ctx, own, basic, shown)
+        return text
+
+    def _short_help(
+        self, ctx: click.Context, own: Sequence[GroupedOption], basic: Sequence[GroupedOption], shown: int
+    ) -> str:
+        """Return the short help with the first `shown` of the command's own options."""
+        formatter = ctx.make_formatter()
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text((self.help or "").partition("\n\n")[0])
+        with formatter.section("Options"):
+            records = [one.get_help_record(ctx) for one in (*own[:shown], *basic)]
+            formatter.write_dl([record for record in records if record is not None])
+        if more := [one.opts[0] for one in own[shown:]]:
+            formatter.write_paragraph()
+            formatter.write_text(f"More options: {', '.join(more)}")
+        examples = [line.strip() for line in (self.epilog or "").splitlines() if line.startswith("      goodput")]
+        with formatter.section("Examples"):
+            for line in examples[:_SHORT_EXAMPLES]:
+                formatter.write(f"  {line}\n")
+        formatter.write_paragraph()
+        formatter.write_text(f"`{ctx.command_path} --help` describes all options.")
+        return formatter.getvalue().rstrip("\n")
+
+
+def _place_of_group(group: str) -> int:
+    """Return where a group of options comes in `--help`: the command's own groups first, options about logs last."""
+    return _SHARED_GROUPS.index(group) if group in _SHARED_GROUPS else -1
 
 
 def _is_set_empty(variable: object) -> bool:
@@ -162,9 +213,9 @@ def _settings_options() -> list[click.Parameter]:
             metavar="FILE",
             type=FILE,
             expose_value=False,
-            help=f"Settings of the project.  [default: the nearest {names}]",
+            help=f"Read the settings of the project from FILE.  [default: the nearest {names}]",
         ),
-        GroupedOption(["--no-config"], is_flag=True, expose_value=False, help="Leave such settings out."),
+        GroupedOption(["--no-config"], is_flag=True, expose_value=False, help="Read no settings."),
     ]
 
 
@@ -213,19 +264,19 @@ class _Sources:
     """Where the logs are, and what is expected of them."""
 
     log_file: tuple[str, ...] = declare.option(
-        (), WHAT, "One more SOURCE.", metavar="FILE", follows="job_name", settings={"type": FILE}
+        (), WHAT, "Read one more SOURCE; repeatable.", metavar="FILE", follows="job_name", settings={"type": FILE}
     )
     draft: bool = declare.option(
         True,
         WHAT,
-        "Refuse a log that no format reads; draft no rules.",
+        "Infer no rules for a log of an unknown format; exit with an error.",
         names=("--no-draft",),
         follows="mapping",
     )
     strict: bool = declare.option(
         False,
         WHAT,
-        "Exit with 5 if the logs hold an error or a warning; check does so anyway, and then counts infos too.",
+        "Exit with 5 if there is an error or a warning about the logs (with check, also an info).",
         follows="timezone",
         settings={"gate": True},
     )
@@ -237,30 +288,30 @@ class Output:
 
     format_: str | None = declare.option(
         None,
-        "Out",
-        "Of standard output: table, json, csv, markdown, html … (a wrong name lists all)  [default: table]",
+        OUTPUT,
+        "Format of stdout: table, json, csv, markdown, html, junit, openmetrics or parquet.  [default: table]",
         names=("--format",),
         metavar="FORMAT",
         read=format_name,
         settings={"shell_complete": complete_format},
     )
-    """Of standard output; None for the table, unless files are written instead."""
+    """Format of standard output. None writes the table, unless files are written."""
     output: tuple[str, ...] = declare.option(
         (),
-        "Out",
-        "Write a file instead; its ending says the format.",
+        OUTPUT,
+        "Write to FILE; its ending sets the format. Repeatable.",
         names=("--output", "-o"),
         metavar="FILE",
         settings={"type": WRITTEN},
     )
     """Files to write."""
-    force: bool = declare.option(False, "Out", "Overwrite existing output files.")
+    force: bool = declare.option(False, OUTPUT, "Overwrite existing output files.")
     """Whether they may exist already."""
-    quiet: bool = declare.option(False, "Out", "No diagnostics on standard error.", names=("--quiet", "-q"))
+    quiet: bool = declare.option(False, OUTPUT, "Print no diagnostics.", names=("--quiet", "-q"))
     """Nothing on standard error but what fails the run."""
-    verbose: bool = declare.option(False, "Out", "Every place of every diagnostic.", names=("--verbose", "-v"))
-    """Every place of every diagnostic."""
-    no_progress: bool = declare.option(False, "Out", "No progress bar.")
+    verbose: bool = declare.option(False, OUTPUT, "List every location of each diagnostic.", names=("--verbose", "-v"))
+    """List every location of each diagnostic."""
+    no_progress: bool = declare.option(False, OUTPUT, "Show no progress bar.")
     """No progress line."""
 
     @property
@@ -320,7 +371,7 @@ def shared_options(
             line = _command_line(values, names)
             return command(line, *args, **values)
 
-        options = [declared_option(one, more.get(one.name)) for one in shared]
+        options = [declared_option(one, {**more.get(one.name, {}), "shared": True}) for one in shared]
         return _apply(with_command_line, click.argument("source", nargs=-1, type=FILE), *options)
 
     return decorate
@@ -357,7 +408,9 @@ def options_of(kind: type, argument: str) -> Callable[[Callable[..., int]], Call
 
 
 def threshold_options(
-    parse: Callable[..., Any], under: Callable[[str], Any] | None = None, holds: str = "Exit with 3 if EXPR holds."
+    parse: Callable[..., Any],
+    under: Callable[[str], Any] | None = None,
+    holds: str = "Exit with 3 if EXPR holds; repeatable.",
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """What fails the run, or only warns; the command gets the expressions as `thresholds`, those that fail first.
 
@@ -367,12 +420,12 @@ def threshold_options(
     expressions = {"metavar": "EXPR", "multiple": True, "gate": True}
     fails, warns = Checked("expr", parse), Checked("expr", partial(parse, fails=False))
     options = [
-        option("Out", "--fail-if", type=fails, help=holds, **expressions),
-        option("Out", "--warn-if", type=warns, help="Say so if EXPR holds.", **expressions),
+        option(OUTPUT, "--fail-if", type=fails, help=holds, **expressions),
+        option(OUTPUT, "--warn-if", type=warns, help="Print a warning if EXPR holds; repeatable.", **expressions),
     ]
     if under is not None:
         shape: dict[str, Any] = {"metavar": "PCT", "type": Checked("percent", under), "gate": True}
-        options.insert(0, option("Out", "--fail-under", help="Exit with 3 if goodput is below.", **shape))
+        options.insert(0, option(OUTPUT, "--fail-under", help="Exit with 3 if goodput is below PCT percent.", **shape))
 
     def change(values: dict[str, Any]) -> dict[str, Any]:
         below = values.pop("fail_under", None)
@@ -404,7 +457,7 @@ def _apply(command: Decorated, *decorators: Decorator[Any]) -> Decorated:
     return command
 
 
-AMOUNT = Checked("number", bounded(float, "is not an amount; write a number above 0", above=0))
+AMOUNT = Checked("number", bounded(float, "is not an amount; use a number above 0", above=0))
 
 
 def cost_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -414,9 +467,9 @@ def cost_options(command: Callable[..., int]) -> Callable[..., int]:
         price = price_of(values.pop("accelerators"), values.pop("price_per_hour"))
         return {**values, "price": price}
 
-    per_hour = "Price of one accelerator for an hour; needs --accelerators."
+    per_hour = "Price per accelerator and hour; needs --accelerators."
     return _changed_by(
         change,
-        option("Cost", "--accelerators", metavar="N", type=AMOUNT, help="Accelerators the job holds."),
-        option("Cost", "--price-per-hour", metavar="P", type=AMOUNT, help=per_hour),
+        option(COST, "--accelerators", metavar="N", type=AMOUNT, help="Number of accelerators of the job."),
+        option(COST, "--price-per-hour", metavar="P", type=AMOUNT, help=per_hour),
     )(command)

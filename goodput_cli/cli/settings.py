@@ -18,8 +18,10 @@ from typing import Any
 
 import click
 
+from goodput_cli.accounting.options import HOW, WHEN
 from goodput_cli.cli.group import FileName
 from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.events.reading_options import WHAT
 from goodput_cli.vocabulary.text import did_you_mean, safe
 
 FILE_NAMES = ("goodput.toml", "pyproject.toml")
@@ -144,8 +146,8 @@ ONLY_TYPED = (
     "scheduler", "insecure_scheduler",
 )  # fmt: skip
 """Options that no file can set, by the names of their parameters; no option that names a file can be set either."""
-_SHARED_GROUPS = ("What", "How", "When")
-_ANALYZE, _FLEET, _WHEN = "analyze", "fleet", "When"
+_SHARED_GROUPS = (WHAT, HOW, WHEN)
+_ANALYZE, _FLEET = "analyze", "fleet"
 
 
 def defaults_for(command: click.Command, context: click.Context, settings: Settings, job: str | None) -> dict[str, Any]:
@@ -341,7 +343,7 @@ def _of_job(jobs: Any, job: str | None, command: click.Command, settings: Settin
 
 def _sharing(command: click.Command) -> set[str | None]:
     """The settings of `analyze` that count for a command, by name: its own all, of others how to account."""
-    groups = [group for group in _SHARED_GROUPS if command.name != _FLEET or group != _WHEN]
+    groups = [group for group in _SHARED_GROUPS if command.name != _FLEET or group != WHEN]
     shared = [one for one in _options(command) if command.name == _ANALYZE or getattr(one, "group", "") in groups]
     return {option.name for option in shared}
 

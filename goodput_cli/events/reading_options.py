@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 DRAFT = "the draft"
 """What stands for the file of a mapping that was drafted."""
-WHAT = "What"
-"""The heading of options that say what is read."""
+WHAT = "Logs"
+"""The heading in `--help` of options about reading logs."""
 
 
 def _read_year(value: str | int) -> int:

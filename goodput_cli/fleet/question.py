@@ -14,6 +14,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+from goodput_cli.accounting.options import WHEN
 from goodput_cli.analysis.question import Question
 from goodput_cli.api.options import Reading
 from goodput_cli.errors import UsageError
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from goodput_cli.fleet.labels import Allocation, Capacity, Labels
     from goodput_cli.fleet.results import AsOf
 
-LABELS, GROUPS, RUN, WHAT, WHEN = "Labels", "Groups", "How to run", "What", "When"
+LABELS, GROUPS, RUN, SELECTION = "Labels and costs", "Groups", "Execution", "Selection"
+"""Headings in `--help`."""
 WEEK, SIZE = "week", "size"
 DIMENSIONS = ("team", "cluster", "accelerator", SIZE, WEEK)
 """Dimensions that always exist; every other column of labels is one too."""
@@ -78,7 +80,7 @@ class Grouping:
 
     runs: Literal["auto", "each", "all", "last"] = option(
         "auto",
-        WHAT,
+        SELECTION,
         "Every run of a name on its own, all of them as one job, or the last; auto: each that said that it was "
         "finished, else all.",
         choices=("auto", "each", "all", "last"),
@@ -86,7 +88,7 @@ class Grouping:
     )
     distinct_by: Literal["name", "cluster", "source-folder"] = option(
         "name",
-        WHAT,
+        SELECTION,
         "What makes two jobs of one name two.",
         choices=("name", "cluster", "source-folder"),
         settings={"show_default": True},

@@ -126,7 +126,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[tuple[s
     """Yield each documented option with the heading of its group."""
     for param in command.get_params(context):
         record = param.get_help_record(context)
-        if record is not None and isinstance(param, click.Option) and "--help" not in param.opts:
+        if record is not None and isinstance(param, click.Option) and not {"-h", "--help"} & {*param.opts}:
             yield getattr(param, "group", "Options"), record
 
 

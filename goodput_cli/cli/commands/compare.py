@@ -12,6 +12,7 @@ from goodput_cli.analysis.threshold import Expression
 from goodput_cli.api.options import Sides
 from goodput_cli.cli.console import print_safely, waiting
 from goodput_cli.cli.options import (
+    OUTPUT,
     CommandLine,
     GroupedCommand,
     option,
@@ -117,14 +118,14 @@ def compare(
 )
 @shared_options()
 @option(
-    "Out",
+    OUTPUT,
     "--sort",
     type=click.Choice(_SORT_KEYS),
     default="start",
     show_default=True,
     help="Order of the rows.",
 )
-@option("Out", "--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N rows.")
+@option(OUTPUT, "--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N rows.")
 def jobs(line: CommandLine, sort: SortKey, limit: int | None) -> int:
     """List every job in the logs, with its goodput.
 

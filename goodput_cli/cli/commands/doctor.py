@@ -17,6 +17,7 @@ import click
 
 from goodput_cli import __version__
 from goodput_cli.cli.console import page_of_terminal, write_output
+from goodput_cli.cli.group import Command
 from goodput_cli.cli.settings import find_settings
 from goodput_cli.errors import GoodputError, to_install
 from goodput_cli.vocabulary.text import safe, wrapped
@@ -110,6 +111,7 @@ def _settings() -> Finding:
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
     Examples:
       goodput doctor""",

@@ -12,7 +12,15 @@ import click
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.console import print_messages, waiting, write_output
 from goodput_cli.cli.group import FILE
-from goodput_cli.cli.options import CommandLine, GroupedCommand, option, options_of, shared_options, threshold_options
+from goodput_cli.cli.options import (
+    OUTPUT,
+    CommandLine,
+    GroupedCommand,
+    option,
+    options_of,
+    shared_options,
+    threshold_options,
+)
 from goodput_cli.cli.session import DEFAULT_FORMAT, Session, is_brief, open_session, start_to_draw
 from goodput_cli.diagnostics.diagnostic import folded
 from goodput_cli.errors import ProblemsFound, UsageError
@@ -53,7 +61,7 @@ if TYPE_CHECKING:
 @threshold_options(parse_fleet_threshold, parse_fleet_fail_under)
 @options_of(Workers, "workers")
 @option(RUN, "--store", metavar="DIR", type=FILE, help="Keep results here, and use those that are there.")
-@option("Out", "--full", is_flag=True, help="On a terminal, the whole report and not the first screen.")
+@option(OUTPUT, "--full", is_flag=True, help="On a terminal, the whole report and not the first screen.")
 @option(RUN, "--plan", is_flag=True, help="Say what there is to read and how long it takes; read nothing.")
 def fleet(
     line: CommandLine,

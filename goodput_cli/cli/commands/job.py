@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from goodput_cli.accounting.options import WHEN
 from goodput_cli.analysis.advice.thresholds import parse_advice
 from goodput_cli.analysis.goodput.phrases import reference_caution
 from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
@@ -17,6 +18,8 @@ from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.group import complete_category
 from goodput_cli.cli.options import (
     LENGTH,
+    OUTPUT,
+    SELECTION,
     Checked,
     CommandLine,
     GroupedCommand,
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
 @window_options
 @cost_options
 @threshold_options(read_threshold, parse_fail_under)
-@option("Out", "--full", is_flag=True, help="On a terminal, the whole report and not the first screen.")
+@option(OUTPUT, "--full", is_flag=True, help="On a terminal, the whole report and not the first screen.")
 def analyze(
     line: CommandLine,
     window: tuple[int, ...],
@@ -210,16 +213,16 @@ def _category(text: str) -> str:
 )
 @shared_options(drafts=True)
 @option(
-    "When",
+    WHEN,
     "--around",
     metavar="TIME|disruption:N|step:N",
     type=Checked("around", _around),
     help="Show a neighbourhood.",
 )
-@option("When", "--margin", metavar="DURATION", type=LENGTH, help="How far around, on either side.  [default: 10m]")
-@option("Which", "--min-duration", metavar="DURATION", type=LENGTH, help="Only what lasts at least that long.")
+@option(WHEN, "--margin", metavar="DURATION", type=LENGTH, help="How far around, on either side.  [default: 10m]")
+@option(SELECTION, "--min-duration", metavar="DURATION", type=LENGTH, help="Only what lasts at least that long.")
 @option(
-    "Which",
+    SELECTION,
     "--category",
     metavar="NAME",
     multiple=True,
@@ -227,7 +230,7 @@ def _category(text: str) -> str:
     shell_complete=complete_category,
     help="Only these categories.",
 )
-@option("Which", "--events", is_flag=True, help="Show the events of the log between the segments.")
+@option(SELECTION, "--events", is_flag=True, help="Show the events of the log between the segments.")
 def timeline(
     line: CommandLine,
     around: Around | None,
@@ -280,12 +283,12 @@ def timeline(
 )
 @shared_options(drafts=True)
 @option(
-    "What",
+    SELECTION,
     "--by",
     type=click.Choice(["cause", "group", "host", "link", "attempt"]),
     help="Add up: by why they died, the group of that, where; by link of the outages; or all time by attempt.",
 )
-@option("Out", "--full", is_flag=True, help="Below the list, where each outage went, link by link.")
+@option(OUTPUT, "--full", is_flag=True, help="Below the list, where each outage went, link by link.")
 @cost_options
 def disruptions(line: CommandLine, price: Price | None, by: By | Literal["link", "attempt"] | None, full: bool) -> int:
     """List every disruption: what it lost, and the proof.
@@ -325,7 +328,7 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["link",
 )
 @shared_options(drafts=True, work=True)
 @option(
-    "Which",
+    SELECTION,
     "--slowest",
     metavar="N",
     type=click.IntRange(min=0, max=1_000_000),
@@ -334,7 +337,7 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["link",
     help="How many of the slowest steps to list.",
 )
 @option(
-    "Which",
+    SELECTION,
     "--by",
     type=click.Choice(["phase", "rank", "host", "device"]),
     default="phase",

@@ -31,6 +31,7 @@ from goodput_cli.cli.console import (
 from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import (
     FORMAT,
+    OUTPUT,
     Checked,
     CommandLine,
     GroupedCommand,
@@ -73,9 +74,9 @@ class _NobodyReads(Exception):
 )
 @shared_options(output=False, work=True)
 @options_of(Following, "following")
-@option("Out", "--updates", metavar="N", type=click.IntRange(min=1), help="End after N updates.")
-@option("Out", "--format", "format_", metavar="FORMAT", type=FORMAT, default="table", help="table, json, markdown …")
-@option("Out", "--quiet", "-q", is_flag=True, help="No diagnostics.")
+@option(OUTPUT, "--updates", metavar="N", type=click.IntRange(min=1), help="End after N updates.")
+@option(OUTPUT, "--format", "format_", metavar="FORMAT", type=FORMAT, default="table", help="table, json, markdown …")
+@option(OUTPUT, "--quiet", "-q", is_flag=True, help="No diagnostics.")
 def watch(line: CommandLine, following: Following, updates: int | None, format_: str, quiet: bool) -> int:
     """Follow a running job: the answer is redrawn as it grows.
 
@@ -233,7 +234,7 @@ def _target(text: str) -> Address:
 @option(
     MONITOR, "--parent", metavar="PID", type=int, hidden=True, help="End when this process is not the parent any more."
 )
-@option("Out", "--quiet", "-q", is_flag=True, help="No diagnostics.")
+@option(OUTPUT, "--quiet", "-q", is_flag=True, help="No diagnostics.")
 @threshold_options(read_threshold, parse_fail_under)
 def monitor(
     line: CommandLine,

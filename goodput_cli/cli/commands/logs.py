@@ -22,10 +22,11 @@ from goodput_cli.cli.console import (
     write_output,
 )
 from goodput_cli.cli.group import LINE, WRITTEN
-from goodput_cli.cli.options import CommandLine, GroupedCommand, option, options_of, shared_options
+from goodput_cli.cli.options import OUTPUT, SELECTION, CommandLine, GroupedCommand, option, options_of, shared_options
 from goodput_cli.cli.session import FilesRead, open_sheet_session, remarks, writable
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
+from goodput_cli.events.reading_options import WHAT
 from goodput_cli.vocabulary.text import plural, safe
 from goodput_cli.whole_file import write_whole
 
@@ -59,10 +60,10 @@ _OF_ANSWERS = ("run", "timezone", "mapping", "year", "clock_start", "tensorboard
     change nothing. Each code is described in docs/diagnostics.md.""",
 )
 @shared_options()
-@option("Which", "--suggest", is_flag=True, help="Print a mapping drafted from a text that no format reads.")
-@option("Which", "--explain", metavar="FILE:LINE", type=LINE, help="Say everything about one line of text.")
+@option(SELECTION, "--suggest", is_flag=True, help="Print a mapping drafted from a text that no format reads.")
+@option(SELECTION, "--explain", metavar="FILE:LINE", type=LINE, help="Say everything about one line of text.")
 @option(
-    "Which", "--rejects", metavar="FILE", type=WRITTEN, help="Write the lines that rules of a mapping refuse, as CSV."
+    SELECTION, "--rejects", metavar="FILE", type=WRITTEN, help="Write the lines that rules of a mapping refuse, as CSV."
 )
 def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | None) -> int:
     """Find what is wrong with event logs, and what to do about it.
@@ -159,11 +160,11 @@ def _help_with_mappings(line: CommandLine, place: str | None) -> int:
       goodput fetch --update -o llm.jsonl.gz
       goodput analyze llm.jsonl.gz""",
 )
-@shared_options("What", output=False, leave_out=_OF_ANSWERS)
-@option("Out", "--output", "-o", metavar="FILE", required=True, help="*.jsonl.gz, *.jsonl or *.parquet.")
+@shared_options(WHAT, output=False, leave_out=_OF_ANSWERS)
+@option(OUTPUT, "--output", "-o", metavar="FILE", required=True, help="*.jsonl.gz, *.jsonl or *.parquet.")
 @options_of(Keeping, "keeping")
-@option("Out", "--quiet", "-q", is_flag=True, help="Nothing on standard error but errors.")
-@option("Out", "--no-progress", is_flag=True, help="No progress bar.")
+@option(OUTPUT, "--quiet", "-q", is_flag=True, help="Nothing on standard error but errors.")
+@option(OUTPUT, "--no-progress", is_flag=True, help="No progress bar.")
 def fetch(line: CommandLine, output: str, keeping: Keeping, quiet: bool, no_progress: bool) -> int:
     """Keep a local snapshot of logs that every command reads.
 

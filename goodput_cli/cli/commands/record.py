@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from goodput_cli.cli.group import Command
 from goodput_cli.errors import GoodputError
 from goodput_cli.record.command import TYPES, record_event
 from goodput_cli.record.native import BY_RESILIENCY_NAME
@@ -26,6 +27,7 @@ class _Time(click.ParamType[Any]):
 
 
 @click.command(
+    cls=Command,
     epilog="""\b
     Examples:
       goodput record scheduled -j llm-7b --sink logs/run.jsonl
