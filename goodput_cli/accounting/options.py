@@ -1,7 +1,7 @@
-"""What the user can choose about the accounting.
+"""Options of the accounting.
 
-A new choice is a field of `Method`, and the place in the accounting that uses it: the command line, the keywords of the
-library, settings, JSON and the reports follow from the field. No NumPy here, as `--help` reads this.
+A new option is a field of `Method`. The command line, the keywords of the library, settings, JSON and the reports use
+the field. No NumPy here, because `--help` imports this module.
 """
 
 from __future__ import annotations
@@ -14,26 +14,25 @@ from goodput_cli.vocabulary.option import bounded, option
 from goodput_cli.vocabulary.text import exact
 
 RULES = 3
-"""Which version of the rules (docs/accounting.md) makes an answer: a change that moves numbers raises it, and every
-answer says it. Answers without it are of version 1."""
+"""Version of the rules (docs/accounting.md). A change that changes numbers increases it, and every answer contains it.
+Answers without it are of version 1."""
 DataLoading = Literal["overlapped", "blocking"]
 Planned = Literal["yes", "no"]
 UnknownFalls = Literal["restarts", "rollbacks"]
 HOW, WHEN = "Accounting", "Time"
 """Headings in `--help`."""
-_read_factor = bounded(float, "is not a factor; write a number such as 5, or 0 to switch it off", least=0)
+_read_factor = bounded(float, "is not a factor; use a number such as 5, or 0 to switch it off", least=0)
 
 
 @dataclass(frozen=True)
 class Method:
-    """How the accounting is made, as far as the user chooses it, and whatever the job; the reference step time is in
-    `reference`."""
+    """Options of the accounting that do not depend on the job, except the reference step time."""
 
     data_loading: DataLoading = option(
         "overlapped",
         HOW,
-        "Whether loading data inside a step is badput.",
-        about="'overlapped', or 'blocking': data loading inside a step claims its time.",
+        "Count data loading inside steps as badput (blocking) or not.",
+        about="'blocking' counts data loading inside steps as badput; 'overlapped' does not.",
         choices=("overlapped", "blocking"),
         label="data loading",
         settings={"show_default": True},
@@ -41,16 +40,16 @@ class Method:
     async_saves: bool = option(
         False,
         HOW,
-        "Checkpoints are saved in the background: no badput.",
-        about="Saves of a checkpoint log claim nothing.",
+        "Do not count checkpoint saves as badput: they run in the background.",
+        about="Do not count saves in a checkpoint log as badput.",
         label="saves",
         phrase=lambda on: "asynchronous" if on else "block training",
     )
     stall_factor: float = option(
         5.0,
         HOW,
-        "A step beyond X times the usual is a stall; 0 = off.  [default: 5]",
-        about="A kept step is stalled for what it takes beyond so many usual step times; 0 = off.",
+        "Count a step beyond X times the usual step time as a stall; 0: off.  [default: 5]",
+        about="A step longer than this multiple of the usual step time counts as a stall. 0: off.",
         metavar="X",
         read=_read_factor,
         label="stall factor",
@@ -59,42 +58,40 @@ class Method:
     exclude_stopped: bool = option(
         False,
         HOW,
-        "Take out the time between a clean end and a start.",
-        about="Planned stops are taken out of the window too.",
+        "Exclude planned stops, between a clean end and the next start.",
+        about="Exclude planned stops from the window.",
         label="excluded",
         phrase=lambda on: "planned stops" if on else "",
     )
     planned: Planned | None = option(
         None,
         HOW,
-        "Whether stops between attempts were planned, where only some of it shows.  [default: the rule decides]",
-        about="'yes': a stop that a line tells of, and no crash, was planned, though steps were done again; 'no': the "
-        "recorder's job end ends no attempt cleanly that another follows. None: accounting §3 decides.",
+        "Treat ambiguous stops between attempts as planned (yes) or as failures (no).  [default: auto]",
+        about="Treat ambiguous stops between attempts as planned ('yes') or failures ('no'). None: automatic.",
         choices=("yes", "no"),
         label="planned stops",
-        phrase=lambda answer: {"yes": "all that a line tells of", "no": "none by a job end alone"}.get(answer, ""),
+        phrase=lambda answer: {"yes": "all that the log shows", "no": "not by a job end alone"}.get(answer, ""),
     )
     hindsight: bool = option(
         True,
         WHEN,
-        "As it was known at the window's end; accounts for the job once more for every end.",
-        about="A step that was redone after the window is wasted in it; false: all is as it was known at the "
-        "window's end.",
+        "Show each window as it was known at its end (slower).",
+        about="Count steps that were repeated after the window as wasted.",
         negative=True,
         follows="every",
         label="hindsight",
-        phrase=lambda on: "a step redone later is wasted" if on else "as it was known at the end of the window",
+        phrase=lambda on: "steps repeated later are wasted" if on else "as known at the end of the window",
     )
 
 
 @dataclass(frozen=True)
 class AccountingOptions:
-    """What the accounting of one job goes by."""
+    """Options of the accounting of one job."""
 
     method: Method = Method()
     reference_ns: Fraction | Literal["auto"] | None = None
     """The reference step time in ns, exact. A checkpoint log takes "auto" for None (accounting §6)."""
     exclusions: tuple[tuple[int, int], ...] = ()
-    """Windows [start, end) in ns that the user took out."""
+    """Windows [start, end) in ns that the user excluded."""
     unknown_falls: UnknownFalls = "restarts"
-    """What steps that went back are where the log does not show whether the process lived on (accounting §3)."""
+    """How to treat step numbers that go back, if the log does not show whether the process kept running (§3)."""

@@ -18,9 +18,9 @@ PEAK_TFLOPS: Mapping[str, float] = {
 """TFLOP/s of one accelerator at its best: dense BF16, without sparsity."""
 _MOST = 1e18
 """Nobody's steps hold more."""
-_read_tokens = bounded(float, "is not a number of tokens; write one above 0", above=0, most=_MOST)
-_read_peak = bounded(float, "is not a number of TFLOP/s; write one above 0, such as 989", above=0, most=1e6)
-_read_total = bounded(int, "is not a number of steps; write one from 1", least=1, most=_MOST)
+_read_tokens = bounded(float, "is not a number of tokens; use a number above 0", above=0, most=_MOST)
+_read_peak = bounded(float, "is not a number of TFLOP/s; use a number above 0, such as 989", above=0, most=1e6)
+_read_total = bounded(int, "is not a number of steps; use a whole number from 1", least=1, most=_MOST)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,38 +30,38 @@ class WorkOptions:
     tokens_per_step: float | None = option(
         None,
         WORK,
-        "Tokens of one step, of all accelerators.  [default: the log's]",
-        about="Tokens of one step, of all accelerators together; None for what the log says.",
+        "Tokens per step, over all accelerators.  [default: from the log]",
+        about="Tokens per step, over all accelerators. None: from the log.",
         metavar="N",
         read=_read_tokens,
     )
     peak_tflops: float | None = option(
         None,
         WORK,
-        "TFLOP/s of one accelerator at its best, for MFU.  [default: the log's]",
-        about="TFLOP/s of one accelerator at its best, for MFU; None for what the log says.",
+        "Peak TFLOP/s of one accelerator, for MFU.  [default: from the log]",
+        about="Peak TFLOP/s of one accelerator, for MFU. None: from the log.",
         metavar="N",
         read=_read_peak,
     )
     accelerator_type: str | None = option(
         None,
         WORK,
-        "The same by its name: dense BF16.",
-        about="The accelerator, whose best in dense BF16 counts for MFU; None for what the log says.",
+        "Accelerator, for its peak in dense BF16.",
+        about="Accelerator, for its peak in dense BF16. None: from the log.",
         choices=tuple(PEAK_TFLOPS),
     )
     total_steps: int | None = option(
         None,
         WORK,
-        "Steps at which the job is done, for when that will be.  [default: the log's]",
-        about="Steps at which the job is done; None for what the log says.",
+        "Number of steps of the whole job, for the ETA.  [default: from the log]",
+        about="Number of steps of the whole job, for the ETA. None: from the log.",
         metavar="N",
         read=_read_total,
     )
 
     def __post_init__(self) -> None:
         if self.peak_tflops is not None and self.accelerator_type is not None:
-            raise UsageError("--peak-tflops and --accelerator-type both say what an accelerator can do; give one")
+            raise UsageError("use either --peak-tflops or --accelerator-type, not both")
 
     @property
     def peak_flops(self) -> float | None:

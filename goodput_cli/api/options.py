@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from io import IOBase
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -14,7 +15,7 @@ from goodput_cli.analysis.question import AdviceQuestion, Question, make_questio
 from goodput_cli.errors import UsageError
 from goodput_cli.events.reading_options import WHAT, ReadingOptions
 from goodput_cli.sources.base import without_password
-from goodput_cli.vocabulary.option import DAY, Keywords, argument, bounded, declared, option, read_ns
+from goodput_cli.vocabulary.option import DAY, Declared, Keywords, argument, bounded, declared, option, read_ns
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Expression
@@ -28,10 +29,10 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file or several."""
 Records = Any
 """Events that a program has: a list of dicts, or a DataFrame of pandas or polars."""
-_ACCEPTED = "name a log file, a folder, a glob or an address, or give a DataFrame or a list of dicts of events"
+_ACCEPTED = "pass a log file, a folder, a glob, an address, a DataFrame of events or a list of dicts"
 _MOST_DAYS = 36_500  # Cloud Logging keeps no log for a hundred years
 _read_days = bounded(
-    float, "is not a number of days; write one such as 7 or 0.5, or 36h", above=0, most=_MOST_DAYS, unit=DAY
+    float, "is not a number of days; use one such as 7, 0.5 or 36h", above=0, most=_MOST_DAYS, unit=DAY
 )
 COMPARISON, FOLLOW, MONITOR, SNAPSHOT = "Comparison", "Updates", "Monitor", "Snapshot"
 """Headings in `--help`."""
@@ -40,13 +41,11 @@ CLOUD_LOGGING = "cloud-logging://"
 LONGEST_LINE = 16
 """MiB: as `sources.blocks` has it, which is not imported for `--help`."""
 _read_interval = bounded(
-    float, "is not an interval; write seconds from 0.1 to 86400, such as 5", least=0.1, most=DAY, unit=1
+    float, "is not an interval; use seconds from 0.1 to 86400, such as 5", least=0.1, most=DAY, unit=1
 )
-_read_seconds = bounded(
-    float, "is not a length of time; write seconds, or one such as 90s or 6h", least=0, most=1e9, unit=1
-)
-_read_count = bounded(int, "is not a number of updates; write a whole number from 1", least=1, most=1e9)
-_read_mib = bounded(int, "is not a number of MiB; write a whole number from 1 to 4096", least=1, most=4096)
+_read_seconds = bounded(float, "is not a duration; use seconds, or one such as 90s or 6h", least=0, most=1e9, unit=1)
+_read_count = bounded(int, "is not a number of updates; use a whole number from 1", least=1, most=1e9)
+_read_mib = bounded(int, "is not a number of MiB; use a whole number from 1 to 4096", least=1, most=4096)
 Function = TypeVar("Function", bound=Callable[..., Any])
 Declaring = TypeVar("Declaring")
 
@@ -58,8 +57,8 @@ class Reading:
     job_name: str | None = option(
         None,
         WHAT,
-        "The job, where the logs hold several.",
-        about="The job; may be left out where the logs hold one.",
+        "Job to analyze, if the logs contain several.",
+        about="Job to analyze. Optional if the logs contain one job.",
         names=("--job-name", "-j"),
         metavar="NAME",
         read=str,
@@ -67,16 +66,16 @@ class Reading:
     log_name: str | None = option(
         None,
         WHAT,
-        "The log in Cloud Logging; default: both usual names.",
-        about="Which log of Cloud Logging; None for both usual ones.",
+        "Cloud Logging log to read.  [default: both default logs]",
+        about="Cloud Logging log to read. None: both default logs.",
         metavar="ID",
         read=str,
     )
     lookback_days: float | None = option(
         None,
         WHAT,
-        "How far back to read Cloud Logging (7, 36h).  [default: the job's start]",
-        about="How far back to read Cloud Logging; None: as far as the job goes.",
+        "How far back to read Cloud Logging, such as 7 or 36h.  [default: the job's start]",
+        about="Days to read back in Cloud Logging. None: to the start of the job.",
         names=("--lookback",),
         metavar="DAYS",
         read=_read_days,
@@ -84,8 +83,8 @@ class Reading:
     use_cache: bool = option(
         True,
         WHAT,
-        "Read Cloud Logging anew and keep nothing of it.",
-        about="Whether entries of Cloud Logging that were read before may be kept and used.",
+        "Do not cache entries of Cloud Logging.",
+        about="Cache entries of Cloud Logging, and use cached ones.",
         names=("--no-cache",),
     )
     hints: ReadingOptions = field(default_factory=ReadingOptions)
@@ -93,21 +92,21 @@ class Reading:
     heartbeats: bool = option(
         True,
         WHAT,
-        "Leave out signs of life in Cloud Logging's metrics.",
-        about="Whether system metrics of ML Diagnostics, 99 in 100 of its entries, are asked of Cloud Logging too.",
+        "Do not read heartbeats from Cloud Logging.",
+        about="Read system metrics of ML Diagnostics, 99 % of its entries in Cloud Logging.",
         names=("--no-heartbeats",),
     )
     longest_line: int = option(
         LONGEST_LINE,
         WHAT,
-        "How much of a line is read, MiB.  [default: 16]",
-        about="How much of a line is read, MiB; more is left out, and said.",
+        "Longest part of a line to read, in MiB.  [default: 16]",
+        about="Longest part of a line to read, in MiB. The rest is left out and reported.",
         metavar="MIB",
         read=_read_mib,
     )
-    stdin: BinaryIO | None = argument(None, "The stream behind `-`; None for the standard input of the process.")
-    progress: Progress | None = argument(None, "Is told how reading goes on.")
-    notice: Callable[[str], None] | None = argument(None, "Takes sentences for the person who waits.")
+    stdin: BinaryIO | None = argument(None, "Stream for the source `-`. None: standard input.")
+    progress: Progress | None = argument(None, "Callback that receives reading progress.")
+    notice: Callable[[str], None] | None = argument(None, "Callback for status messages.")
     settings_of: str | None = None
     """The job of whose settings some are, where these call it by the name that it had before 0.2."""
 
@@ -154,10 +153,10 @@ class Reading:
             return ()
         if former.get(job) != old or old in jobs:
             raise UsageError(
-                f"the settings of the job {old!r} are not those of {job!r}, which was never called so, or no longer "
-                "alone: give them the name of the job that they are for, or leave them out with --no-config"
+                f"the settings of the job {old!r} do not apply to {job!r}: the job never had this name, or another job "
+                "has it now. Rename the table in the settings, or use --no-config"
             )
-        return (Diagnostic.of("job_renamed", renamed(old, [job], "settings may have the old one")),)
+        return (Diagnostic.of("job_renamed", renamed(old, [job], "settings can use the old one")),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,9 +166,8 @@ class Sides:
     baseline: tuple[str, ...] = option(
         (),
         COMPARISON,
-        "The side to hold the others against; default: the first. Three or more show what usually differs.",
-        about="One of the sources, or one more (then the last side); the first source by default. Three or more: a "
-        "side differs where it lies outside of what these differ by; the first is the one of all tables.",
+        "Baseline to compare against. Repeat it to show the usual range.  [default: the first SOURCE]",
+        about="Baseline to compare against. Three or more show the usual range. None: the first source.",
         accepts="Source | Sequence[Source] | None",
         metavar="SOURCE",
         path=True,
@@ -184,7 +182,7 @@ class Following:
         2.0,
         FOLLOW,
         "Time between updates.  [default: 2]",
-        about="Seconds between two answers; longer where an answer takes longer.",
+        about="Seconds between two updates. Longer if an update takes longer.",
         metavar="SECONDS",
         read=_read_interval,
     )
@@ -199,33 +197,41 @@ class Plan:
     )
     """Between two updates."""
     windows: tuple[int, ...] = option(
-        (), MONITOR, "Also of the last W, such as 1d; repeatable.", names=("--window",), metavar="W", read=read_ns
+        (), MONITOR, "Publish the last W too, such as 1d; repeatable.", names=("--window",), metavar="W", read=read_ns
     )
     """Lengths of rolling windows, ns."""
     settle: float = option(
-        60.0, MONITOR, "End so long after a clean end.  [default: 60]", metavar="TIME", read=_read_seconds
+        60.0, MONITOR, "End TIME after a clean end.  [default: 60]", metavar="TIME", read=_read_seconds
     )
     """After a believed clean end, without a line."""
     idle_end: float | None = option(
-        None, MONITOR, "End after so long without a line.  [default: never]", metavar="TIME", read=_read_seconds
+        None, MONITOR, "End after TIME without a new line.  [default: never]", metavar="TIME", read=_read_seconds
     )
     """After so long without a line, whatever the job did; None: never."""
-    forever: bool = option(False, MONITOR, "Do not end with the job.")
+    forever: bool = option(False, MONITOR, "Keep running after the job has ended.")
     """Not after a clean end either."""
     keep_ended: float = option(
-        3600.0, MONITOR, "Beside others, an ended job stays.  [default: 3600]", metavar="TIME", read=_read_seconds
+        3600.0,
+        MONITOR,
+        "Publish an ended job for TIME while other jobs run.  [default: 3600]",
+        metavar="TIME",
+        read=_read_seconds,
     )
     """How long a job that has ended stays, with its last figures, beside others."""
     updates: int | None = option(None, MONITOR, "End after N updates.", metavar="N", read=_read_count)
     """After so many updates."""
-    wait: float = option(600.0, MONITOR, "For the first event.  [default: 600]", metavar="TIME", read=_read_seconds)
+    wait: float = option(
+        600.0, MONITOR, "Time limit for the first event.  [default: 600]", metavar="TIME", read=_read_seconds
+    )
     """For the first events."""
-    grace: float = option(10.0, MONITOR, "For the last update.  [default: 10]", metavar="TIME", read=_read_seconds)
+    grace: float = option(
+        10.0, MONITOR, "Time limit for the last update.  [default: 10]", metavar="TIME", read=_read_seconds
+    )
     """For the last update."""
-    whole_job: bool = option(False, MONITOR, "Publish totals only of a log that begins with the job.")
+    whole_job: bool = option(False, MONITOR, "Publish totals only if the log begins with the job.")
     """Publish nothing of the whole job where the log begins after the job did."""
     ideal_step_time: float | None = option(
-        None, MONITOR, "For step deviations.  [default: of the log]", metavar="SECONDS", read=_read_seconds
+        None, MONITOR, "Step time for deviations.  [default: from the log]", metavar="SECONDS", read=_read_seconds
     )
     """None, or 0: that of the log."""
     thresholds: tuple[Expression, ...] = ()
@@ -239,8 +245,8 @@ class Keeping:
     update: bool = option(
         False,
         SNAPSHOT,
-        "Add what is new to a snapshot; SOURCE may be left out.",
-        about="Add to an existing snapshot what is not in it.",
+        "Add new lines to the snapshot; SOURCE is optional.",
+        about="Add new lines to an existing snapshot.",
     )
     force: bool = option(False, SNAPSHOT, "Replace an existing file.")
 
@@ -249,14 +255,14 @@ def addresses(sources: Any) -> list[str]:
     """One source or several, as texts. Raises UsageError for anything else."""
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
     if not isinstance(named, Iterable) or isinstance(named, bytes | Mapping | IOBase):
-        raise UsageError(f"sources are not {type(sources).__name__}; {_ACCEPTED}")
+        raise UsageError(f"sources cannot be {type(sources).__name__}; {_ACCEPTED}")
     return [_address(source) for source in named]
 
 
 def _address(source: object) -> str:
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
-    raise UsageError(f"a source is not {type(source).__name__}; {_ACCEPTED}")
+    raise UsageError(f"a source cannot be {type(source).__name__}; {_ACCEPTED}")
 
 
 def readable(sources: Any) -> list[str | RawBatch]:
@@ -291,27 +297,27 @@ def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:
     return reading, make_question(**given)
 
 
-LOG = Keywords.of("LogOptions", "How to read.", Reading, without=("job_name",))
+LOG = Keywords.of("LogOptions", "Options for reading logs.", Reading, without=("job_name",))
 FETCH = Keywords.of(
     "FetchOptions",
-    "How to read, which job's log in Cloud Logging, and what becomes of an earlier snapshot.",
+    "Options of `fetch`.",
     Reading,
     Keeping,
     base=LOG,
     only=("job_name", "update", "force"),
 )
 SHARED = Keywords.of(
-    "SharedOptions", "How to read and how to account.", Question, base=LOG, without=("run", "window", "every")
+    "SharedOptions", "Options for reading and accounting.", Question, base=LOG, without=("run", "window", "every")
 )
-COMPARE = Keywords.of("CompareOptions", "The same, of runs side by side.", Sides, base=SHARED)
+COMPARE = Keywords.of("CompareOptions", "Options of `compare`.", Sides, base=SHARED)
 
 JOB = Keywords.of(
-    "JobOptions", "The same, of one job and one of its runs.", Reading, Question, base=SHARED, only=("job_name", "run")
+    "JobOptions", "Options for one job and one of its runs.", Reading, Question, base=SHARED, only=("job_name", "run")
 )
-ANALYZE = Keywords.of("AnalyzeOptions", "The same, with rolling windows.", Question, base=JOB, only=("window", "every"))
+ANALYZE = Keywords.of("AnalyzeOptions", "Options of `analyze`.", Question, base=JOB, only=("window", "every"))
 
-WATCH = Keywords.of("WatchOptions", "The same, of a log that grows.", Following, base=ANALYZE)
-ADVISE = Keywords.of("AdviseOptions", "The same, of advice on the whole job.", AdviceQuestion, base=JOB)
+WATCH = Keywords.of("WatchOptions", "Options of `watch`.", Following, base=ANALYZE)
+ADVISE = Keywords.of("AdviseOptions", "Options of `advise`.", AdviceQuestion, base=JOB)
 
 
 def parsed_options(kind: type[Declaring], options: Mapping[str, Any]) -> tuple[Declaring, dict[str, Any]]:
@@ -319,6 +325,12 @@ def parsed_options(kind: type[Declaring], options: Mapping[str, Any]) -> tuple[D
     rest = dict(options)
     typed = [(one, rest.pop(one.keyword)) for one in declared(kind) if one.keyword in rest]
     return kind(**{one.name: one.value(value) for one, value in typed if value is not None}), rest
+
+
+def _shown_default(one: Declared) -> str:
+    """Return the default of a keyword as `help()` shows it."""
+    default = one.argument_default
+    return repr(float(default)) if isinstance(default, Fraction) else repr(default)
 
 
 def takes(keywords: Keywords) -> Callable[[Function], Function]:
@@ -335,7 +347,7 @@ def takes(keywords: Keywords) -> Callable[[Function], Function]:
         ]
         function.__signature__ = own.replace(parameters=[*first, *listed])  # type: ignore[attr-defined]
         if function.__doc__ is not None:  # python -OO
-            lines = (f"    {one.keyword}: {one.about}" for one in keywords.all)
+            lines = (f"    {one.keyword}={_shown_default(one)}: {one.about}" for one in keywords.all)
             function.__doc__ = "\n".join((inspect.cleandoc(function.__doc__), "", "Options:", *lines))
         return function
 

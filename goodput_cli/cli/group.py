@@ -162,7 +162,7 @@ class LazyGroup(click.Group):
         """
         from goodput_cli.cli.explained import word_meant
 
-        said = f"{name!r} is no command, and no file or folder."
+        said = f"No such command, file or folder: {name!r}."
         if files := similar_files(name):
             return click.UsageError(f"{said} Did you mean {' or '.join(map(shlex.quote, files))}?", error.ctx)
         if commands := difflib.get_close_matches(name.lower(), self.commands, n=2):

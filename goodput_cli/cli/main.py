@@ -1,7 +1,6 @@
-"""The command `goodput`: the one place where errors become sentences and exit codes.
+"""The command `goodput`: the one place where errors become messages and exit codes.
 
-0 fine, 1 could not do it, 2 wrong usage, 3 a threshold failed, 4 not enough data, 5 `--strict` found problems,
-130 interrupted.
+0 success, 1 failure, 2 wrong usage, 3 a gate failed, 4 not enough data, 5 `--strict` found problems, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -19,29 +18,28 @@ from goodput_cli.vocabulary.text import safe
 DISTRIBUTION = "goodput-cli"
 DEBUG_VARIABLE = "GOODPUT_DEBUG"
 COMMANDS = {
-    "analyze": LazyCommand("job", "Put every second of a training job in exactly one category."),
-    "rolling": LazyCommand("job", "Show goodput and badput in windows that move through the job."),
-    "timeline": LazyCommand("job", "Show what the job did when, and the lines that prove it."),
-    "disruptions": LazyCommand("job", "List every disruption: what it lost, and the proof."),
-    "steps": LazyCommand("job", "Show step times: statistics, slow regimes, what filled them."),
-    "advise": LazyCommand("job", "Say how often to save, and what would buy most goodput."),
-    "compare": LazyCommand("compare", "Show runs side by side, and what made the difference."),
-    "jobs": LazyCommand("compare", "List every job in the logs, with its goodput."),
-    "fleet": LazyCommand("fleet", "Show what thousands of jobs made of their time."),
-    "check": LazyCommand("logs", "Find what is wrong with event logs, and what to do about it."),
-    "reconcile": LazyCommand("compare", "Show goodput here and by the reference library, and why."),
-    "fetch": LazyCommand("logs", "Keep a local snapshot of logs that every command reads."),
-    "watch": LazyCommand("live", "Follow a running job: the answer is redrawn as it grows."),
-    "monitor": LazyCommand("live", "Publish a running job's goodput, from a process beside it."),
-    "doctor": LazyCommand("doctor", "Say which extras, credentials and settings are there."),
-    "record": LazyCommand("record", "Write one event of a job, from its launcher script."),
+    "analyze": LazyCommand("job", "Show where a job's time went (the default command)."),
+    "rolling": LazyCommand("job", "Show goodput over time, in rolling windows."),
+    "timeline": LazyCommand("job", "Show what the job did when, with the log lines."),
+    "disruptions": LazyCommand("job", "List the disruptions: losses, causes, log lines."),
+    "steps": LazyCommand("job", "Show step times, slow periods and the step breakdown."),
+    "advise": LazyCommand("job", "Recommend a checkpoint interval, and rank improvements."),
+    "compare": LazyCommand("compare", "Compare runs, and explain the difference."),
+    "jobs": LazyCommand("compare", "List the jobs in the logs, with their goodput."),
+    "fleet": LazyCommand("fleet", "Report goodput across many jobs."),
+    "check": LazyCommand("logs", "Find problems in logs, and how to fix them."),
+    "reconcile": LazyCommand("compare", "Compare results with ml-goodput-measurement."),
+    "fetch": LazyCommand("logs", "Download logs into a local snapshot."),
+    "watch": LazyCommand("live", "Follow a running job on the terminal."),
+    "monitor": LazyCommand("live", "Publish the goodput of a running job."),
+    "doctor": LazyCommand("doctor", "Check the installation: extras, credentials, settings."),
+    "record": LazyCommand("record", "Write one event of a job, from a launcher script."),
 }
-"""Every command, in the order in which `--help` shows them."""
+"""Every command, in the order of `--help`."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code. Every error is said on standard error; none is raised, unless
-    GOODPUT_DEBUG is set and the error is a bug."""
+    """Run the command and return its exit code. Errors are printed, not raised, except bugs under GOODPUT_DEBUG."""
     prepare_streams()
     try:
         return int(goodput.main(args=arguments, prog_name="goodput", standalone_mode=False) or 0)
@@ -61,7 +59,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         print_message(WORD)
         return INTERRUPTED
     except MemoryError:
-        print_message("Error: not enough memory for this log; analyse a part of it, or use a machine with more.")
+        print_message("Error: not enough memory for this log; analyze a part of it, or use a machine with more memory.")
         return GoodputError.exit_code
     except Exception as error:
         return _say_other(error)
@@ -86,15 +84,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
 )
 @click.version_option(None, "-V", "--version", package_name=DISTRIBUTION, message="goodput %(version)s")
 def goodput() -> None:
-    """Where did the time of a training job go?
+    """Show where the time of an ML training job went.
 
-    Reads the event logs of ML training jobs and puts every second of the job in exactly one category: productive
-    training, or the kind of badput that took it.
+    goodput reads the logs of training jobs. It assigns every second to exactly one category: productive training, or
+    a kind of badput.
     """
 
 
 def _say_other(error: Exception) -> int:
-    """What is no error of this package's own: Ctrl-C in a disguise, a missing package, the machine, or a bug."""
+    """Print an error that is not our own: a hidden Ctrl-C, a missing package, the machine, or a bug."""
     if _is_interrupted(error):
         print_message(WORD)
         return INTERRUPTED
@@ -137,34 +135,32 @@ def _removed(error: click.UsageError) -> str | None:
 
 
 def _say_refused(error: OSError) -> int:
-    """What the machine is short of, or cannot do, where nobody who knows what for has said so."""
+    """Print an error of the machine, such as a full disk."""
     from traceback import walk_tb
 
     place = f"{os.fsdecode(error.filename)}: " if error.filename else ""
     if any(frame.f_code is click.echo.__code__ for frame, _ in walk_tb(error.__traceback__)):
-        place = "standard output cannot be written: "  # a help text
+        place = "cannot write to standard output: "  # a help text
     print_safely(f"Error: {place}{reason_of(error)}")
     return GoodputError.exit_code
 
 
 def _say_missing(error: ImportError) -> int:
-    """A package of others that should have been installed with this one; what is missing of ours is a bug."""
+    """Print that a dependency is missing. A missing module of ours is a bug."""
     package = (error.name or "goodput_cli").partition(".")[0]
     if package == "goodput_cli":
         return _say_bug(error)
-    print_message(
-        f"Error: the package {package}, which goodput needs, is missing or broken; install goodput anew: {to_install()}"
-    )
+    print_message(f"Error: the package {package} is missing or broken; install goodput again: {to_install()}")
     return GoodputError.exit_code
 
 
 def _say_bug(error: Exception) -> int:
-    """A sentence instead of a traceback, which is there for those who ask for it."""
+    """Print one sentence about a bug; with GOODPUT_DEBUG, raise the error."""
     if os.environ.get(DEBUG_VARIABLE, "") not in ("", "0"):
         raise error
     print_message(
-        f"Error: something went wrong inside goodput {_version()} ({type(error).__name__}: {safe(str(error))[:300]}). "
-        f"This is a bug: please report it with the output of the same command under {DEBUG_VARIABLE}=1."
+        f"Error: internal error in goodput {_version()} ({type(error).__name__}: {safe(str(error))[:300]}). "
+        f"This is a bug. Please report it with the output of the same command under {DEBUG_VARIABLE}=1."
     )
     return GoodputError.exit_code
 

@@ -39,12 +39,12 @@ class Asking:
     timeout: float = option(
         600.0,
         HOW,
-        "How long the reference library may take.  [default: 10m]",
-        about="Seconds that the reference library may take.",
+        "Time limit for the reference library.  [default: 10m]",
+        about="Time limit for the reference library in seconds.",
         metavar="DURATION",
         read=bounded(
             float,
-            f"is not a length of time above 0; write one such as {ACCEPTED_DURATIONS}, or a number of seconds",
+            f"is not a positive duration; use one such as {ACCEPTED_DURATIONS}, or a number of seconds",
             above=0,
             most=9e9,
             unit=1,

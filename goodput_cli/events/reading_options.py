@@ -1,4 +1,4 @@
-"""Hints: what a person says about logs that do not say it themselves, such as the year of stamps without one."""
+"""Options with information that the logs do not contain, such as the year of timestamps without one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.mappings.registry import MappingFile, Mappings
 
 DRAFT = "the draft"
-"""What stands for the file of a mapping that was drafted."""
+"""Replaces the file name of an inferred mapping."""
 WHAT = "Logs"
 """The heading in `--help` of options about reading logs."""
 
@@ -24,50 +24,50 @@ WHAT = "Logs"
 def _read_year(value: str | int) -> int:
     year = int(value) if str(value).isascii() and str(value).isdigit() else 0
     if not 1970 <= year < 2255:
-        raise UsageError(f"--year {value}: is no year from 1970 to 2254")
+        raise UsageError(f"--year {value}: use a year from 1970 to 2254")
     return year
 
 
 def _read_start(value: str | When) -> When:
-    """A time that needs no job to be one."""
+    """Return a time that does not depend on the job."""
     when = parse_when(value) if isinstance(value, str) else value
     if when.kind not in ("instant", "local"):
-        raise UsageError(f"--start {when.text}: write a date and a time, such as 2026-01-31T14:05")
+        raise UsageError(f"--start {when.text}: use a date and a time, such as 2026-01-31T14:05")
     return when
 
 
 def _read_host(value: str) -> str:
-    """A host's name, in which `*`, `?` and `[...]` stand for others."""
+    """Return a host name or a glob pattern of host names."""
     if not value.strip():
-        raise UsageError("--hosts-of-job: write a host, or a pattern such as node-*")
+        raise UsageError("--hosts-of-job: use a host name, or a pattern such as node-*")
     return value.strip().lower()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """What the person who asks knows and the log does not say."""
+    """Information from the user that the logs do not contain."""
 
     mapping: tuple[str, ...] = option(
         (),
         WHAT,
-        "A log format of your own: TOML (docs/mappings.md).",
-        about="Files that declare log formats.",
+        "Read a log format from a TOML file (docs/mappings.md); repeatable.",
+        about="TOML files that declare log formats.",
         metavar="FILE",
         read=os.fspath,
     )
     year: int | None = option(
         None,
         WHAT,
-        "The year of stamps that name none.",
-        about="The year of stamps without one; None for that of stamps around them, or of the file's last change.",
+        "Year of timestamps without one.",
+        about="Year of timestamps without one. None: that of nearby timestamps, or of the file's last change.",
         metavar="YYYY",
         read=_read_year,
     )
     clock_start: When | None = option(
         None,
         WHAT,
-        "When a text without any time began.",
-        about="When text in which no line has a time began; None: what it says ends when the file was last changed.",
+        "Start time of a log without timestamps.",
+        about="Start time of a log without timestamps. None: it ends when the file was last changed.",
         accepts="When | str | None",
         names=("--start",),
         metavar="TIME",
@@ -76,8 +76,8 @@ class ReadingOptions:
     tensorboard_tag: str | None = option(
         None,
         WHAT,
-        "The scalar of event files whose steps count.",
-        about="The scalar of TensorBoard's event files whose steps are those of training; None for the likeliest.",
+        "TensorBoard scalar whose steps are the training steps.",
+        about="TensorBoard scalar whose steps are the training steps. None: the most likely one.",
         metavar="TAG",
         read=str,
     )
@@ -85,44 +85,44 @@ class ReadingOptions:
         False,
         WHAT,
         "Treat each run of ML Diagnostics or MLflow as a job.",
-        about="Whether each run of ML Diagnostics or MLflow is a job, even if it likely continues another one.",
+        about="Treat each run of ML Diagnostics or MLflow as a job, even if it continues another run.",
     )
     join: bool = option(
         False,
         WHAT,
-        "Text files of a folder are one job, however far apart in time.",
-        about="Whether files of text in one folder are one job, though the later begin anew weeks after the others.",
+        "Treat all text files in a folder as one job, whatever the gap between them.",
+        about="Treat all text files in a folder as one job, whatever the gap between them.",
     )
     hosts_of_job: tuple[str, ...] = option(
         (),
         WHAT,
-        "Hosts on which the job ran: kernel logs of these count.",
-        about="Patterns of hosts on which the job ran, besides those that lines name: logs of their kernels count.",
+        "Use kernel logs of hosts that match GLOB; repeatable.",
+        about="Patterns of more hosts of the job, whose kernel logs count.",
         metavar="GLOB",
         read=_read_host,
     )
     quotes: bool = option(
         True,
         WHAT,
-        "Quote no line that says why an attempt died.",
-        about="Whether lines that say why an attempt died are quoted; their places are named either way.",
+        "Do not quote the log lines that show failure causes.",
+        about="Quote the log lines that show failure causes. Their locations are always shown.",
         names=("--no-quotes",),
     )
     job_name: str | None = None
-    """What text, which names no job, is called."""
+    """The job name of text logs, which contain none."""
     shared_levels: int | None = None
-    """How many levels of folders are those of all files, where these lie in several: then names of files that every
-    program gives say nothing."""
+    """The number of folder levels that all files share, if they are in several folders. Usual file names then do not
+    identify a job."""
     drafted: str = ""
-    """The mapping that was drafted from the sources themselves (TOML), `DRAFT` of `mapping`."""
+    """The mapping (TOML) that was inferred from the sources, `DRAFT` in `mapping`."""
     samples: bool = True
-    """Whether the samples of mappings have to be read as they say."""
+    """Check the samples of mappings."""
     now_ns: int = field(default_factory=time.time_ns)
-    """Where nobody knows when a source was last written to; ns since 1970 UTC."""
+    """Replaces an unknown modification time of a source; ns since 1970 UTC."""
 
     @cached_property
     def files(self) -> tuple[MappingFile, ...]:
-        """The files of mappings, as they are now. Raises UsageError for one that cannot be read."""
+        """Return the mapping files as they are now. Raises UsageError for one that cannot be read."""
         from goodput_cli.events.mappings.registry import MappingFile, read_files  # few logs need one
 
         if not self.drafted:
@@ -131,25 +131,25 @@ class ReadingOptions:
 
     @cached_property
     def mappings(self) -> Mappings:
-        """The formats that the files declare, and those that are shipped. Raises UsageError for a mistake."""
+        """Return the formats of the files and the shipped ones. Raises UsageError for a mistake."""
         from goodput_cli.events.mappings.registry import load_mappings  # few logs need one
 
         return load_mappings(self.files, samples=self.samples)
 
     def with_draft(self, mapping: str) -> ReadingOptions:
-        """The same, with a mapping that was drafted from the sources."""
+        """Return a copy with a mapping that was inferred from the sources."""
         return replace(self, mapping=(*self.mapping, DRAFT), drafted=mapping)
 
     def checked(self) -> ReadingOptions:
-        """The same, with mappings that hold. Raises UsageError for one with a mistake, before anything is read."""
+        """Check the mappings before anything is read. Raises UsageError for a mistake."""
         if self.mapping:
             self.mappings  # noqa: B018
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs: what is in the files, which it may not see, and not what was made of them."""
+        """Return the state for another process: the contents of the files, without the parsed mappings."""
         return {"files": self.files, **{name: value for name, value in self.__dict__.items() if name != "mappings"}}
 
     def about(self, job_name: str | None) -> ReadingOptions:
-        """The same of a job."""
+        """Return a copy for a job."""
         return replace(self, job_name=job_name) if job_name and not self.job_name else self

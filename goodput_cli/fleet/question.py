@@ -43,7 +43,7 @@ def _read_names(text: str) -> tuple[str, ...]:
         return text
     names = tuple(part.strip().lower() for part in text.split(","))
     if not all(names) or len(set(names)) < len(names):
-        raise UsageError(f"{text!r} are no names with commas between them, such as team,week")
+        raise UsageError(f"{text!r} is not a list of names; use names separated by commas, such as team,week")
     return names
 
 
@@ -51,7 +51,7 @@ def _read_failures(text: str) -> tuple[str, ...]:
     names = _read_names(text)
     unknown = [name for name in names if name not in ENDED]
     if unknown:
-        raise UsageError(f"{unknown[0]!r} is no way to end; there are {', '.join(ENDED)}")
+        raise UsageError(f"unknown end {unknown[0]!r}; use {', '.join(ENDED)}")
     return names
 
 
@@ -61,17 +61,17 @@ def _read_sizes(text: Any) -> tuple[int, ...]:
     except ValueError:
         sizes = ()
     if not sizes or sizes[0] < 1 or any(first >= second for first, second in pairwise(sizes)):
-        raise UsageError(f"{text!r} are no sizes; write rising numbers of accelerators, such as 8,64,512")
+        raise UsageError(f"{text!r} is not a list of sizes; use increasing numbers of accelerators, such as 8,64,512")
     return sizes
 
 
 def _read_currency(text: str) -> str:
     if not (text.isascii() and text.isalpha() and 2 <= len(text) <= 5):
-        raise UsageError(f"{text!r} is no currency; write a code such as USD")
+        raise UsageError(f"{text!r} is not a currency; use a code such as USD")
     return text.upper()
 
 
-_COUNT = bounded(int, "is not a number of accelerators; write a whole number from 1", least=1, most=1e9)
+_COUNT = bounded(int, "is not a number of accelerators; use a whole number from 1", least=1, most=1e9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,22 +81,23 @@ class Grouping:
     runs: Literal["auto", "each", "all", "last"] = option(
         "auto",
         SELECTION,
-        "Every run of a name on its own, all of them as one job, or the last; auto: each that said that it was "
-        "finished, else all.",
+        "Count every run of a job name, all of them as one job, or only the last. auto: each run that finished, "
+        "otherwise all as one.",
+        about="Count each run of a job name, all of them as one job, only the last, or decide automatically.",
         choices=("auto", "each", "all", "last"),
         settings={"show_default": True},
     )
     distinct_by: Literal["name", "cluster", "source-folder"] = option(
         "name",
         SELECTION,
-        "What makes two jobs of one name two.",
+        "Label that distinguishes jobs with the same name.",
         choices=("name", "cluster", "source-folder"),
         settings={"show_default": True},
     )
     last: int | None = option(
         None,
         WHEN,
-        "The last DURATION before --to, or before the latest event.",
+        "Use the last DURATION before --to or before the latest event.",
         accepts="str | int | None",
         metavar="DURATION",
         read=read_ns,
@@ -105,30 +106,33 @@ class Grouping:
     alive_within: int = option(
         NS_PER_DAY,
         WHEN,
-        "--as-of counts for runs heard of so shortly before.  [default: 1d]",
+        "Apply --as-of only to runs with events within DURATION before.  [default: 1d]",
+        about='Apply `as_of` only to runs with events this shortly before, such as "1d" or ns.',
         accepts="str | int",
         metavar="DURATION",
         read=read_ns,
     )
     """ns."""
-    accelerators: int | None = option(None, LABELS, "For runs without a number of their own.", metavar="N", read=_COUNT)
+    accelerators: int | None = option(
+        None, LABELS, "Accelerators of runs without a number in logs or labels.", metavar="N", read=_COUNT
+    )
     price_per_hour: Fraction | None = option(
         None,
         LABELS,
-        "Of an accelerator for an hour, for runs without one.",
+        "Price per accelerator and hour, for runs without one.",
         accepts="str | float | Fraction | None",
         metavar="P",
-        read=bounded(Fraction, "is not an amount; write a number above 0", above=0),
+        read=bounded(Fraction, "is not an amount; use a number above 0", above=0),
     )
     currency: str = option(
-        "USD", LABELS, "Of prices.", metavar="CODE", read=_read_currency, settings={"show_default": True}
+        "USD", LABELS, "Currency of prices.", metavar="CODE", read=_read_currency, settings={"show_default": True}
     )
-    count_unlogged: bool = option(False, LABELS, "Allocations without a log count as allocated too.")
-    saved_only: bool = option(False, GROUPS, "Runtime goodput without progress after the last save.")
+    count_unlogged: bool = option(False, LABELS, "Count allocations without a log as allocated time.")
+    saved_only: bool = option(False, GROUPS, "Do not count progress after the last checkpoint.")
     by: tuple[tuple[str, ...], ...] = option(
         (),
         GROUPS,
-        "A table by team, cluster, size, week …; team,week crosses two.",
+        "Add a table by team, cluster, size, week …; team,week combines two. Repeatable.",
         accepts="Sequence[str]",
         metavar="DIM",
         read=_read_names,
@@ -136,7 +140,7 @@ class Grouping:
     sizes: tuple[int, ...] | None = option(
         None,
         GROUPS,
-        "Upper bounds of size classes.  [default: 8,64,512,4096,32768]",
+        "Upper limits of size classes.  [default: 8,64,512,4096,32768]",
         accepts="str | tuple[int, ...] | None",
         metavar="LIST",
         read=_read_sizes,
@@ -144,7 +148,7 @@ class Grouping:
     failures: tuple[str, ...] | None = option(
         None,
         GROUPS,
-        f"Which ends are failures.  [default: {','.join(FAILURES)}]",
+        f"Ends that count as failures.  [default: {','.join(FAILURES)}]",
         accepts="str | tuple[str, ...] | None",
         metavar="LIST",
         read=_read_failures,
@@ -152,14 +156,14 @@ class Grouping:
     weight: Literal["chips", "time"] = option(
         "chips",
         GROUPS,
-        "Whether a run counts by its accelerators, or each the same.",
+        "Weigh runs by accelerators x time (chips) or by time.",
         choices=("chips", "time"),
         settings={"show_default": True},
     )
     top: int = option(
         20,
         GROUPS,
-        "How many of the worst disruptions.",
+        "Number of disruptions to list, the worst first.",
         metavar="N",
         read=bounded(int, "is not a number from 0", least=0, most=1e6),
         settings={"show_default": True},
@@ -174,7 +178,7 @@ class Grouping:
     limit: int | None = option(
         None,
         GROUPS,
-        "Only the first N groups of a table.",
+        "Show only the first N groups of a table.",
         metavar="N",
         read=bounded(int, "is not a number from 1", least=1, most=1e9),
     )
@@ -220,18 +224,24 @@ class Tables:
     labels: tuple[str, ...] = option(
         (),
         LABELS,
-        "Team, cluster, accelerators, price … of jobs: CSV, JSON, JSONL or Parquet; earlier files win.",
+        "Read labels of jobs, such as team and price, from CSV, JSON or Parquet; repeatable.",
         metavar="FILE", accepts="Paths", path=True, read=os.fspath,
     )  # fmt: skip
     """Who and what runs are."""
     sacct: tuple[str, ...] = option(
-        (), LABELS, "Allocations from `sacct --parsable2`.", metavar="FILE", accepts="Paths", path=True, read=os.fspath
+        (),
+        LABELS,
+        "Read allocations from the output of `sacct --parsable2`.",
+        metavar="FILE",
+        accepts="Paths",
+        path=True,
+        read=os.fspath,
     )
     """What a scheduler held for them."""
     allocations: tuple[str, ...] = option(
         (),
         LABELS,
-        "Allocations from a table: job, start, end, accelerators.",
+        "Read allocations from a table: job, start, end, accelerators.",
         metavar="FILE",
         accepts="Paths",
         path=True,
@@ -239,8 +249,8 @@ class Tables:
     )
     """The same from a table."""
     capacity: tuple[str, ...] = option(
-        (), LABELS, "What the fleet has: from, to, count, cluster, accelerator.", metavar="FILE", accepts="Paths",
-        path=True, read=os.fspath,
+        (), LABELS, "Read the fleet's capacity: from, to, count, cluster, accelerator.", metavar="FILE",
+        accepts="Paths", path=True, read=os.fspath,
     )  # fmt: skip
     """How many accelerators there are."""
 
@@ -250,18 +260,18 @@ class Workers:
     """Where the work is done."""
 
     workers: int | None = option(
-        None, RUN, "Processes.  [default: as many as pay]", metavar="N",
-        read=bounded(int, "is not a number of processes; write a whole number from 1", least=1, most=1e4),
+        None, RUN, "Number of worker processes.  [default: automatic]", metavar="N",
+        read=bounded(int, "is not a number of processes; use a whole number from 1", least=1, most=1e4),
     )  # fmt: skip
     """Processes; 1: this one alone; None: as many as pay."""
     scheduler: str | None = option(
-        None, RUN, "A dask scheduler (tls://HOST:PORT), or its file; needs --store.", metavar="ADDRESS"
+        None, RUN, "Use a Dask scheduler (tls://HOST:PORT or its file); needs --store.", metavar="ADDRESS"
     )
     """The address of a dask scheduler, or a scheduler file."""
-    insecure_scheduler: bool = option(False, RUN, "Speak to a scheduler without TLS.")
+    insecure_scheduler: bool = option(False, RUN, "Connect to the scheduler without TLS.")
     """Whether the scheduler may be spoken to without TLS."""
     memory: str | None = option(
-        None, RUN, "Of a worker, such as 2GiB.  [default: its share of 3/4 of the machine]", metavar="SIZE"
+        None, RUN, "Memory limit of a worker, such as 2GiB.  [default: its share of 3/4 of the machine]", metavar="SIZE"
     )
     """What a worker may take at most, as dask writes it (2GiB)."""
 
@@ -280,11 +290,11 @@ class FleetQuestion:
         question = self.question
         for name, when in (("--from", question.start), ("--to", question.end), ("--as-of", question.as_of)):
             if when is not None and when.kind in _WAYS:
-                raise UsageError(f"{name} {when.text}: differs from job to job; write a date and time, or now")
+                raise UsageError(f"{name} {when.text}: is different for each job; use a date and time, or now")
         if question.start is not None and self.grouping.last is not None:
             raise UsageError("--from and --last exclude each other: --last ends at --to")
         if question.run != AUTO or question.window:
-            raise UsageError("a fleet has no --run and no --window; see --runs and --last")
+            raise UsageError("goodput fleet does not take --run and --window; use --runs and --last")
 
     @property
     def zone(self) -> tzinfo:

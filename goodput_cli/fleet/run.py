@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from goodput_cli.sources.base import Document
 
 
-FLEET = Keywords.of("FleetOptions", "How to read, how to account, and how to add up.", Grouping, Tables, base=SHARED)
+FLEET = Keywords.of("FleetOptions", "Options of `fleet_report`.", Grouping, Tables, base=SHARED)
 
 
 @takes(FLEET)

@@ -1,4 +1,4 @@
-"""The commands that set jobs, runs and accounts of a job side by side: compare, jobs and reconcile."""
+"""The commands that compare jobs, runs and results: compare, jobs and reconcile."""
 
 from __future__ import annotations
 
@@ -41,31 +41,30 @@ _SORT_KEYS = ("start", "name", "goodput", "events", "length")
       goodput compare a.jsonl b.jsonl c.jsonl --baseline b.jsonl -o compare.md
       goodput compare d.json --baseline a.json --baseline b.json --baseline c.json
 
-    A side is anything that analyze reads, or the JSON that `analyze -o FILE.json`
-    saved, told by what is in it. One SOURCE with several --job-name or --run is that
-    log on every side. Options of How and When hold for the logs; saved JSON stays as
-    it was made. A --baseline that is not named as SOURCE is one more side, the last
-    one for --job-name and --run.
+    A run is a log, or the JSON of `analyze -o FILE.json`. One SOURCE with several
+    --job-name or --run compares parts of that log. Options of the groups Accounting
+    and Time apply to logs only. A --baseline that is not a SOURCE is one more run, the
+    last one for --job-name and --run.
 
     EXPR is NAME:CHANGE[UNIT]: goodput:-2pp (fell by more than 2 points),
-    steps.p99:+10% (rose by more than a tenth), mean_downtime:+5m, disruptions:+2;
-    each is judged for every side against the baseline. work_time is the window over the
-    kept steps; a difference below 2 %, or inside the range that step times vary by within
-    the runs, is none and passes work_time:+3%; other gates say so, and fail. What differs
-    from night to night is in no range of two runs: name three baselines or more, and a side
-    differs where it lies outside of what these differ by. --reference-step-time baseline
-    takes the median step of the baseline as the reference of all sides.""",
+    steps.p99:+10% (rose by more than 10 %), mean_downtime:+5m, disruptions:+2. Each
+    run is judged against the baseline. work_time is the window per kept step; it passes
+    if the difference is below 2 % or within the normal variation of step times. Other
+    gates fail in this case, and the report shows it.
+    Two runs do not show how much runs differ from day to day. With three or more
+    baselines, a run differs if it is outside the range of the baselines.
+    --reference-step-time baseline uses the median step of the baseline for all runs.""",
 )
 @shared_options(
     several={
-        "job_name": "The job: once for all logs, or once a side, in order.",
-        "run": "One run of a job name: once, or once a side.",
+        "job_name": "Job: once for all runs, or once per run, in order.",
+        "run": "Run of a job name: once for all runs, or once per run.",
     },
     drafts=True,
     work=True,
 )
 @options_of(Sides, "sides")
-@threshold_options(parse_change, holds="Exit with 3 if EXPR holds for a side.")
+@threshold_options(parse_change, holds="Exit with 3 if EXPR holds for a run; repeatable.")
 def compare(
     line: CommandLine,
     job_name: tuple[str, ...],
@@ -73,9 +72,9 @@ def compare(
     sides: Sides,
     thresholds: tuple[Expression, ...],
 ) -> int:
-    """Show runs side by side, and what made the difference.
+    """Compare runs, and explain the difference.
 
-    The first SOURCE is the baseline. What the same work took comes first, then goodput's rise or fall, category by
+    The first SOURCE is the baseline. Shows the time for the same amount of work, then the change of goodput by
     category, in points that add up.
     """
     named = (*line.sources, *(one for one in dict.fromkeys(sides.baseline) if one not in line.sources))
@@ -112,9 +111,9 @@ def compare(
       goodput jobs logs/ --from 2026-01-12 --to 2026-01-13
       goodput jobs logs/ --format json | jq -r '.jobs[].name'
 
-    --from, --to, --as-of and --run count for each job; a job of which nothing lies in
-    the window, or that has no two events at different times, is listed without
-    goodput. Sorted by start; --sort goodput puts the worst first.""",
+    --from, --to, --as-of and --run apply to each job. A job without two events at
+    different times in the window is listed without goodput. Sorted by start time;
+    --sort goodput lists the worst first.""",
 )
 @shared_options()
 @option(
@@ -123,13 +122,13 @@ def compare(
     type=click.Choice(_SORT_KEYS),
     default="start",
     show_default=True,
-    help="Order of the rows.",
+    help="Sort the rows by this column.",
 )
-@option(OUTPUT, "--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N rows.")
+@option(OUTPUT, "--limit", metavar="N", type=click.IntRange(min=1), help="Show only the first N rows.")
 def jobs(line: CommandLine, sort: SortKey, limit: int | None) -> int:
-    """List every job in the logs, with its goodput.
+    """List the jobs in the logs, with their goodput.
 
-    SOURCE is as for analyze; a folder may hold thousands of jobs.
+    SOURCE is as for analyze. A folder can contain thousands of jobs.
     """
     session = open_sheet_session(line)
     from goodput_cli.analysis.jobs import jobs_sheet
@@ -149,19 +148,19 @@ def jobs(line: CommandLine, sort: SortKey, limit: int | None) -> int:
       goodput reconcile logs/ -j llm-7b --as-of now
       goodput reconcile checkpoints.jsonl --reference-step-time 2.5
 
-    Recorder logs are given to ml-goodput-measurement itself, which needs
-    pip install '.[reconcile]' in a checkout. It takes some 20 s for 10^6 lines, and much
-    longer with custom events or where several hosts report every step. A job without
+    Recorder logs are passed to ml-goodput-measurement; install it with
+    pip install '.[reconcile]' in a checkout. It needs about 20 s for 10^6 lines, and
+    much longer with custom events or if several hosts report every step. A job without
     an end is measured up to its last event (or --as-of) on both sides. Checkpoint logs
-    are set beside the documented formula of the resiliency calculator.""",
+    are compared with the documented formula of the resiliency calculator.""",
 )
 @shared_options(leave_out=("start", "end"))
 @options_of(Asking, "asking")
 def reconcile(line: CommandLine, asking: Asking) -> int:
-    """Show goodput here and by the reference library, and why.
+    """Compare results with ml-goodput-measurement.
 
-    Both accounts stand side by side, and every difference is worked out from the same events: which of its
-    rules moves how much time. SOURCE is as for analyze; the question is always about the whole job.
+    Shows both results, and explains every difference by the rules of the reference library. SOURCE is as for analyze.
+    Always covers the whole job.
     """
     session = open_sheet_session(line)
     analysis = session.analyze()
@@ -173,9 +172,9 @@ def reconcile(line: CommandLine, asking: Asking) -> int:
     events = len(analysis.timeline.ordered.original)
     if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not line.output.quiet:
         print_safely(
-            f"The reference library goes through {events} events one by one; this may take minutes (see --timeout)."
+            f"The reference library processes {events} events one by one; this can take minutes (see --timeout)."
         )
-    with waiting("the reference library computes", wanted=session.shows_progress):
+    with waiting("running the reference library", wanted=session.shows_progress):
         both = reconcile_job(analysis, asking.timeout)
     if isinstance(both, Reconciliation):
         sheet = reconcile_sheet(analysis, both)

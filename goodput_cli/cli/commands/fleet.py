@@ -1,4 +1,4 @@
-"""`goodput fleet`: thousands of jobs, on this machine or on a dask cluster."""
+"""`goodput fleet`: thousands of jobs, on this machine or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ if TYPE_CHECKING:
       goodput fleet logs/ --store results/ -o site/
       goodput fleet logs/ --labels labels.csv --fail-if 'any(team):goodput<70'
 
-    Goodput is by chip time: accelerators x time. Where nobody says how many a run
-    holds, it is by time alone, and the report says so. Times are absolute: they
-    hold for all jobs. -o with a / at its end writes a site: a page for all, and one
-    a run. docs/fleet.md defines every number.""",
+    Runs are weighed by chip time: accelerators x time. If the number of accelerators
+    is unknown, they are weighed by time, and the report shows it. Times are absolute
+    and apply to all jobs. -o DIR/ writes a site: one page for the fleet and one per
+    run. docs/fleet.md defines every number.""",
 )
 @shared_options(
     leave_out=("run", "tokens_per_step", "total_steps"),
     work=True,
-    several={"job_name": "Only jobs whose names match the glob; may be repeated."},
+    several={"job_name": "Read only jobs whose names match this glob; repeatable."},
 )
 @options_of(Grouping, "grouping")
 @options_of(Tables, "tables")
 @threshold_options(parse_fleet_threshold, parse_fleet_fail_under)
 @options_of(Workers, "workers")
-@option(RUN, "--store", metavar="DIR", type=FILE, help="Keep results here, and use those that are there.")
-@option(OUTPUT, "--full", is_flag=True, help="On a terminal, the whole report and not the first screen.")
-@option(RUN, "--plan", is_flag=True, help="Say what there is to read and how long it takes; read nothing.")
+@option(RUN, "--store", metavar="DIR", type=FILE, help="Store results in DIR, and use stored ones.")
+@option(OUTPUT, "--full", is_flag=True, help="Print the whole report, not only the first screen.")
+@option(RUN, "--plan", is_flag=True, help="Dry run: list what would be read and estimate the time.")
 def fleet(
     line: CommandLine,
     job_name: tuple[str, ...],
@@ -74,12 +74,12 @@ def fleet(
     plan: bool,
     full: bool,
 ) -> int:
-    """Show what thousands of jobs made of their time.
+    """Report goodput across many jobs.
 
-    SOURCE is as for analyze; documents are read one by one, on several processors if that pays.
+    SOURCE is as for analyze. Files are read one by one, on several processors if that is faster.
     """
     if plan and (line.output.output or line.output.format_ not in (None, DEFAULT_FORMAT)):
-        raise UsageError("--plan reads nothing and has sentences for a person alone: leave out --output and --format")
+        raise UsageError("--plan prints text only; remove --output and --format")
     sites = tuple(one for one in line.output.output if one.endswith("/"))
     session = _open(line, sites)
     from goodput_cli.api.options import split
@@ -114,7 +114,7 @@ def fleet(
 
 
 def _open(line: CommandLine, sites: Sequence[str]) -> Session[Sheet]:
-    """The session, with what goes into files; a site alone leaves standard output empty, as any file does."""
+    """Open the session with its output files. With a site, standard output stays empty, as with any file."""
     files = tuple(one for one in line.output.output if one not in sites)
     session = open_session(replace(line, output=replace(line.output, output=files)), load_fleet_renderer, charts=True)
     if not sites:
@@ -128,7 +128,7 @@ def _open(line: CommandLine, sites: Sequence[str]) -> Session[Sheet]:
 
 
 def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], grouping: Grouping) -> None:
-    """The pages of the fleet and of its runs; what was done is said."""
+    """Write the pages of the fleet and of its runs, and report how many."""
     from goodput_cli.api.analyze import analyze
     from goodput_cli.fleet.results import code_version
     from goodput_cli.report.html.site import write_site
@@ -156,7 +156,7 @@ def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], groupi
         named.setdefault(name, []).append(one.uri)
         versions[name] = versions.get(name, "") + one.version
     made_by = f"{code_version()} {price} {sorted((name, str(value)) for name, value in of_runs.items())}"
-    with waiting("pages of runs are drawn", wanted=session.shows_progress):
+    with waiting("drawing the pages of runs", wanted=session.shows_progress):
         done, *failed = write_site(folder, sheet, analysis_of, versions, made_by)
     if not session.line.output.quiet:
         print_messages([f"{folder}/: {done}", *failed])

@@ -1,4 +1,4 @@
-"""The commands that ask about one job: analyze and advise, and rolling, timeline, disruptions and steps in rows."""
+"""The commands about one job: analyze, advise, rolling, timeline, disruptions and steps."""
 
 from __future__ import annotations
 
@@ -54,17 +54,16 @@ if TYPE_CHECKING:
       goodput analyze run.jsonl -o segments.parquet -o run.events.parquet
       goodput analyze run.jsonl --fail-under 85 --fail-if 'step_stall>5%'
 
-    TIME is ISO-8601, now, -2h (before the end), +30m (after the start) or attempt:3.
-    EXPR is NAME OP VALUE[UNIT]: goodput, a category, custom:LABEL, disruptions,
-    steps.p99 or insight:hang, compared (< <= > >= == !=) with a value in %, s, m or h.
-    Every option can come from the environment: GOODPUT_ANALYZE_JOB_NAME=llm-7b
-    (several values of one option with ; between them).""",
+    TIME is ISO 8601, now, -2h (before the end), +30m (after the start) or attempt:3.
+    EXPR is NAME OP VALUE[UNIT], such as 'goodput<85': see `goodput help gates`.
+    Options can also be set in the environment, such as GOODPUT_ANALYZE_JOB_NAME=llm-7b
+    (separate several values with ;).""",
 )
 @shared_options(drafts=True, work=True)
 @window_options
 @cost_options
 @threshold_options(read_threshold, parse_fail_under)
-@option(OUTPUT, "--full", is_flag=True, help="On a terminal, the whole report and not the first screen.")
+@option(OUTPUT, "--full", is_flag=True, help="Print the whole report, not only the first screen.")
 def analyze(
     line: CommandLine,
     window: tuple[int, ...],
@@ -73,9 +72,10 @@ def analyze(
     thresholds: tuple[Expression, ...],
     full: bool,
 ) -> int:
-    """Put every second of a training job in exactly one category.
+    """Show where a job's time went (the default command).
 
-    SOURCE is a file, a glob, a folder, or - for standard input; .gz is read as it is. Several are merged.
+    Puts every second of the job in exactly one category. SOURCE is a file, a glob, a folder, an address (gs://, s3://,
+    cloud-logging://) or - for standard input. Compressed files are read directly, and several sources are merged.
     """
     brief = is_brief(line, full=full)
     session = open_session(line, _load_first_screen if brief else load_renderer, charts=True)
@@ -89,8 +89,10 @@ def analyze(
 
 
 def _unended(sources: Sequence[str], line: CommandLine, analysis: Analysis) -> Iterator[str]:
-    """How to count the time since the last line, where the job may run still or have died since: it is no part of an
-    answer, which is the same for the same events."""
+    """Yield how to count the time since the last line if the job may still run.
+
+    This is not part of the answer, which depends on the events alone.
+    """
     asked = any(line.library.get(one) for one in ("as_of", "start", "end"))
     last, now = int(analysis.table.end.max(initial=0)), time.time_ns()
     if asked or analysis.job.ending != "not_logged" or not NS_PER_MINUTE < now - last < NS_PER_DAY:
@@ -98,11 +100,11 @@ def _unended(sources: Sequence[str], line: CommandLine, analysis: Analysis) -> I
     from goodput_cli.sources.files import newest_file
 
     if newest_file(sources) > now - NS_PER_DAY:
-        yield f"no end is logged, the last line was {duration(now - last)} ago: --as-of now counts what came after"
+        yield f"the end of the job is not logged, and the last line is {duration(now - last)} old; --as-of now counts that time"
 
 
 def _load_first_screen(_: str) -> Renderer:
-    """What writes the first screen, which says how many diagnostics there are besides the errors."""
+    """Return the renderer of the first screen, which shows the number of warnings."""
     from goodput_cli.report.first_screen import first_screen
 
     return first_screen
@@ -117,23 +119,23 @@ def _load_first_screen(_: str) -> Renderer:
       goodput advise run.jsonl --save-seconds 5s --mtbf 6h
       goodput advise run.jsonl --fail-if 'advice.gain_low>1pp' -o advice.md
 
-    EXPR is advice.gain, advice.gain_low or advice.LEVER,
-    compared with points of goodput (pp) or s, m, h, d; or advice.interval_ratio.
-    Advice is about a whole job: docs/advice.md says how to read it.""",
+    EXPR is advice.gain, advice.gain_low, advice.IMPROVEMENT or advice.interval_ratio,
+    compared with a value in points of goodput (pp), s, m, h or d (advice.interval_ratio
+    has no unit). Advice covers a whole job: see docs/advice.md.""",
 )
 @shared_options(leave_out=("start", "end"), drafts=True)
 @options_of(AdviceQuestion, "question")
 @cost_options
-@threshold_options(parse_advice, holds="Exit with 3 if EXPR holds, with 4 if it cannot be judged.")
+@threshold_options(parse_advice, holds="Exit with 3 if EXPR holds, with 4 if it is inconclusive.")
 def advise(
     line: CommandLine,
     question: AdviceQuestion,
     price: Price | None,
     thresholds: tuple[Expression, ...],
 ) -> int:
-    """Say how often to save, and what would buy most goodput.
+    """Recommend a checkpoint interval, and rank improvements.
 
-    The job's own log is replayed under other policies, and the answer says how sure it is. SOURCE is as for analyze.
+    goodput replays the job with other intervals, and shows how certain the result is. SOURCE is as for analyze.
     """
     session = open_sheet_session(line, offers=("chart", "published"))
     from goodput_cli.analysis.advice.advise import advice_options, advise_analysis
@@ -157,17 +159,17 @@ def advise(
       goodput rolling run.jsonl --window 1h --window 4h --every 10m
       goodput rolling logs/ -j llm-7b --from -12h --window 30m -o rolling.csv
 
-    Windows end every E, counted from the start of the job (or --from); the last one
-    ends at its end (or --to). A window looks back W from its end, cut only to the
-    job. Where E is W, which is the default, they tile the job and add up to it.""",
+    Windows end every E, counted from the start of the job (or --from). The last window
+    ends at the end of the job (or --to). A window covers W before its end. With E = W,
+    the default, the windows cover the job without gaps or overlaps.""",
 )
 @shared_options(drafts=True)
 @window_options
 def rolling(line: CommandLine, window: tuple[int, ...], every: int | None) -> int:
-    """Show goodput and badput in windows that move through the job.
+    """Show goodput over time, in rolling windows.
 
-    One row per window end; JSON and CSV hold every kind of badput. SOURCE is as for analyze. Without --window, windows
-    are a round tenth of the job.
+    One row per window. JSON and CSV contain every category. SOURCE is as for analyze. Without --window, a window is
+    about a tenth of the job.
     """
     session = open_sheet_session(line)
     analysis = session.analyze(window=window or ("auto",), every=every)
@@ -177,7 +179,7 @@ def rolling(line: CommandLine, window: tuple[int, ...], every: int | None) -> in
 
 
 def _with_remark(sheet: Sheet, analysis: Analysis) -> Sheet:
-    """A table of a job, with what its CSV says of drafted rules."""
+    """Add the sentence about inferred rules to the CSV of a table."""
     drafted = analysis.inferred_rules
     return sheet if drafted is None else replace(sheet, remark=drafted.sentence(analysis.options))
 
@@ -208,8 +210,8 @@ def _category(text: str) -> str:
       goodput timeline run.jsonl --category step_stall --category custom:EVAL_STEP
       goodput timeline run.jsonl --format json | jq '.segments[0]'
 
-    Tables show a run of alike steps as one row; JSON and CSV hold every segment.
-    Disruptions are numbered from 1 in time order.""",
+    Tables show consecutive similar steps as one row. JSON and CSV contain every
+    segment. Disruptions are numbered from 1, in time order.""",
 )
 @shared_options(drafts=True)
 @option(
@@ -217,10 +219,12 @@ def _category(text: str) -> str:
     "--around",
     metavar="TIME|disruption:N|step:N",
     type=Checked("around", _around),
-    help="Show a neighbourhood.",
+    help="Show only the time around a time, disruption or step.",
 )
-@option(WHEN, "--margin", metavar="DURATION", type=LENGTH, help="How far around, on either side.  [default: 10m]")
-@option(SELECTION, "--min-duration", metavar="DURATION", type=LENGTH, help="Only what lasts at least that long.")
+@option(
+    WHEN, "--margin", metavar="DURATION", type=LENGTH, help="Time to show before and after --around.  [default: 10m]"
+)
+@option(SELECTION, "--min-duration", metavar="DURATION", type=LENGTH, help="Show only segments of at least DURATION.")
 @option(
     SELECTION,
     "--category",
@@ -228,9 +232,9 @@ def _category(text: str) -> str:
     multiple=True,
     type=Checked("name", _category),
     shell_complete=complete_category,
-    help="Only these categories.",
+    help="Show only this category; repeatable.",
 )
-@option(SELECTION, "--events", is_flag=True, help="Show the events of the log between the segments.")
+@option(SELECTION, "--events", is_flag=True, help="Show the log events between the segments.")
 def timeline(
     line: CommandLine,
     around: Around | None,
@@ -239,15 +243,15 @@ def timeline(
     category: tuple[str, ...],
     events: bool,
 ) -> int:
-    """Show what the job did when, and the lines that prove it.
+    """Show what the job did when, with the log lines.
 
-    Every segment with its attempt and steps. SOURCE is as for analyze. A run of alike steps counts as one for
-    --min-duration.
+    Lists every segment with its attempt and steps. SOURCE is as for analyze. For --min-duration, consecutive similar
+    steps count as one segment.
     """
     if around is not None and (line.library.get("start") or line.library.get("end")):
-        raise UsageError("--around names a window of its own; leave out --from and --to")
+        raise UsageError("--around sets the window; remove --from and --to")
     if margin is not None and around is None:
-        raise UsageError("--margin belongs to --around")
+        raise UsageError("--margin needs --around")
     session = open_sheet_session(line)
     analysis = session.analyze()
     from goodput_cli.analysis.timeline.around import neighbourhood
@@ -277,23 +281,23 @@ def timeline(
       goodput disruptions logs/ --full
       goodput disruptions logs/ --by link
 
-    A disruption belongs to the window in which the attempt's last sign of life lies;
-    its amounts are always whole. Its cost is wasted training, downtime and starting
-    again, without the time in the queue. Every row cites the log lines that show it.""",
+    A disruption counts in the window that contains the last activity of the attempt;
+    its amounts are never cut. Its cost is wasted training, downtime and restart,
+    without time in the queue. Every row cites its log lines.""",
 )
 @shared_options(drafts=True)
 @option(
     SELECTION,
     "--by",
     type=click.Choice(["cause", "group", "host", "link", "attempt"]),
-    help="Add up: by why they died, the group of that, where; by link of the outages; or all time by attempt.",
+    help="Show totals by cause, group of causes, host or recovery phase (link), or all time by attempt.",
 )
-@option(OUTPUT, "--full", is_flag=True, help="Below the list, where each outage went, link by link.")
+@option(OUTPUT, "--full", is_flag=True, help="Show the recovery phases of each outage below the list.")
 @cost_options
 def disruptions(line: CommandLine, price: Price | None, by: By | Literal["link", "attempt"] | None, full: bool) -> int:
-    """List every disruption: what it lost, and the proof.
+    """List the disruptions: losses, causes, log lines.
 
-    Above the list: MTBF with its 95 % interval, mean downtime, MTTR, ETTR. SOURCE is as for analyze.
+    Also shows MTBF with its 95 % range, mean downtime, MTTR and ETTR. SOURCE is as for analyze.
     """
     session = open_sheet_session(line)
     analysis = session.analyze()
@@ -317,14 +321,15 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["link",
       goodput steps logs/ -j llm-7b --format json | jq '.slow_regimes'
       goodput steps run.jsonl -o slowest.csv
 
-    A step time lies between two recorded steps of one attempt. The ideal step time is
-    the mean of those up to median + 3 x MAD. A slow regime is a stretch in which the
-    level of the step time moved up by more than 5 % and stayed, 24 steps at least
-    (8 of fewer than 48 step times, if they have nothing in common with the others);
-    single slow steps and short bursts make none, nor does a pace that wanders. Where
-    a slow regime would not show, the result is inconclusive, with the reason. Steps
-    that become slower all the time are a drift. p99 is of all steps, also of those
-    that hold a start-up, a save or an evaluation; the slowest say so.""",
+    A step time is the time between two recorded steps of one attempt. The ideal step
+    time is the mean of the step times up to median + 3 x MAD.
+    In a slow period the step time rises by more than 5 % and stays high for at least
+    24 steps. With fewer than 48 step times, 8 steps are enough if their times do not
+    overlap with the others.
+    Single slow steps, short bursts and random drift are not slow periods. If a slow
+    period could not be detected, the result is inconclusive, with the reason.
+    Steps that become slower all the time are a drift. p99 includes steps with a
+    start-up, a save or an evaluation; the list of the slowest steps marks them.""",
 )
 @shared_options(drafts=True, work=True)
 @option(
@@ -334,7 +339,7 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["link",
     type=click.IntRange(min=0, max=1_000_000),
     default=10,
     show_default=True,
-    help="How many of the slowest steps to list.",
+    help="Number of the slowest steps to list.",
 )
 @option(
     SELECTION,
@@ -342,13 +347,12 @@ def disruptions(line: CommandLine, price: Price | None, by: By | Literal["link",
     type=click.Choice(["phase", "rank", "host", "device"]),
     default="phase",
     show_default=True,
-    help="Where the log says what filled steps: by phase, or by the rank or host that held up others; or what each "
-    "accelerator did.",
+    help="Show the step breakdown by phase, or by the rank or host that delayed others, or show each accelerator.",
 )
 def steps(line: CommandLine, slowest: int, by: Literal["phase", "rank", "host", "device"]) -> int:
-    """Show step times: statistics, slow regimes, what filled them.
+    """Show step times, slow periods and the step breakdown.
 
-    SOURCE is as for analyze. Logs that record only checkpoints have no step times: exit code 4.
+    SOURCE is as for analyze. Logs without step lines have no step times: exit code 4.
     """
     session = open_sheet_session(line)
     analysis = session.analyze()

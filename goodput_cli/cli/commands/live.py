@@ -1,5 +1,5 @@
-"""The commands that follow a job while it runs: watch draws its analysis again as the log grows, and monitor publishes
-it in Prometheus, TensorBoard and Cloud Monitoring, from a process beside the job."""
+"""The commands that follow a running job: watch shows it on the terminal, and monitor publishes it to Prometheus,
+TensorBoard, Cloud Monitoring and others."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _ENTER, _LEAVE, _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[?1049h", "\x1b[?1049l", 
 _LAST_NOTICES = 3
 
 
-class _NobodyReads(Exception):
-    """The reader of standard output closed it (as `head` does)."""
+class _StdoutClosed(Exception):
+    """The reader of standard output has closed it, as `head` does."""
 
 
 @click.command(
@@ -69,25 +69,32 @@ class _NobodyReads(Exception):
       goodput watch gs://bucket/logs/llm-7b --format json >> goodput.jsonl
       goodput watch run.jsonl --updates 1 --as-of now
 
-    Ends with Ctrl-C. Without a terminal, each update is written below the one before,
-    whenever lines arrived; --format json writes one line an update.""",
+    Press Ctrl-C to end. Without a terminal, each update is appended when new lines
+    arrive; --format json writes one line per update.""",
 )
 @shared_options(output=False, work=True)
 @options_of(Following, "following")
 @option(OUTPUT, "--updates", metavar="N", type=click.IntRange(min=1), help="End after N updates.")
-@option(OUTPUT, "--format", "format_", metavar="FORMAT", type=FORMAT, default="table", help="table, json, markdown …")
-@option(OUTPUT, "--quiet", "-q", is_flag=True, help="No diagnostics.")
+@option(
+    OUTPUT,
+    "--format",
+    "format_",
+    metavar="FORMAT",
+    type=FORMAT,
+    default="table",
+    help="Output format: table, json, markdown …",
+)
+@option(OUTPUT, "--quiet", "-q", is_flag=True, help="Print no diagnostics.")
 def watch(line: CommandLine, following: Following, updates: int | None, format_: str, quiet: bool) -> int:
-    """Follow a running job: the answer is redrawn as it grows.
+    """Follow a running job on the terminal.
 
-    SOURCE is a file, a glob, a folder, gs:// or cloud-logging://. Only what is new is read; a file may be truncated,
-    renamed or replaced meanwhile, and one that does not exist yet is waited for. Unless --as-of says otherwise, time in
-    which nothing was logged counts. When no step was logged for a minute and for ten usual steps, the view leads with
-    that.
+    SOURCE is a file, a glob, a folder, gs:// or cloud-logging://. goodput reads only new lines, and waits for a file
+    that does not exist yet. Files can be truncated, renamed or replaced. Time since the last line counts, unless
+    --as-of is set. A pause of a minute and ten usual steps without a step is shown at the top.
     """
     from goodput_cli.api.watch import watch as watch_logs
 
-    sources = sources_of(line, hint="name the log to follow")
+    sources = sources_of(line, hint="pass the log to follow")
     notices: deque[str] = deque(maxlen=_LAST_NOTICES)
     on_screen = sys.stdout.isatty() and format_ == "table"
     options: JobOptions = {**line.library, "notice": notices.append if on_screen else print_safely}
@@ -95,7 +102,7 @@ def watch(line: CommandLine, following: Following, updates: int | None, format_:
     answers = watch_logs(sources, interval=following.interval, **options)
     raise_again()
     show = _screen(notices, ", ".join(sources), quiet) if on_screen else _stream(format_, quiet)
-    with suppress(_NobodyReads), show as showing:
+    with suppress(_StdoutClosed), show as showing:
         shown = 0
         for update in answers:
             raise_what_was_lost()
@@ -111,9 +118,9 @@ def watch(line: CommandLine, following: Following, updates: int | None, format_:
 
 @contextmanager
 def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
-    """Updates one below the other where something is new, diagnostics once on standard error."""
+    """Append updates that contain something new; print diagnostics once on standard error."""
     if is_binary(format_):
-        raise UsageError(f"watch writes text, and {format_} is not; use goodput analyze -o FILE for it")
+        raise UsageError(f"watch cannot write {format_}, which is not text; use goodput analyze -o FILE")
     render = load_renderer(format_)
     once, waiting, written, lead = NewDiagnostics(), "", False, ""
 
@@ -131,7 +138,7 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
         if format_ == "table":
             text = lead + str(text)
         if not write_output(json.dumps(json.loads(text)) + "\n" if format_ == "json" else text):
-            raise _NobodyReads
+            raise _StdoutClosed
         written = True
         print_messages(remarks(once.new(update.analysis.diagnostics), quiet=quiet))
         return True
@@ -141,9 +148,9 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
 
 @contextmanager
 def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
-    """Updates in place, on the other screen of the terminal; the last one stays when it is left."""
+    """Redraw updates on the alternate screen of the terminal; print the last one at the end."""
     render = load_renderer("table")
-    last, below = "", f"watching {safe(named)}; Ctrl-C ends"
+    last, below = "", f"watching {safe(named)}; press Ctrl-C to end"
 
     def show(update: Update) -> bool:
         nonlocal last
@@ -164,7 +171,7 @@ def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callabl
 
 
 def _lead(analysis: Analysis) -> str:
-    """Return what a live view leads with: how long no step was logged, once that is long; else ""."""
+    """Return the first lines of a live view: the time since the last step, if it is long."""
     from goodput_cli.analysis.insights.training import pause_text
 
     text = pause_text(analysis.timeline)
@@ -172,12 +179,12 @@ def _lead(analysis: Analysis) -> str:
 
 
 def _frame(text: str, foot: str) -> str:
-    """The text from the top of the screen, as much of it as fits above the foot, without a flicker."""
+    """Return the text and the foot, cut to the height of the terminal."""
     height = shutil.get_terminal_size((80, 24)).lines
     lines, last = text.splitlines(), foot.splitlines()
     room = max(height - len(last), 1)
     if len(lines) > room:
-        lines = [*lines[: room - 1], "… (the terminal is too small for the rest)"]
+        lines = [*lines[: room - 1], "… (enlarge the terminal to see the rest)"]
     return _HOME + "\n".join(line + _CLEAR_LINE for line in (lines + last)[:height]) + _CLEAR_REST
 
 
@@ -201,19 +208,19 @@ def _target(text: str) -> Address:
       goodput monitor run.jsonl --publish json:goodput.jsonl --updates 1
 
     TARGET is prom:FILE, json:FILE, http://HOST:PORT, otlp:URL, webhook:URL,
-    tensorboard:DIR or gcm:PROJECT. Exits with 0 when all jobs have ended or after
-    SIGTERM, 1 if a target did not take the last update, 3 if a threshold failed in
-    it, 4 if there was no event at all.""",
+    tensorboard:DIR or gcm:PROJECT. Exit codes: 0 when all jobs have ended or after
+    SIGTERM, 1 if a target rejected the last update, 3 if a gate failed in it, 4 if
+    there was no event at all.""",
 )
 @shared_options(
     output=False,
     work=True,
     leave_out=("as_of",),
-    several={"job_name": "Only jobs whose names match the glob; may be repeated."},
+    several={"job_name": "Publish only jobs whose names match this glob; repeatable."},
 )
 @option(
     MONITOR, "--publish", "targets", metavar="TARGET", type=Checked("target", _target), multiple=True,
-    help="Where to publish; repeatable.  [required]",
+    help="Publish to TARGET; repeatable.  [required]",
 )  # fmt: skip
 @options_of(Plan, "plan")
 @option(
@@ -222,19 +229,29 @@ def _target(text: str) -> Address:
     metavar="SOURCE",
     type=FILE,
     multiple=True,
-    help="A log of earlier attempts, read once; repeatable.",
+    help="Read a log of earlier attempts once; repeatable.",
 )
-@option(MONITOR, "--gcm-location", metavar="ZONE", help="For gcm: where this runs.  [default: the machine's zone]")
-@option(MONITOR, "--gcm-accelerator", metavar="TYPE", help="For gcm: such as TPU-v5p.  [default: the machine's]")
-@option(MONITOR, "--gcm-replica", metavar="ID", default="0", help="For gcm: of several replicas.  [default: 0]")
-@option(MONITOR, "--gcm-cluster", metavar="NAME", help="For gcm: a label cluster_name.")
+@option(MONITOR, "--gcm-location", metavar="ZONE", help="gcm: location label.  [default: the machine's zone]")
 @option(
-    MONITOR, "--nice", metavar="N", type=click.IntRange(0, 19), default=10, help="Give way to the job.  [default: 10]"
+    MONITOR,
+    "--gcm-accelerator",
+    metavar="TYPE",
+    help="gcm: accelerator label, such as TPU-v5p.  [default: the machine's]",
+)
+@option(MONITOR, "--gcm-replica", metavar="ID", default="0", help="gcm: replica label.  [default: 0]")
+@option(MONITOR, "--gcm-cluster", metavar="NAME", help="gcm: label cluster_name.")
+@option(
+    MONITOR,
+    "--nice",
+    metavar="N",
+    type=click.IntRange(0, 19),
+    default=10,
+    help="Niceness of the monitor process.  [default: 10]",
 )
 @option(
-    MONITOR, "--parent", metavar="PID", type=int, hidden=True, help="End when this process is not the parent any more."
+    MONITOR, "--parent", metavar="PID", type=int, hidden=True, help="End when this process is no longer the parent."
 )
-@option(OUTPUT, "--quiet", "-q", is_flag=True, help="No diagnostics.")
+@option(OUTPUT, "--quiet", "-q", is_flag=True, help="Print no diagnostics.")
 @threshold_options(read_threshold, parse_fail_under)
 def monitor(
     line: CommandLine,
@@ -251,17 +268,17 @@ def monitor(
     gcm_replica: str,
     gcm_cluster: str | None,
 ) -> int:
-    """Publish a running job's goodput, from a process beside it.
+    """Publish the goodput of a running job.
 
-    SOURCE is followed as `goodput watch` does, and each job that it holds by itself. Every value is computed from the
-    log anew, so that a restart counts nothing twice; the job never notices the monitor. It ends when all jobs have.
+    Follows SOURCE like `goodput watch`, each job in it separately. Every value is computed from the whole log, so a
+    restart counts nothing twice. The monitor does not affect the job, and ends when all jobs have ended.
     """
     only = job_name[0] if len(job_name) == 1 and not _GLOB.intersection(job_name[0]) else None
-    sources = sources_of(line, job_name[:1] if only else (), hint="name the log to follow")
+    sources = sources_of(line, job_name[:1] if only else (), hint="pass the log to follow")
     if not targets:
         from goodput_cli.monitor.targets.base import FORMS
 
-        raise UsageError(f"name with --publish where the numbers go: {FORMS}")
+        raise UsageError(f"--publish is required: {FORMS}")
     with suppress(OSError):
         os.nice(nice)
     from goodput_cli.api.watch import Watched
@@ -301,7 +318,7 @@ def monitor(
 
 
 def _last_words(analyses: Sequence[Analysis], code: int, *, quiet: bool, strict: bool) -> int:
-    """Say how the thresholds were judged at the end; the exit code."""
+    """Print the results of the gates at the end, and return the exit code."""
     for analysis in analyses:
         about = f"{analysis.job.name}: " if len(analyses) > 1 else ""
         print_messages(f"{safe(about)}{text}" for text in threshold_lines(analysis.thresholds, with_passes=not quiet))
@@ -322,7 +339,7 @@ def _open(
     place = MonitorContext(health, interval, job_name, labels, print_safely, FilesRead.of_command().check)
     opened = [open_target(address, place) for address in targets]
     shown = [address.shown for address in targets]
-    names = [  # two webhooks of one host fare each by itself
+    names = [  # webhooks on one host are retried independently
         name if name not in shown[:at] else f"{name} ({shown[:at].count(name) + 1})" for at, name in enumerate(shown)
     ]
     return [TargetWorker(name, target, health, print_safely) for name, target in zip(names, opened, strict=True)]

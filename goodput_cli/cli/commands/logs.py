@@ -1,4 +1,4 @@
-"""The commands about the logs themselves: check what is wrong with them, and fetch them as one local file."""
+"""The commands about logs: check finds problems, fetch downloads them into one local file."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from goodput_cli.cli.session import Session
 
 _IN_MEMORY = 1 << 26
-"""Bytes of standard input that are kept without a file."""
+"""Bytes of standard input that are kept in memory."""
 _OF_ANSWERS = ("run", "timezone", "mapping", "year", "clock_start", "tensorboard_tag", "exact_run_name", "join")
-"""Options that say how lines are understood: a snapshot keeps them as they are."""
+"""Options about the meaning of lines, which a snapshot does not need."""
 
 
 @click.command(
@@ -53,28 +53,26 @@ _OF_ANSWERS = ("run", "timezone", "mapping", "year", "clock_start", "tensorboard
       goodput check --mapping my.toml train.log --rejects refused.csv
       goodput check --mapping my.toml --explain train.log:120
 
-    error lost data, warning may change a number, info changes none. Exits with 5 if
-    there is an error or a warning; with --strict also if there is an info; with 4 if
-    no event could be read; else with 0. With --mapping also with 5 if a sample of it
-    fails or none of its rules finds a step. All jobs are checked, whole: --from and --to
-    change nothing. Each code is described in docs/diagnostics.md.""",
+    An error lost data, a warning can change a number, an info changes none. Exit code 5:
+    an error or a warning (with --strict also an info), or a mapping with a failing
+    sample or without any step. Exit code 4: no event could be read. Otherwise 0. All
+    jobs are checked as a whole: --from and --to have no effect. docs/diagnostics.md
+    describes each code.""",
 )
 @shared_options()
-@option(SELECTION, "--suggest", is_flag=True, help="Print a mapping drafted from a text that no format reads.")
-@option(SELECTION, "--explain", metavar="FILE:LINE", type=LINE, help="Say everything about one line of text.")
-@option(
-    SELECTION, "--rejects", metavar="FILE", type=WRITTEN, help="Write the lines that rules of a mapping refuse, as CSV."
-)
+@option(SELECTION, "--suggest", is_flag=True, help="Print a mapping inferred from a log of an unknown format.")
+@option(SELECTION, "--explain", metavar="FILE:LINE", type=LINE, help="Explain how one line is read.")
+@option(SELECTION, "--rejects", metavar="FILE", type=WRITTEN, help="Write the lines that a mapping rejects, as CSV.")
 def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | None) -> int:
-    """Find what is wrong with event logs, and what to do about it.
+    """Find problems in logs, and how to fix them.
 
-    SOURCE is as for analyze. Checks every job in the logs, unless --job-name picks one.
+    SOURCE is as for analyze. Checks every job in the logs, or the one of --job-name.
     """
     if suggest or explain is not None:
         return _help_with_mappings(line, explain)
     session, mapping = open_sheet_session(line), line.library.get("mapping") or ()
     if rejects is not None and not mapping:
-        raise UsageError("--rejects writes what the rules of a mapping refuse; name one with --mapping")
+        raise UsageError("--rejects needs --mapping: it writes the lines that the mapping rejects")
     rejects_file = None if rejects is None else writable(Path(rejects), force=line.output.replaces)
     from goodput_cli.analysis.account import no_events
     from goodput_cli.analysis.check import check_sheet
@@ -101,7 +99,7 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
             write_whole(rejects_file, csv_text(REJECTS, mapped.rejects), force=line.output.replaces)
     session.finish(sheet)
     if mapped is not None and not mapped.finds_steps:
-        raise ProblemsFound(f"{' and '.join(map(safe, line.mappings))}: no rule found a step in these logs")
+        raise ProblemsFound(f"{' and '.join(map(safe, line.mappings))}: no rule matches a step in these logs")
     if report.jobs == 0:
         raise no_events(report.findings, EvidenceOfLog(tuple(report.observations)))
     failed = bool(report.findings) if line.strict else report.has_problems
@@ -110,7 +108,7 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
 
 @contextmanager
 def _kept(stream: BinaryIO) -> Iterator[BinaryIO]:
-    """A stream that can be read twice: for what rules read, and for the check."""
+    """Yield a copy of a stream that can be read twice: by the mapping report and by the check."""
     with SpooledTemporaryFile(max_size=_IN_MEMORY) as kept:
         copyfileobj(stream, kept)
         kept.seek(0)
@@ -118,7 +116,7 @@ def _kept(stream: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def _failed(mapped: MappingReport, session: Session[Sheet]) -> int:
-    """Samples that are not read as they say: what the rules read is shown, and no answer is made of it."""
+    """Show how the samples of a mapping are read, and raise ProblemsFound."""
     from goodput_cli.analysis.sheet import Sheet
 
     first, *others = mapped.sheets or (Sheet(title="Mapping", columns=(), rows=()),)
@@ -127,7 +125,7 @@ def _failed(mapped: MappingReport, session: Session[Sheet]) -> int:
 
 
 def _help_with_mappings(line: CommandLine, place: str | None) -> int:
-    """Write everything about one line, or a drafted mapping; 5 if the draft cannot be used."""
+    """Explain one line, or write an inferred mapping. Return 5 if the mapping cannot be used."""
     from goodput_cli.api.check import draft_mapping, explain_line
     from goodput_cli.vocabulary.text import safe_lines
 
@@ -137,7 +135,7 @@ def _help_with_mappings(line: CommandLine, place: str | None) -> int:
     if place is not None:
         text = safe_lines(explain_line(place, line.library.get("mapping") or ()))
     elif len(line.sources) != 1:
-        raise UsageError("--suggest drafts a mapping of one SOURCE; name one text")
+        raise UsageError("--suggest needs exactly one SOURCE")
     else:
         draft = draft_mapping(line.sources[0])
         text, refused = draft.text, draft.refused
@@ -146,7 +144,7 @@ def _help_with_mappings(line: CommandLine, place: str | None) -> int:
     if not files:
         write_output(text)
     for reason in refused:
-        click.echo(f"Error: no draft that can be used: {safe(reason)}", err=True)
+        click.echo(f"Error: no usable mapping could be inferred: {safe(reason)}", err=True)
     return 5 if refused else 0
 
 
@@ -161,15 +159,17 @@ def _help_with_mappings(line: CommandLine, place: str | None) -> int:
       goodput analyze llm.jsonl.gz""",
 )
 @shared_options(WHAT, output=False, leave_out=_OF_ANSWERS)
-@option(OUTPUT, "--output", "-o", metavar="FILE", required=True, help="*.jsonl.gz, *.jsonl or *.parquet.")
+@option(
+    OUTPUT, "--output", "-o", metavar="FILE", required=True, help="Write to FILE: *.jsonl.gz, *.jsonl or *.parquet."
+)
 @options_of(Keeping, "keeping")
-@option(OUTPUT, "--quiet", "-q", is_flag=True, help="Nothing on standard error but errors.")
-@option(OUTPUT, "--no-progress", is_flag=True, help="No progress bar.")
+@option(OUTPUT, "--quiet", "-q", is_flag=True, help="Suppress progress and diagnostics.")
+@option(OUTPUT, "--no-progress", is_flag=True, help="Show no progress bar.")
 def fetch(line: CommandLine, output: str, keeping: Keeping, quiet: bool, no_progress: bool) -> int:
-    """Keep a local snapshot of logs that every command reads.
+    """Download logs into a local snapshot.
 
-    SOURCE is anything that analyze reads; with none, the job's log in Cloud Logging. A manifest beside the file says
-    what it holds. Analysing it gives the same answer as its sources.
+    SOURCE is as for analyze; without one, the job's log in Cloud Logging is read. A manifest next to FILE describes its
+    contents. Every command reads the snapshot, with the same results as for the sources.
     """
     from goodput_cli.api.fetch import fetch as fetch_logs
     from goodput_cli.sources.snapshot import manifest_path
@@ -201,6 +201,6 @@ def _sources(named: list[str], job_name: str | None, *, update: bool) -> list[st
         return named
     if job_name is None:
         raise click.UsageError(
-            "no SOURCE: name one, or a job in Cloud Logging with --job-name", click.get_current_context()
+            "no SOURCE: pass one, or use --job-name for a job in Cloud Logging", click.get_current_context()
         )
     return [CLOUD_LOGGING]

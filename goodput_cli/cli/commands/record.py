@@ -13,7 +13,7 @@ from goodput_cli.record.native import BY_RESILIENCY_NAME
 
 
 class _Time(click.ParamType[Any]):
-    """An instant: ISO-8601 or epoch seconds."""
+    """A time: ISO 8601 or epoch seconds."""
 
     name = "time"
 
@@ -23,7 +23,7 @@ class _Time(click.ParamType[Any]):
         try:
             return read_time(value)
         except ValueError:
-            self.fail(f"{value!r} is no time: ISO-8601, or epoch seconds", param, ctx)
+            self.fail(f"invalid time {value!r}: use ISO 8601 or epoch seconds", param, ctx)
 
 
 @click.command(
@@ -35,23 +35,29 @@ class _Time(click.ParamType[Any]):
       goodput record terminated --reason SIGTERM
 
     TYPE is scheduled, started, step_finished, checkpoint_saved, checkpoint_loaded,
-    preemption_notice, terminated, crashed, stopped, finished or heartbeat; the
-    names of the resiliency library (user_scheduled, job_started) are taken too.
-    In an image without goodput-cli: python -m goodput_record TYPE.""",
+    preemption_notice, terminated, crashed, stopped, finished or heartbeat, or a name
+    of the resiliency library (user_scheduled, job_started).
+    In an image without goodput-cli, use python -m goodput_record TYPE.""",
 )
 @click.argument("event_type", metavar="TYPE", type=click.Choice([*TYPES, *BY_RESILIENCY_NAME]))
-@click.option("--job-name", "-j", metavar="NAME", help="The job.  [default: as the scheduler names it]")
+@click.option("--job-name", "-j", metavar="NAME", help="Name of the job.  [default: the scheduler's job name]")
 @click.option(
     "--sink",
     "sinks",
-    metavar="PLACE",
+    metavar="SINK",
     multiple=True,
-    help="A file, a folder/, gs:// or cloud-logging:; repeatable.  [default: goodput-logs/JOB.jsonl]",
+    help="Write to a file, a folder/, gs:// or cloud-logging:; repeatable.  [default: goodput-logs/JOB.jsonl]",
 )
-@click.option("--step", type=int, metavar="N", help="The step that this is about.")
-@click.option("--node-rank", type=int, metavar="N", help="Which process of the job this is about.")
-@click.option("--reason", default="", metavar="WORD", help="The name of a signal, say.")
-@click.option("--time", "instant", metavar="TIME", type=_Time(), help="ISO-8601, or epoch seconds.  [default: now]")
+@click.option("--step", type=int, metavar="N", help="Step of the event.")
+@click.option("--node-rank", type=int, metavar="N", help="Rank of the process.")
+@click.option("--reason", default="", metavar="WORD", help="Reason, such as the name of a signal.")
+@click.option(
+    "--time",
+    "instant",
+    metavar="TIME",
+    type=_Time(),
+    help="Time of the event: ISO 8601 or epoch seconds.  [default: now]",
+)
 def record(
     event_type: str,
     job_name: str | None,
@@ -61,9 +67,9 @@ def record(
     reason: str,
     instant: Any,
 ) -> int:
-    """Write one event of a job, from its launcher script.
+    """Write one event of a job, from a launcher script.
 
-    Exits with 1 if a place did not take the line within 10 s.
+    Exits with 1 if the line could not be written within 10 s.
     """
     try:
         delivered = record_event(
