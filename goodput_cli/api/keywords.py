@@ -17,189 +17,184 @@ from goodput_cli.vocabulary.when import Span, When
 
 
 class LogOptions(TypedDict, total=False):
-    """How to read."""
+    """Options for reading logs."""
 
     log_name: str | None
-    """Which log of Cloud Logging; None for both usual ones."""
+    """Cloud Logging log to read. None: both default logs."""
     lookback_days: float | None
-    """How far back to read Cloud Logging; None: as far as the job goes."""
+    """Days to read back in Cloud Logging. None: to the start of the job."""
     use_cache: bool
-    """Whether entries of Cloud Logging that were read before may be kept and used."""
+    """Cache entries of Cloud Logging, and use cached ones."""
     mapping: tuple[str, ...]
-    """Files that declare log formats."""
+    """TOML files that declare log formats."""
     year: int | None
-    """The year of stamps without one; None for that of stamps around them, or of the file's last change."""
+    """Year of timestamps without one. None: that of nearby timestamps, or of the file's last change."""
     clock_start: When | str | None
-    """When text in which no line has a time began; None: what it says ends when the file was last changed."""
+    """Start time of a log without timestamps. None: it ends when the file was last changed."""
     tensorboard_tag: str | None
-    """The scalar of TensorBoard's event files whose steps are those of training; None for the likeliest."""
+    """TensorBoard scalar whose steps are the training steps. None: the most likely one."""
     exact_run_name: bool
-    """Whether each run of ML Diagnostics or MLflow is a job, even if it likely continues another one."""
+    """Treat each run of ML Diagnostics or MLflow as a job, even if it continues another run."""
     join: bool
-    """Whether files of text in one folder are one job, though the later begin anew weeks after the others."""
+    """Treat all text files in a folder as one job, whatever the gap between them."""
     hosts_of_job: tuple[str, ...]
-    """Patterns of hosts on which the job ran, besides those that lines name: logs of their kernels count."""
+    """Patterns of more hosts of the job, whose kernel logs count."""
     quotes: bool
-    """Whether lines that say why an attempt died are quoted; their places are named either way."""
+    """Quote the log lines that show failure causes. Their locations are always shown."""
     heartbeats: bool
-    """Whether system metrics of ML Diagnostics, 99 in 100 of its entries, are asked of Cloud Logging too."""
+    """Read system metrics of ML Diagnostics, 99 % of its entries in Cloud Logging."""
     longest_line: int
-    """How much of a line is read, MiB; more is left out, and said."""
+    """Longest part of a line to read, in MiB. The rest is left out and reported."""
     stdin: BinaryIO | None
-    """The stream behind `-`; None for the standard input of the process."""
+    """Stream for the source `-`. None: standard input."""
     progress: Progress | None
-    """Is told how reading goes on."""
+    """Callback that receives reading progress."""
     notice: Callable[[str], None] | None
-    """Takes sentences for the person who waits."""
+    """Callback for status messages."""
 
 
 class FetchOptions(LogOptions, total=False):
-    """How to read, which job's log in Cloud Logging, and what becomes of an earlier snapshot."""
+    """Options of `fetch`."""
 
     job_name: str | None
-    """The job; may be left out where the logs hold one."""
+    """Job to analyze. Optional if the logs contain one job."""
     update: bool
-    """Add to an existing snapshot what is not in it."""
+    """Add new lines to an existing snapshot."""
     force: bool
     """Replace an existing file."""
 
 
 class SharedOptions(LogOptions, total=False):
-    """How to read and how to account."""
+    """Options for reading and accounting."""
 
     timezone: str
-    """The zone of times that name none; "auto" for what the entries around them show, else UTC."""
+    """Time zone of times without one. "auto": that of nearby log entries, otherwise UTC."""
     reference_step_time: str | float | Fraction | None
-    """What a step should take, in seconds, exact; "auto" where the log is to give it (accounting §6), and of
-    comparisons "baseline" for the median step of that side."""
+    """Expected time of a step in seconds, "auto" (from the log) or, in comparisons, "baseline"."""
     data_loading: DataLoading
-    """'overlapped', or 'blocking': data loading inside a step claims its time."""
+    """'blocking' counts data loading inside steps as badput; 'overlapped' does not."""
     async_saves: bool
-    """Saves of a checkpoint log claim nothing."""
+    """Do not count saves in a checkpoint log as badput."""
     stall_factor: float
-    """A kept step is stalled for what it takes beyond so many usual step times; 0 = off."""
+    """A step longer than this multiple of the usual step time counts as a stall. 0: off."""
     exclude_stopped: bool
-    """Planned stops are taken out of the window too."""
+    """Exclude planned stops from the window."""
     planned: Planned | None
-    """'yes': a stop that a line tells of, and no crash, was planned, though steps were done again; 'no': the
-    recorder's job end ends no attempt cleanly that another follows. None: accounting §3 decides."""
+    """Treat ambiguous stops between attempts as planned ('yes') or failures ('no'). None: automatic."""
     no_hindsight: bool
-    """As it was known at the window's end; accounts for the job once more for every end."""
+    """Show each window as it was known at its end (slower)."""
     exclude: Sequence[str | Span]
-    """Windows `START/END` to take out."""
+    """Windows `START/END` to exclude from the accounting."""
     start: Time | None
-    """Start of the window; None for the job's."""
+    """Start of the window. None: the job's start."""
     end: Time | None
-    """End of the window; None for the job's."""
+    """End of the window. None: the job's end."""
     as_of: Time | None
-    """The answer as it was known then: nothing that was logged later counts. None for all."""
+    """Ignore everything logged after this time. None: use all lines."""
     tokens_per_step: float | None
-    """Tokens of one step, of all accelerators together; None for what the log says."""
+    """Tokens per step, over all accelerators. None: from the log."""
     peak_tflops: float | None
-    """TFLOP/s of one accelerator at its best, for MFU; None for what the log says."""
+    """Peak TFLOP/s of one accelerator, for MFU. None: from the log."""
     accelerator_type: str | None
-    """The accelerator, whose best in dense BF16 counts for MFU; None for what the log says."""
+    """Accelerator, for its peak in dense BF16. None: from the log."""
     total_steps: int | None
-    """Steps at which the job is done; None for what the log says."""
+    """Number of steps of the whole job, for the ETA. None: from the log."""
 
 
 class CompareOptions(SharedOptions, total=False):
-    """The same, of runs side by side."""
+    """Options of `compare`."""
 
     baseline: Source | Sequence[Source] | None
-    """One of the sources, or one more (then the last side); the first source by default. Three or more: a side
-    differs where it lies outside of what these differ by; the first is the one of all tables."""
+    """Baseline to compare against. Three or more show the usual range. None: the first source."""
 
 
 class JobOptions(SharedOptions, total=False):
-    """The same, of one job and one of its runs."""
+    """Options for one job and one of its runs."""
 
     job_name: str | None
-    """The job; may be left out where the logs hold one."""
+    """Job to analyze. Optional if the logs contain one job."""
     run: int | str | None
-    """One run of a job name: a number from 1, or "last"; "all" for all of them as one; "auto" for the last where the
-    others said that they were finished, else for all (accounting §10)."""
+    """Run of a job name: a number from 1, "last", "all" (as one job) or "auto"."""
 
 
 class ReconcileOptions(JobOptions, total=False):
     """The same, with the reference library beside it."""
 
     timeout: float
-    """Seconds that the reference library may take."""
+    """Time limit for the reference library in seconds."""
 
 
 class AnalyzeOptions(JobOptions, total=False):
-    """The same, with rolling windows."""
+    """Options of `analyze`."""
 
     window: str | Sequence[str | int]
-    """Lengths of rolling windows: "1h", or ns; "auto" (0 here) for a round tenth of the window."""
+    """Lengths of rolling windows, such as "1h" or ns. "auto": about a tenth of the window."""
     every: str | int | None
-    """From the end of one rolling window to the next: "30m", or ns; None for the length of the shortest."""
+    """Time between the ends of rolling windows, such as "30m" or ns. None: the shortest length."""
 
 
 class WatchOptions(AnalyzeOptions, total=False):
-    """The same, of a log that grows."""
+    """Options of `watch`."""
 
     interval: float
-    """Seconds between two answers; longer where an answer takes longer."""
+    """Seconds between two updates. Longer if an update takes longer."""
 
 
 class AdviseOptions(JobOptions, total=False):
-    """The same, of advice on the whole job."""
+    """Options of `advise`."""
 
     save_seconds: float | None
-    """What a save blocks, where no line says it."""
+    """Seconds that a save blocks training, if it is not logged."""
     interval_now: int | None
-    """Steps between two saves today; None for what the log says."""
+    """Current checkpoint interval in steps. None: from the log."""
     mtbf: float | None
-    """Seconds of training between two failures, as the cluster is known for."""
+    """Seconds of training between failures, if known from the cluster."""
     death: Literal["earliest", "middle", "latest"]
-    """The moment of a death that no line shows."""
+    """Assumed failure time if it is not logged."""
     spare_seconds: float
-    """How soon a spare takes over."""
+    """Time until a spare node takes over."""
 
 
 class FleetOptions(SharedOptions, total=False):
-    """How to read, how to account, and how to add up."""
+    """Options of `fleet_report`."""
 
     runs: Literal["auto", "each", "all", "last"]
-    """Every run of a name on its own, all of them as one job, or the last; auto: each that said that it was
-    finished, else all."""
+    """Count each run of a job name, all of them as one job, only the last, or decide automatically."""
     distinct_by: Literal["name", "cluster", "source-folder"]
-    """What makes two jobs of one name two."""
+    """Label that distinguishes jobs with the same name."""
     last: str | int | None
-    """The last DURATION before --to, or before the latest event."""
+    """Use the last DURATION before --to or before the latest event."""
     alive_within: str | int
-    """--as-of counts for runs heard of so shortly before.  [default: 1d]"""
+    """Apply `as_of` only to runs with events this shortly before, such as "1d" or ns."""
     accelerators: int | None
-    """For runs without a number of their own."""
+    """Accelerators of runs without a number in logs or labels."""
     price_per_hour: str | float | Fraction | None
-    """Of an accelerator for an hour, for runs without one."""
+    """Price per accelerator and hour, for runs without one."""
     currency: str
-    """Of prices."""
+    """Currency of prices."""
     count_unlogged: bool
-    """Allocations without a log count as allocated too."""
+    """Count allocations without a log as allocated time."""
     saved_only: bool
-    """Runtime goodput without progress after the last save."""
+    """Do not count progress after the last checkpoint."""
     by: Sequence[str]
-    """A table by team, cluster, size, week …; team,week crosses two."""
+    """Add a table by team, cluster, size, week …; team,week combines two. Repeatable."""
     sizes: str | tuple[int, ...] | None
-    """Upper bounds of size classes.  [default: 8,64,512,4096,32768]"""
+    """Upper limits of size classes.  [default: 8,64,512,4096,32768]"""
     failures: str | tuple[str, ...] | None
-    """Which ends are failures.  [default: crashed,terminated,silent,slice_down]"""
+    """Ends that count as failures.  [default: crashed,terminated,silent,slice_down]"""
     weight: Literal["chips", "time"]
-    """Whether a run counts by its accelerators, or each the same."""
+    """Weigh runs by accelerators x time (chips) or by time."""
     top: int
-    """How many of the worst disruptions."""
+    """Number of disruptions to list, the worst first."""
     sort: Literal["lost", "goodput", "name", "hours"]
     """Order of groups."""
     limit: int | None
-    """Only the first N groups of a table."""
+    """Show only the first N groups of a table."""
     labels: Paths
-    """Team, cluster, accelerators, price … of jobs: CSV, JSON, JSONL or Parquet; earlier files win."""
+    """Read labels of jobs, such as team and price, from CSV, JSON or Parquet; repeatable."""
     sacct: Paths
-    """Allocations from `sacct --parsable2`."""
+    """Read allocations from the output of `sacct --parsable2`."""
     allocations: Paths
-    """Allocations from a table: job, start, end, accelerators."""
+    """Read allocations from a table: job, start, end, accelerators."""
     capacity: Paths
-    """What the fleet has: from, to, count, cluster, accelerator."""
+    """Read the fleet's capacity: from, to, count, cluster, accelerator."""

@@ -82,7 +82,12 @@ def test_a_function_shows_each_of_its_options(name: str, keywords: Keywords) -> 
         assert (parameters[one.keyword].default, parameters[one.keyword].annotation) == (
             one.argument_default, one.annotation,
         )  # fmt: skip
-        assert f"    {one.keyword}: {one.about}" in (inspect.getdoc(function) or ""), one.keyword
+        lines = [
+            line for line in (inspect.getdoc(function) or "").splitlines() if line.startswith(f"    {one.keyword}=")
+        ]
+        assert len(lines) == 1, one.keyword
+        assert lines[0].endswith(f": {one.about}")
+        assert len(lines[0]) <= 120, one.keyword
 
 
 def test_no_two_options_of_a_function_have_one_name() -> None:

@@ -41,7 +41,16 @@ def test_what_looks_like_a_log_is_taken_for_one(name: str, capsys: Said, monkeyp
 
 def test_a_mistyped_command_is_no_log(capsys: Said) -> None:
     assert run(["analyse"]) == 2
-    assert "Did you mean 'analyze'?" in capsys.readouterr().err
+    assert "No such command, file or folder: 'analyse'. Did you mean analyze?" in capsys.readouterr().err
+
+
+def test_misspelled_file_is_suggested_before_commands(
+    capsys: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "analyse2").mkdir()
+    assert run(["analyse"]) == 2
+    assert "No such command, file or folder: 'analyse'. Did you mean analyse2?" in capsys.readouterr().err
 
 
 def test_help_is_a_command_too(capsys: Said) -> None:
@@ -54,7 +63,7 @@ def test_help_is_a_command_too(capsys: Said) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("open_interval", "Do: Log the end of failed phases"),
+        ("open_interval", "What to do: Log the end of failed phases"),
         ("HANG", "--fail-if 'insight:hang>10m'"),
         ("step_stall", "category step_stall"),
     ],
@@ -70,7 +79,7 @@ def test_help_on_nothing(capsys: Said) -> None:
     assert run(["help", "opn_interval"]) == 2
     assert "did you mean open_interval" in capsys.readouterr().err
     assert run(["help", "xyzzy"]) == 2
-    assert "there is no help on 'xyzzy'; `goodput help words` lists what has some" in capsys.readouterr().err
+    assert "no help on 'xyzzy'; `goodput help words` lists all words that have help" in capsys.readouterr().err
     assert run(["help", "analize"]) == 2
     assert "did you mean analyze?" in capsys.readouterr().err
 

@@ -14,7 +14,8 @@ _ALL_HELP = f"""
 import sys
 from goodput_cli.cli.main import COMMANDS, run
 for name in [None, *COMMANDS]:
-    assert run([*([name] if name else []), "--help"]) == 0
+    for option in ("--help", "-h"):
+        assert run([*([name] if name else []), option]) == 0
     loaded = sorted({_HEAVY} & set(sys.modules))
     assert not loaded, (name, loaded)
 print(len(COMMANDS), "commands", file=sys.stderr)
@@ -34,3 +35,15 @@ def test_help_fits_80_columns(
     monkeypatch.setenv("COLUMNS", "80")
     assert run([*command, "--help"]) == 0
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
+def test_short_help_has_at_most_40_lines(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*command, "-h"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Usage: goodput")
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80

@@ -63,7 +63,7 @@ def test_a_near_miss_is_asked_for() -> None:
 def test_help_words_lists_them_by_kind() -> None:
     text = CliRunner().invoke(goodput, ["help", "words"]).output
     assert {line.split(":")[0] for line in text.splitlines() if not line.startswith(" ")} >= {
-        "commands", "categories", "insights", "diagnostics", "causes", "formats", "words of answers",
+        "commands", "categories", "insights", "diagnostics", "causes", "formats", "topics", "words",
     }  # fmt: skip
     assert all(len(line) <= 80 for line in text.splitlines())
     listed = set(re.split(r", |: ", " ".join(text.split())))
@@ -73,15 +73,20 @@ def test_help_words_lists_them_by_kind() -> None:
 def test_a_word_in_the_place_of_a_command_is_asked_for() -> None:
     result = CliRunner().invoke(goodput, ["formts"])
     assert result.exit_code == 2
-    assert "No such command 'formts'. Did you mean formats? `goodput help WORD` explains it." in result.output
+    assert (
+        "No such command, file or folder: 'formts'. Did you mean formats? `goodput help WORD` explains a word."
+        in result.output
+    )
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["as", "good"], "as good: of advice"),
-        (["stuck"], "hung: of a step or a job"),
-        (["caught", "up"], "point: of an outage"),
+        (["as", "good"], "as good: (advice)"),
+        (["stuck"], "hung: (step or job)"),
+        (["fail-if"], "Gates: options that"),
+        (["exit", "codes"], "Exit codes:"),
+        (["caught", "up"], "point: (outage)"),
         (["down", "since"], "column down since: "),
         (["insights"], "insights: several_runs, "),
     ],

@@ -14,6 +14,7 @@ from goodput_cli.analysis.compare.results import Change, ComparisonData, Contrib
 from goodput_cli.analysis.compare.same_work import PRODUCTIVE, Moved
 from goodput_cli.analysis.compare.work import WorkTime, is_rare
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
+from goodput_cli.analysis.goodput.phrases import threshold_value as value_text
 from goodput_cli.analysis.sheet import Card
 from goodput_cli.analysis.threshold import NOT_JUDGED, Threshold
 from goodput_cli.vocabulary.categories import short_title
@@ -386,6 +387,9 @@ def threshold_value(threshold: Threshold) -> str:
         return ""
     if threshold.unit == "" and threshold.value == int(threshold.value):
         return f"{int(threshold.value):+d}"
+    if threshold.unit == "s":
+        text = value_text(threshold)
+        return text if text.startswith("-") else f"+{text}"
     decimals = telling_decimals(threshold.value, threshold.limit)
     return f"{threshold.value:+.{decimals}f} {threshold.unit}".rstrip()
 

@@ -7,6 +7,7 @@ Only the lines for standard error, diagnostics and thresholds, are made safe her
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from os.path import commonprefix
 from typing import TYPE_CHECKING
@@ -367,9 +368,11 @@ def _undecided(threshold: Threshold) -> tuple[str, str] | None:
 
 
 def threshold_value(threshold: Threshold) -> str:
-    """The value with enough digits to see on which side of the limit it lies; empty where it was not recorded."""
+    """Return the value with enough digits to see on which side of the limit it is; empty if it is not recorded."""
     if threshold.value is None:
         return ""
+    if (duration_text := _limit_as_duration(threshold)) is not None:
+        return duration_text if threshold.value == threshold.limit else _as_duration(threshold.value)
     if threshold.unit == "" and threshold.value == int(threshold.value):
         return number(threshold.value)
     decimals = telling_decimals(threshold.value, threshold.limit)
@@ -377,12 +380,34 @@ def threshold_value(threshold: Threshold) -> str:
 
 
 def threshold_limit(threshold: Threshold) -> str:
-    """The limit as exactly as it was given: `90 %`, `1800 s`, `3`."""
+    """Return the limit as exactly as it was given: `90 %`, `30 min`, `3`."""
+    if (duration_text := _limit_as_duration(threshold)) is not None:
+        return duration_text
     return f"{exact(threshold.limit)} {threshold.unit}".rstrip()
 
 
+def _limit_as_duration(threshold: Threshold) -> str | None:
+    """Return the limit as a duration; None if it is no time, needs more digits, or looks like a different value."""
+    if threshold.unit != "s":
+        return None
+    text = _as_duration(threshold.limit)
+    exact_seconds = sum(float(amount) * _SECONDS[unit] for amount, unit in _AMOUNT.findall(text))
+    is_rounded = abs(exact_seconds - abs(threshold.limit)) > 1e-9
+    looks_same = threshold.value not in (None, threshold.limit) and text == _as_duration(threshold.value or 0.0)
+    return None if looks_same or is_rounded else text
+
+
+_AMOUNT = re.compile(r"([\d.]+) (d|h|min|s|ms)")
+_SECONDS = {"d": 86_400, "h": 3600, "min": 60, "s": 1, "ms": 1e-3}
+
+
+def _as_duration(seconds: float) -> str:
+    """Return a duration without zeros at its end: `1 h 46 min`, `1 h`."""
+    return duration_of_seconds(seconds).removesuffix(" 00 min").removesuffix(" 00 s")
+
+
 def threshold_reason(threshold: Threshold) -> str:
-    """Why the verdict is what it is: `70.43 %, limit 90 %`."""
+    """Return the reason for the verdict: `70.43 %, limit 90 %`, or `1 h 46 min, limit 1 h`."""
     hint = f"; {threshold.hint}" if threshold.hint else ""
     if (undecided := _undecided(threshold)) is not None:
         return undecided[1]

@@ -100,7 +100,7 @@ def _unended(sources: Sequence[str], line: CommandLine, analysis: Analysis) -> I
     from goodput_cli.sources.files import newest_file
 
     if newest_file(sources) > now - NS_PER_DAY:
-        yield f"the end of the job is not logged, and the last line is {duration(now - last)} old; --as-of now counts that time"
+        yield f"the job's end is not logged; the last line is {duration(now - last)} old: --as-of now counts this time"
 
 
 def _load_first_screen(_: str) -> Renderer:
