@@ -1,4 +1,4 @@
-"""Which files and folders of text are one job (docs/formats.md, Jobs of text): `analyze`, `jobs` and `fleet` say the
+"""Which files and folders of text are one job (docs/formats.md): `analyze`, `jobs` and `fleet` say the
 same of each, whatever the order of files."""
 
 from __future__ import annotations

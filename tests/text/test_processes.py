@@ -1,4 +1,4 @@
-"""Which lines of text are one process, and which processes one attempt (docs/formats.md, Jobs of text)."""
+"""Which lines of text are one process, and which processes one attempt (docs/formats.md)."""
 
 from __future__ import annotations
 

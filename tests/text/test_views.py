@@ -1,4 +1,4 @@
-"""Two views of one job: event files, what the processes printed, and a recorder's log (docs/formats.md, Jobs of text).
+"""Two views of one job: event files, what the processes printed, and a recorder's log (docs/formats.md).
 
 The job: 40 steps of 1 s, an event file a process with a scalar every 5 steps. The first process began at 0 s, saved at
 step 20, and died in step 29; the second one was started at 50 s, goes on from step 20 and ends at step 40.

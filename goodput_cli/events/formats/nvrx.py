@@ -1,5 +1,5 @@
 """`cycle_info.JOB.ATTEMPT.CYCLE`: what NVRx' launcher writes of each cycle, the time between two rendezvous: which
-nodes trained and which stood by (docs/formats.md, Signs of a recovery). One JSON object a file, beside a job's log.
+nodes trained and which stood by (docs/formats.md, Recovery events). One JSON object a file, beside a job's log.
 """
 
 from __future__ import annotations
