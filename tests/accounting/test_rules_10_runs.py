@@ -36,7 +36,7 @@ def test_a_run_behind_an_end_that_says_finished_is_judged_on_its_own() -> None:
     assert said.analysis.window.ns == 210 * 10**9
     assert (said.attempts, said.disruptions, said.kept_steps) == (1, 0, 20)
     assert said.percent > 94
-    assert "--run 1 (--run all: all as one job)" in said.message("earlier_runs")
+    assert "use --run 1 for an earlier run, or --run all to count all runs as one job" in said.message("earlier_runs")
     assert account(FINISHED, AGAIN, run="1").kept_steps == 10
     everything = account(FINISHED, AGAIN, run="all")
     assert (everything.attempts, everything.total) == (2, 410)
@@ -54,7 +54,7 @@ def test_a_job_end_alone_may_be_of_a_crash_and_both_figures_are_said() -> None:
     said = account(DIES, RESTARTS)
     assert (said.attempts, said.disruptions) == (2, 1)
     assert said.percent == pytest.approx(100 * 30 / 360)
-    assert said.message("restarted_from_scratch").endswith("the last alone has 75.00 %")
+    assert said.message("restarted_from_scratch").endswith("(goodput of the last run alone: 75.00 %)")
     assert account(DIES, RESTARTS, run="last").percent == 75
     mixed = account(FINISHED, start(200), steps(0, 9, at=210), end(300), start(320), steps(0, 3, at=330), end(360))
     assert mixed.attempts == 3

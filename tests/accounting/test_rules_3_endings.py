@@ -126,8 +126,7 @@ def test_the_user_says_whether_stops_were_planned() -> None:
     doubted, planned = account(redone), account(redone, planned="yes")
     (said,) = (one.message for one in doubted.analysis.diagnostics if one.code == "planned_or_not")
     assert (
-        "1 said that the job ends behind a save, and steps were done again; planned, it has 54.55 % and 0 disruptions"
-        in said
+        "1 with a job end after a checkpoint, but repeated steps (if planned: goodput 54.55 %, 0 disruptions)" in said
     )
     assert "`planned = true` (or false) under [job." in said
     assert said in every_doubt(doubted.analysis)

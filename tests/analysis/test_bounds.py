@@ -67,7 +67,7 @@ def test_json_holds_bounds_and_no_number(log: str, capsys: Output) -> None:
     assert last["at_least_percent"] < last["at_most_percent"]
     (slow,) = answer["insights"]
     assert not slow["confirmed"]
-    assert slow["advice"] == "give --reference-step-time, or log `global_batch_size`"
+    assert slow["advice"] == "pass --reference-step-time, or log `global_batch_size`"
 
 
 GATES = [

@@ -125,21 +125,23 @@ def test_a_hang_that_the_launcher_notices(tmp_path: Path) -> None:
 def test_the_hang_is_shown_link_by_link(tmp_path: Path) -> None:
     analysis = analysis_of(tmp_path, HANG)
     (sheet,) = chain_sheets(analysis)
-    assert sheet.title == "No. 1, 2026-03-01, where the outage went: 14 min 10 s lost"
-    assert [row[:3] for row in sheet.rows] == [
-        ("redone work", "1 min 40 s", "wasted: steps 21 to 30 once more"),
-        ("last progress", "10:06:00", ""),
-        ("detected", "+ 10 min 00 s", "wasted; failed: not logged"),
-        ("terminated", "+ 12.0 s", "downtime; decided: not logged"),
-        ("rendezvous begun", "+ 8.00 s", "downtime"),
-        ("health checked", "+ 30.0 s", "restart"),
-        ("rendezvous done", "+ 8.00 s", "restart"),
-        ("workers started", "+ 3.00 s", "1.00 s downtime, 2.00 s restart"),
-        ("training again", "+ 1 min 29 s", "restart"),
-        ("caught up", "+ 1 min 40 s", "kept: its loss is redone work"),
+    assert sheet.title == "Disruption 1, 2026-03-01: 14 min 10 s lost"
+    assert [row[:4] for row in sheet.rows] == [
+        ("redone work", "1 min 40 s", "1 min 40 s", "wasted: steps 21 to 30 again"),
+        ("last progress", "10:06:00", "", ""),
+        ("detected", "+ 10 min 00 s", "10 min 00 s", "wasted; failed: not logged"),
+        ("terminated", "+ 12.0 s", "12.0 s", "downtime; decided: not logged"),
+        ("rendezvous begun", "+ 8.00 s", "8.00 s", "downtime"),
+        ("health checked", "+ 30.0 s", "30.0 s", "restart"),
+        ("rendezvous done", "+ 8.00 s", "8.00 s", "restart"),
+        ("workers started", "+ 3.00 s", "3.00 s", "1.00 s downtime, 2.00 s restart"),
+        ("training again", "+ 1 min 29 s", "1 min 29 s", "restart"),
+        ("caught up", "+ 1 min 40 s", "", "see redone work"),
+        ("total", "", "14 min 10 s", ""),
     ]
     assert sheet.notes[-1] == (
-        "10 min 00 s of 14 min 10 s passed before anybody noticed: a watchdog of 2 min 00 s would have saved 8 min 00 s"
+        "10 min 00 s of 14 min 10 s passed before the failure was detected: a watchdog of 2 min 00 s would have saved "
+        "8 min 00 s"
     )
 
 
@@ -181,7 +183,7 @@ def test_one_clock_that_is_ahead_moves_links_by_so_much_and_is_said(tmp_path: Pa
     assert list(order_notes([right])) == []
     assert all(abs(took - seconds(right)[name]) <= 3 for name, took in seconds(wrong).items())
     assert next(iter(order_notes([wrong]))) == (
-        "the clock of node-04 is 3.00 s ahead of those of other hosts: links are right to that"
+        "the clock of node-04 is 3.00 s ahead of the other hosts; phases are accurate to that amount"
     )
 
 
@@ -408,5 +410,5 @@ def test_a_line_before_an_earlier_point_is_put_there_and_said() -> None:
     assert terminated is not None
     assert (terminated.ns, terminated.moved_ns) == (0, 4 * SECOND)
     assert list(order_notes([chain])) == [
-        "1 line of outages out of order, by up to 4.00 s: put at the point before; the clocks of hosts may differ"
+        "1 event logged out of order, by up to 4.00 s: moved to the time of the preceding event; host clocks may differ"
     ]

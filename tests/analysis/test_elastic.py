@@ -75,4 +75,4 @@ def test_goodput_times_stepping_stands_beside_goodput(tmp_path: Path, capsys: py
         assert run(["analyze", str(path), "-q", "--format", name]) == 0
         words = " ".join(capsys.readouterr().out.split())
         assert "75.00 % of them stepping, 87.50 % available, goodput x stepping" in words
-        assert "20.0 s left out, without a count" in words
+        assert "20.0 s without a slice count" in words

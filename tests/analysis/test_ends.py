@@ -132,11 +132,11 @@ def test_last_end_has_cause_seconds_and_advice() -> None:
     """The last step begins at 1050 s and the crash comes at 1250 s: 190 s beyond a usual step are lost."""
     last = insights(*TRAINED, crashed(1250))["last_end"]
     assert last.text == (
-        "attempt 1 crashed, and no attempt follows: cause unknown; noticed 3 min 20 s after its last step: "
+        "attempt 1 crashed, and no attempt follows: cause unknown; detected 3 min 20 s after its last step: "
         "a watchdog of 2 min 00 s would have saved 1 min 20 s"
     )
     assert last.seconds == 190
-    assert last.advice == "detect failures sooner: set a watchdog"
+    assert last.advice == "set a watchdog to detect failures sooner"
 
 
 NO_LAST_END = {

@@ -49,7 +49,7 @@ PAGE = Page()
 
 def test_a_kept_step_that_hangs_is_the_stall_of_the_ledger() -> None:
     seen = insights(start(0), steps(0, 50, at=0), step(50, 2000), steps(51, 50, at=2010), end(2510))
-    assert seen["hang"].text == "step 49 hung for 25 min 10 s; a usual one takes 10.0 s"
+    assert seen["hang"].text == "step 49 hung for 25 min 10 s (usually 10.0 s)"
     assert seen["hang"].seconds == 1500
     assert seen["hang"].about.steps == (49,)
     assert seen["hang"].command == ("timeline", "--around", "step:49", "--events")
@@ -62,7 +62,7 @@ def test_a_lost_step_that_hung_is_the_hangs_and_not_the_disruptions() -> None:
         start(0), steps(0, 40, at=0), steps(40, 11, at=1900), start(2100), steps(30, 200, at=2100), end(4100)
     )
     assert seen["hang"].seconds == 1500
-    assert seen["hang"].text == "step 39 hung for 25 min 10 s; a usual one takes 10.0 s"
+    assert seen["hang"].text == "step 39 hung for 25 min 10 s (usually 10.0 s)"
     assert seen["disruptions"].seconds == 300
 
 
@@ -84,7 +84,7 @@ def test_evaluations_beyond_a_tenth() -> None:
     evals = [custom("EVAL_LOSS", at, at + 40) for at in range(200, 2000, 200)]
     seen = insights(start(0), *(step(number, 10 * number) for number in range(200)), *evals, end(2000))
     assert seen["evals"].seconds == 9 * 40
-    assert seen["evals"].text == "EVAL_LOSS held up training 9 times, 40.0 s on average"
+    assert seen["evals"].text == "EVAL_LOSS blocked training 9 times, 40.0 s on average"
     assert seen["evals"].about.categories == ("custom_badput_events:EVAL_LOSS",)
 
 
@@ -100,15 +100,15 @@ def test_the_night_of_the_sample_log() -> None:
     ]
     assert found[1].text.startswith("step 1503 hung")
     assert found[4].text == "steps 2201 to 2601 took 1.33 x the usual 8.01 s, counted as goodput"
-    assert found[4].advice == "bring the missing slices back: 3 of 4 were active"
+    assert found[4].advice == "restore the missing slices: 3 of 4 were active"
 
 
 def test_the_first_twenty_lines_answer_three_questions() -> None:
     lines = table(goodput_cli.analyze(NIGHT, accelerators=256, price_per_hour=4.2), Page()).splitlines()[:20]
     first = "\n".join(lines)
     for answer in (
-        "restored step 1400, though 1600 was saved", "step 1503 hung for 25 min 08 s", "846.75 accelerator hours",
-        "3,556.33", "restore the newest complete checkpoint", "save about every 50 steps",
+        "restored step 1400, although checkpoint 1600 was complete", "step 1503 hung for 25 min 08 s", "846.75 accelerator hours",
+        "3,556.33", "restore the newest complete checkpoint", "save a checkpoint about every 50 steps",
         "goodput timeline ", "goodput advise ",
     ):  # fmt: skip
         assert answer in first, answer
@@ -120,7 +120,7 @@ def test_how_often_to_save_is_what_advise_says() -> None:
     (found,) = (one for one in goodput_cli.analyze(NIGHT).insights if one.code == "rare_saves")
     interval = goodput_cli.advise(NIGHT).interval
     assert interval.verdict == "change"
-    assert found.advice == f"save about every {interval.every_steps} steps"
+    assert found.advice == f"save a checkpoint about every {interval.every_steps} steps"
 
 
 @pytest.mark.parametrize(("lines", "said"), [(4500, True), (7500, False)])
@@ -132,7 +132,7 @@ def test_of_very_many_attempts_only_advise_says_how_often_to_save(tmp_path: Path
     analysis = goodput_cli.analyze(log)
     assert (len(analysis.timeline.attempts) <= 300) is said
     (found,) = (one for one in analysis.insights if one.code == "frequent_saves")
-    assert found.advice.startswith("save about every" if said else "see whether to save less often")
+    assert found.advice.startswith("save a checkpoint about every" if said else "check with `goodput advise`")
     assert "goodput advise" in found.command_line()
 
 
@@ -239,7 +239,7 @@ def test_text_of_a_log_does_not_act(tmp_path: Path) -> None:
     evals = [custom(label, at, at + 40) for at in range(200, 2000, 200)]
     analysis = account(start(0), *(step(n, 10 * n) for n in range(200)), *evals, end(2000)).analysis
     assert "\x1b" not in table(analysis, PAGE)
-    shown = next(line for line in markdown(analysis, PAGE).splitlines() if "held up" in line)
+    shown = next(line for line in markdown(analysis, PAGE).splitlines() if "blocked training" in line)
     assert "<B>" not in shown.upper()
     assert shown.count("|") == shown.count("\\|")
     assert json.loads(goodput_json(analysis))["insights"][0]["text"].startswith("EVAL")
@@ -255,7 +255,7 @@ def test_a_start_with_several_phases_is_one_start() -> None:
     log = [start(0), *init(0, 30), *prep(30, 100), *steps(0, 10, at=100), end(200)]
     (insight,) = account(*log).analysis.insights
     assert (insight.code, insight.count) == ("startups", 1)
-    assert insight.text == "1 start-up: initialisation, preparation and first steps"
+    assert insight.text == "1 start-up: initialization, preparation and first steps"
 
 
 def test_steps_that_are_slow_since_they_wait_for_data() -> None:
@@ -267,11 +267,11 @@ def test_steps_that_are_slow_since_they_wait_for_data() -> None:
     log = [start(0), *steps(0, 100, at=0), *slow, end(3000)]
     (insight,) = account(*log).analysis.insights
     assert insight.text == (
-        "steps 100 to 198 took 2.00 x the usual 10.0 s, counted as goodput; data was loaded for 12 min 56 s more than "
-        "usual"
+        "steps 100 to 198 took 2.00 x the usual 10.0 s, counted as goodput; data loading took 12 min 56 s longer "
+        "than usual"
     )
     assert (insight.seconds, insight.in_goodput_ns) == (990, 990 * 10**9)
-    assert insight.advice == "prefetch more, or read from nearer storage"
+    assert insight.advice == "prefetch more data, or read it from nearer storage"
 
 
 def test_without_insights_the_screen_says_what_the_most_was_lost_to() -> None:
@@ -282,7 +282,7 @@ def test_without_insights_the_screen_says_what_the_most_was_lost_to() -> None:
     weekend = [start(0), *steps(0, 7, at=10), end(80), start(9000), *steps(7, 7, at=9010), end(9080)]
     text = "\n".join(line.plain for line in insight_lines(losses(account(*weekend).analysis), 78, Page()))
     assert "1 planned stop\n" in text
-    assert " ".join(text.split()).endswith("this is the job without them goodput analyze - --exclude-stopped")
+    assert " ".join(text.split()).endswith("analyze the job without the stops goodput analyze - --exclude-stopped")
     well = account(start(0), *steps(0, 100, at=1), end(1001)).analysis
     healthy = list(insight_lines(losses(well), 78, Page()))
     assert [line.plain for line in healthy] == ["LOST     0.10 %  1.00 s: other 1.00 s"]

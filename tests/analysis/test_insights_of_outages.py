@@ -36,7 +36,8 @@ def test_that_a_hang_was_noticed_late_stands_where_its_seconds_are(tmp_path: Pat
     seen = found(analysis_of(tmp_path, HANG))
     assert seen["disruptions"].seconds == 721  # as without: no sentence takes seconds
     assert seen["disruptions"].text.endswith(
-        "10 min 00 s of 14 min 10 s passed before anybody noticed: a watchdog of 2 min 00 s would have saved 8 min 00 s"
+        "10 min 00 s of 14 min 10 s passed before the failure was detected: a watchdog of 2 min 00 s would have saved "
+        "8 min 00 s"
     )
 
 
@@ -45,16 +46,15 @@ def test_a_configured_timeout_is_named_and_the_queue_has_what_it_waited_for(tmp_
     assert (
         "(a timeout of 30 min 00 s was set): a watchdog of 2 min 00 s would have saved 28 min 00 s" in seen["hang"].text
     )
-    assert seen["queued"].text.endswith("6 min 00 s of 45 min 20 s waited for a node")
+    assert seen["queued"].text.endswith("6 min 00 s of 45 min 20 s were spent waiting for a node")
     assert WATCHDOG not in seen["disruptions"].text
 
 
 def test_a_restart_storm_is_said_with_what_stopping_would_have_saved(tmp_path: Path) -> None:
     """Six deaths; the second at 10:10:50, the last at 10:19:50."""
     analysis = analysis_of(tmp_path, storm(6))
-    assert "6 deaths behind step 45, each from 40: stopping after the second would have saved 9 min 00 s" in (
-        found(analysis)["same_step"].text
-    )
+    text = "6 failures after step 45, each resumed from step 40; stopping after the second would have saved 9 min 00 s"
+    assert text in found(analysis)["same_step"].text
     assert found(analysis)["same_step"].text.endswith("5 of 5 restarts used")
     assert found(analysis)["same_step"].seconds == 621
 
@@ -121,7 +121,7 @@ def noticed_after(seconds: float, save_seconds: float = 90) -> Sequence[Insight]
 
 def test_a_watchdog_that_would_save_less_than_a_minute_is_not_offered() -> None:
     texts = "; ".join(one.text for one in noticed_after(250))
-    assert "passed before anybody noticed" in texts
+    assert "passed before the failure was detected" in texts
     assert WATCHDOG not in texts
     assert "a watchdog of 5 min 00 s would have saved" in "; ".join(one.text for one in noticed_after(900))
 

@@ -247,8 +247,8 @@ def test_the_table(capsys: Output) -> None:
         " broken  2026-01-01 00:01:10         0 s         -        -\n"
         " late    2026-01-01 00:08:20  2 min 20 s         2  51.43 %  clean\n"
         "\n"
-        " broken: the events of job 'broken' span no time: two at different times are\n"
-        " needed\n"
+        " broken: all events of job 'broken' have the same time; at least two different\n"
+        " times are needed\n"
     )
     assert err == ""
 

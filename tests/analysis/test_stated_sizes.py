@@ -94,7 +94,7 @@ def test_slow_steps_on_fewer_active_slices_ask_for_the_slices(tmp_path: Path) ->
     lines = list(of_slices(4, 3, lambda step: 3.0 if step < STEPS else 4.0))
     analysis = analysed(tmp_path / "run.log", [one.replace('"total_slices": 3', '"total_slices": 4') for one in lines])
     (slow,) = [one for one in analysis.insights if one.code == "slow_steps"]
-    assert slow.advice == "bring the missing slices back: 3 of 4 were active"
+    assert slow.advice == "restore the missing slices: 3 of 4 were active"
 
 
 def test_work_and_held_time_are_of_the_size_of_the_attempt(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_disruptions_add_up_by_cause(capsys: pytest.CaptureFixture[str]) -> None
 def test_one_table_in_the_place_of_the_list(by: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["disruptions", str(EXAMPLES / "07-next-start-fails"), "--by", by, "-q"]) == 0
     out = capsys.readouterr().out
-    assert f"by {by}: 2; a line says why for 1" in out
+    assert f"by {by}: 2, 1 with a known cause" in out
     assert "unknown" in out
     assert "total" in out or by == "host"
 

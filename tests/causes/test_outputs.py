@@ -221,7 +221,7 @@ def test_a_job_of_which_nobody_heard_again_says_what_its_last_lines_say(tmp_path
     """Nothing ended it, and much later than its last line a person asks what it does."""
     (tmp_path / "train.log").write_text("\n".join([*life(0, 10), *OTHER_END]) + "\n")
     asked = {one.code: one.text for one in goodput_cli.analyze(str(tmp_path), as_of="2026-03-05").insights}
-    assert "the job may be dead; its last lines say disk_full" in asked["dead_job"]
+    assert "the job may be dead; its last lines report disk_full" in asked["dead_job"]
     (tmp_path / "train.log").write_text("\n".join(life(0, 10)) + "\n")
     asked = {one.code: one.text for one in goodput_cli.analyze(str(tmp_path), as_of="2026-03-05").insights}
     assert asked["dead_job"].endswith("the job may be dead")

@@ -36,16 +36,19 @@ def shown(name: str, folder: Path, capsys: pytest.CaptureFixture[str], command: 
 @pytest.mark.parametrize(
     ("name", "doubt"),
     [
-        ("no room in shared memory for a cache", "likely: the line has no timestamp; log timestamps to confirm it"),
+        (
+            "no room in shared memory for a cache",
+            "not confirmed: the line has no timestamp; log timestamps to confirm it",
+        ),
         ("a GPU of AMD with an uncorrectable error", "; also: rank not logged, host node-03"),
-        ("Ctrl-C in the terminal of the launcher", "likely: the log does not show who sent it"),
+        ("Ctrl-C in the terminal of the launcher", "not confirmed: the log does not show who sent it"),
         (
             "a task of JAX that its kernel killed, and the others first in the log",
-            "likely: the job's own log does not confirm it",
+            "not confirmed: the job's own log does not confirm it",
         ),
         (
             "the loader's workers fall when the agent ends the ranks",
-            "likely: the log does not show why a rank was missing",
+            "not confirmed: the log does not show why a rank was missing",
         ),
     ],
 )
@@ -57,7 +60,7 @@ def test_a_cause_that_is_only_likely_says_what_is_missing(
 
 def test_where_nobody_says_why_it_stands_there_and_what_may(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown("a throttled processor and a socket of Ceph, then silence", tmp_path, capsys)
-    assert "why: no line names the cause; add the output of all ranks, the scheduler's or the kernel's log" in text
+    assert "cause not logged; add the output of all ranks, and the scheduler or kernel log" in text
 
 
 def test_a_kill_for_memory_is_quoted_in_the_words_that_name_the_process(

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def test_findings_exit_5_and_none_0(capsys: Output) -> None:
     assert run(["check", written(FINE)]) == 0
-    assert "Nothing is wrong" in capsys.readouterr().out
+    assert "No warnings" in capsys.readouterr().out
     assert run(["check", written(FINE, "{broken")]) == 5
     out, err = capsys.readouterr()
     assert "malformed_lines" in out
@@ -49,7 +49,7 @@ def test_a_log_without_a_single_event_is_told_too(capsys: Output) -> None:
     assert run(["analyze", "run.jsonl"]) == 4
     assert capsys.readouterr().err == err
     assert run(["check", written([])]) == 4
-    empty = "no events found: the sources are empty; has the job written anything yet?"
+    empty = "no events found: the sources are empty. Check whether the job has written its log yet"
     assert capsys.readouterr().err == f"Error: {empty}\n"
 
 
@@ -94,5 +94,5 @@ def test_a_log_of_which_nothing_was_read_is_not_clean(capsys: Output) -> None:
     log = written("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n", name="train.log")
     assert run(["check", log]) == 4
     said = capsys.readouterr().out
-    assert "Nothing was read" in said
-    assert "Nothing is wrong" not in said
+    assert "No events read" in said
+    assert "No warnings" not in said

@@ -183,12 +183,12 @@ def test_strict_says_why_it_fails_even_when_diagnostics_are_quiet(library: Libra
     found = sorted({one.code for one in hostile().diagnostics if one.severity != "info"})
     assert found
     assert capsys.readouterr().err == (
-        f"--strict: something looks wrong: {', '.join(found)} (the same without --quiet says more)\n"
+        f"--strict: problems found: {', '.join(found)} (run without --quiet for details)\n"
     )
     assert run("analyze run.jsonl -q".split()) == 0
     assert capsys.readouterr().err == ""
     assert run("analyze run.jsonl --strict".split()) == 5
-    assert f"--strict: something looks wrong: {', '.join(found)}\n" in capsys.readouterr().err
+    assert f"--strict: problems found: {', '.join(found)}\n" in capsys.readouterr().err
 
 
 def test_strict_comes_after_thresholds(library: Library) -> None:

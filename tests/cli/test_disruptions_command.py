@@ -70,7 +70,7 @@ def test_the_table_fits_and_names_the_lines(log: Path, capsys: Output) -> None:
     out = capsys.readouterr().out
     assert all(len(line) <= 80 for line in out.splitlines())
     assert "1 disruption in 2 min 30 s of up time" in out
-    assert "last step 7, last sign of life 7, next start 8" in " ".join(out.split())
+    assert "last step 7, last activity 7, next start 8" in " ".join(out.split())
     assert "not shown for want of room" not in out
 
 
@@ -104,11 +104,11 @@ def test_the_library_answers_the_same(log: Path) -> None:
 def test_links_of_each_outage_and_of_all(log: Path, capsys: Output) -> None:
     assert run(["disruptions", "run.jsonl", "-q", "--full"]) == 0
     full = capsys.readouterr().out
-    assert "No. 1, 2026-01-01, where the outage went: 1 min 08 s lost" in full
+    assert "Disruption 1, 2026-01-01: 1 min 08 s lost" in full
     assert "redone work" in full
     assert run(["disruptions", "run.jsonl", "-q", "--by", "link"]) == 0
     by_link = capsys.readouterr().out
-    assert "Where outages of j went: 1 min 08 s lost in 1 disruption" in by_link
+    assert "Recovery phases of j: 1 min 08 s lost in 1 disruption" in by_link
     assert re.search(r"total +1 min 08 s +100.00 %", by_link)
     assert run(["disruptions", "run.jsonl", "-q", "--by", "link", "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))

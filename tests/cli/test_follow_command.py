@@ -203,7 +203,7 @@ def test_watch_of_an_ended_job_claims_no_hang(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("beats", "text"),
-    [(True, "hangs now: no step for 2 min 1"), (False, "step 59 hangs, or its process is gone")],
+    [(True, "hangs now: no step for 2 min 1"), (False, "step 59 hangs, or its process has exited")],
 )
 def test_a_live_clock_shows_a_hang(tmp_path: Path, beats: bool, text: str) -> None:
     log = str(running(tmp_path / "run.jsonl", 130, beats=beats))

@@ -46,7 +46,7 @@ def test_a_step_that_only_its_end_tells_hung_before_that_line(tmp_path: Path, ca
     log.write_text("\n".join(lines))
     analysis = goodput_cli.analyze(log)
     hang = next(one for one in analysis.insights if one.code == "hang")
-    assert hang.text == "step 10 hung for 15 min 00 s; a usual one takes 9.00 s"
+    assert hang.text == "step 10 hung for 15 min 00 s (usually 9.00 s)"
     assert hang.evidence == (f"{log}:10",)
     assert run(["timeline", str(log), *hang.command[1:], "-q"]) == 0
     assert "15 min 00 s    step ends, it hung" in capsys.readouterr().out

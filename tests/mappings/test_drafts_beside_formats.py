@@ -81,7 +81,7 @@ def test_a_format_is_read_behind_the_stamps_of_rich(tmp_path: Path, form: str) -
 def test_the_csv_of_a_table_says_that_rules_were_drafted(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, str(OWN_LOOP), "--format", "csv", "-q"]) == 0
     *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith("# read by 6 rules drafted from this log; keep or correct them: goodput check --suggest")
+    assert last.startswith("# read with 6 rules inferred from this log; to check or keep them, run `goodput")
 
 
 def test_a_list_of_jobs_names_the_mapping_that_a_job_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +90,7 @@ def test_a_list_of_jobs_names_the_mapping_that_a_job_needs(tmp_path: Path, capsy
     log.write_text("".join(told) + CANCELLED, encoding="utf-8")
     run(["jobs", str(log), "--format", "json", "-q"])
     (job,) = json.loads(capsys.readouterr().out)["jobs"]
-    assert f"steps of job 'train' are there, and no rule reads them ({log}:1)" in job["reason"]
+    assert f"{log}:1 looks like a step of job 'train', but the format is unknown" in job["reason"]
     assert f"`goodput check --suggest {log} > my.toml`" in job["reason"]
 
 

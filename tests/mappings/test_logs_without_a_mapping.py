@@ -68,8 +68,8 @@ def test_a_loop_of_ones_own_is_answered_as_it_stands(capsys: pytest.CaptureFixtu
     assert code == 0
     assert "37.04 %" in out
     said = " ".join(out.split())
-    keep = f"keep or correct them: goodput check --suggest {OWN_LOOP} > my.toml"
-    assert f"read by 6 rules drafted from this log; {keep}" in said
+    keep = f"to check or keep them, run `goodput check --suggest {OWN_LOOP} > my.toml`"
+    assert f"read with 6 rules inferred from this log; {keep}" in said
 
 
 def test_the_mapping_that_is_suggested_gives_the_same_answer(
@@ -303,7 +303,7 @@ def test_a_log_that_nothing_reads_is_not_called_clean(tmp_path: Path, capsys: py
     log.write_text(CRASH, encoding="utf-8")
     code, out, err = asked(capsys, "check", log)
     assert code == 4
-    assert "Nothing was read" in out
+    assert "No events read" in out
     assert f"`goodput check --suggest {log} > my.toml`" in err
 
 

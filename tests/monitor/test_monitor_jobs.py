@@ -88,7 +88,7 @@ def test_a_broken_log_stops_none_of_the_others(folder: Path, capsys: pytest.Capt
     said = capsys.readouterr().err
     assert said.count("nowhere.jsonl: no such file") == 1
     assert said.count("logs/loop.jsonl: cannot be read: Too many levels of symbolic links") == 1
-    assert said.count("Waiting: the events of job 'alone' span no time") == 1
+    assert said.count("Waiting: all events of job 'alone' have the same time") == 1
 
 
 def test_a_question_that_does_not_fit_a_job_leaves_that_one_out(
@@ -132,7 +132,7 @@ def test_names_choose_jobs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert monitor(".", "-j", "vision", "-j", "llm-7b", "--publish", "json:n.json", "-q") == 0
     assert sorted(line["job"]["name"] for line in lines_of(Path("n.json"))) == ["llm-7b", "vision"]
     assert monitor(".", "-j", "audio", "--publish", "json:o.json", "-q", "--wait", "0") == 4
-    assert "no events of job 'audio'; the log holds 'llm-70b', 'llm-7b', 'vision'" in capsys.readouterr().err
+    assert "no events for job 'audio'; the log contains 'llm-70b', 'llm-7b', 'vision'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("names", "code"), [(["good", "bad"], 3), (["good"], 0)])

@@ -102,7 +102,7 @@ def test_the_one_step_of_a_checkpoint_shows_no_training() -> None:
 def test_what_crashed_before_its_first_step_lost_all_of_its_time() -> None:
     """So did what was never up, or spent its time where lines say it did; and a window of a job that did train."""
     shown = first_screen(account(started(0), crashed(100)).analysis, Page())
-    assert "0.00 %  0 s of 1 min 40 s; it crashed, and no step was logged before" in shown
+    assert "0.00 %  0 s of 1 min 40 s; no step was logged before the crash" in shown
     queued = account(scheduled(0), started(100)).analysis
     assert not queued.is_too_short
     assert "0.00 %  0 s of 1 min 40 s" in first_screen(queued, Page())

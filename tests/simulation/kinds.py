@@ -89,7 +89,7 @@ def watchdog_after_half_an_hour(job: Job) -> Truth:
         job.restore(reached - reached % 50 - 1)
     job.steps(200, saves=50)
     job.end()
-    return Truth("(waited|hung|watchdog|timeout).*30 min", 6 * 1800, "save about every|save more often")
+    return Truth("(waited|hung|watchdog|timeout).*30 min", 6 * 1800, "save a checkpoint|more often")
 
 
 def out_of_memory_in_one_step(job: Job) -> Truth:
@@ -108,7 +108,7 @@ def out_of_memory_in_one_step(job: Job) -> Truth:
     job.steps(600, saves=50)
     job.end()
     lost = 6 * (120 + fatal % 50 * job.usual)  # down, and trained again; the start-up of each is a line of its own
-    return Truth(f"in step {fatal}", lost, "save about every|save more often")
+    return Truth(f"in step {fatal}", lost, "save a checkpoint|more often")
 
 
 def loads_of_each_epoch(job: Job) -> Truth:

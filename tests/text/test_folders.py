@@ -94,7 +94,7 @@ def test_a_name_that_a_job_has_now_is_no_old_one(tmp_path: Path) -> None:
 def test_a_mistyped_name_answers_for_no_job(tmp_path: Path) -> None:
     """It was what all text is called: of twenty jobs in one folder the last had the name of another."""
     some = put(tmp_path, gpt_09__a_log=life(0), gpt_10__b_log=life(20), clip_19__c_log=life(500))
-    with pytest.raises(NotEnoughData, match="no events of job 'gpt_9/a'; did you mean gpt_09/a"):
+    with pytest.raises(NotEnoughData, match="no events for job 'gpt_9/a'; did you mean gpt_09/a"):
         analysed(some, job_name="gpt_9/a")
     assert analysed(some, job_name="gpt_9/a", join=True).job.name == "gpt_9/a"
     recorded = "".join(json.dumps({"job_name": "gpt", "job_start_time": at}) + "\n" for at in (0, 9))
@@ -212,12 +212,12 @@ def test_a_doubt_stands_in_the_row_of_a_fleet_as_beside_the_headline(tmp_path: P
     assert [doubt.partition(":")[0] for doubt in rows["b"]] == [
         "2 files record the same steps at the same times with different losses"
     ]
-    assert [doubt.rpartition("; ")[2] for doubt in rows["c"]] == ["the last alone has 96.77 %"]
+    assert [doubt.rpartition("(")[2] for doubt in rows["c"]] == ["goodput of the last run alone: 96.77 %)"]
     alone = {job: analysed(tmp_path, job_name=job) for job in rows}
     assert list(every_doubt(alone["b"])) == rows["b"]
     assert list(every_doubt(alone["c"])) == [*rows["b"], *rows["c"]]  # what is noticed of text is of the whole log
     assert run(["fleet", str(tmp_path), "--format", "table"]) == 0
-    assert "but c: the job name was used for 2 runs" in " ".join(capsys.readouterr().out.split())
+    assert "but c: 2 runs share this name" in " ".join(capsys.readouterr().out.split())
 
 
 def test_folders_that_count_are_one_job_that_goes_on(tmp_path: Path, capsys: Output) -> None:

@@ -332,7 +332,7 @@ def test_a_hang_between_two_records_of_ten_steps_is_told(tmp_path: Path) -> None
         log += f"elapsed time per iteration (ms): {each} |\n"
     (hang,) = analysed(written(tmp_path, a_out=log)).insights
     assert (hang.code, hang.seconds, hang.about.steps) == ("hang", 1200, (11,))
-    assert hang.text == "one of steps 11 to 20 hung: they took 20 min 40 s; as many usually take 40.0 s"
+    assert hang.text == "one of steps 11 to 20 hung: together they took 20 min 40 s (usually 40.0 s)"
 
 
 def test_files_with_unlike_names_that_record_the_same_steps_are_a_question(tmp_path: Path) -> None:

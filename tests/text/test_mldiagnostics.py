@@ -139,7 +139,7 @@ def test_hash_runs_of_strangers_stay_apart(
     tmp_path: Path, begins: float, resumed: range, config: dict[str, Any]
 ) -> None:
     lines = hashed(FIRST, 0, range(10), CONFIG) + hashed(SECOND, begins, resumed, config)
-    with pytest.raises(goodput_cli.GoodputError, match=r"2 jobs; pick one with -j NAME: 'a{64}' \('llm-7b'\), 'b{64}'"):
+    with pytest.raises(goodput_cli.GoodputError, match=r"select one with -j NAME: 'a{64}' \('llm-7b'\), 'b{64}'"):
         read(tmp_path / "runs", lines)
     assert read(tmp_path / "runs", lines, job_name=SECOND).job.attempts == 1
 
@@ -159,9 +159,9 @@ def test_a_step_keeps_the_number_of_its_program(tmp_path: Path, numbers: range, 
 
 def test_a_mistyped_name_answers_for_no_run(tmp_path: Path) -> None:
     lines = steps("llm-20260301120000", s0=10, s1=12, s2=14) + steps("vision-20260301120100", s2=80, s3=82)
-    with pytest.raises(goodput_cli.GoodputError, match="no events of job 'lmm'; did you mean llm"):
+    with pytest.raises(goodput_cli.GoodputError, match="no events for job 'lmm'; did you mean llm"):
         read(tmp_path / "runs", lines, job_name="lmm")
-    with pytest.raises(goodput_cli.GoodputError, match="no events of job 'lm-7b'"):
+    with pytest.raises(goodput_cli.GoodputError, match="no events for job 'lm-7b'"):
         read(tmp_path / "one", steps("llm-20260301120000", s0=10, s1=12, s2=14), job_name="lm-7b")
 
 
@@ -332,4 +332,4 @@ def test_profile_sessions_stand_in_the_timeline_and_claim_nothing(
     assert run(["timeline", str(tmp_path / "run.jsonl"), "-q"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"12:02:20 +15\.0 s +profile session +-?\n", out)
-    assert re.search(r"12:03:00 +- +profile session, no end", out)
+    assert re.search(r"12:03:00 +- +profile session without an end", out)

@@ -239,9 +239,9 @@ def test_completion_decides_what_is_lost_to_saves(tmp_path: Path, name: str, sto
     assert set(seen) == (set() if hidden else KINDS[story])
     step = 9 if name == "recorder" else 10
     expected = {
-        "older_checkpoint": f"though {step} was saved",
-        "failed_saves": f"the save of step {step} was not complete when the job died",
-        "unknown_saves": f"{step} was begun; the log does not show that it completed",
+        "older_checkpoint": f"although checkpoint {step} was complete",
+        "failed_saves": f"checkpoint {step} was incomplete when the job failed",
+        "unknown_saves": f"the log does not show that checkpoint {step} was completed",
     }
     assert all(expected[code] in text for code, text in seen.items())
 

@@ -293,7 +293,7 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions, shown: set[str]) -> Iter
         yield end
     unplanned = [one for one in rows.why if not one.planned]
     if unplanned and analysis.table.observed.read and not any(one.certainty for one in rows.why):
-        yield f"cause unknown: {no_cause_words(unplanned)}"
+        yield no_cause_words(unplanned)
     if len(rows) > _MOST_EVIDENCE:
         yield f"the log lines of the other {len(rows) - _MOST_EVIDENCE} disruptions are in the JSON and CSV output"
     if rows and (words := evidence_text(analysis.table.sources)) is not None:
@@ -314,9 +314,9 @@ def no_cause_words(every: Sequence[FailureCause]) -> str:
     why = every[0] if len(every) == 1 else FailureCause()
     if why.evidence is not None and why.rank is not None:
         at = f" on {why.host}" if why.host else ""
-        return f"the log does not state the cause; rank {why.rank}{at} failed first, so add its output"
+        return f"cause not logged; rank {why.rank}{at} failed first, so add its output"
     lost = sorted({rank for one in why.echoes for rank in one.ranks})
-    words = "the log does not state the cause"
+    words = "cause not logged"
     if lost:
         words += f"; {_ranks(lost)} {'reports' if len(lost) == 1 else 'report'} a lost peer"
     look = why.suspects or why.silent_ranks
@@ -340,7 +340,7 @@ def cause_text_of(why: FailureCause) -> str:
     if why.planned:
         return "planned"
     if why.certainty is None:
-        return f"cause unknown: {no_cause_words([why])}"
+        return no_cause_words([why])
     return cause_words(why).removeprefix(", ")
 
 

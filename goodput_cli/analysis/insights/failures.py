@@ -168,7 +168,7 @@ def _failed_saves(failures: Failures) -> Iterator[Candidate]:
         return
     count = sum(len(one.newer) for one in costly)
     if len(worst.newer) == 1:
-        text = f"the checkpoint of step {worst.newer[0]} was incomplete when the job failed"
+        text = f"checkpoint {worst.newer[0]} was incomplete when the job failed"
         text += f"; training resumed from step {worst.began}"
     else:
         text = f"{len(worst.newer)} checkpoints after step {worst.began - 1} were never completed"
@@ -193,11 +193,11 @@ def _unknown_saves(failures: Failures) -> Iterator[Candidate]:
 
 
 def _checkpoints_of_steps(steps: tuple[int, ...]) -> tuple[str, str]:
-    """Return words for the newest of some checkpoints and the verb: `the checkpoint of step 100` and `was`."""
+    """Return words for the newest of some checkpoints and the verb: `checkpoint 100` and `was`."""
     named = [str(step) for step in steps[-_MOST_NAMED:]]
     if len(named) == 1:
-        return f"the checkpoint of step {named[0]}", "was"
-    return f"the checkpoints of steps {', '.join(named[:-1])} and {named[-1]}", "were"
+        return f"checkpoint {named[0]}", "was"
+    return f"checkpoints {', '.join(named[:-1])} and {named[-1]}", "were"
 
 
 def _restores(
