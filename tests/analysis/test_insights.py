@@ -107,7 +107,8 @@ def test_the_first_twenty_lines_answer_three_questions() -> None:
     lines = table(goodput_cli.analyze(NIGHT, accelerators=256, price_per_hour=4.2), Page()).splitlines()[:20]
     first = "\n".join(lines)
     for answer in (
-        "restored step 1400, although checkpoint 1600 was complete", "step 1503 hung for 25 min 08 s", "846.75 accelerator hours",
+        "restored step 1400, although checkpoint 1600 was complete", "step 1503 hung for 25 min 08 s",
+        "846.75 accelerator hours",
         "3,556.33", "restore the newest complete checkpoint", "save a checkpoint about every 50 steps",
         "goodput timeline ", "goodput advise ",
     ):  # fmt: skip
