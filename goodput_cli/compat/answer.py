@@ -19,7 +19,7 @@ from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.text import duration, percent, plural
 
 
-@written("other_side", "the system on the other side")
+@written("other_side", "the reference system")
 @dataclass(frozen=True)
 class OtherSide:
     """The system on the other side."""
@@ -56,12 +56,12 @@ class CountOfBoth:
 
 @written(
     "reconcile_answer",
-    "goodput reconcile --format json: recorder logs, beside ml-goodput-measurement",
+    "goodput reconcile --format json: recorder logs, compared with ml-goodput-measurement",
     kind="reconciliation",
 )
 @dataclass(frozen=True, kw_only=True)
 class ReconcileAnswer:
-    """goodput reconcile --format json: recorder logs, beside ml-goodput-measurement"""
+    """goodput reconcile --format json: recorder logs, compared with ml-goodput-measurement"""
 
     job: NamedJob
     other_side: OtherSide
@@ -107,7 +107,7 @@ _ALSO = "+ "
 def reconcile_sheet(analysis: Analysis, reconciliation: Reconciliation) -> Sheet:
     """Every category of either side, then every movement, the largest first."""
     return Sheet(
-        title=f"Goodput of {analysis.job.name}: here and by {NAME} {reconciliation.answer.version}",
+        title=f"Goodput of {analysis.job.name}: goodput and {NAME} {reconciliation.answer.version}",
         summary=tuple(_summary(analysis, reconciliation)),
         columns=(
             Column("category", "text", Audience.TABLES),
@@ -186,28 +186,34 @@ def _place(key: tuple[str, str | None]) -> str:
 def _summary(analysis: Analysis, reconciliation: Reconciliation) -> Iterator[str]:
     here, there = analysis.goodput.percent, reconciliation.answer.goodput_percent
     if reconciliation.answer.failed is not None:
-        yield f"goodput {percent(here)} here; the library refuses to answer: {reconciliation.answer.failed}"
+        yield f"goodput {percent(here)} here; the library failed: {reconciliation.answer.failed}"
     elif there is not None:
-        yield f"goodput {percent(here)} here, {percent(there)} there: {there - here:+.2f} points"
-    total = "" if reconciliation.there_total_ns is None else f", {duration(reconciliation.there_total_ns)} there"
+        yield f"goodput {percent(here)} here, {percent(there)} by the library ({there - here:+.2f} points)"
+    total = (
+        "" if reconciliation.there_total_ns is None else f", {duration(reconciliation.there_total_ns)} by the library"
+    )
     yield f"total {duration(reconciliation.here_total_ns)} here{total}"
     counted = (
         reconciliation.disruptions_there
         if reconciliation.answer.disruptions is None
         else reconciliation.answer.disruptions
     )
-    yield f"{plural(reconciliation.disruptions_here, 'disruption')} here, {counted} there"
+    yield f"{plural(reconciliation.disruptions_here, 'disruption')} here, {counted} by the library"
 
 
 def _notes(reconciliation: Reconciliation) -> Iterator[str]:
     here, there = reconciliation.overlapped
     if here or there:
-        yield f"beside both: data loading inside steps, {duration(here)} here, {duration(there)} there"
+        yield f"not included: data loading inside steps ({duration(here)} here, {duration(there)} by the library)"
     left = reconciliation.not_explained_ns
     if left is None:
-        yield "below: what the library's rules would make of this log"
+        yield "below: the result of the library's rules for this log"
     else:
         small = all(abs(row.not_explained_ns or 0) < _ROUNDING_NS for row in reconciliation.rows)
-        yield "not explained: nothing" if small else f"NOT EXPLAINED: {duration(left)} (not_explained in JSON and CSV)"
+        yield (
+            "every difference is explained"
+            if small
+            else f"NOT EXPLAINED: {duration(left)} (not_explained in JSON and CSV)"
+        )
     if reconciliation.disruptions_here > reconciliation.disruptions_there:
-        yield "the library sees a disruption only where a step number comes again"
+        yield "the library detects a disruption only where a step number repeats"

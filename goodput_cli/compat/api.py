@@ -57,9 +57,7 @@ def is_checkpoint_log(analysis: Analysis) -> bool:
     if analysis.timeline.attempts.step_log or REFERENCE_LIBRARY in systems:
         return False
     if not rows_of(analysis.table.kind, PROGRESS_KINDS).size and not analysis.reference.job_started_count:
-        raise NotEnoughData(
-            "the log holds neither steps nor starts: there is no other system that could account for it"
-        )
+        raise NotEnoughData("the log contains neither steps nor starts, so no reference system can analyze it")
     return True
 
 
@@ -71,8 +69,8 @@ def _check_readable(analysis: Analysis) -> None:
     if len(edges) and not (edges == Edge.POINT).any():
         names = ", ".join(one.name for one in analysis.job.log_formats)
         raise NotEnoughData(
-            f"cannot be compared: {NAME} cannot read this log ({names}), because it needs a line where each step "
-            "begins, and this log says when steps ended"
+            f"cannot compare: {NAME} cannot read this log ({names}), because it needs a line at the start of each step "
+            "and this log has one at the end"
         )
 
 

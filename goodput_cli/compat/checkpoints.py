@@ -28,7 +28,7 @@ _OWN_EVENT = 1
 """The calculator counts one event of its own: 27 for the documented run of 26 lines."""
 
 
-@written("checkpoint_reason", "what a rule adds to the difference", keys="rule text amount")
+@written("checkpoint_reason", "contribution of a rule to the difference", keys="rule text amount")
 @dataclass(frozen=True)
 class CheckpointReason:
     """What a rule adds to the difference."""
@@ -84,12 +84,12 @@ class CheckpointReconciliation:
 
 @written(
     "reconcile_checkpoints_answer",
-    "goodput reconcile --format json, checkpoint logs: beside the resiliency calculator",
+    "goodput reconcile --format json: checkpoint logs, compared with the resiliency calculator",
     kind="checkpoint_reconciliation",
 )
 @dataclass(frozen=True, kw_only=True)
 class ReconcileCheckpointsAnswer:
-    """goodput reconcile --format json, checkpoint logs: beside the resiliency calculator"""
+    """goodput reconcile --format json: checkpoint logs, compared with the resiliency calculator"""
 
     job: NamedJob
     other_side: OtherSide
@@ -195,7 +195,7 @@ _TITLES = {
 def reconcile_checkpoints_sheet(analysis: Analysis, reconciliation: CheckpointReconciliation) -> Sheet:
     """The calculator's table, both sides."""
     return Sheet(
-        title=f"Goodput of {analysis.job.name}: here and by the {CALCULATOR}",
+        title=f"Goodput of {analysis.job.name}: goodput and the {CALCULATOR}",
         summary=tuple(_summary(reconciliation)),
         columns=(
             Column("row", "text", title="metric"),
@@ -228,11 +228,11 @@ def _text(row: CheckpointRow, value: float | None) -> str | None:
 
 
 def _summary(reconciliation: CheckpointReconciliation) -> Iterator[str]:
-    yield "the calculator is not run: its table is worked out by its documented formula"
+    yield "the calculator's table is computed from its documented formula; the calculator itself is not run"
     if reconciliation.reference_seconds is None:
-        yield "no reference step time: the calculator has no answer without one"
+        yield "no reference step time: the calculator requires one"
     else:
-        origin = "taken from the log itself; the calculator wants it given" if reconciliation.auto else "given"
+        origin = "taken from this log; the calculator requires it as input" if reconciliation.auto else "given"
         yield f"reference step time {exact(reconciliation.reference_seconds)} s on both sides ({origin})"
 
 

@@ -147,9 +147,9 @@ def _run(lines: Iterable[str], timeout: float) -> str:
             if feeder.ident is not None:
                 feeder.join()
     if too_late.is_set():
-        raise GoodputError(f"the reference library has not answered within {timeout:g} s; give it more with --timeout")
+        raise GoodputError(f"the reference library did not finish within {timeout:g} s; increase --timeout")
     if not answer:
-        raise GoodputError("the process of the reference library broke down; perhaps there was not enough memory")
+        raise GoodputError("the process of the reference library died, possibly out of memory")
     return str(answer)
 
 

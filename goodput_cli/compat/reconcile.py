@@ -111,7 +111,7 @@ SLOWDOWN: CategoryKey = (Category.SLOWDOWN.id, None)
 _PREFERRED = (Category.PRODUCTIVE.id, Category.WASTED.id, Category.RECOVERY.id)
 
 
-@written("place", "where time stands")
+@written("place", "category of a movement")
 @dataclass(frozen=True)
 class Place:
     """Where time stands on one side."""
@@ -128,7 +128,7 @@ def _place(key: CategoryKey) -> Place:
 
 @written(
     "moved_time",
-    "a movement; counted twice, it comes out of the library's own `other`",
+    "a movement of time between categories; time counted twice reduces the library's `other`",
     keys="rule text here there beside ns",
 )
 @dataclass(frozen=True)

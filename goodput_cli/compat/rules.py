@@ -64,152 +64,168 @@ class DifferingRule(NamedTuple):
 RULES: dict[str, DifferingRule] = {
     "outage_productive": DifferingRule(
         "outage is productive",
-        "An outage after which no step is recorded again (a crash right after a checkpoint) lies between two steps in a"
-        " row, and all time between these is productive there. Here it is recovery.",
+        "The library counts all time between two consecutive steps as productive, including an outage right after a"
+        " checkpoint, which repeats no step. goodput counts the outage as recovery.",
     ),
     "stop_productive": DifferingRule(
         "planned stop is productive",
-        "A stop after which the next step follows lies between two steps in a row, so it is productive there. Here it"
-        " is stopped.",
+        "The library counts a planned stop between two consecutive steps as productive. goodput counts it as stopped.",
     ),
     "startup_productive": DifferingRule(
-        "start-up not seen",
-        "Start-up is looked for only in the first step of the job and of a step number that comes again. The first step"
-        " of any other restart is productive in full there.",
+        "start-up not detected",
+        "The library looks for start-up only in the job's first step and in repeated steps. It counts the first step of"
+        " any other restart as fully productive.",
     ),
     "stall_productive": DifferingRule(
         "stall is productive",
-        "A step may take any time there. Here what goes beyond a multiple of the usual step time is a stall.",
+        "The library accepts a step of any length. goodput counts time beyond a multiple of the usual step time as a "
+        "stall.",
     ),
     "lost_productive": DifferingRule(
         "lost steps are productive",
-        "Steps are lost there only where their numbers come again behind the last step recorded before. Here all steps"
-        " are lost from which the final progress does not descend.",
+        "The library counts steps as lost only if their numbers repeat after the last recorded step. goodput counts "
+        "every"
+        " step as lost that is not part of the final progress.",
     ),
     "between_steps_productive": DifferingRule(
         "between two steps",
-        "All time between two steps in a row is productive there but for custom events wholly inside. Here events claim"
-        " their own time wherever they lie.",
+        "The library counts all time between two consecutive steps as productive, except custom events entirely "
+        "inside it."
+        " goodput gives each event its own time, wherever it is.",
     ),
     "end_productive": DifferingRule(
         "up to the job's end",
-        "All time from the last step's start to `job_end_time` is productive there. Here the last step counts as long"
-        " as a usual one, and events behind it claim their own time.",
+        "The library counts all time from the last step's start to `job_end_time` as productive. goodput counts the "
+        "last"
+        " step as long as a usual one, and later events separately.",
     ),
     "startup_by_mean": DifferingRule(
         "start-up beyond the mean",
-        "Start-up is what the first step takes beyond the mean of the other steps there, outages and stalls among them."
-        " Here it is what it takes beyond the median, if it is an outlier.",
+        "The library counts the first step's time beyond the mean of the other steps (including outages and stalls) as"
+        " start-up. goodput counts its time beyond the median, if it is an outlier.",
     ),
     "in_flight_recovery": DifferingRule(
         "recovery from last step",
-        "Recovery begins at the start of the last step recorded there. Here it begins at the last sign of life, and the"
-        " step in flight is lost or, if its checkpoint was used, kept.",
+        "In the library, recovery begins at the start of the last recorded step. In goodput, it begins at the last log"
+        " activity; the step in progress is lost, or kept if its checkpoint was used.",
     ),
     "kept_wasted": DifferingRule(
         "kept steps are wasted",
-        "Steps recorded again are wasted there from the number that came again first. Here progress is kept up to the"
-        " checkpoint that the final progress descends from.",
+        "The library counts repeated steps as wasted from the first repeated number on. goodput keeps progress up to "
+        "the"
+        " checkpoint that the final progress is based on.",
     ),
     "redone_with_gaps": DifferingRule(
         "gaps between lost steps",
-        "All time between steps that are recorded again is wasted there, outages too. Here only training is lost.",
+        "The library counts all time between repeated steps as wasted, including outages. goodput counts only "
+        "training as"
+        " wasted.",
     ),
     "named_in_lost": DifferingRule(
         "event among lost steps",
-        "A save, a restore or a load inside training that was lost has its own type there. Here it is lost with it.",
+        "The library gives saves, restores and data loading inside lost training their own type. goodput counts them as"
+        " part of the lost training.",
     ),
     "phase": DifferingRule(
         "phase has its own type",
-        "A phase has its own type there from its start line to its end line. Here another claim on that time may be"
-        " stronger: downtime, or an event inside it.",
+        "The library gives a phase its type from its start line to its end line. In goodput, downtime or an event "
+        "inside"
+        " the phase takes precedence.",
     ),
     "load_counted": DifferingRule(
         "load inside a step",
-        "The first data load, the last one before a repeated step and the first one after it are badput there, whether"
-        " or not a step is in flight, whose time counts as well. Here a load inside a step overlaps training.",
+        "The library counts the first data load, and the loads right before and after a repeated step, as badput, even"
+        " during a step that it also counts. In goodput, a load inside a step overlaps training.",
     ),
     "load_not_counted": DifferingRule(
         "load between steps",
-        "Other data loads are asynchronous there. Here a load with no step in flight is badput.",
+        "The library treats other data loads as asynchronous. goodput counts a load outside of steps as badput.",
     ),
     "checkpoint_mean": DifferingRule(
         "mean of a step's saves",
-        "A save or restore of a step counts the mean of all its lines there, of every host and attempt. Here several"
-        " hosts' intervals count as their union, and a second save of a step counts again.",
+        "The library uses the mean of all save or restore lines of a step, over hosts and attempts. goodput uses the "
+        "union"
+        " of the hosts' intervals, and counts a second save of a step again.",
     ),
     "save_subtracted": DifferingRule(
-        "save taken off",
-        "Saves are taken off productive time wherever they lie there, also where no productive time is.",
+        "save subtracted",
+        "The library subtracts all saves from productive time, even those outside of it.",
     ),
     "steps_left_out": DifferingRule(
-        "steps not in a row",
-        "Time between two records counts there only if their numbers follow each other: a log of every tenth step has"
-        " no productive time. Here the steps between are training.",
+        "steps not consecutive",
+        "The library counts time between two step records only if their numbers are consecutive, so a log of every "
+        "tenth"
+        " step has no productive time. goodput counts the steps between them as training.",
     ),
     "back_to_step_0": DifferingRule(
         "back to step 0",
-        "If step 0 is recorded again, all steps before count nowhere there, not even as wasted.",
+        "If step 0 repeats, the library ignores all earlier steps; it does not even count them as wasted.",
     ),
     "no_job_end": DifferingRule(
         "no job end",
-        "Without `job_end_time` nothing from the last step's start on counts there. Here events and a termination do.",
+        "Without `job_end_time`, the library ignores everything after the last step's start. goodput counts events and"
+        " terminations.",
     ),
     "no_steps": DifferingRule(
         "no steps",
-        "Without a recorded step nothing is productive or lost there.",
+        "Without recorded steps, the library counts nothing as productive or lost.",
     ),
     "no_start_line": DifferingRule(
         "restart without a start",
-        "If no start line lies before a repeated step, the time from the last step to it counts nowhere there.",
+        "Without a start line before a repeated step, the library ignores the time between the last step and it.",
     ),
     "before_first_step": DifferingRule(
         "before the first step",
-        "From a start line to the first step only events with a type of their own count there.",
+        "Between a start line and the first step, the library counts only events that have their own type.",
     ),
     "custom_outside_step": DifferingRule(
         "custom not in one step",
-        "A custom event counts there only between two steps in a row that are kept: not before the first step, not"
-        " after the last, not across the start of a step.",
+        "The library counts a custom event only between two consecutive kept steps: not before the first step, not "
+        "after"
+        " the last one, and not across the start of a step.",
     ),
     "events_overlap": DifferingRule(
         "overlapping events",
-        "Custom events of one step that overlap come off its productive time with all of their lengths there.",
+        "The library subtracts the full length of each custom event of a step, even if they overlap.",
     ),
-    "unclaimed": DifferingRule("in no category", "No type of the library claims this time; it is part of OTHER."),
+    "unclaimed": DifferingRule("in no category", "The library has no type for this time; it is part of OTHER."),
     "counted_twice": DifferingRule(
         "seconds counted twice",
-        "Types overlap there (a restore inside training preparation, a phase between two steps): such seconds count"
-        " under each, here marked with +, and OTHER is smaller by as much.",
+        "Types of the library overlap (a restore inside training preparation, a phase between two steps). Such seconds"
+        " count in each type (marked with +) and reduce OTHER.",
     ),
     "counted_outside": DifferingRule(
-        "outside of its total",
-        "Time before the first start line or behind the last `job_end_time` is not part of its total, but is counted.",
+        "outside of the total",
+        "The library counts time before the first start line and after the last `job_end_time`, although it is not "
+        "part of"
+        " its total.",
     ),
     "outside_total": DifferingRule(
-        "its total ends earlier",
-        "Its total runs from the first start line to the last `job_end_time`, though the job may go on. Here the job"
-        " ends with its last event.",
+        "total ends earlier",
+        "The library's total ends with the last `job_end_time`, even if the job continues. In goodput, the job ends "
+        "with"
+        " its last event.",
     ),
-    "excluded": DifferingRule("excluded here", "You took this time out; the library was asked about the whole job."),
+    "excluded": DifferingRule("excluded here", "You excluded this time; the library analyzed the whole job."),
     "no_reference": DifferingRule(
         "no reference step time",
-        "The library has no reference step time: kept training is productive however slow it was.",
+        "The library has no reference step time: it counts slow kept training as fully productive.",
     ),
     "job_end_before_last_step": DifferingRule(
         "job end before last step",
-        "A `job_end_time` that is older than the last step makes its time negative there; it comes off what is"
-        " productive.",
+        "In the library, a `job_end_time` before the last step makes that step's time negative, which reduces "
+        "productive"
+        " time.",
     ),
     "set_to_zero": DifferingRule(
         "impossible amount",
-        "A type that is negative or longer than the total is set to 0 there.",
+        "The library sets a type to 0 if it is negative or longer than the total.",
     ),
     "other_below_zero": DifferingRule(
         "OTHER is never below 0",
-        "Where types add up to more than the total, OTHER is 0 there: its percentages then add up to more than 100.",
+        "If the library's types add up to more than the total, it sets OTHER to 0 and the percentages exceed 100.",
     ),
-    "other_reason": DifferingRule("counted elsewhere", "The library's claim on this time has another type than ours."),
+    "other_reason": DifferingRule("counted elsewhere", "The library counts this time under another type."),
 }
 """Code of a rule -> what it says. The codes are part of the JSON."""
 
@@ -261,13 +277,13 @@ def name_surplus(claim: str, here: CategoryKey, inside: bool) -> str:
 
 CALCULATOR = "resiliency calculator"
 CALCULATOR_RULES = {
-    "own_event": "the calculator counts one event of its own",
-    "ranks_start_once": "the start lines of many ranks are one start here",
-    "before_the_job": "here the job begins with its first scheduled or start line",
-    "after_the_last_event": "events end at another time",
-    "excluded": "you took time out here",
-    "counted_but_not_kept": "steps between the lowest load and the highest save that the final progress does not hold",
-    "kept_but_not_counted": "kept steps below the lowest load or above the highest save count only here",
+    "own_event": "the calculator adds one event",
+    "ranks_start_once": "goodput counts the start lines of many ranks as one start",
+    "before_the_job": "in goodput, the job begins with its first scheduled or start line",
+    "after_the_last_event": "the last event has another time",
+    "excluded": "you excluded time in goodput",
+    "counted_but_not_kept": "steps between the lowest load and the highest save that are not in the final progress",
+    "kept_but_not_counted": "kept steps below the lowest load or above the highest save count only in goodput",
     "other_runtime": "the runtime differs",
 }
 """Code of a rule -> what it says. The codes are part of the JSON."""

@@ -419,7 +419,7 @@ class Fleet:
         """What the accounting noticed in runs: one a code and severity, with the first of the runs by name."""
         for (code, severity), found in sorted(self.noticed.items()):
             names = ", ".join(nsmallest(_FEW, (name for name, _ in found))) + (", …" if len(found) > _FEW else "")
-            message = f"in {plural(len(found), 'run')} ({names}); `goodput check -j NAME` shows it"
+            message = f"in {plural(len(found), 'run')} ({names}); run `goodput check -j NAME` for details"
             count = sum(count for _, count in found)
             yield Diagnostic.of(code, message, count, mild=severity != severity_of(code))
 

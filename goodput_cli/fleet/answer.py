@@ -42,7 +42,7 @@ ChipTime = Annotated[int, Json(made=str, kind=str), Bounds(pattern="^-?[0-9]+$")
 """Accelerators x ns, which JSON has as decimal text."""
 
 
-@written("fleet_window", "what the sums are of", keys="start_ns end_ns ns timezone")
+@written("fleet_window", "the period that the sums cover", keys="start_ns end_ns ns timezone")
 @dataclass(frozen=True)
 class FleetWindow:
     """Of which time the sums are."""
@@ -60,7 +60,7 @@ class FleetWindow:
         return self.end_ns - self.start_ns
 
 
-@written("fleet_coverage", "over what the totals are")
+@written("fleet_coverage", "what the totals cover")
 @dataclass(frozen=True)
 class Coverage:
     """Over what the totals are."""

@@ -23,7 +23,7 @@ from goodput_cli.vocabulary.text import percent as percent_text
 
 NO_LOG = "no training log"
 """Of a job that only a scheduler tells of."""
-NOT_KNOWN = "not known: no job has a training log (name their stdout beside the table)"
+NOT_KNOWN = "unknown: no job has a training log (pass their stdout together with the table)"
 """Goodput of a fleet without any log."""
 _ORDER = ("account", "namespace", "partition", "queue", "user")
 """By what rows are grouped where nobody asks, the first that a table has."""
@@ -40,32 +40,32 @@ class HeldGroup:
 
     group: str = column("text", "the values of the dimensions, with ` / ` between them; `all`", heading="group")
     jobs: int = column("count", "jobs by their ids", heading="jobs")
-    allocations: int = column("count", "times that something was held", heading="allocations")
+    allocations: int = column("count", "number of allocations", heading="allocations")
     accelerator_hours: float | None = column(
-        "number", "accelerators x time held; null where no row says how many", heading="held h"
+        "number", "accelerators x allocated time; null if no row has the number of accelerators", heading="allocated h"
     )
-    share_percent: float | None = column("percent", "of all of it", name="share", heading="share")
-    wait_p50_ns: int | None = column("duration", "half of the waits are shorter", heading="p50 wait")
-    wait_p95_ns: int | None = column("duration", "95 % of the waits are shorter", heading="p95 wait")
-    never_started: int = column("count", "rows of jobs that asked and never began", heading="never started")
-    requeued_jobs: int = column("count", "jobs that began more than once", heading="requeued")
+    share_percent: float | None = column("percent", "share of the total", name="share", heading="share")
+    wait_p50_ns: int | None = column("duration", "median wait", heading="p50 wait")
+    wait_p95_ns: int | None = column("duration", "95th percentile of waits", heading="p95 wait")
+    never_started: int = column("count", "jobs that requested resources but never started", heading="never started")
+    requeued_jobs: int = column("count", "jobs that started more than once", heading="requeued")
     requeues: int = column("count", "how often")
     failed_hours: float | None = column(
-        "number", "accelerator hours of what ended otherwise than completed", heading="not completed h"
+        "number", "accelerator hours of allocations that did not complete", heading="not completed h"
     )
     failed_percent: float | None = column("percent", "their share of the group's", name="failed")
     node_hours: float | None = column(
-        "number", "nodes x time held of rows without accelerators, which are in no other figure; null without any"
+        "number", "nodes x allocated time of rows without accelerators, in no other figure; null if there are none"
     )
     unlogged_hours: float | None = column(
-        "number", "of these accelerator hours, those without a training log; null where no row says how many",
+        "number", "accelerator hours without a training log; null if no row has the number of accelerators",
         later=True,
     )  # fmt: skip
 
 
 HELD_TABLE = declared_table(
-    HeldGroup, "fleet_held", "what a scheduler held for a group of jobs",
-    "group", "held h", "share", "p50 wait", "p95 wait", "not completed h", "never started", "requeued",
+    HeldGroup, "fleet_held", "what a scheduler allocated to a group of jobs",
+    "group", "allocated h", "share", "p50 wait", "p95 wait", "not completed h", "never started", "requeued",
     "allocations", "jobs",
 )  # fmt: skip
 
@@ -74,9 +74,9 @@ HELD_TABLE = declared_table(
 class HeldState:
     """What was held by how it ended."""
 
-    state: str = column("text", "the first word of the state, in small letters", heading="ended")
-    rows: int = column("count", "rows of the tables, those that never began too", heading="rows")
-    accelerator_hours: float | None = column("number", "accelerators x time held", heading="held h")
+    state: str = column("text", "the first word of the state, in lower case", heading="ended")
+    rows: int = column("count", "rows of the tables, including jobs that never started", heading="rows")
+    accelerator_hours: float | None = column("number", "accelerators x allocated time", heading="allocated h")
 
 
 @dataclass(frozen=True)
@@ -84,28 +84,28 @@ class HeldJob:
     """One row of the tables."""
 
     job: str = column("text", "the job's name", heading="job")
-    id: str = column("text", "the scheduler's own; rows of one are the same job, requeued")
-    group: str = column("text", "account, namespace, partition, queue or user: the first that the tables have",
+    id: str = column("text", "the scheduler's job id; rows with the same id are the same job, requeued")
+    group: str = column("text", "account, namespace, partition, queue or user: the first one in the tables",
                         heading="of")  # fmt: skip
-    state: str = column("text", "the first word of the state, in small letters", heading="state")
-    asked_ns: int | None = column("instant", "since when it could have begun; null where nobody says", heading="asked")
+    state: str = column("text", "the first word of the state, in lower case", heading="state")
+    asked_ns: int | None = column("instant", "since when it could have started; null: unknown", heading="asked")
     waited_ns: int | None = column(
-        "duration", "until it began; of one that still waits, until the latest time that a table tells of; null where "
-        "it never began, or nobody says", heading="waited",
+        "duration", "until it started, or for waiting jobs until the latest time in the tables; null: never started or "
+        "unknown", heading="waited",
     )  # fmt: skip
     accelerator_hours: float | None = column(
-        "number", "accelerators x time held; null where no row says how many", heading="held h"
+        "number", "accelerators x allocated time; null if no row has the number of accelerators", heading="allocated h"
     )
 
 
 JOB_TABLE = declared_table(
-    HeldJob, "fleet_held_job", "one time that a job asked a scheduler for something",
-    "job", "state", "waited", "asked", "held h", "of",
+    HeldJob, "fleet_held_job", "one request of a job to a scheduler",
+    "job", "state", "waited", "asked", "allocated h", "of",
 )  # fmt: skip
-STATE_TABLE = declared_table(HeldState, "fleet_held_state", "what was held by how it ended", "ended", "rows", "held h")
+STATE_TABLE = declared_table(HeldState, "fleet_held_state", "allocations by state", "ended", "rows", "allocated h")
 
 
-@written("fleet_held_groups", "what a scheduler held, by one --by", keys="dims rows")
+@written("fleet_held_groups", "what a scheduler allocated, by one --by", keys="dims rows")
 @dataclass(frozen=True)
 class HeldGroups:
     """The groups of one --by."""
@@ -119,7 +119,7 @@ class HeldGroups:
 
 
 @written(
-    "fleet_allocations", "what a scheduler's own tables say",
+    "fleet_allocations", "the contents of scheduler tables",
     keys="tables rows jobs jobs_with_log hours_with_log start_ns end_ns total states listed groups",
 )  # fmt: skip
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ def sentences(found: Scheduled, most: int | None = None) -> Iterator[tuple[str, 
     """What was held, how it ended and how long it waited: a word, and what it is, the same everywhere. most: so many
     ends are named; None: all."""
     total = found.total
-    yield "HELD", _held(total)
+    yield "ALLOCATED", _held(total)
     if found.jobs_with_log == 0:
         yield "GOODPUT", NOT_KNOWN
     states = [one for one in found.states if one.accelerator_hours]
@@ -263,18 +263,18 @@ def _held(total: HeldGroup) -> str:
     if total.accelerator_hours is None and total.node_hours is None:
         amount = "unknown" if total.allocations else "nothing"
     elif total.accelerator_hours is None:
-        amount = f"{tenths(total.node_hours or 0.0)} node h, accelerators not known,"
+        amount = f"{tenths(total.node_hours or 0.0)} node h (accelerators unknown)"
     else:
         amount = f"{tenths(total.accelerator_hours)} accelerator h"
     apart = total.node_hours if total.accelerator_hours is not None else None
-    nodes = f", and {tenths(apart)} node h of rows without accelerators" if apart else ""
+    nodes = f", plus {tenths(apart)} node h of rows without accelerators" if apart else ""
     never = f"; {plural(total.never_started, 'job')} never started" if total.never_started else ""
     return f"{amount} in {plural(total.allocations, 'allocation')}{nodes}{never}"
 
 
 def _waited(total: HeldGroup) -> str:
     if total.wait_p50_ns is None or total.wait_p95_ns is None:
-        words = "not known"
+        words = "unknown"
     else:
         words = f"p50 {duration(total.wait_p50_ns)}, p95 {duration(total.wait_p95_ns)}"
     if not total.requeued_jobs:
@@ -297,10 +297,10 @@ def without_log(found: Scheduled) -> str | None:
     if known is None or not whole or known >= whole:
         return None
     if found.jobs_with_log == 0:
-        return f"none of the {tenths(whole)} accelerator h that a scheduler held has a training log"
+        return f"none of the {tenths(whole)} allocated accelerator h has a training log"
     share = percent_text(100 * (whole - known) / whole)
     of, rest = tenths(known), tenths(whole - known)
-    return f"goodput is of {of} accelerator h with a training log; {rest} h ({share}) have none"
+    return f"goodput covers the {of} accelerator h with a training log; {rest} h ({share}) have none"
 
 
 def held_sections(found: Scheduled) -> Iterator[Sheet]:
@@ -309,13 +309,17 @@ def held_sections(found: Scheduled) -> Iterator[Sheet]:
         columns = HELD_TABLE.sheet_columns(without=_empty(table.rows))
         cells = HELD_TABLE.of_rows(table.rows).cells(columns)
         head, *others = columns
-        yield Sheet(f"Held, by {', '.join(table.dims)}", (_named_by(head, table.dims), *others), cells)
-    hidden = [name for name, is_there in (("held h", found.total.accelerator_hours is not None), ("of", found.groups))
-              if not is_there]  # fmt: skip
+        yield Sheet(f"Allocated, by {', '.join(table.dims)}", (_named_by(head, table.dims), *others), cells)
+    known = found.total.accelerator_hours is not None
+    hidden = [name for name, is_there in (("allocated h", known), ("of", found.groups)) if not is_there]
     columns = tuple(_named_by(one, found.groups[0].dims) if one.name == "of" else one
                     for one in JOB_TABLE.sheet_columns(without=tuple(hidden)))  # fmt: skip
     few, rows = found.listed[:_MOST_LISTED], len(found.listed)
-    words = (f"what waits, then what waited longest: {len(few)} of {rows:,}; JSON has all",) if rows > len(few) else ()
+    words = (
+        (f"waiting jobs first, then the longest waits: {len(few)} of {rows:,} (--format json lists all)",)
+        if rows > len(few)
+        else ()
+    )
     yield Sheet(
         "Jobs of the scheduler, longest wait first", columns, JOB_TABLE.of_rows(few).cells(columns), notes=words
     )
@@ -328,7 +332,7 @@ def _named_by(one: Column, dims: Sequence[str]) -> Column:
 def _empty(rows: Sequence[HeldGroup]) -> tuple[str, ...]:
     """Headings of columns in which people would see nothing."""
     headings: dict[str, Callable[[HeldGroup], Any]] = {
-        "held h": lambda one: one.accelerator_hours, "share": lambda one: one.share_percent,
+        "allocated h": lambda one: one.accelerator_hours, "share": lambda one: one.share_percent,
         "not completed h": lambda one: one.failed_hours, "never started": lambda one: one.never_started,
         "requeued": lambda one: one.requeued_jobs,
     }  # fmt: skip

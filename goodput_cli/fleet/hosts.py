@@ -32,7 +32,7 @@ _FEW, _MOST_LISTED = 3, 10
 
 @written(
     "fleet_host_test",
-    "what hosts that repeat were looked for in",
+    "the data in which repeat hosts were searched",
     keys="runs other_runs hosts deaths elsewhere judged runs_died least_seen",
 )
 @dataclass(frozen=True)
@@ -116,37 +116,35 @@ def _host_draw(deaths: Sequence[Failure]) -> HostDraw[HostKey]:
 def hosts_that_repeat(hosts: Sequence[HostRow], test: HostTest) -> Iterator[str]:
     """A sentence for each of the first hosts on which more runs died than chance explains."""
     for one in hosts[:_FEW]:
-        yield f"{_of_runs(one, test)} died on {_place(one)} (p = {one.p:.2g}): drain it and test it"
+        yield f"{_of_runs(one, test)} failed on {_place(one)} (p = {one.p:.2g}): drain and test this host"
 
 
 def hosts_judged(hosts: Sequence[HostRow], not_named: Sequence[HostRow], test: HostTest) -> Iterator[str]:
     """What is said of hosts that repeat: that there are some, or none, or that nobody can tell."""
     if not test.judged:
-        yield "hosts that repeat: cannot be judged, no run lists all of its hosts (NodeList of sacct does)"
+        yield "hosts with repeated failures: inconclusive, no run lists all of its hosts (sacct's NodeList does)"
         return
-    deaths = f"{plural(test.deaths, 'death')} of {plural(test.runs_died, 'run')}"
-    of = f"{deaths} that a host can be the cause of, on {plural(test.hosts, 'host')}"
-    left_out = f"; {plural(test.other_runs, 'run')} left out: not all hosts are listed" if test.other_runs else ""
+    deaths = f"{plural(test.deaths, 'failure')} of {plural(test.runs_died, 'run')}"
+    of = f"{deaths} that a host can cause, on {plural(test.hosts, 'host')}"
+    left_out = f"; {plural(test.other_runs, 'run')} not included (hosts not listed)" if test.other_runs else ""
     if hosts:
-        yield f"{of}{left_out}; p: how likely chance does it, over all hosts"
+        yield f"{of}{left_out}; p: probability by chance, over all hosts"
     else:
-        yield f"no host has more deaths than chance or rank 0 explains: {of}{left_out}"
+        yield f"no host has more failures than chance or rank 0 explains: {of}{left_out}"
     if test.least_seen is not None:
-        yield f"least that could be seen: {test.least_seen} of {plural(test.runs_died, 'run')} on one host"
+        yield f"smallest detectable number: {test.least_seen} of {plural(test.runs_died, 'run')} on one host"
     elif test.deaths:
-        yield "too few runs died to tell a host from chance, however they died"
+        yield "too few runs failed to distinguish a bad host from chance"
     yield from _not_named(not_named, test)
 
 
 def _not_named(hosts: Sequence[HostRow], test: HostTest) -> Iterator[str]:
     """Hosts that are listed, not accused."""
     for one in hosts[:_FEW]:
-        why = f"chance does as much, p = {one.p:.2g}"
+        why = f"within chance (p = {one.p:.2g})"
         if one.as_rank_0 and one.p < LEVEL:
-            why = (
-                f"in {one.as_rank_0} of them it was the first host, as rank 0's is: rank and host cannot be told apart"
-            )
-        yield f"listed, not accused: {_of_runs(one, test)} died on {_place(one)}; {why}"
+            why = f"in {one.as_rank_0} of them it was the first host, like that of rank 0: the cause may be the rank"
+        yield f"not conclusive: {_of_runs(one, test)} failed on {_place(one)}; {why}"
 
 
 def _of_runs(row: HostRow, test: HostTest) -> str:

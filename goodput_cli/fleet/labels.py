@@ -50,7 +50,7 @@ class TableRow:
         """The same; raises UsageError where it is missing."""
         value = self.get(column, read)
         if value is None:
-            raise UsageError(f"{self.where}: {column} is missing")
+            raise UsageError(f"{self.where}: missing value for {column}")
         return value
 
 
@@ -63,7 +63,7 @@ def read_table(path: str, needed: Sequence[str] = ()) -> list[TableRow]:
     columns = {column for row in rows for column in row.cells}
     lacking = [column for column in needed if column not in columns]
     if rows and lacking:
-        raise UsageError(f"{path}: the column {lacking[0]} is missing; there are {', '.join(sorted(columns))}")
+        raise UsageError(f"{path}: missing column {lacking[0]}; found {', '.join(sorted(columns))}")
     return rows
 
 
@@ -73,7 +73,7 @@ def instant(zone: tzinfo) -> Callable[[str], int]:
     def read(text: str) -> int:
         when = parse_when(text)
         if when.kind not in ("instant", "local"):
-            raise UsageError(f"{text!r} is no date and time")
+            raise UsageError(f"{text!r} is not a date and time")
         return when.resolve(Anchors(0, 0, (), 0, zone))
 
     return read
@@ -87,7 +87,7 @@ def whole(text: str) -> int:
     return int(number)
 
 
-_read_count = bounded(Fraction, "is not a number from 1", least=1, most=1e12)
+_read_count = bounded(Fraction, "is not a number of at least 1", least=1, most=1e12)
 amount: Callable[[str], Fraction] = bounded(Fraction, "is not an amount above 0", above=0)
 """An exact number above 0."""
 
@@ -108,7 +108,9 @@ def _listed(path: str, read: Callable[[Path], Iterator[TableRow]]) -> list[Table
     try:
         return list(read(Path(path)))
     except (OSError, ValueError, csv.Error, RecursionError) as error:
-        reason = unreadable(path, error) if isinstance(error, OSError) else f"{path}: is no such table: {error}"
+        reason = (
+            unreadable(path, error) if isinstance(error, OSError) else f"{path}: cannot be read as a table: {error}"
+        )
         raise UsageError(str(reason)) from error
 
 
@@ -138,7 +140,9 @@ def _rows_of_sacct(path: Path) -> Iterator[TableRow]:
     header = [column.strip().lower() for column in first.split("|")]
     lacking = [column for column in ("jobname", "start", "end", "alloctres") if column not in header]
     if lacking:
-        raise ValueError(f"its first line has no column {lacking[0]}; print it with --parsable2 and its header")
+        raise ValueError(
+            f"its first line has no column {lacking[0]}; run sacct with --parsable2 and without --noheader"
+        )
     return _named(path, records_of(header, header.index("jobname"), lines))
 
 
@@ -160,13 +164,13 @@ def records_of(header: Sequence[str], free: int, lines: Sequence[str]) -> Iterat
             yield begin, dict(zip(header, cells, strict=True))
             held = []
     if held:
-        raise ValueError(f"line {begin} is cut off")
+        raise ValueError(f"line {begin} is truncated")
 
 
 def _named(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[TableRow]:
     for number, row in rows:
         if not isinstance(row, dict):
-            raise ValueError(f"row {number} is no object")
+            raise ValueError(f"row {number} is not an object")
         yield table_row(f"{path}:{number}", row)
 
 
@@ -231,7 +235,7 @@ class FormerNames:
         """Note the jobs that were asked for by their old names. names: globs."""
         for job, old in self.by_job.items():
             if names and not any(name == job or fnmatchcase(job, name) for name in names):
-                self._used["--job-name takes the old one", old].add(job)
+                self._used["use the old name with --job-name", old].add(job)
 
     def diagnostics(self) -> list[Diagnostic]:
         """The jobs that were named so."""
@@ -294,7 +298,7 @@ class Labels:
             if fitting is not None:
                 self._used.add(place)
                 if fitting != job:
-                    self.former.use(job, "labels may have the old one")
+                    self.former.use(job, "labels may use the old name")
                 values = {**rule.values, **values}
         values = {**{name: value for name, value in fallback.items() if value is not None}, **values}
         texts = {name: value for name, value in values.items() if name not in NUMBERS}
@@ -309,7 +313,7 @@ class Labels:
     def diagnostics(self) -> list[Diagnostic]:
         """Rows that no run used."""
         unused = [rule.where for place, rule in enumerate(self.rules) if place not in self._used]
-        message = "rows of labels that fit no run; look at the names of jobs and sources in them"
+        message = "rows of labels match no run; check their job and source names"
         return [Diagnostic.of("unused_label_rows", message, len(unused), tuple(unused[:20]))] if unused else []
 
     def _add(self, rule: _Rule) -> None:
@@ -327,7 +331,7 @@ def _rule(row: TableRow, zone: tzinfo) -> _Rule:
             values[name] = row.get(name, NUMBERS[name]) if name in NUMBERS else text
     start, end = (row.get(name, instant(zone)) for name in (FROM, TO))
     if start is not None and end is not None and start >= end:
-        raise UsageError(f"{row.where}: from is not before to")
+        raise UsageError(f"{row.where}: 'from' must be before 'to'")
     return _Rule(row.where, row.cells.get(JOB, "*"), row.cells.get(SOURCE, "*"), start, end, values)
 
 
@@ -423,7 +427,7 @@ def accelerators_in(tres: str) -> tuple[int, str]:
 def _period(row: TableRow, first: str, last: str, zone: tzinfo) -> tuple[int, int]:
     start, end = row.need(first, instant(zone)), row.need(last, instant(zone))
     if start >= end:
-        raise UsageError(f"{row.where}: {first} is not before {last}")
+        raise UsageError(f"{row.where}: {first} must be before {last}")
     return start, end
 
 
@@ -463,7 +467,7 @@ _Run = tuple[int, str, int]
 """A run as its owner: start (ns), job, number."""
 
 
-_NOBODYS = "an allocation that several of them may have held counts for none"
+_NOBODYS = "an allocation that matches several of them is assigned to none"
 
 
 class JoinedAllocations:
@@ -499,7 +503,7 @@ class JoinedAllocations:
         for one, jobs in self._by_old_name.items():
             shared = len(jobs) > 1
             for job in jobs:
-                self._former.use(job, _NOBODYS if shared else "allocations may have the old one")
+                self._former.use(job, _NOBODYS if shared else "allocations may use the old name")
             if shared:
                 del self._owners[one]
 

@@ -36,13 +36,17 @@ def metrics(report: FleetData) -> Iterator[Family]:
     families: list[tuple[str, str, Iterable[Sample]]] = [
         ("time_seconds", "Time of all runs by category, each run counted once.", _times(groups)),
         ("accelerator_hours", "Accelerators x time by category.", _chips(groups)),
-        ("runs", "Runs of which something lies in the window.", _runs(groups)),
-        ("failures_by_cause", "Failures by why they died.", _causes(causes)),
-        ("cause_lost_hours", "Hours that failures lost, by cause: of accelerators, else of jobs.", _lost(causes)),
-        ("cost", "What held time without progress cost, by currency.", _costs(groups)),
+        ("runs", "Runs with time in the window.", _runs(groups)),
+        ("failures_by_cause", "Failures by cause.", _causes(causes)),
+        (
+            "cause_lost_hours",
+            "Hours that failures lost, by cause: accelerator hours, or job hours if accelerators are unknown.",
+            _lost(causes),
+        ),
+        ("cost", "Cost of allocated time without progress, by currency.", _costs(groups)),
         ("cost_by_category", "The cost by category, adding up to goodput_fleet_cost.", _costs_by_category(groups)),
-        ("wait_seconds", "Waits of a scheduler's tables.", _waits(held)),
-        ("held_hours", "Accelerator hours that a scheduler held, by how they ended.", _held(held)),
+        ("wait_seconds", "Queue waits in scheduler tables.", _waits(held)),
+        ("held_hours", "Allocated accelerator hours, by state.", _held(held)),
     ]
     for name, meaning, samples in families:
         found = [(labels, exact(value)) for labels, value in samples]

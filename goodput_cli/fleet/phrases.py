@@ -18,28 +18,29 @@ from goodput_cli.vocabulary.text import clock, plural, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
 
 NOT_RECORDED = "not recorded"
-NOT_KNOWN_HERE = "not known (and what would tell)"
-"""What stands before the list of `not_known`."""
+NOT_KNOWN_HERE = "Not computed (missing input)"
+"""The words before the list of `not_known`."""
 _IDEAL = "--labels with ideal_step_seconds, or with flops_per_step and peak_flops"
 _MOST_DOUBTS = 5
 _HALF = Fraction(1, 2)
 
 
 def title(report: FleetData) -> str:
-    """`Fleet: 1962 of 2000 runs analysed`."""
+    """Return `Fleet: 1962 of 2000 runs analyzed`."""
     if report.unlogged and report.allocations is not None:
         return title_of(report.allocations)
     coverage = report.coverage
     whole = coverage.runs + coverage.not_analysed
     left_out = Counter(one.what for one in report.not_analysed)
     parts = ", ".join(plural(count, what) for what, count in sorted(left_out.items()))
-    return f"Fleet: {coverage.runs} of {plural(whole, 'run')} analysed" + (f" (not: {parts})" if parts else "")
+    analyzed = f"Fleet: {coverage.runs} of {plural(whole, 'run')} analyzed"
+    return analyzed + (f" (not analyzed: {parts})" if parts else "")
 
 
 def summary(report: FleetData) -> Iterator[str]:
     """What stands above the tables."""
     if report.unlogged and report.allocations is not None:
-        yield from (f"{name:<8} {words}" for name, words in sentences(report.allocations))
+        yield from (f"{name:<10} {words}" for name, words in sentences(report.allocations))
         return
     yield from measured(report)
     yield from began_again(report)
@@ -52,7 +53,7 @@ def summary(report: FleetData) -> Iterator[str]:
     yield from hosts_that_repeat(report.hosts, report.host_test)
     yield from doubts_of_runs(report)
     if not report.complete:
-        yield "incomplete: what could not be analysed is listed below, and is in no total"
+        yield "incomplete: the totals leave out what could not be analyzed (listed below)"
     if lacking := list(not_known(report)):
         yield f"{NOT_KNOWN_HERE}: {', '.join(lacking)}"
 
@@ -67,7 +68,7 @@ def measured(report: FleetData) -> Iterator[str]:
     if sums.known_time and coverage.known_runs < coverage.runs:
         share = _percent(percent(coverage.known_time))
         known = f"{coverage.known_runs} of {plural(coverage.runs, 'run')}"
-        yield f"accelerators known for {known}, {share} of the job time"
+        yield f"accelerators known for {known} ({share} of the job time)"
 
 
 def said_by_logs(coverage: Coverage) -> Iterator[str]:
@@ -75,7 +76,7 @@ def said_by_logs(coverage: Coverage) -> Iterator[str]:
     found = (("accelerators", coverage.accelerators_logged), ("ideal step times", coverage.program_logged))
     parts = [f"{what} of {plural(count, 'run')}" for what, count in found if count]
     if parts:
-        yield f"{' and '.join(parts)} are as their logs say; --labels and --accelerators win"
+        yield f"{' and '.join(parts)} come from their logs; --labels and --accelerators override them"
 
 
 def began_again(report: FleetData) -> Iterator[str]:
@@ -84,7 +85,7 @@ def began_again(report: FleetData) -> Iterator[str]:
     if again:
         jobs = plural(len({one.job for one in report.runs}), "job")
         runs = plural(len(report.runs), "run")
-        yield f"{runs} of {jobs}: {again} began again at their first step (--runs auto takes such runs as one job)"
+        yield f"{runs} of {jobs}: {again} restarted at the first step (--runs auto counts such runs as one job)"
 
 
 def used_by_devices(report: FleetData) -> Iterator[str]:
@@ -94,9 +95,9 @@ def used_by_devices(report: FleetData) -> Iterator[str]:
     if sums.kwh is not None and sums.lost_kwh is not None:
         share = percent(ratio(sums.lost_kwh, sums.kwh)) or 0.0
         known = f"known for {sums.powered_runs} {of}"
-        parts.append(f"{energy_text(float(sums.kwh))}, {percent_text(share, 0)} of it lost ({known})")
+        parts.append(f"{energy_text(float(sums.kwh))}, of it {percent_text(share, 0)} lost ({known})")
     if sums.idle_hours is not None:
-        idle = f"{tenths(float(sums.idle_hours))} h of training below {IDLE:.0f} % busy"
+        idle = f"{tenths(float(sums.idle_hours))} h of training below {IDLE:.0f} % utilization"
         parts.append(f"{idle} (known for {sums.watched_runs} {of})")
     if parts:
         yield f"accelerators: {'; '.join(parts)}"
@@ -110,13 +111,13 @@ def headline(report: FleetData) -> Iterator[str]:
         return
     if total.goodput_percent is None:
         timed = _percent(total.time_goodput_percent)
-        yield f"GOODPUT {timed} by job time; by chip time not known: no run's accelerators are"
+        yield f"GOODPUT {timed} by job time (by chip time: unknown, because accelerators are)"
     else:
         yield f"GOODPUT {percent_text(total.goodput_percent)}; lost {_lost_and_held(report)}"
     yield from where_lost(report)
-    by_time = f"by job time, whatever the size: {_percent(total.time_goodput_percent)}"
+    by_time = f"by job time, every size counted alike: {_percent(total.time_goodput_percent)}"
     low, median, high = (total.quartile_low_percent, total.median_goodput_percent, total.quartile_high_percent)
-    yield f"{by_time}; median run {_percent(median)}, half of them {_percent(low)} to {_percent(high)}"
+    yield f"{by_time}; median run {_percent(median)} (middle half: {_percent(low)} to {_percent(high)})"
     yield from _mpg_and_factors(report.mpg)
 
 
@@ -124,12 +125,12 @@ def _mpg_and_factors(mpg: FleetMpg) -> Iterator[str]:
     """MPG, and what it is made of, as far as they are known: `not_known` says the rest."""
     if mpg.mpg is not None:
         covered = _percent(percent(mpg.coverage))
-        yield f"MPG {_percent(percent(mpg.mpg))}, program goodput known for {covered} of the kept chip time"
+        yield f"MPG {_percent(percent(mpg.mpg))} (program goodput known for {covered} of the kept chip time)"
     shares = {f"{name} goodput": getattr(mpg, name) for name in ("scheduling", "runtime", "program")}
     shares["availability"] = mpg.availability
     known = [f"{name} {_percent(percent(value))}" for name, value in shares.items() if value is not None]
     if known:
-        yield ", ".join(known) + ("; allocated time is from the logs" if mpg.allocated_from == "logs" else "")
+        yield ", ".join(known) + (" (allocated time taken from the logs)" if mpg.allocated_from == "logs" else "")
 
 
 def held_beside(report: FleetData) -> Iterator[str]:
@@ -140,13 +141,13 @@ def held_beside(report: FleetData) -> Iterator[str]:
 
 
 def _lost_and_held(report: FleetData) -> str:
-    """`13,538.0 h = 32,366.42 USD`; where accelerators were not held for all of it, which part was."""
+    """Return `13,538.0 h = 32,366.42 USD`, with the allocated part if accelerators were not allocated all the time."""
     sums, cost = report.sums, report.total.cost
     amount = f"{lost_amount(sums, by_time=False)} h"
     if sums.lost == sums.held_lost:
         return amount if cost is None else f"{amount} = {grouped(cost)}"
-    held = f"{amount}, {tenths(hours(sums.held_lost))} of them while accelerators were held"
-    return held if cost is None else f"{held}: {grouped(cost)}"
+    held = f"{amount}, {tenths(hours(sums.held_lost))} of them while accelerators were allocated"
+    return held if cost is None else f"{held} ({grouped(cost)})"
 
 
 def by_time(report: FleetData) -> bool:
@@ -209,7 +210,7 @@ def not_known(report: FleetData) -> Iterator[str]:
     coverage, mpg = report.coverage, report.mpg
     lacking = coverage.runs - coverage.known_runs
     if lacking:
-        runs = "any run" if lacking == coverage.runs else f"{lacking} of {plural(coverage.runs, 'run')}"
+        runs = "all runs" if lacking == coverage.runs else f"{lacking} of {plural(coverage.runs, 'run')}"
         yield f"accelerators of {runs} (--labels, --allocations or --accelerators)"
     if mpg.scheduling is None:
         yield "scheduling goodput (--capacity)"
@@ -217,17 +218,21 @@ def not_known(report: FleetData) -> Iterator[str]:
         yield f"program goodput ({_IDEAL})"
     elif mpg.coverage is not None and mpg.coverage < LEAST_COVERAGE:
         known, least = _percent(percent(mpg.coverage)), percent_text(float(100 * LEAST_COVERAGE), 0)
-        yield f"MPG: program goodput is known for {known} of the kept chip time, {least} are needed ({_IDEAL})"
+        yield f"MPG (program goodput known for {known} of the kept chip time, {least} needed: {_IDEAL})"
     if mpg.availability is None and report.sums.known_time:
-        yield "availability (lines of a queue, or --sacct)"
+        yield "availability (queue events in the log, or --sacct)"
 
 
 def doubts_of_runs(report: FleetData) -> tuple[str, ...]:
     """A sentence for each of the first runs of which a doubt stands beside goodput."""
     doubted = [row for row in runs_by_loss(report) if row.doubts]
     more = len(doubted) - _MOST_DOUBTS
-    rest = (f"there are doubts of {plural(more, 'more run')}: JSON has them (`doubts`)",) if more > 0 else ()
-    return *(f"but {run_name(row)}: {'; '.join(row.doubts)}" for row in doubted[:_MOST_DOUBTS]), *rest
+    rest = (
+        (f"{plural(more, 'more run')} {'has' if more == 1 else 'have'} warnings (`doubts` in the JSON output)",)
+        if more > 0
+        else ()
+    )
+    return *(f"warning: {run_name(row)}: {'; '.join(row.doubts)}" for row in doubted[:_MOST_DOUBTS]), *rest
 
 
 def runs_by_loss(report: FleetData) -> list[RunLine]:
@@ -239,8 +244,8 @@ def changed(change: Change) -> str:
     """Goodput of which week moved by how much."""
     by_time = " by job time" if change.by_time else ""
     return (
-        f"goodput{by_time} of {change.week} is {change.points:+.2f} points against {change.before}; the points of the "
-        "categories add up to that, and so do those of the runs"
+        f"goodput{by_time} changed by {change.points:+.2f} points from {change.before} to {change.week}. The points "
+        "of the categories add up to this change, and so do those of the runs"
     )
 
 

@@ -31,18 +31,26 @@ _MOST_GROUPS = 10
 class OutageLinkRow:
     """A link of all outages of a fleet."""
 
-    link: str = column("text", "the point in which it ends (docs/accounting.md, section 10)", heading="link")
-    known: int = column("count", "outages of which a line names that point", heading="outages")
-    lost_ns: int = column("duration", "what it lost in all of them, in job time", heading="lost")
+    link: str = column(
+        "text", "the phase, named after the event that ends it (docs/accounting.md, section 10)", heading="link"
+    )
+    known: int = column("count", "outages in which that event is logged", heading="outages")
+    lost_ns: int = column("duration", "job time lost in all of them", heading="lost")
     accelerator_hours: float | None = column(
-        "number", "the same x accelerators; null where nobody knows how many", heading="accelerator h"
+        "number", "the same x accelerators; null if the number is unknown", heading="accelerator h"
     )
-    share_percent: float | None = column("percent", "of what all outages lost", name="share", heading="share")
+    share_percent: float | None = column(
+        "percent", "share of the time that all outages lost", name="share", heading="share"
+    )
     p50_ns: int | None = column(
-        "duration", "half took less: of those of which the point before it is known or cannot occur", heading="median"
+        "duration",
+        "median duration, over outages in which the event before it is known or cannot occur",
+        heading="median",
     )
-    p90_ns: int | None = column("duration", "a tenth took longer", heading="p90")
-    longest_ns: int = column("duration", "the longest, those that hold several links too", heading="longest")
+    p90_ns: int | None = column("duration", "90th percentile of its duration", heading="p90")
+    longest_ns: int = column(
+        "duration", "longest duration, including outages in which it covers several phases", heading="longest"
+    )
 
 
 @dataclass(frozen=True)
@@ -51,19 +59,19 @@ class OutageGroupRow:
 
     what: str = column("text", "cause, host or team", heading="what")
     name: str = column("text", "which", heading="name")
-    outages: int = column("count", "disruptions that count", heading="outages")
-    lost_ns: int = column("duration", "what they lost, in job time", heading="lost")
+    outages: int = column("count", "disruptions that count as outages", heading="outages")
+    lost_ns: int = column("duration", "job time that they lost", heading="lost")
     accelerator_hours: float | None = column(
-        "number", "the same x accelerators; null where nobody knows how many", heading="accelerator h"
+        "number", "the same x accelerators; null if the number is unknown", heading="accelerator h"
     )
-    mttr_ns: int | None = column("duration", "mean time to recover; null where none did", heading="MTTR")
-    time_to_detect_ns: int | None = column("duration", "mean time to detect; null where no line says", heading="detect")
-    automatic: int = column("count", "started again by a launcher or an agent")
-    most_lost_in: str | None = column("text", "the link that lost most", heading="most lost in")
+    mttr_ns: int | None = column("duration", "mean time to recover; null if none recovered", heading="MTTR")
+    time_to_detect_ns: int | None = column("duration", "mean time to detect; null: not logged", heading="detect")
+    automatic: int = column("count", "restarted by a launcher or an agent")
+    most_lost_in: str | None = column("text", "the phase that lost most", heading="most lost in")
 
 
 OUTAGE_LINK_TABLE = declared_table(
-    OutageLinkRow, "fleet_outage_link", "a link of all outages",
+    OutageLinkRow, "fleet_outage_link", "a recovery phase over all outages",
     "link", "outages", "lost", "accelerator h", "share", "median", "p90", "longest",
 )  # fmt: skip
 OUTAGE_GROUP_TABLE = declared_table(
@@ -146,7 +154,7 @@ class Outages:
 def several_note(rows: Sequence[OutageLinkRow]) -> tuple[str, ...]:
     """Of which links no percentile is known."""
     names = [row.link for row in rows if row.p50_ns is None]
-    words = "several links, not told apart, as no line names the point before; so no median"
+    words = "covers several phases, because the event before it is not logged; so there is no median"
     return (f"{', '.join(names)}: {words}",) if names else ()
 
 
@@ -157,10 +165,10 @@ def _ns(seconds: float | None) -> int | None:
 def outage_families(links: Sequence[OutageLinkRow], recoveries: Recoveries | None) -> Iterator[Family]:
     """The metrics of outages."""
     lost = [({"link": row.link}, exact(row.accelerator_hours)) for row in links if row.accelerator_hours is not None]
-    yield Family("goodput_fleet_outage_lost_hours", "Accelerator hours that outages lost, by link.", lost)
+    yield Family("goodput_fleet_outage_lost_hours", "Accelerator hours that outages lost, by recovery phase.", lost)
     quantiles = () if recoveries is None else (("0.5", recoveries.p50_seconds), ("0.9", recoveries.p90_seconds))
     yield Family(
         "goodput_fleet_time_to_recover_seconds",
-        "Time from a failure to training again, the queue included.",
+        "Time from a failure until training resumes, including queue time.",
         [({"quantile": name}, exact(value)) for name, value in quantiles if value is not None],
     )

@@ -266,9 +266,9 @@ def _account(
         asked = question if as_of is None else as_of.of(question, last)
         timeline, _, _ = account_for(ordered, asked, name)
         if timeline.unknown(np.array([timeline.start]), np.array([timeline.end]))[0]:
-            return structs.replace(bare, reason=f"goodput cannot be judged: {timeline.why_unknown}")
+            return structs.replace(bare, reason=f"goodput is unknown: {timeline.why_unknown}")
         if bounds := timeline.bounds(timeline.start, timeline.end):
-            return structs.replace(bare, reason=f"only bounds of goodput are known: {bounds[0].text}")
+            return structs.replace(bare, reason=f"goodput is known only within bounds: {bounds[0].text}")
         return _result(bare, timeline, ordered, asked)
     except GoodputError as error:
         return structs.replace(bare, reason=well_formed(str(error)))

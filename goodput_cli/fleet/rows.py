@@ -48,9 +48,9 @@ def number_of(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
 
 
-_KWH = "energy (kWh) of accelerators, where samples of their power hold"
-_LOST_KWH = "of it, what was no training that counts"
-_IDLE = "accelerator hours of training in which those that were seen were busy for less than 20 %"
+_KWH = "energy (kWh) of accelerators, as far as power samples cover it"
+_LOST_KWH = "part of that energy outside training that counts"
+_IDLE = "accelerator hours of training with a utilization below 20 %, as far as samples cover it"
 
 
 def category_name(key: LabelledCategory) -> str:
@@ -82,14 +82,14 @@ class CategoryRow:
     chip_ns: str = column("text", "accelerators x ns, as decimal text", **_CHIP)
     ns: int = column("count", "time of all runs in ns, each run counted once", audience=Audience.JSON)
     accelerator_hours: float | None = column(
-        "number", "chip time in hours; null where no run's accelerators are known", heading="accelerator h"
+        "number", "chip time in hours; null if no run's accelerators are known", heading="accelerator h"
     )
     share_percent: float | None = column(
-        "percent", "of the chip time without exclusions; null where nothing is known", name="share", heading="share"
+        "percent", "share of the chip time without exclusions; null: unknown", name="share", heading="share"
     )
     job_hours: float = column("number", "time of all runs in hours", heading="job h")
     time_share_percent: float | None = column(
-        "percent", "of the time of all runs without exclusions", name="time_share", heading="share of job time"
+        "percent", "share of the time of all runs without exclusions", name="time_share", heading="share of job time"
     )
     bar: float | None = column("share", "", audience=Audience.PEOPLE, heading="")
 
@@ -103,8 +103,8 @@ class GroupRow:
         "text", "the values of the dimensions", audience=Audience.JSON, json={"type": "array",
         "items": {"type": "string"}},
     )  # fmt: skip
-    runs: int = column("count", "runs of which something lies in the window", heading="runs")
-    known_runs: int = column("count", "those whose accelerators are known")
+    runs: int = column("count", "runs with time in the window", heading="runs")
+    known_runs: int = column("count", "runs whose accelerators are known")
     chip_ns: str = column(
         "text", "chip time without exclusions, accelerators x ns as decimal text", of=_counted, **_CHIP
     )
@@ -112,36 +112,38 @@ class GroupRow:
         "counted", "chip time without exclusions, in hours; null if unknown", heading="accelerator h"
     )
     goodput_percent: float | None = percent_of(
-        "goodput", "productive share of the chip time; null where it is not known", heading="goodput"
+        "goodput", "productive share of the chip time; null: unknown", heading="goodput"
     )
     time_goodput_percent: float | None = percent_of(
-        "time_goodput", "the same with every run weighing its time alone", heading="goodput by job time"
+        "time_goodput", "the same, with runs weighed by time only", heading="goodput by job time"
     )
     median_goodput_percent: float | None = column("percent", "median over runs, unweighted", name="median_goodput")
-    quartile_low_percent: float | None = column("percent", "a quarter of the runs is below", name="quartile_low")
-    quartile_high_percent: float | None = column("percent", "a quarter of the runs is above", name="quartile_high")
+    quartile_low_percent: float | None = column("percent", "first quartile over runs", name="quartile_low")
+    quartile_high_percent: float | None = column("percent", "third quartile over runs", name="quartile_high")
     lost_hours: float | None = hours_of("lost", "accelerator hours without progress", heading="lost h")
-    held_lost_hours: float | None = hours_of("held_lost", "those in which accelerators were held: only these cost")
+    held_lost_hours: float | None = hours_of(
+        "held_lost", "lost hours in which accelerators were allocated; only these cost"
+    )
     cost: str | None = column(
-        "text", "what they cost, by currency; null without prices", heading="cost", json={"type": "string"}, of=cost_of
+        "text", "their cost, by currency; null without prices", heading="cost", json={"type": "string"}, of=cost_of
     )
     priced_runs: int = column("count", "runs with a price")
     failures: int = column("count", "disruptions that count as failures", heading="failures")
     scheduling_percent: float | None = column("percent", "scheduling goodput; null without capacity", name="scheduling")
     runtime_percent: float | None = column("percent", "runtime goodput", name="runtime")
-    program_percent: float | None = column("percent", "program goodput; null where it is not recorded", name="program")
+    program_percent: float | None = column("percent", "program goodput; null: not recorded", name="program")
     mpg_percent: float | None = column(
-        "percent", "ML productivity goodput; null unless all three are there", name="mpg"
+        "percent", "ML productivity goodput; null unless all three are known", name="mpg"
     )
     most_lost_to: str | None = column(
-        "text", "the category that took most", brief=brief_name, heading="most lost to", of=most_lost_to
+        "text", "the category that lost most", brief=brief_name, heading="most lost to", of=most_lost_to
     )
     kwh: float | None = used_of("kwh", _KWH, heading="kWh")
     lost_kwh: float | None = used_of("lost_kwh", _LOST_KWH, heading="kWh lost")
     idle_hours: float | None = used_of("idle_hours", _IDLE, heading="idle h")
     unlogged_hours: float | None = column(
-        "number", "accelerator hours that a scheduler held for it and no training log tells of, which are in no other "
-        "figure; null where no table of one tells", heading="no log h", of=lambda _: None, later=True,
+        "number", "allocated accelerator hours without a training log, which are in no other figure; null without a "
+        "scheduler table", heading="no log h", of=lambda _: None, later=True,
     )  # fmt: skip
 
 
@@ -150,31 +152,34 @@ class WeekRow:
     """A week of the fleet."""
 
     week: str = column("text", "ISO week, Monday to Sunday in the time zone", heading="week")
-    start_ns: int = column("instant", "where it begins, inside the window")
-    end_ns: int = column("instant", "where it ends, inside the window")
+    start_ns: int = column("instant", "its start, inside the window")
+    end_ns: int = column("instant", "its end, inside the window")
     partial: bool = column(
-        "text", "whether the window holds only a part of it", audience=Audience.JSON, json={"type": "boolean"}
+        "text", "true if only part of it is in the window", audience=Audience.JSON, json={"type": "boolean"}
     )
-    covered_percent: float = column("percent", "how much of the week the window holds", name="covered")
-    runs: int = column("count", "runs of which something lies in it", heading="runs")
+    covered_percent: float = column("percent", "share of the week that is in the window", name="covered")
+    runs: int = column("count", "runs with time in it", heading="runs")
     chip_ns: str = column(
         "text", "chip time without exclusions, accelerators x ns as decimal text", of=_counted, **_CHIP
     )
     accelerator_hours: float | None = hours_of(
         "counted", "chip time without exclusions, in hours; null if unknown", heading="accelerator h"
     )
-    goodput_percent: float | None = percent_of("goodput", "as of a group", heading="goodput")
+    goodput_percent: float | None = percent_of("goodput", "as for a group", heading="goodput")
     time_goodput_percent: float | None = percent_of(
-        "time_goodput", "the same with every run weighing its time alone", heading="goodput by job time"
+        "time_goodput", "the same, with runs weighed by time only", heading="goodput by job time"
     )
     bar: float | None = column("share", "", audience=Audience.PEOPLE, heading="")
     change_points: float | None = column(
-        "points", "against the week before; null where one of them has too little", name="change", heading="points"
+        "points",
+        "change from the week before; null if one of them has too little data",
+        name="change",
+        heading="points",
     )
     lost_hours: float | None = hours_of("lost", "accelerator hours without progress")
     failures: int = column("count", "disruptions that count as failures", heading="failures")
     most_lost_to: str | None = column(
-        "text", "the category that took most", brief=brief_name, heading="most lost to", of=most_lost_to
+        "text", "the category that lost most", brief=brief_name, heading="most lost to", of=most_lost_to
     )
     categories: list[dict[str, Any]] = column(
         "text", "chip time by category", audience=Audience.JSON,
@@ -188,10 +193,12 @@ class ChangeRow:
     """A part of what moved goodput from one week to the next."""
 
     what: str = column("text", "category or run", json={"enum": ["category", "run"]}, heading="what")
-    name: str = column("text", "its name; `all other runs` for those that are not named", heading="name")
-    before_percent: float = column("percent", "of the earlier week, lost to it", name="before", heading="week before")
-    now_percent: float = column("percent", "of the later week, lost to it", name="now", heading="week")
-    points: float = column("points", "what that moved goodput by; those of a kind add up", heading="points")
+    name: str = column("text", "its name; `all other runs` for the rest", heading="name")
+    before_percent: float = column(
+        "percent", "share of the earlier week lost to it", name="before", heading="week before"
+    )
+    now_percent: float = column("percent", "share of the later week lost to it", name="now", heading="week")
+    points: float = column("points", "resulting change of goodput; those of a kind add up", heading="points")
 
 
 @dataclass(frozen=True)
@@ -199,28 +206,28 @@ class SizeRow:
     """A class of runs by the accelerators that they held at most."""
 
     size: str = column("text", "accelerators, from - to", heading="size")
-    runs: int = column("count", "runs of which something lies in the window", heading="runs")
+    runs: int = column("count", "runs with time in the window", heading="runs")
     accelerator_hours: float | None = hours_of("counted", "chip time without exclusions, in hours; null if unknown")
-    goodput_percent: float | None = column("percent", "as of a group", name="goodput", heading="goodput")
+    goodput_percent: float | None = column("percent", "as for a group", name="goodput", heading="goodput")
     ettr_percent: float | None = percent_of(
         "time_goodput", "effective training time ratio: productive time over time, in job time", name="ettr",
         heading="ETTR",
     )  # fmt: skip
-    median_ettr_percent: float | None = column("percent", "median over runs of a day and more", name="median_ettr")
-    p10_ettr_percent: float | None = column("percent", "a tenth of them is below", name="p10_ettr")
-    p90_ettr_percent: float | None = column("percent", "a tenth of them is above", name="p90_ettr")
+    median_ettr_percent: float | None = column("percent", "median over runs of at least a day", name="median_ettr")
+    p10_ettr_percent: float | None = column("percent", "10th percentile over these runs", name="p10_ettr")
+    p90_ettr_percent: float | None = column("percent", "90th percentile over these runs", name="p90_ettr")
     up_ns: int = column("duration", "job time in which attempts were up: the exposure", heading="up")
     accelerator_days: float = column(
         "number", "the exposure in accelerator days", of=lambda sums: hours(sums.chip_up) / 24
     )
     failures: int = column("count", "disruptions that count as failures", heading="failures")
-    mttf_ns: int | None = column("duration", "exposure / failures; null without a failure", heading="MTTF")
+    mttf_ns: int | None = column("duration", "exposure / failures; null without failures", heading="MTTF")
     mttf_low_ns: int | None = column("duration", "lower end of its 95 % interval (Garwood)", heading="95 % from")
     mttf_high_ns: int | None = column(
         "duration", "upper end of its 95 % interval; null without a failure", heading="95 % to"
     )
     per_1000_node_days: float | None = column(
-        "number", "failures in a thousand node days; null without accelerators_per_node", heading="/1000 node-days"
+        "number", "failures per 1000 node days; null without accelerators_per_node", heading="/1000 node-days"
     )
 
 
@@ -228,12 +235,12 @@ class SizeRow:
 class CauseRow:
     """Failures of one cause."""
 
-    cause: str = column("text", "why they died (docs/causes.md); unknown: nobody says", heading="why")
+    cause: str = column("text", "cause (docs/causes.md); unknown: not logged", heading="why")
     group: str = column("text", "the group of the cause", heading="group")
     failures: int = column("count", "disruptions that count as failures", heading="failures")
     runs: int = column("count", "runs that had one", heading="runs")
     per_1000_accelerator_days: float | None = column(
-        "number", "failures in a thousand accelerator days up; null without known accelerators",
+        "number", "failures per 1000 accelerator days up; null if accelerators are unknown",
         heading="/1000 acc. days",
     )  # fmt: skip
     per_1000_low: float | None = column("number", "lower end of its 95 % interval (Garwood)", heading="95 % from")
@@ -247,19 +254,23 @@ class HostRow:
     """A host on which runs died, and how that compares with chance."""
 
     host: str = column("text", "the host", heading="host")
-    cluster: str | None = column("text", "from labels; null where none says it", heading="cluster", spare=True)
-    runs_died: int = column("count", "runs that died on it", heading="runs died", later=True)
-    expected: float = column("number", "how many runs would have died on it by chance", heading="by chance", later=True)
-    deaths: int = column("count", "failures on it that a host can be the cause of", heading="deaths")
+    cluster: str | None = column("text", "from labels; null: unknown", heading="cluster", spare=True)
+    runs_died: int = column("count", "runs that failed on it", heading="runs died", later=True)
+    expected: float = column(
+        "number", "expected number of runs failing on it by chance", heading="by chance", later=True
+    )
+    deaths: int = column("count", "failures on it that a host can cause", heading="deaths")
     of: int = column("count", "such failures on all hosts", heading="of")
     up_ns: int = column("duration", "its time up, over all runs", heading="up")
-    share_percent: float = column("percent", "its part of all hosts' time up", name="share", heading="share of time")
-    p: float = column("number", "how likely chance has so many runs die on it, over all hosts (Holm)", heading="p")
-    as_rank_0: int = column(
-        "count", "of these runs, those in which it was the first host by name, as rank 0's is", later=True
+    share_percent: float = column("percent", "its share of all hosts' time up", name="share", heading="share of time")
+    p: float = column(
+        "number", "probability of this many failed runs by chance, corrected for all hosts (Holm)", heading="p"
     )
-    causes: str = column("text", "why they died", heading="why")
-    runs: str = column("text", "the runs that died there", heading="runs")
+    as_rank_0: int = column(
+        "count", "those of these runs in which it was the first host by name, like that of rank 0", later=True
+    )
+    causes: str = column("text", "causes", heading="why")
+    runs: str = column("text", "the runs that failed there", heading="runs")
 
 
 @dataclass(frozen=True)
@@ -269,17 +280,17 @@ class DisruptionRow:
     job: str = column("text", "the job's name", heading="job")
     run: int = column("count", "which run of it; 0 for all of them", heading="run", spare=True)
     number: int = column("count", "which disruption of that, from 1", heading="no.")
-    at_ns: int = column("instant", "its last sign of life", name="last_sign_of_life", heading="down since")
+    at_ns: int = column("instant", "its last log activity", name="last_sign_of_life", heading="down since")
     ended: str = column("text", "how the attempt ended", heading="ended")
-    cause: str = column("text", "why (docs/causes.md); unknown: nobody says", heading="why", spare=True)
-    accelerators: int | None = column("count", "that were held then; null where nobody knows", heading="accelerators")
+    cause: str = column("text", "cause (docs/causes.md); unknown: not logged", heading="why", spare=True)
+    accelerators: int | None = column("count", "accelerators allocated then; null: unknown", heading="accelerators")
     lost_ns: int = column("duration", "wasted + downtime + restart", heading="lost")
-    wasted_ns: int = column("duration", "training that was taken back")
-    downtime_ns: int = column("duration", "until the next attempt was up")
-    restart_ns: int = column("duration", "until it trained")
+    wasted_ns: int = column("duration", "training that had to be repeated")
+    downtime_ns: int = column("duration", "time until the next attempt was up")
+    restart_ns: int = column("duration", "time from then until training resumed")
     chip_ns: str | None = column("text", "lost time x accelerators, as decimal text; null without them", **_CHIP)
     accelerator_hours: float | None = column("number", "the same in hours", heading="accelerator h")
-    cost: str | None = column("text", "what it cost; null without a price", json={"type": "string"})
+    cost: str | None = column("text", "its cost; null without a price", json={"type": "string"})
     evidence: str | None = column("text", "file:line or insertId that shows it", heading="evidence")
 
 
@@ -289,54 +300,52 @@ class RunLine:
 
     job: str = column("text", "the job's name", heading="job")
     run: int = column("count", "which run of the name, from 1; 0 for all of them", heading="run")
-    runs: int = column("count", "how often the name was used")
+    runs: int = column("count", "number of runs with this name")
     start_ns: int = column("instant", "T0 of the run", heading="start")
     end_ns: int = column("instant", "T1 of the run")
-    ns: int = column("count", "length of what lies in the window, in ns")
-    team: str | None = column("text", "from labels; null where none says it", heading="team")
-    cluster: str | None = column("text", "from labels; null where none says it")
-    accelerator: str | None = column("text", "the type, from labels; null where none says it")
+    ns: int = column("count", "its time in the window, in ns")
+    team: str | None = column("text", "from labels; null: unknown", heading="team")
+    cluster: str | None = column("text", "from labels; null: unknown")
+    accelerator: str | None = column("text", "the type, from labels; null: unknown")
     accelerators: int | None = column(
-        "count", "most at once in the window; null where nobody knows", heading="accelerators"
+        "count", "most at the same time in the window; null: unknown", heading="accelerators"
     )
     size: str = column("text", "size class")
     events: int = column("count", "events of the run, each once")
     attempts: int = column("count", "attempts of the run")
     disruptions: int = column("count", "disruptions in the window", heading="disruptions")
-    failures: int = column("count", "those that count as failures")
+    failures: int = column("count", "disruptions that count as failures")
     ending: str | None = column("text", "how the last attempt ended", heading="ended")
     goodput_ns: int = column("count", "productive time in the window, in ns", name="goodput_ns")
-    lost_ns: int = column("count", "the rest of it without exclusions, in ns", name="lost_ns", later=True)
+    lost_ns: int = column("count", "other time in the window without exclusions, in ns", name="lost_ns", later=True)
     goodput_percent: float | None = column(
         "percent", "of the window without exclusions", name="goodput", heading="goodput"
     )
     chip_ns: str | None = column("text", "chip time without exclusions, as decimal text", **_CHIP)
-    lost_hours: float | None = column(
-        "number", "accelerator hours without progress; null where nobody knows", heading="lost h"
-    )
-    most_lost_to: str | None = column("text", "the category that took most", brief=brief_name, heading="most lost to",
+    lost_hours: float | None = column("number", "accelerator hours without progress; null: unknown", heading="lost h")
+    most_lost_to: str | None = column("text", "the category that lost most", brief=brief_name, heading="most lost to",
                                       later=True)  # fmt: skip
-    causes: str = column("text", "why its failures died, what lost most first", heading="why", later=True)
+    causes: str = column("text", "causes of its failures, the most expensive first", heading="why", later=True)
     cost: str | None = column(
         "text",
-        "what its time without progress cost, as of a group",
+        "cost of its time without progress, as for a group",
         heading="cost",
         json={"type": "string"},
         later=True,
     )
     redone: bool = column(
-        "text", "whether a later run of the name began at or below its first step, and nothing says that it was "
-        "finished", audience=Audience.JSON, json={"type": "boolean"}, later=True,
+        "text", "true if a later run with this name started at or below its first step and this one did not log "
+        "that it finished", audience=Audience.JSON, json={"type": "boolean"}, later=True,
     )  # fmt: skip
     kwh: float | None = column("number", f"{_KWH}; null: not recorded", later=True)
     lost_kwh: float | None = column("number", f"{_LOST_KWH}; null: not recorded", later=True)
     idle_hours: float | None = column("number", f"{_IDLE}; null: not recorded", later=True)
     doubts: list[str] = column(
-        "text", "why its goodput may be that of another job, or of two", audience=Audience.JSON,
+        "text", "warnings: why its goodput may mix several jobs or belong to another one", audience=Audience.JSON,
         json={"type": "array", "items": {"type": "string"}}, later=True,
     )  # fmt: skip
     documents: list[str] = column(
-        "text", "where its events stand", audience=Audience.JSON, json={"type": "array", "items": {"type": "string"}}
+        "text", "sources of its events", audience=Audience.JSON, json={"type": "array", "items": {"type": "string"}}
     )
 
 
@@ -395,7 +404,7 @@ CATEGORY_TABLE = declared_table(
     "category", "accelerator h", "share", "job h", "share of job time", "",
 )  # fmt: skip
 CHANGE_TABLE = declared_table(
-    ChangeRow, "fleet_change_row", "a part of what moved goodput from one week to the next",
+    ChangeRow, "fleet_change_row", "a part of the change of goodput from one week to the next",
     "what", "name", "points", "week before", "week",
 )  # fmt: skip
 WEEK_TABLE = declared_table(
@@ -411,7 +420,7 @@ CAUSE_TABLE = declared_table(
     "why", "failures", "runs", "/1000 acc. days", "95 % from", "95 % to", "accelerator h", "lost", "group",
 )  # fmt: skip
 HOST_TABLE = declared_table(
-    HostRow, "fleet_host", "a host on which runs died",
+    HostRow, "fleet_host", "a host on which runs failed",
     "host", "cluster", "runs died", "by chance", "p", "why", "runs", "deaths", "of", "share of time", "up",
 )  # fmt: skip
 DISRUPTION_TABLE = declared_table(
@@ -424,16 +433,16 @@ RUN_TABLE = declared_table(
     "ended",
 )  # fmt: skip
 NOT_ANALYSED_TABLE = declared_table(
-    NotAnalysed, "fleet_left_out", "what is in no total",
+    NotAnalysed, "fleet_left_out", "something that is not in the totals",
     "what", "name", "reason",
 )  # fmt: skip
 LEFT_OUT_TABLE = declared_table(
-    LeftOut, "left_out", "what is not in the sums for one reason",
+    LeftOut, "left_out", "what is not in the totals for one reason",
     "what", "count", "reason", "name",
 )  # fmt: skip
 
 
-@written("fleet_change", "what moved goodput from one week to the next, of the latest two with enough runs")
+@written("fleet_change", "change of goodput between the latest two weeks with enough runs")
 @dataclass(frozen=True)
 class Change:
     """From one week to the next."""
@@ -481,7 +490,7 @@ def which_run(one: RunLine) -> str:
     """`2 of 3`, and whether a later one threw it away; empty of a name that was used once."""
     if one.runs < 2 or not one.run:
         return ""
-    return f"{one.run} of {one.runs}{', thrown away later' if one.redone else ''}"
+    return f"{one.run} of {one.runs}{', discarded later' if one.redone else ''}"
 
 
 def category_rows(sums: Sums) -> list[CategoryRow]:

@@ -102,7 +102,7 @@ def fleet_plan(sources: Source | Sequence[Source], workers: Workers) -> list[str
     tasks = sum(1 for _ in batches_of(apart, documents_at_once(len(apart), count)))
     seconds = expected_seconds(len(documents), size) / count
     return [
-        f"{plural(len(documents), 'document')}, {size / 1e6:,.1f} MB as stored, in {plural(tasks, 'task')}",
+        f"{plural(len(documents), 'document')}, {size / 1e6:,.1f} MB stored, in {plural(tasks, 'task')}",
         f"about {rough_duration(seconds * 1e9)} on {plural(count, 'processor')}",
     ]
 
@@ -235,7 +235,7 @@ class _Fleet:
             fleet.lost_sight_of += int(silent and result.reason is None and not result.ended)
         fleet.finish()
         if not fleet.runs and not rows:
-            raise NotEnoughData("no run of the fleet lies in the window")
+            raise NotEnoughData("no run of the fleet is in the window")
         return fleet, lost
 
     def _join(self, rows: Sequence[HeldRow]) -> None:
@@ -262,10 +262,10 @@ class _Fleet:
         reasons += [row.problem for row in outcome.rows if row.problem is not None]
         others = sorted({job for row in outcome.rows for job in row.other_jobs})
         if reasons:
-            return NotEnoughData(f"no job could be analysed; {min(reasons)}")
+            return NotEnoughData(f"no job could be analyzed; {min(reasons)}")
         if others and self._asked.jobs:
             matching = " or ".join(self._asked.jobs)
-            return NotEnoughData(f"no job matches {matching}; there are {', '.join(others[:10])}")
+            return NotEnoughData(f"no job matches {matching}; found {', '.join(others[:10])}")
         return no_events(reading_diagnostics(outcome.rows))
 
     def _report(
@@ -312,7 +312,7 @@ def _listed(uris: Sequence[str], reading: Reading) -> tuple[list[Document], list
     return list_documents(uris, context), of_listing
 
 
-NO_FORMAT = "no format reads it; `goodput check --suggest FILE` drafts a mapping"
+NO_FORMAT = "unknown format; create a mapping with `goodput check --suggest FILE`"
 """Why a document is counted, and in no total: a fleet drafts no rules."""
 
 
@@ -320,7 +320,7 @@ def _why_empty(row: DocumentRow) -> str:
     if not row.lines:
         return "is empty"
     nameless = any(one.code == "missing_job_name" for one in row.of_lines)
-    return "its events name no job" if nameless else NO_FORMAT
+    return "its events have no job name" if nameless else NO_FORMAT
 
 
 @takes(JOB)
@@ -361,7 +361,7 @@ def jobs(
     # a list that is shorter than its logs says why
     empty = tuple(row.document.name for row in outcome.rows if not (row.lines or row.jobs))
     if empty:
-        words = "empty logs, so that no job of theirs is listed"
+        words = "empty logs; their jobs are not listed"
         diagnostics = (Diagnostic.of("empty_logs", words, len(empty), empty), *diagnostics)
     return job_list(list(chain.from_iterable(outcome.answers.values())), diagnostics, sort, limit)
 

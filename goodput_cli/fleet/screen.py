@@ -24,8 +24,8 @@ from goodput_cli.vocabulary.text import clock, plural, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
 
 _MOST_ROWS, _MOST_LOSSES, _MOST_DOUBTS = 6, 3, 1
-_REST = "goodput fleet LOGS -o site/   --full: weeks, sizes, causes, hosts, disruptions"
-_REST_UNLOGGED = "goodput fleet TABLE -o fleet.html shows every column"
+_REST = "more: --full (weeks, sizes, causes, hosts, disruptions), -o site/ (a page for each run)"
+_REST_UNLOGGED = "more: -o fleet.html shows every column"
 
 
 def first_screen(sheet: FleetSheet) -> Sheet:
@@ -52,11 +52,11 @@ def _title(report: FleetData) -> str:
 
 def _lines(report: FleetData) -> Iterator[str]:
     if report.unlogged and report.allocations is not None:
-        yield from (f"{name:<8} {words}" for name, words in sentences(report.allocations, MOST_STATES))
+        yield from (f"{name:<10} {words}" for name, words in sentences(report.allocations, MOST_STATES))
         return
     timed, total = by_time(report), report.total
     share = total.time_goodput_percent if timed else total.goodput_percent
-    weighed = "by job time (--labels or --accelerators weigh by size)" if timed else "by chip time"
+    weighed = "by job time (to weigh by size: --labels or --accelerators)" if timed else "by chip time"
     yield f"GOODPUT  {'not recorded' if share is None else percent_text(share)} {weighed}"
     yield f"LOST     {lost_words(report, by_time=timed)}"
     yield from _losses(report, timed=timed)
@@ -68,7 +68,7 @@ def _lines(report: FleetData) -> Iterator[str]:
     yield from list(hosts_that_repeat(report.hosts, report.host_test))[:1]
     yield from doubts_of_runs(report)[:_MOST_DOUBTS]
     if report.not_analysed:
-        yield f"{len(report.not_analysed):,} documents, jobs or runs are in no total; --full says why"
+        yield f"{len(report.not_analysed):,} documents, jobs or runs are not in the totals (--full lists the reasons)"
 
 
 def _losses(report: FleetData, *, timed: bool) -> Iterator[str]:
@@ -94,6 +94,8 @@ def _table(report: FleetData) -> tuple[Sheet, str]:
         weeks = [week for week in report.weeks if week.runs]
         table = section(report, WEEKS, WEEK_TABLE, weeks[-_MOST_ROWS:])
         earlier = len(weeks) - len(table.rows)
-        return table, f"{plural(earlier, 'earlier week')}: --full" if earlier else ""
+        return table, f"{plural(earlier, 'earlier week')} (--full)" if earlier else ""
     more = len(table.rows) - _MOST_ROWS
-    return replace(table, rows=list(table.rows)[:_MOST_ROWS]), f"{plural(more, 'more row')}: --full" if more > 0 else ""
+    return replace(
+        table, rows=list(table.rows)[:_MOST_ROWS]
+    ), f"{plural(more, 'more row')} (--full)" if more > 0 else ""

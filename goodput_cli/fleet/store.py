@@ -127,14 +127,14 @@ class Store:
         """What is wrong with the store, and whose results in it are of other rules. jobs: those of this report."""
         names = sorted(set(self.damaged))
         if names:
-            message = "parts of the store that are damaged; what they held is read and accounted for again"
+            message = "damaged parts of the store; their logs are read again"
             yield Diagnostic.of("damaged_store_part", message, len(names), tuple(names))
         former = {job: self.former[job] for job in jobs if job in self.former}
         if former:
             versions = " and ".join(map(str, sorted(set(former.values()))))
             message = (
-                f"earlier reports from this store have {plural(len(former), 'job')} by the rules of version "
-                f"{versions}, and this one by version {RULES}: figures of the two may differ for that alone"
+                f"earlier reports from this store used rules of version {versions} for {plural(len(former), 'job')}; "
+                f"this one uses version {RULES}. Figures may differ for that reason alone"
             )
             yield Diagnostic.of("rules_differ", message, len(former), tuple(sorted(former)))
 
@@ -194,13 +194,13 @@ class Store:
                     yield key, result
                 elif before != same:
                     raise GoodputError(
-                        f"{path}: store_inconsistent: two results of the job {result.job!r} differ; this is a bug: "
-                        "please report it, and use another store"
+                        f"{path}: store_inconsistent: two results of the job {result.job!r} differ. This is a bug: "
+                        "please report it and use another store"
                     )
         if lost := wanted - {key for key, _ in seen}:
             raise GoodputError(
-                f"{self.folder}: results of {plural(len(lost), 'job')} were lost from the store while they were added "
-                "up; run again, and look after the disk"
+                f"{self.folder}: results of {plural(len(lost), 'job')} disappeared from the store during the report. "
+                "Run the command again and check the disk"
             )
 
     def _passing(self) -> Iterator[tuple[Path, Sequence[Row]]]:
@@ -228,7 +228,7 @@ class Store:
                 self.damaged.append(_FORMAT_FILE)
             _replace(self.folder, about, _about(FORMAT))
         elif said != FORMAT:
-            raise GoodputError(f"{about}: this store is of another version of goodput; use another folder")
+            raise GoodputError(f"{about}: this store was made by another version of goodput; use another folder")
         for path in self.folder.glob(f"{_UNFINISHED}*"):
             if path.stat().st_mtime < time.time() - _DAY_SECONDS:
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

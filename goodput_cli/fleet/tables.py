@@ -32,11 +32,11 @@ from goodput_cli.fleet.rows import (
 )
 from goodput_cli.vocabulary.text import duration
 
-CATEGORIES, WEEKS, SIZES = "What the time went to", "Weeks", "Sizes, in accelerators"
-CAUSES, DISRUPTIONS, LEFT_OUT = "Why they died", "Worst disruptions", "Not analysed"
-HOSTS = "Hosts that repeat"
-OUTAGES, OUTAGE_GROUPS = "Where outages went", "Outages by cause, host and team"
-CHANGES = "What changed since the week before"
+CATEGORIES, WEEKS, SIZES = "Time by category", "Weeks", "Sizes, in accelerators"
+CAUSES, DISRUPTIONS, LEFT_OUT = "Failure causes", "Worst disruptions", "Not analyzed"
+HOSTS = "Hosts with repeated failures"
+OUTAGES, OUTAGE_GROUPS = "Outages by recovery phase", "Outages by cause, host and team"
+CHANGES = "Change since the week before"
 """Titles of sections."""
 _MOST_REASONS, _FEW = 10, 3
 _BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
@@ -58,7 +58,9 @@ def runs_sheet(report: FleetData, most: int | None = None) -> Sheet:
     if most is None:
         return section(report, "Runs", RUN_TABLE, report.runs)
     runs = runs_by_loss(report)
-    left_out = (f"the {most} that lost most of {len(runs):,}; JSON and Parquet hold all",) if len(runs) > most else ()
+    left_out = (
+        (f"the {most} of {len(runs):,} runs that lost most; JSON and Parquet have all",) if len(runs) > most else ()
+    )
     return section(report, "Runs", RUN_TABLE, runs[:most], left_out)
 
 
@@ -80,7 +82,7 @@ def sections_of_tables(report: FleetData) -> Iterator[Sheet]:
 
 def _common_sections(report: FleetData) -> Iterator[Sheet]:
     partial = [week.week for week in report.weeks if week.partial]
-    weeks = (f"only a part of {', '.join(partial)} lies in the window",) if partial else ()
+    weeks = (f"only part of {', '.join(partial)} is in the window",) if partial else ()
     yield section(report, WEEKS, WEEK_TABLE, [week for week in report.weeks if week.runs], weeks)
     if report.change is not None:
         yield section(report, CHANGES, CHANGE_TABLE, report.change.rows, (changed(report.change),))
@@ -89,14 +91,16 @@ def _common_sections(report: FleetData) -> Iterator[Sheet]:
         report, SIZES, SIZE_TABLE, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",)
     )
     if report.causes:
-        words = "failures a thousand accelerator days up, with their 95 % interval; unknown: no line says why"
+        words = "failures per 1000 accelerator days up, with their 95 % interval; unknown: the cause is not logged"
         notes = (words,) if report.hosts else (words, *_hosts_judged(report))
         yield section(report, CAUSES, CAUSE_TABLE, report.causes, notes)
     if report.hosts:
         yield section(report, HOSTS, HOST_TABLE, report.hosts, tuple(_hosts_judged(report)))
     if report.outages:
         rows = report.outages
-        words = f"{duration(sum(row.lost_ns for row in rows))} in all: redone work, and what every link lost"
+        words = (
+            f"{duration(sum(row.lost_ns for row in rows))} in total: redone work and the losses of every recovery phase"
+        )
         yield section(report, OUTAGES, OUTAGE_LINK_TABLE, rows, (words, *several_note(rows)))
     if report.outage_groups:
         yield section(report, OUTAGE_GROUPS, OUTAGE_GROUP_TABLE, report.outage_groups)
@@ -140,4 +144,4 @@ def _by_reason(rows: Sequence[NotAnalysed]) -> tuple[list[LeftOut], tuple[str, .
         for (what, reason), some in ordered[:_MOST_REASONS]
     ]
     rest = sum(len(some) for _, some in ordered[_MOST_REASONS:])
-    return shown, (f"and {rest} for other reasons; JSON lists each",) if rest else ()
+    return shown, (f"and {rest} for other reasons (--format json lists each)",) if rest else ()

@@ -66,13 +66,13 @@ MEASURES: Mapping[str, Measure[Totals]] = {
         _measure("mpg", "ML productivity goodput.", lambda one: one.mpg.mpg),
         _measure("availability", "Allocated share of the time asked for.", lambda one: one.sums.availability),
         _measure("ettr", "Productive share of the job time.", lambda one: one.sums.time_goodput),
-        Measure("mttf", "time", "Mean job time to a failure.", _mttf),
+        Measure("mttf", "time", "Mean job time to failure.", _mttf),
         Measure(
-            "mttr", "time", "Mean time to recover: from a failure to training again, the queue included.",
+            "mttr", "time", "Mean time to recover: from a failure until training resumes, including queue time.",
             lambda one: seconds(one.sums.recover, one.sums.recovered),
         ),
         Measure(
-            "time_to_detect", "time", "Mean time from a failure to the line that says that it was noticed.",
+            "time_to_detect", "time", "Mean time from a failure to the log line that reports it.",
             lambda one: seconds(one.sums.detect, one.sums.detected),
         ),
         Measure(
@@ -80,27 +80,27 @@ MEASURES: Mapping[str, Measure[Totals]] = {
             lambda one: Fraction(one.sums.lost, NS_PER_HOUR) if one.sums.known_runs else None,
             metric="goodput_fleet_lost_hours",
         ),
-        Measure("lost_money", "count", "What held time without progress cost.", _money),
+        Measure("lost_money", "count", "Cost of allocated time without progress.", _money),
         Measure(
             "failures", "count", "Disruptions that count as failures.",
             lambda one: Fraction(one.sums.failures) if one.sums.runs else None,
             metric="goodput_fleet_failures",
         ),
         Measure(
-            "kwh", "count", "Energy (kWh) of accelerators, where samples of power hold.", lambda one: one.sums.kwh,
+            "kwh", "count", "Energy (kWh) of accelerators, as far as power samples cover it.", lambda one: one.sums.kwh,
             metric="goodput_fleet_kwh",
         ),
         Measure(
-            "lost_kwh", "count", "Of it, what was no training that counts.", lambda one: one.sums.lost_kwh,
+            "lost_kwh", "count", "Part of that energy outside training that counts.", lambda one: one.sums.lost_kwh,
             metric="goodput_fleet_lost_kwh",
         ),
         Measure(
-            "idle_hours", "count", "Accelerator hours of training with accelerators below 20 % busy.",
+            "idle_hours", "count", "Accelerator hours of training with a utilization below 20 %.",
             lambda one: one.sums.idle_hours, metric="goodput_fleet_idle_hours",
         ),
-        Measure("wait_p95", "time", "95 % of the waits of a scheduler's table are shorter.", _wait),
-        _measure("held.failed_percent", "Share of what a scheduler held that did not complete.", _failed),
-        _measure("analysed", "Runs that are in the totals, of all that were found.", lambda one: one.analysed),
+        Measure("wait_p95", "time", "95th percentile of the queue waits in scheduler tables.", _wait),
+        _measure("held.failed_percent", "Share of allocated accelerator hours that did not complete.", _failed),
+        _measure("analysed", "Share of the found runs that are in the totals.", lambda one: one.analysed),
     )
 }  # fmt: skip
 """Every number that can be asked for besides the categories."""
@@ -115,14 +115,14 @@ def _find(name: str, text: str) -> Named:
     if name in MEASURES:
         return MEASURES[name].named()
     if name not in BY_NAME:
-        raise UsageError(f"{text!r}: there is no {name!r}; there are {', '.join([*MEASURES, *BY_NAME])}")
+        raise UsageError(f"{text!r}: unknown name {name!r}; use one of {', '.join([*MEASURES, *BY_NAME])}")
     if name == Category.EXCLUDED.id:
-        raise UsageError(f"{text!r}: what is excluded is in no total")
+        raise UsageError(f"{text!r}: excluded time is not in the totals")
     return Named(name, "ratio")
 
 
 FLEET = Subject(
-    "a threshold of a fleet",
+    "a threshold for a fleet",
     "[any(DIM):]NAME OP VALUE[UNIT], as in 'goodput<80', 'any(team):goodput<70', 'mttf<6h' or 'analysed<95'",
     _find,
     UNITS,
@@ -135,7 +135,7 @@ def parse_fleet_threshold(text: str, *, fails: bool = True) -> Expression:
     one that never holds."""
     parsed = read(text, FLEET, fails=fails)
     if parsed.name == "analysed" and parsed.each:
-        raise UsageError(f"{text!r}: analysed is of the whole fleet")
+        raise UsageError(f"{text!r}: analysed applies to the whole fleet only")
     return parsed
 
 

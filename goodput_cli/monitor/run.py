@@ -164,14 +164,14 @@ class Monitor:
             spent = time.monotonic() - began
             self._stop.wait(max(wait - spent, spent))
             if self._stop.wanted and not self._jobs and not self.account():
-                raise NotEnoughData("the monitor was ended before there was an event of the job")
+                raise NotEnoughData("the monitor was stopped before the job logged an event")
 
     def _update(self) -> tuple[float, list[Analysis]]:
         """Look, account and publish: the seconds until the next update, and the analyses if they are the last ones."""
         analyses = self.account()
         if not analyses:
             if time.monotonic() - self._began >= self._plan.wait:
-                raise NotEnoughData(f"no event of the job came within {self._plan.wait:g} s (--wait)")
+                raise NotEnoughData(f"the job logged no event within {self._plan.wait:g} s (--wait)")
             return self._until_next(), []
         if self._stop.wanted or self._published + 1 == self._plan.updates or self._all_ended():
             return 0.0, analyses
@@ -220,7 +220,7 @@ class Monitor:
                 raise waits
             self._say_once(f"Waiting: {waits}")
         if waiting and len(self._jobs) >= MOST_JOBS:
-            self._say_once(f"{MOST_JOBS} jobs are followed, and no more: name those that matter with --job-name")
+            self._say_once(f"following the maximum of {MOST_JOBS} jobs; choose jobs with --job-name")
         self._tell_all(log.diagnostics)
         return [job.analysis for _, job in sorted(self._jobs.items()) if job.analysis is not None]
 
@@ -241,7 +241,7 @@ class Monitor:
             raise failed[0][1]
         for name, cause in failed:
             kind = "" if isinstance(cause, GoodputError) else f"{type(cause).__name__}: "
-            self._say_once(f"the job {name!r} is left out: {kind}{cause}")
+            self._say_once(f"skipping the job {name!r}: {kind}{cause}")
         self._left_out = bool(failed)
 
     def _note(self, seen: Mapping[str, Seen], changed: bool) -> None:
@@ -331,7 +331,7 @@ class Monitor:
         self._published += 1
         left = finish_all(self._workers, self.snapshots(analyses), self._plan.grace)
         for name in left:
-            self._say(f"{name}: did not take the last update within {self._plan.grace:g} s")
+            self._say(f"{name}: did not accept the last update within {self._plan.grace:g} s")
         if left or self._left_out or (self._watched is not None and self._watched.failing):
             return GoodputError.exit_code, analyses
         codes = self._codes.union(map(_code, analyses))
@@ -349,8 +349,8 @@ class Monitor:
         if not whole:
             missing = Diagnostic.of(
                 "earlier_attempts_missing",
-                "the log begins above step 0, so that nothing of the whole job is published; name the place of the "
-                "earlier attempts with --history",
+                "the log starts above step 0, so no figures of the whole job are published; pass the logs of earlier "
+                "attempts with --history",
             )
             analysis = replace(analysis, diagnostics=(*analysis.diagnostics, missing))
             self._tell(self._about(analysis.job.name, [missing]))

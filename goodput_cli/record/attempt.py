@@ -68,7 +68,7 @@ class Attempt:
             try:
                 self._heart = Heartbeat(heartbeat, lambda: self._written, self._beat)
             except RuntimeError as error:
-                self.warn(f"no heartbeats are recorded, everything else is: {error}")
+                self.warn(f"heartbeats are not recorded: {error}")
 
     def close(self) -> None:
         """Deliver what waits."""
@@ -85,7 +85,7 @@ class Attempt:
         if self.side:
             return False
         if path is None:
-            self.warn("no monitor is started: it reads a local file, and none is written; add one to `to`")
+            self.warn("no monitor is started: it needs a local file; add one to `to`")
             return False
         from .monitors import MonitorProcess, window_arguments
 
@@ -106,7 +106,7 @@ class Attempt:
             return self.writer.now_us()
         us = microseconds(at)
         if us is None:
-            self.warn(f"{type(at).__name__} is no time; the time of the call is recorded")
+            self.warn(f"{type(at).__name__} is not a time; the time of the call is recorded")
             return self.writer.now_us()
         return us
 
@@ -115,7 +115,7 @@ class Attempt:
         try:
             return int(number)
         except Exception:
-            self.warn(f"{type(number).__name__} is no whole number; such events are not recorded")
+            self.warn(f"{type(number).__name__} is not a whole number; such events are not recorded")
             return None
 
     def step(self, number: Any, at: object) -> None:
@@ -182,7 +182,7 @@ class Attempt:
                 return True
         except Exception:
             pass
-        self.warn(f"metric {name!r} is no finite number; it is left out")
+        self.warn(f"metric {name!r} is not a finite number and is not recorded")
         return False
 
     def _beat(self) -> None:

@@ -39,18 +39,18 @@ def record_event(
     """
     event = native_name(name)
     if event not in TYPES:
-        raise ValueError(f"{name!r} is no event; use one of {', '.join((*TYPES, *BY_RESILIENCY_NAME))}")
+        raise ValueError(f"{name!r} is not an event; use one of {', '.join((*TYPES, *BY_RESILIENCY_NAME))}")
     given = {STEP: step, RANK: rank, REASON: reason[:REASON_CHARACTERS] or None}
     for key, value in given.items():
         if value is not None and key not in EVENTS[event].keys:
-            raise ValueError(f"{event} has no {key}")
+            raise ValueError(f"{event} does not take {key}")
     if step is None and event in ("step_finished", "checkpoint_saved", "checkpoint_loaded"):
-        raise ValueError(f"{event} needs --step N")
+        raise ValueError(f"{event} requires --step N")
     for sink in sinks:
         check(sink)
     us = None if time is None else microseconds(time)
     if time is not None and us is None:
-        raise ValueError(f"{time!r} is no time")
+        raise ValueError(f"invalid time {time!r}: use ISO 8601 or epoch seconds")
     lost: list[str] = []
     writer = Writer(job_name or default_job_name(), list(sinks) or None, grace=grace, warn=lost.append)
     us = writer.now_us() if us is None else us
@@ -68,12 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m goodput_record", description="Record one event of a training job, from its launcher script."
     )
     parser.add_argument("type", metavar="TYPE", help=f"one of {', '.join(TYPES)}, or the resiliency library's name")
-    parser.add_argument("-j", "--job-name", help="default: as the recorder finds it")
+    parser.add_argument("-j", "--job-name", help="default: detected by the recorder")
     parser.add_argument("--sink", action="append", default=[], help="file, folder, gs:// or cloud-logging:; repeatable")
     parser.add_argument("--step", type=int)
-    parser.add_argument("--node-rank", type=int, help="which process of the job this is about")
-    parser.add_argument("--reason", default="", help="a word, such as the name of a signal")
-    parser.add_argument("--time", type=read_time, help="ISO-8601 or epoch seconds; default: now")
+    parser.add_argument("--node-rank", type=int, help="rank of the process")
+    parser.add_argument("--reason", default="", help="reason, such as the name of a signal")
+    parser.add_argument("--time", type=read_time, help="time of the event, as ISO 8601 or epoch seconds; default: now")
     options = parser.parse_args(arguments)
     try:
         delivered = record_event(

@@ -83,11 +83,11 @@ def _thread_failed(given: Any) -> None:
 def _watch_signal(recorder: Watched, name: str) -> None:
     number = getattr(signal, name, None)
     if not isinstance(number, signal.Signals):
-        recorder.warn(f"{name} is no signal of this system")
+        recorder.warn(f"{name} is not a signal of this system")
         return
     before = signal.getsignal(number)
     if before is None or (before is signal.SIG_DFL and _handled_in_c(number)):
-        recorder.warn(f"{name} is handled by a library in C: it is left alone, and no line will say that it came")
+        recorder.warn(f"{name} is handled by a C library, so its arrival will not be recorded")
     elif before is not signal.SIG_IGN:  # who ignores it goes on ignoring it
         if before is not _on_signal:
             _before[number] = before

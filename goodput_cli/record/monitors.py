@@ -38,8 +38,8 @@ class MonitorProcess:
         self._process: subprocess.Popen[bytes] | None = None
         command = find_command()
         if command is None:
-            say(f"no monitor is started: there is no command `goodput`; {TO_INSTALL}, or name one in "
-                "GOODPUT_RECORDER_MONITOR")  # fmt: skip
+            say(f"no monitor is started: the command `goodput` was not found; {TO_INSTALL}, or set "
+                "GOODPUT_RECORDER_MONITOR to it")  # fmt: skip
             return
         line = [*command, "monitor", source, "--parent", str(self._owner), *arguments]
         try:
@@ -65,11 +65,11 @@ class MonitorProcess:
             else:
                 process.terminate()
             if not _ended(process, 2.0 if kill else seconds):
-                self._say("the monitor did not end in time; its last update may be missing")
+                self._say("the monitor did not stop in time; its last update may be missing")
                 process.kill()
                 _ended(process, 2.0)
         except OSError as error:
-            self._say(f"the monitor cannot be ended: {error}")
+            self._say(f"the monitor cannot be stopped: {error}")
 
     def wait(self, seconds: float | None) -> None:
         """Wait for its own end, and then stop it."""

@@ -80,7 +80,7 @@ def shown(text: str) -> str:
 def one_of(name: str, given: str, known: tuple[str, ...]) -> None:
     """Raises ValueError where an argument is none of those that are known."""
     if given not in known:
-        raise ValueError(f"{name} is one of {', '.join(known)}, not {given!r}")
+        raise ValueError(f"{name} must be one of {', '.join(known)}, not {given!r}")
 
 
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JAX_PROCESS_ID")

@@ -47,27 +47,32 @@ class Event:
 
 EVENTS: dict[str, Event] = {
     "attempt": Event(
-        (RUN_ID, RANK, "world_size", "accelerators", "host", "pid", "writer"), "who writes; it starts nothing"
+        (RUN_ID, RANK, "world_size", "accelerators", "host", "pid", "writer"),
+        "identifies the writing process; it does not start an attempt",
     ),
-    "heartbeat": Event((RUN_ID, STEP, RANK), "a sign of life, and no progress"),
+    "heartbeat": Event((RUN_ID, STEP, RANK), "the process is alive; no progress"),
     "scheduled": Event((RANK,), "the job waits for machines", "user_scheduled"),
     "started": Event((RANK, RESTARTED_BY), "a process of the job has started", "job_started"),
     "step_finished": Event((STEP, RANK), "a step has ended", "step_finished"),
     "checkpoint_saved": Event((STEP, RANK), "a checkpoint is complete", "checkpoint_saved"),
     "checkpoint_loaded": Event((STEP, RANK), "a restore has ended", "checkpoint_loaded"),
-    "preemption_notice": Event(("signal", REASON, RANK), "the machine will be taken away; the attempt ends preempted"),
-    "terminated": Event((REASON, RANK), "the process has ended; it does not say why", "job_terminated"),
+    "preemption_notice": Event(
+        ("signal", REASON, RANK), "the machine will be preempted; the attempt ends as preempted"
+    ),
+    "terminated": Event((REASON, RANK), "the process has ended without a cause", "job_terminated"),
     "crashed": Event((REASON, STEP, RANK), "an exception has ended the process", "job_crashed"),
     "stopped": Event((REASON, RANK), "a planned stop", "user_terminated"),
     "finished": Event((RANK,), "a clean end", "job_finished"),
-    "metrics": Event((RUN_ID, STEP), "numbers by name, of a step; they claim no time"),
+    "metrics": Event((RUN_ID, STEP), "named numbers of a step; they do not change any category"),
     PHASES: Event(
         (RUN_ID, STEP, STEPS, FIRST_STEP, RANK, "host", STEP_SECONDS, *WORK),
-        "what filled the steps of a rank, `phase_NAME` (seconds) each; it claims nothing",
+        "step phases of a rank as `phase_NAME` (seconds); they do not change any category",
     ),
-    "dropped": Event((RUN_ID, "lines", "steps", "from", "to", "sink", REASON), "lines that this sink did not get"),
-    "second_writer": Event((RUN_ID, "pid", "beside"), "another process, `beside`, writes this file too"),
-    "clock_step": Event((RUN_ID, "seconds", RANK), "the machine's clock was set, forward by so many seconds"),
+    "dropped": Event(
+        (RUN_ID, "lines", "steps", "from", "to", "sink", REASON), "lines that were not delivered to this sink"
+    ),
+    "second_writer": Event((RUN_ID, "pid", "beside"), "another process (`beside`) also writes to this file"),
+    "clock_step": Event((RUN_ID, "seconds", RANK), "the machine's clock was moved forward by `seconds`"),
 }
 """Every event, by its name in `goodput_event`."""
 

@@ -402,7 +402,7 @@ class Worker:
         self._tried_at = self._now()
         self._hopeless = self._stopping and failure.lasting
         if not self._problem:
-            self._warn(f"{self.name}: {failure}; lines are kept and sent again")
+            self._warn(f"{self.name}: {failure}; lines are kept and sent again later")
         self._problem = str(failure)
 
     def _recovered(self) -> None:
@@ -418,4 +418,4 @@ class Worker:
         now = self._now()
         if now >= self._said_full + SAY_AGAIN_SECONDS:
             self._said_full = now
-            self._warn(f"{self.name}: the queue is full, lines are dropped; the log will say how many")
+            self._warn(f"{self.name}: the queue is full; dropped lines are counted in the log")

@@ -134,10 +134,10 @@ class StepTimes:
         if self.off or not self._starts():
             return None
         if self._begin is None or self._ended is not None:
-            self._say("a phase outside of a step is not recorded: write step_phase within a step")
+            self._say("a phase outside a step is not recorded: use step_phase within a step")
             return None
         if get_ident() != self._thread:
-            self._say("a phase in another thread than that of the steps overlaps them: it is not recorded")
+            self._say("a phase in a thread other than the steps' thread overlaps them and is not recorded")
             return None
         known = self._names.get(name) if isinstance(name, str) else None
         return self._enter(known or self._name(name), at)
@@ -166,14 +166,14 @@ class StepTimes:
         if self.off or not self._starts() or self.writer is None or self.writer.rank:
             return
         if self._begin is None:
-            self._say("work outside of a step is not recorded: write it within a step")
+            self._say("work outside a step is not recorded: report it within a step")
             return
         for name, amount in amounts.items():
             value = None if amount is None else _positive(amount)
             if value is not None:
                 self._work[name] = self._work.get(name, 0.0) + value
             elif amount is not None:
-                self._say(f"an amount of {name} that is no number above 0 is left out")
+                self._say(f"an amount of {name} is not recorded: expected a number above 0")
 
     # The end of the process, or of the recorder.
 
@@ -248,7 +248,7 @@ class StepTimes:
         if name in self._phases or len(self._phases) < MOST_NAMES:
             self._phases[name] = self._phases.get(name, 0) + ns
         else:
-            self._say(f"more than {MOST_NAMES} names of phases: further ones are not recorded")
+            self._say(f"more than {MOST_NAMES} phase names: further ones are not recorded")
 
     def _finish(self, now: int) -> None:
         """The step is done."""

@@ -125,7 +125,7 @@ def no_such_format(name: str) -> UsageError:
     """What to say of a format that there is not, which may be called by the ending of its files."""
     meant = next((own for own, known in _BUILT_IN.items() if name.lower() in known.endings), None)
     hint = f"did you mean {meant}?" if meant else f"use one of {', '.join(format_names())}"
-    return UsageError(f"there is no format {name!r}; {hint}")
+    return UsageError(f"unknown format {name!r}; {hint}")
 
 
 def is_format(name: str) -> bool:
@@ -149,7 +149,7 @@ def format_of(path: str) -> str:
         found = _longest_ending(file, named)
     if found is None:
         known_endings = ", ".join(f".{ending}" for ending in named)
-        raise UsageError(f"{path}: the file's ending does not say which format to write; use one of {known_endings}")
+        raise UsageError(f"{path}: unknown file extension; use one of {known_endings}")
     return found
 
 
@@ -177,7 +177,7 @@ def load_renderer(name: str) -> Renderer:
 
         return render
     if asked.analysis is None:
-        raise UsageError(f"the format {name!r} does not write what analyze answers")
+        raise UsageError(f"the format {name!r} is not available for analyze")
     renderer: Renderer = _load(name, asked.analysis)
     return renderer
 
@@ -189,7 +189,7 @@ def load_sheet_renderer(name: str, offers: Sequence[Offer] = ()) -> SheetRendere
     function = _of_sheets(asked)
     if function is None or asked.needs not in (None, *offers):
         able = (own for own, known in _BUILT_IN.items() if _of_sheets(known) and known.needs in (None, *offers))
-        raise UsageError(f"the format {name!r} is not for this command; it writes {', '.join(able)}")
+        raise UsageError(f"the format {name!r} is not available for this command; use one of {', '.join(able)}")
     renderer: SheetRenderer = _load(name, function)
     return renderer
 
@@ -225,7 +225,7 @@ def _load(name: str, function: Callable[..., str | bytes] | str | None) -> Any:
     try:
         return getattr(import_module(module), attribute)
     except Exception as error:
-        raise UsageError(f"the format {name!r} of {function} cannot be loaded: {error}") from error
+        raise UsageError(f"cannot load the format {name!r} from {function}: {error}") from error
 
 
 def _longest_ending(file: str, formats: dict[str, str]) -> str | None:
@@ -246,12 +246,12 @@ def _loaded_plug_in(name: str) -> OutputFormat:
     try:
         loaded = point.load()
     except Exception as error:
-        raise UsageError(f"the format {name!r} of {point.value} cannot be loaded: {error}") from error
+        raise UsageError(f"cannot load the format {name!r} from {point.value}: {error}") from error
     if isinstance(loaded, OutputFormat):
         return loaded
     if callable(loaded):
         return OutputFormat(analysis=_taking_a_page(loaded))
-    raise UsageError(f"the format {name!r} of {point.value} is neither an OutputFormat nor a function")
+    raise UsageError(f"the format {name!r} from {point.value} is neither an OutputFormat nor a function")
 
 
 def _taking_a_page(function: Callable[..., str | bytes]) -> Renderer:

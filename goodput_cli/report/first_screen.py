@@ -63,7 +63,7 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     """Which job, when, how it ended; how much became progress; how often it died, and why."""
     room = width - 2
     name = safe(analysis.job.name)
-    ended = _ENDS[analysis.job.ending] if phrases.has_ending(analysis) else "a part of the job"
+    ended = _ENDS[analysis.job.ending] if phrases.has_ending(analysis) else "part of the job"
     rest = f"{_window(analysis)}   {ended}"
     name = shorten(name, max(room - cell_len(rest) - 2, 12), "...")
     if cell_len(f"{name}  {rest}") <= room:
@@ -88,7 +88,7 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     if (work := work_line(analysis, room)) is not None:
         yield Text(work)
     for doubt in phrases.doubts(analysis):
-        yield from (Text(line, style="yellow") for line in wrapped(f"but: {safe(doubt)}", room))
+        yield from (Text(line, style="yellow") for line in wrapped(f"warning: {safe(doubt)}", room))
     if (why := phrases.last_cause(analysis)) is not None:
         yield Text(shorten(f"`{safe(why.text)}`" if why.text else safe(why.where or ""), room, "..."), style="dim")
         yield from (Text(line) for line in wrapped(f"what to do: {safe(why.advice)}", room))
@@ -103,7 +103,7 @@ def _window(analysis: Analysis) -> str:
 
 
 def _deaths(analysis: Analysis) -> str:
-    """`5 disruptions: 3 device_oom, 1 preempted; no line says why for 1`, and why the last attempt died."""
+    """Return `5 disruptions: 3 device_oom, 1 preempted, 1 unknown`, and the cause of the last attempt's failure."""
     job, rows = analysis.job, analysis.disruptions
     words = f"{plural(job.attempts, 'attempt')}, {plural(job.disruptions, 'disruption')}"
     counted = [one for one in rows if one.ended not in UNCOUNTED]
@@ -116,13 +116,13 @@ def _deaths(analysis: Analysis) -> str:
         more = len(known) - len(named)
         named += [f"{more} other causes"] if more > 0 else []
         unknown = len(counted) - known.total()
-        words += f": {', '.join(named)}" + (f"; no line says why for {unknown}" if unknown else "")
+        words += f": {', '.join(named)}" + (f", {unknown} of unknown cause" if unknown else "")
     elif counted:
         ended = Counter(one.ended.replace("_", " ") for one in counted)
-        words += f": {', '.join(f'{count} {how}' for how, count in ended.most_common())}; no line says why"
+        words += f": {', '.join(f'{count} {how}' for how, count in ended.most_common())} (cause unknown)"
     if (phrases.has_ending(analysis) and job.ending == "crashed") or phrases.last_cause(analysis) is not None:
         words += f", {phrases.at_the_end(analysis)}{phrases.last_cause_text(analysis)}"
-    return words + (f", {plural(job.runs, 'run')} of this name" if job.runs > 1 else "")
+    return words + (f", {plural(job.runs, 'run')} with this name" if job.runs > 1 else "")
 
 
 def _losses(analysis: Analysis, width: int, page: Page, room: int) -> list[Text]:
@@ -149,12 +149,12 @@ def _strip(analysis: Analysis, width: int, page: Page, room: int) -> Iterator[Te
 
 
 def _foot(analysis: Analysis, width: int) -> Iterator[Text]:
-    """What the log has to be asked about, and where all the rest is."""
+    """Counts of warnings with the command that lists them, and how to see more."""
     logs = safe(" ".join(analysis.options)) or "LOG"
     counts = counts_in_words(noticed_in(analysis, time.time_ns()))
     yield Text()
-    words = f"{counts} on the log: goodput check {logs}" if counts else ""
-    rest = "every category, and what is not recorded: --full"
+    words = f"{counts} in the log: goodput check {logs}" if counts else ""
+    rest = "--full lists all categories"
     line = f"{words}; {rest}" if words else rest
     if cell_len(line) > width - 2 and words:
         words = words if cell_len(words) <= width - 2 else words.replace(logs, "LOG")

@@ -28,8 +28,8 @@ _LOGS = "LOG"
 _ROOM_FOR_ALL = 98
 _MOST_CATEGORIES = 3
 _LOST = "LOST     "
-_WHERE_TO_LOOK = (("timeline", "see when it was", ""), ("disruptions", "see what each disruption cost", ""))
-_PLANNED = ("analyze", "the job ended, and was started again: without such planned stops", " --exclude-stopped")
+_WHERE_TO_LOOK = (("timeline", "show when it was lost", ""), ("disruptions", "show what each disruption cost", ""))
+_PLANNED = ("analyze", "exclude planned stops between attempts", " --exclude-stopped")
 _MUCH = 0.1
 """Share of the window from which on somebody wants to know more of what was lost."""
 
@@ -51,7 +51,7 @@ def insight_lines(losses: Losses, width: int, page: Page, *, most: int = MOST, c
         yield from _insight(insight, head, named, (width, under if beside else _INDENT), page)
     rest = insights[most:]
     if rest:
-        yield Text(f"{len(rest)} more of {duration(sum(one.ns for one in rest))}: -o report.html", style="dim")
+        yield Text(f"{len(rest)} more ({duration(sum(one.ns for one in rest))}): -o report.html", style="dim")
 
 
 def _most_lost(losses: Losses, width: int, page: Page) -> Iterator[Text]:
@@ -87,9 +87,9 @@ def _titles(losses: Losses, remark: str, width: int) -> Iterator[Text]:
     """What was lost; and what was slow though it counts as goodput, or an insight of it would seem to be more than all
     that was lost."""
     slow = max(one.in_goodput_ns for one in losses.insights)  # of two kinds that may be the same time
-    title, words = _title(losses), f"and {duration(slow)} counted as goodput"
-    if slow and title.cell_len + len(", " + words + remark) <= width:
-        yield title.append(f", {words}").append(remark, "dim")
+    title, words = _title(losses), f"(+ {duration(slow)} in slow steps, which count as goodput)"
+    if slow and title.cell_len + len(" " + words + remark) <= width:
+        yield title.append(f" {words}").append(remark, "dim")
         return
     yield title.append(remark, "dim")
     if slow:
@@ -105,7 +105,7 @@ def _what_logs_is(losses: Losses) -> str:
 def _title(losses: Losses) -> Text:
     limits = losses.limits
     if limits == Limits(None, None):
-        return Text.assemble((_LOST, "bold"), ("cannot be judged", "bold red"), "; what the log shows of the time")
+        return Text.assemble((_LOST, "bold"), ("unknown", "bold red"), "; known losses")
     share, amount = percent(100 * losses.ns / losses.counted_ns), amount_text(losses.price, losses.ns)
     if limits.at_least != limits.at_most:
         share, amount = limits_text(limits, losses.counted_ns), limits_text(limits)

@@ -55,7 +55,7 @@ _LONGEST_NAME = 200
 """Characters of a name from a log that a document shows; what is longer loses its middle."""
 _LONGEST_MESSAGE = 400
 _LONGEST_PLACES = 300
-_WHOLE = "the whole list is in the JSON (`--format json`)"
+_WHOLE = "`--format json` lists all"
 _OUTCOMES: dict[Outcome, str] = {"passed": "", "failed": "FAILED: ", "not_judged": "NOT JUDGED: "}
 _SPECIAL = re.compile(r"[\\`*_{}\[\]#|~$@]")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -126,7 +126,7 @@ def _headline(block: Headline, gates: Published | None) -> Iterator[str]:
     yield f"**{block.value}**{' ' * bool(block.adjective)}{block.adjective}: {block.amount}."
     yield ""
     for doubt in block.doubts:
-        yield from (f"But: {escape(doubt)}.", "")
+        yield from (f"Warning: {escape(doubt)}.", "")
     yield f"{block.window}; {block.attempts}; {escape(block.progress)}"
     if block.whole:
         yield f"({block.whole})"
@@ -182,10 +182,10 @@ def _ledger(block: Ledger) -> Iterator[str]:
         yield _table_row(_category_text(row.name), drawn, seconds_text(row.ns), duration(row.ns), row.percent)
     if rest:
         ns = sum(row.ns for row in rest)
-        yield _table_row(f"{len(rest)} more, together", "", seconds_text(ns), duration(ns), "")
+        yield _table_row(f"{len(rest)} more (sum)", "", seconds_text(ns), duration(ns), "")
     yield _table_row("total", "", seconds_text(block.total_ns), duration(block.total_ns), "100.00 %")
     if rest:
-        yield from ("", f"Of {len(shown) + len(rest)} rows the {len(shown)} largest are shown: {_WHOLE}.")
+        yield from ("", f"Shown: the {len(shown)} largest of {len(shown) + len(rest)} rows; {_WHOLE}.")
 
 
 def _curves(block: Curves) -> Iterator[str]:
@@ -204,13 +204,13 @@ def _details(block: Details) -> Iterator[str]:
     yield from _table(sheet, most=_MOST_ROWS)
     left_out = len(sheet.rows) - _MOST_ROWS
     if left_out > 0:
-        yield from ("", f"{plural(left_out, f'more {block.what}')}, later ones: {_WHOLE}.")
+        yield from ("", f"{plural(left_out, f'later {block.what}')} not shown; {_WHOLE}.")
     yield from ("", *(f"- {_name_text(note, _LONGEST_MESSAGE)}" for note in sheet.every_note))
 
 
 def _pairs(block: Pairs) -> Iterator[str]:
     if block.pin:
-        yield from (f"Taken from the log itself: pin it with `{block.pin}`.", "")
+        yield from (f"Taken from this log. Pin it with `{block.pin}`.", "")
     yield from _table_head("metric", "value")
     yield from (_table_row(name, value) for name, value in block.rows)
 
@@ -219,7 +219,7 @@ def _findings(block: Findings) -> Iterator[str]:
     worst = next((diagnostic.severity for diagnostic in worst_first(problems(block.diagnostics))), None)
     words = plural(len(block.diagnostics), "diagnostic")
     yield from _unfolding(
-        f"{words}, {worst}s among them" if worst else words, _diagnostic_lines(block), is_open=worst == "error"
+        f"{words}, including {worst}s" if worst else words, _diagnostic_lines(block), is_open=worst == "error"
     )
 
 

@@ -33,11 +33,11 @@ def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer'
 def families(document: Document) -> Iterator[Family]:
     """Every metric, also those without a sample; docs/ci.md describes each."""
     yield from document.figures()
-    yield Family("goodput_rules", "Version of the rules that made these figures.", [({}, str(RULES))])
+    yield Family("goodput_rules", "Version of the rules used for these figures.", [({}, str(RULES))])
     gates = document.gates()
     if gates is not None:
         yield from _thresholds(gates.thresholds)
-        yield Family("goodput_diagnostics", "Findings about the log.", list(_diagnostics(gates.diagnostics)))
+        yield Family("goodput_diagnostics", "Diagnostics of the log.", list(_diagnostics(gates.diagnostics)))
 
 
 def exposition(*of_jobs: tuple[Labels, Iterable[Family]]) -> str:
@@ -73,8 +73,8 @@ def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[Family]:
         value = finite(threshold.value)
         if value is not None:
             values.append((measured, exact(value)))
-    yield Family("goodput_threshold_verdict", "1 for the verdict on the expression, 0 for the others.", verdicts)
-    yield Family("goodput_threshold_value", "What the expression was judged on, in its unit.", values)
+    yield Family("goodput_threshold_verdict", "1 for the verdict of the expression, 0 for other verdicts.", verdicts)
+    yield Family("goodput_threshold_value", "Value that the expression compares, in its unit.", values)
     yield Family("goodput_threshold_limit", "The limit of the expression, in its unit.", limits)
 
 

@@ -34,7 +34,7 @@ def schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:goodput-cli:schema:{SCHEMA_VERSION}",
         "title": "goodput --format json",
-        "description": "What every command writes; kind says which.",
+        "description": "The JSON output of every command; `kind` names the command's answer.",
         "oneOf": answers,
         "$defs": dict(sorted(definitions.items())),
     }

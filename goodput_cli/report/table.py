@@ -257,7 +257,7 @@ def _headline(block: Headline, width: int) -> Iterator[Text]:
         yield Text(block.whole, style="dim")
     yield from (Text(block.progress, style="dim"), Text())
     yield Text.assemble((block.measure.upper(), "bold"), "  ", (block.value, "bold green"), "  ", block.amount)
-    yield from (Text(f"but: {safe(one)}", style="yellow") for one in block.doubts)
+    yield from (Text(f"warning: {safe(one)}", style="yellow") for one in block.doubts)
 
 
 def _gates(block: Gates, width: int) -> Table:

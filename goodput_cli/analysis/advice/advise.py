@@ -94,20 +94,25 @@ def check_replay(record: JobRecord) -> Fidelity:
     before_tail = record.window - record.tail
     if before_tail < _LEAST_REPLAYED * record.window:
         return Fidelity(False, None, (
-            f"only {100 * before_tail / record.window:.0f} % of the job lie before the step it has come to: too little "
-            "to replay (replay_too_short)"
+            f"too little to replay: only {100 * before_tail / record.window:.0f} % of the job come before its last "
+            "step "
+            "(replay_too_short)"
         ))  # fmt: skip
     done = replay(record, AsRecorded(record))
     if done.ns is None:
-        return Fidelity(False, None, "the record replayed as it was never ends")
+        return Fidelity(False, None, "the replay of the recorded run never ends")
     difference = done.ns - record.window
     path = tuple((end.died, life.resumed) for life, end in zip(record.lives, record.ends, strict=True))[: record.last]
     if difference:
-        return Fidelity(False, difference, f"the record replayed as it was differs by {difference / 1e9:g} s")
+        return Fidelity(False, difference, f"the replay of the recorded run differs from it by {difference / 1e9:g} s")
     if done.path != path:
         pairs = zip((*done.path, None), (*path, None), strict=False)
         wrong = next(index for index, (one, other) in enumerate(pairs) if one != other)
-        return Fidelity(False, difference, f"in the record replayed as it was life {wrong + 1} ends elsewhere")
+        return Fidelity(
+            False,
+            difference,
+            f"in the replay of the recorded run, attempt {wrong + 1} of those that trained ends at another step",
+        )
     return Fidelity(True, 0, None)
 
 
@@ -193,34 +198,34 @@ def _deaths(record: JobRecord, options: Options, others: Mapping[Death, JobRecor
 def _diagnostics(record: JobRecord, exposure: Exposure, interval: Interval, fidelity: Fidelity) -> list[Diagnostic]:
     diagnostics = []
     if not fidelity.ok:
-        diagnostics.append(Diagnostic.of("replay_differs", f"{fidelity.reason}; no replay is shown"))
+        diagnostics.append(Diagnostic.of("replay_differs", f"{fidelity.reason}. No replay is shown"))
     advice = interval.advice
     if record.every is not None and record.cost is None:
         diagnostics.append(Diagnostic.of("save_cost_unknown", str(advice.say)))
     if advice.verdict != "refused" and exposure.failures < LEAST_FAILURES:
         seen = failed_lives(exposure.failures, len(record.failed))
-        message = f"{seen}: how often training fails is little more than a guess"
+        message = f"{seen}: too few to estimate how often training fails"
         diagnostics.append(Diagnostic.of("few_failures", message))
     if record.one_save:
-        message = "one saved step was seen: its distance from the first step trained counts as today's interval"
+        message = "only one checkpoint found: today's interval is taken as the steps from the first trained step to it"
         diagnostics.append(Diagnostic.of("one_interval_only", message))
     early = early_deaths(exposure)
     if early is not None and early.unusual:
         message = (
-            f"{early.count} of {exposure.failures} failed lives were shorter than a tenth of the mean, where "
-            f"{early.expected:.1f} are expected: the formulas of Young and Daly do not hold, but the curve does"
+            f"{early.count} of {exposure.failures} failed attempts were shorter than a tenth of the mean "
+            f"({early.expected:.1f} expected). Young's and Daly's formulas do not apply; the curve does"
         )
         diagnostics.append(Diagnostic.of("early_failures", message, early.count))
     diagnostics += _of_kind(
-        record, EndKind.OLDER, "older_restored", "a newer checkpoint was complete, and an older one restored"
+        record, EndKind.OLDER, "older_restored", "an older checkpoint was restored although a newer one was complete"
     )
     diagnostics += _of_kind(
-        record, EndKind.BEYOND, "saved_unseen", "training went on from a checkpoint that no line shows"
+        record, EndKind.BEYOND, "saved_unseen", "training resumed from a checkpoint that is not in the log"
     )
     if advice.reason == "never_ends":
         diagnostics.append(Diagnostic.of("never_ends", str(advice.say)))
     if record.background:
-        message = "saves go on in the background and no line says until when: their latency is taken as 0"
+        message = "checkpoints are saved in the background and their ends are not logged: latency is taken as 0"
         diagnostics.append(Diagnostic.of("save_latency_unknown", message))
     return diagnostics
 

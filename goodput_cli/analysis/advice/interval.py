@@ -20,7 +20,7 @@ from goodput_cli.analysis.advice.results import (
     failed_lives,
     formulas,
 )
-from goodput_cli.vocabulary.text import duration_of_seconds
+from goodput_cli.vocabulary.text import duration_of_seconds, plural
 
 PLATEAU_POINTS = 0.1
 LEAST_FAILURES = 3
@@ -41,23 +41,27 @@ class VerdictRule:
 
 
 VERDICTS = (
-    VerdictRule("refused", "no_saves", "the log shows no save"),
-    VerdictRule("refused", "save_cost_unknown", "no line, and no `--save-seconds`, says how long a save blocks"),
+    VerdictRule("refused", "no_saves", "the log shows no checkpoint"),
+    VerdictRule(
+        "refused",
+        "save_cost_unknown",
+        "how long saving blocks training is neither logged nor given with `--save-seconds`",
+    ),
     VerdictRule(
         "refused",
         "too_short",
         f"fewer than {LEAST_STEPS} steps were kept, or one attempt kept fewer than two intervals of them",
     ),
-    VerdictRule("refused", "never_ends", "with such failures the job never ends, whatever the interval"),
+    VerdictRule("refused", "never_ends", "with these failures the job never ends at any interval"),
     VerdictRule(
         "unclear",
         "no_failure",
-        "no life failed, or none lost what depends on the interval, and no `--mtbf` is given: a bound alone",
+        "no attempt failed, or no failure's loss depends on the interval, and `--mtbf` is not given: only a bound",
     ),
-    VerdictRule("keep", None, f"today's interval is as good as the best to {PLATEAU_POINTS} point"),
-    VerdictRule("unclear", "few_failures", f"fewer than {LEAST_FAILURES} lives failed, and no `--mtbf` is given"),
-    VerdictRule("change", None, f"the gain is above 0 with a probability of {100 * _SURE:.0f} % at least"),
-    VerdictRule("unclear", "not_sure", "else"),
+    VerdictRule("keep", None, f"today's interval is within {PLATEAU_POINTS} points of the best"),
+    VerdictRule("unclear", "few_failures", f"fewer than {LEAST_FAILURES} attempts failed, and `--mtbf` is not given"),
+    VerdictRule("change", None, f"the gain is above 0 with a probability of at least {100 * _SURE:.0f} %"),
+    VerdictRule("unclear", "not_sure", "otherwise"),
 )
 """The first that holds is given (docs/advice.md, *Verdicts*)."""
 
@@ -194,11 +198,11 @@ def _verdict(
         return (
             "unclear",
             "few_failures",
-            f"{failed_lives(exposure.failures, failed)} {'says' if failed == 1 else 'say'} too little; {_MORE}",
+            f"{failed_lives(exposure.failures, failed)} {'is' if failed == 1 else 'are'} not enough data. {_MORE}",
         )
     if drawn.probability is not None and drawn.probability >= _SURE:
         return "change", None, None
-    return "unclear", "not_sure", f"another interval may be better, but that is not sure; {_MORE}"
+    return "unclear", "not_sure", f"another interval may be better, but the data does not confirm it. {_MORE}"
 
 
 def _bound_only(why: str, exposure: Exposure, curve: Curve, today: Curve, shown: Formulas) -> Interval:
@@ -206,8 +210,8 @@ def _bound_only(why: str, exposure: Exposure, curve: Curve, today: Curve, shown:
     drawn = spread(curve, None, None)
     old = float(today.goodput(today.average)[0])
     say = (
-        f"{why}: not more often than every {drawn.best[0]} steps, as far as "
-        f"{duration_of_seconds(exposure.budgets)} of training can tell; {_MORE}"
+        f"{why}. Based on {duration_of_seconds(exposure.budgets)} of training, save at most every "
+        f"{drawn.best[0]} steps. {_MORE}"
     )
     nothing = _nothing(exposure, "unclear", "no_failure", say)
     advice = replace(
@@ -230,26 +234,29 @@ def _refused(record: JobRecord) -> tuple[Reason, str] | None:
     """Why no interval can be advised: a code, and what to log."""
     if record.every is None:
         return "no_saves", (
-            "the log shows no save: let the program log them, as `checkpoint_saved` or in a way that "
-            "`goodput help no_checkpoint_events` names"
+            "the log shows no checkpoint. Log `checkpoint_saved`, or another line that "
+            "`goodput help no_checkpoint_events` lists"
         )
     if record.cost is None:
         log = "" if record.step_log else "log `step_finished` before `checkpoint_saved`, or "
-        return "save_cost_unknown", f"no line says how long a save blocks; {log}give --save-seconds"
+        return (
+            "save_cost_unknown",
+            f"how long saving blocks training is not logged. {log[:1].upper()}{log[1:]}pass --save-seconds",
+        )
     if record.kept_steps < LEAST_STEPS:
-        return "too_short", f"{record.kept_steps} steps were kept; {LEAST_STEPS} are needed"
+        return "too_short", f"too short: {plural(record.kept_steps, 'step')} kept, {LEAST_STEPS} needed"
     if len(record.lives) < 2 and record.kept_steps < 2 * record.every:
         return "too_short", (
-            f"one attempt of {record.kept_steps} steps, saved every {record.every}: two intervals, or a second "
-            "attempt, are needed"
+            f"one attempt of {record.kept_steps} steps with a checkpoint every {record.every}: two intervals or a "
+            "second attempt are needed"
         )
     return None
 
 
-_NO_FAILURE = "no life failed"
-_UNHARMED = "no failed life lost what depends on the interval"
-_NEVER = "with these failures the job never ends, whatever the interval: only the levers below help"
-_MORE = "log more failures, or give --mtbf"
+_NO_FAILURE = "no attempt failed"
+_UNHARMED = "no failed attempt lost time that depends on the interval"
+_NEVER = "with these failures the job never ends at any interval. Only the improvements below help"
+_MORE = "Pass --mtbf, or analyze a longer period"
 
 
 def _if_cost(record: JobRecord, exposure: Exposure) -> tuple[IfCost, ...]:

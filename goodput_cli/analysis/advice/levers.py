@@ -81,8 +81,8 @@ def bound(inputs: LeverInputs, price: Price | None) -> Lever | None:
     """What no way of checkpointing can beat."""
     amounts = inputs.record.amounts
     estimate = Estimate(
-        "checkpoint_bound", "by checkpoints at most", "no save blocks and no step is trained twice",
-        "a bound: no checkpointing can buy more", "bound", ns=amounts.saved + amounts.wasted,
+        "checkpoint_bound", "checkpointing at most", "saving never blocks and no step is trained twice",
+        "an upper bound for any way of checkpointing", "bound", ns=amounts.saved + amounts.wasted,
     )  # fmt: skip
     return _made(estimate, inputs.record, price)
 
@@ -123,8 +123,8 @@ def _interval(inputs: LeverInputs) -> Iterator[Estimate]:
     advised = Curve(exposure, [best.advised], today.saving)
     yield _average(
         inputs, advised, today, "interval", f"save every {best.advised} steps",
-        f"a save every {best.advised} steps instead of every {int(today.intervals[0])}",
-        "same cost of a save, same failures in kind and number", {"every_steps": best.advised},
+        f"save every {best.advised} steps instead of every {int(today.intervals[0])}",
+        "saving costs the same; the same number and kind of failures", {"every_steps": best.advised},
     )  # fmt: skip
 
 
@@ -139,8 +139,8 @@ def _async_saves(inputs: LeverInputs) -> Iterator[Estimate]:
     if best is None:
         return
     yield _average(
-        inputs, Curve(exposure, [best.advised], saving), today, "async_saves", "saves in background",
-        f"asynchronous saves, every {best.advised} steps",
+        inputs, Curve(exposure, [best.advised], saving), today, "async_saves", "save in the background",
+        f"save asynchronously every {best.advised} steps",
         f"a tenth of {duration_of_seconds(record.cost)} still blocks",
         {"every_steps": best.advised, "cost_seconds": saving.cost, "latency_seconds": saving.latency},
     )  # fmt: skip
@@ -166,8 +166,9 @@ def _newest_checkpoint(inputs: LeverInputs) -> Iterator[Estimate]:
     shorter = replay(record, AsRecorded(record), newest=True).ns
     if shorter is not None:
         yield Estimate(
-            "newest_checkpoint", "newest checkpoint used", "the newest complete checkpoint is restored, none older",
-            "newer checkpoints could be read, and going back was not meant", "replay", ns=record.window - shorter,
+            "newest_checkpoint", "restore the newest checkpoint", "the newest complete checkpoint is always restored",
+            "the newer checkpoints were readable, and older ones were not chosen on purpose", "replay",
+            ns=record.window - shorter,
         )  # fmt: skip
 
 
@@ -175,25 +176,26 @@ def _disruptions(inputs: LeverInputs) -> Iterator[Estimate]:
     """Fewer of them, and less behind each."""
     amounts, spare = inputs.record.amounts, inputs.spare_ns
     yield Estimate(
-        "failures", "failures half as often", "every second disruption does not happen", "each as likely as another",
+        "failures", "half as many failures", "every second disruption does not happen", "each is equally likely to go",
         "exact", ns=half(amounts.lost), settings={"factor": 2},
     )  # fmt: skip
     yield Estimate(
-        "restart", "restart twice as fast", "initialisation, preparation, restore, loading and compilation take half",
+        "restart", "restart twice as fast",
+        "initialization, preparation, restore, loading and compilation take half the time",
         "after every disruption", "exact", ns=half(sum(sum(amounts.before[part]) for part in RESTART)),
         settings={"factor": 2},
     )  # fmt: skip
     yield Estimate(
-        "restore", "restore twice as fast", "restoring a checkpoint takes half", "part of `restart`", "exact",
+        "restore", "restore twice as fast", "restoring a checkpoint takes half the time", "part of `restart`", "exact",
         ns=half(amounts.restore), settings={"factor": 2},
     )  # fmt: skip
     yield Estimate(
-        "downtime", "downtime halved", "a failure is noticed and the job scheduled twice as fast",
+        "downtime", "half the downtime", "a failure is noticed and the job scheduled twice as fast",
         "after every disruption", "exact", ns=half(sum(amounts.before["down"])), settings={"factor": 2},
     )  # fmt: skip
     yield Estimate(
-        "spares", f"spares after {spare / 1e9:g} s", "a spare takes over, and nothing is queued",
-        f"after {spare / 1e9:g} s; a start that led nowhere counts as downtime", "exact",
+        "spares", f"spare node after {spare / 1e9:g} s", "a spare node takes over, and no time is spent in a queue",
+        f"after {spare / 1e9:g} s; failed starts count as downtime", "exact",
         ns=sum(max(ns - spare, 0) for _, ns in amounts.outages) + sum(amounts.before["queued"]),
         settings={"spare_seconds": spare / 1e9},
     )  # fmt: skip
@@ -217,9 +219,9 @@ def _starts_that_hold(inputs: LeverInputs) -> Iterator[Estimate]:
         if max((life.attempt for life in record.lives if life.attempt < attempt), default=-1) + 1 not in held
     ]  # a start without a step that lies in the gap behind one of these lives is in what it saves
     yield Estimate(
-        "starts_that_hold", "starts that hold",
-        f"no attempt dies within {duration_of_seconds(early.longest_seconds)} of training",
-        f"{early.count} of {inputs.exposure.failures} lives did; starts without a step count", "exact",
+        "starts_that_hold", "no failed starts",
+        f"no attempt fails within {duration_of_seconds(early.longest_seconds)} of training",
+        f"{early.count} of {inputs.exposure.failures} attempts did; starts without a step count", "exact",
         ns=saved + sum(alone), settings={"lives": early.count, "within_seconds": early.longest_seconds},
     )  # fmt: skip
 
@@ -233,20 +235,25 @@ def _custom(inputs: LeverInputs) -> Iterator[Estimate]:
         total, label = sum(custom[one] for one in labels), f"half as many {', '.join(labels)}"
         if total > _LABEL_SHARE * window:
             yield Estimate(
-                name, label, label, "each as long as before", "exact", ns=half(total), settings={"factor": 2},
+                name, label, label, "each takes as long as before", "exact", ns=half(total), settings={"factor": 2},
             )  # fmt: skip
 
 
 def _steady(inputs: LeverInputs) -> Iterator[Estimate]:
     amounts = inputs.record.amounts
     for name, label, text, ns in (
-        ("data_loading", "no waiting for data", "no data is loaded while no step is in flight", amounts.data),
-        ("stalls", "no stalls", "no step stalls", amounts.stalls),
-        ("slow_steps", "no slow steps", "steps take the usual time throughout", amounts.slow),
+        ("data_loading", "no waiting for data", "data loading never delays a step", amounts.data),
+        ("stalls", "no stalls", "no step takes much longer than usual", amounts.stalls),
+        ("slow_steps", "no slow steps", "every step takes the usual time", amounts.slow),
     ):
         if ns is not None and ns > 0:
             yield Estimate(
-                name, label, text, "at the same failures: a lower bound, since shorter work meets fewer", "exact", ns=ns
+                name,
+                label,
+                text,
+                "with the same failures; a lower bound, because a shorter run has fewer",
+                "exact",
+                ns=ns,
             )
 
 
@@ -256,7 +263,8 @@ def _longest_outage(inputs: LeverInputs) -> Iterator[Estimate]:
     beyond = max(gaps) - round(median(gaps)) if gaps else 0
     if beyond > _OUTAGE_SHARE * record.window:
         yield Estimate(
-            "longest_outage", "longest outage as others", "the longest outage is as long as the median one", "once",
+            "longest_outage", "shorten the longest outage", "the longest outage takes as long as the median one",
+            "once",
             "exact", ns=beyond,
         )  # fmt: skip
 

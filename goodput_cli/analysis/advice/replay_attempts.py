@@ -176,7 +176,8 @@ class _Reader:
         timeline = self._job.timeline
         if not self._job.lived:
             raise NotEnoughData(
-                "nothing was trained in this job, so that nothing can be advised; `goodput analyze` says how it is"
+                "this job trained no step, so there is nothing to recommend. Run `goodput analyze` for where its time "
+                "went"
             )
         start, stop = self._job.counted(np.array([timeline.start, timeline.end])).tolist()
         lives, last, end = self._lives(), *self._end

@@ -32,8 +32,8 @@ _ADDED = Json(optional=True)
 
 
 def failed_lives(count: int, of: int) -> str:
-    """`1 failed life`; `2 of 4 failed lives`, of which the others lost nothing that depends on the interval."""
-    return f"{count}{f' of {of}' if count != of else ''} failed {'life' if of == 1 else 'lives'}"
+    """Return `1 failed attempt` or `2 of 4 failed attempts`; the others lost no time that depends on the interval."""
+    return f"{count}{f' of {of}' if count != of else ''} failed {'attempt' if of == 1 else 'attempts'}"
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,8 @@ Reason = Literal[
     "no_saves", "save_cost_unknown", "too_short", "never_ends", "no_failure", "few_failures", "not_sure",
 ]  # fmt: skip
 SHOWN: dict[Verdict, str] = {
-    "refused": "NO INTERVAL ADVISED", "unclear": "NO CLEAR ADVICE", "keep": "KEEP SAVING EVERY", "change": "SAVE EVERY",
+    "refused": "NO INTERVAL RECOMMENDED", "unclear": "INCONCLUSIVE", "keep": "KEEP SAVING EVERY",
+    "change": "SAVE EVERY",
 }  # fmt: skip
 """How the line of a verdict begins."""
 How = Literal["exact", "replay", "average", "bound"]
@@ -315,23 +316,27 @@ class Lever:
     """What would have bought goodput: a row of the answer."""
 
     name: str = column("text", "as in --fail-if advice.NAME")
-    label: str = column("text", "in a few words", heading="what would buy most")
-    text: str = column("text", "what would be otherwise")
-    assumption: str = column("text", "what is taken for granted")
-    how: How = column("text", "exact: a sum over the ledger; replay: the record again; average: the curve", json=_HOW)
-    seconds: float = column("number", "in which the job would have held its accelerators for nothing")
-    ns: int | None = column("count", "the same where it is exact", audience=Audience.JSON)
+    label: str = column("text", "in a few words", heading="improvement")
+    text: str = column("text", "the change, in a sentence")
+    assumption: str = column("text", "what the estimate assumes")
+    how: How = column(
+        "text",
+        "exact: a sum over the ledger; replay: the recorded run again; average: the curve; bound: an upper bound",
+        json=_HOW,
+    )
+    seconds: float = column("number", "time without progress that it saves")
+    ns: int | None = column("count", "the same in ns, if it is exact", audience=Audience.JSON)
     percent_of_window: float = column("number", "seconds / window")
-    points: float = column("number", "of goodput, gained")
+    points: float = column("number", "points of goodput gained")
     goodput_percent: float = column("percent", "then")
     accelerator_hours: float | None = column("number", "seconds x accelerators; null without --accelerators")
     cost: float | None = column("number", "accelerator_hours x price; null without --price-per-hour")
     settings: Mapping[str, float | str] = column(
-        "text", "what it assumes, in numbers", audience=Audience.JSON, json={"type": "object"}
+        "text", "the numbers it assumes", audience=Audience.JSON, json={"type": "object"}
     )
 
 
-LEVER_TABLE = Table("lever", "what would have bought goodput", columns_of(Lever, attribute))
+LEVER_TABLE = Table("lever", "improvements, and how much goodput each would have gained", columns_of(Lever, attribute))
 
 
 @dataclass(frozen=True)

@@ -51,18 +51,19 @@ def facts(analysis: Analysis, advice: AdviceData) -> Iterator[str]:
     share = percent(advice.recorded.goodput_percent)
     yield f"{window_text(analysis)}, goodput {goodput_text(analysis) if analysis.is_bounded else share}"
     if analysis.is_bounded:
-        yield f"percentages are against the reference step time, with {share} today; {open_question(analysis)}"
+        yield f"percentages below use the reference step time ({share} today); {open_question(analysis)}"
     yield _failures(record)
-    today = "" if saves.every_steps is None else f"today one every {plural(saves.every_steps, 'step')}"
+    today = "" if saves.every_steps is None else f"today: a checkpoint every {plural(saves.every_steps, 'step')}"
     if saves.every_seconds is not None:
         today += f" ({duration_of_seconds(saves.every_seconds)})"
     if saves.cost_seconds is not None:
         given = " (as given)" if saves.cost_origin == "given" else ""
-        yield f"a save blocks for {duration_of_seconds(saves.cost_seconds)}{given}; {today}"
+        cost = duration_of_seconds(saves.cost_seconds)
+        yield f"{today or 'today: interval unknown'}; saving blocks training for {cost}{given}"
     elif today:
-        yield f"what a save blocks is not recorded; {today}"
+        yield f"{today}; how long saving blocks training is not logged"
     if analysis.job.ending == "not_logged":
-        yield "the end was not logged: the job may still be running, and its last attempt counts as alive"
+        yield "the end is not logged: the job may still be running, so its last attempt does not count as failed"
 
 
 def _failures(record: RecordFacts) -> str:
@@ -73,10 +74,10 @@ def _failures(record: RecordFacts) -> str:
     all_ = f"{plural(record.failures, 'failure')}, MTBF {duration_of_seconds(record.mtbf_seconds)}"
     between = record.training_between_failures_seconds
     if not record.failed_lives or between is None:
-        return f"{all_}; none of an attempt that had finished a step ({trained} of training)"
+        return f"{all_}; no failed attempt had finished a step ({trained} of training)"
     failed = record.failed_lives
     which = "" if failed == record.failures else f"{failed_lives(failed, failed)}, "
-    return f"{all_}; {which}training between failures {duration_of_seconds(between)} ({trained} in all)"
+    return f"{all_}; {which}mean training between failures {duration_of_seconds(between)} ({trained} in total)"
 
 
 def verdict_lines(advice: AdviceData) -> Iterator[str]:
@@ -86,27 +87,27 @@ def verdict_lines(advice: AdviceData) -> Iterator[str]:
     if interval.say is not None:
         yield interval.say
     for one in interval.if_cost:
-        good = f"as good: {_range(*one.plateau_steps)}"
-        yield f"if a save blocks for {duration_of_seconds(one.cost_seconds)}: every {_every(one.every_steps)} ({good})"
+        good = f"equally good: {_range(*one.plateau_steps)}"
+        yield f"if saving blocks for {duration_of_seconds(one.cost_seconds)}: every {_every(one.every_steps)} ({good})"
     yield from _sureness(interval, advice.record.failed_lives)
     yield from _formulas(interval)
     if interval.luck_points is not None and interval.today_percent is not None and advice.saves.every_steps:
         yield (
-            f"this run had {percent(advice.recorded.goodput_percent)} by chance: saving every "
-            f"{advice.saves.every_steps} steps gives {percent(interval.today_percent)} on average"
+            f"expected goodput when saving every {_every(advice.saves.every_steps)}: {percent(interval.today_percent)} "
+            f"(this run reached {percent(advice.recorded.goodput_percent)}; the difference is failure timing)"
         )
     yield from _one_run(advice)
     yield from _replayed(interval)
     if advice.deaths:
         known = {name: value for name, value in asdict(advice.deaths).items() if value is not None}
         values = ", ".join(map(percent, known.values()))
-        yield f"moment of death not logged: on average {values} for {', '.join(known)}"
+        yield f"time of failure not logged: expected goodput {values} if it was {', '.join(known)}"
 
 
 def card(advice: AdviceData) -> Card:
     """The advice at a glance."""
     interval = advice.interval
-    figure = {"refused": "no advice", "keep": "keep", "unclear": "unclear"}.get(interval.verdict)
+    figure = {"refused": "no recommendation", "keep": "keep", "unclear": "inconclusive"}.get(interval.verdict)
     headline = _headline(advice)
     return Card(
         figure=figure or f"every {_every(interval.every_steps)}",
@@ -121,15 +122,15 @@ def _card_facts(advice: AdviceData) -> Iterator[tuple[str, str]]:
     interval = advice.interval
     yield "goodput", percent(advice.recorded.goodput_percent)
     if advice.saves.every_steps is not None:
-        yield "a save today", f"every {_every(advice.saves.every_steps)}"
+        yield "checkpoint today", f"every {_every(advice.saves.every_steps)}"
     if advice.saves.cost_seconds is not None:
-        yield "a save blocks", duration_of_seconds(advice.saves.cost_seconds)
+        yield "saving blocks for", duration_of_seconds(advice.saves.cost_seconds)
     yield "failures", str(advice.record.failures)
-    yield "failed lives", str(advice.record.failed_lives)
+    yield "failed attempts", str(advice.record.failed_lives)
     if interval.gain_ci95_points is not None and interval.verdict != "keep":
         yield "gain, 95 %", f"{interval.gain_ci95_points[0]:.2f} to {interval.gain_ci95_points[1]:.2f} points"
     if advice.levers:
-        yield "would buy most", f"{advice.levers[0].label}, {_gained(advice.levers[0].points)}"
+        yield "largest improvement", f"{advice.levers[0].label}, {_gained(advice.levers[0].points)}"
 
 
 def _headline(advice: AdviceData) -> str:
@@ -137,7 +138,7 @@ def _headline(advice: AdviceData) -> str:
     gain = ""
     if interval.gain_points is not None and interval.today_percent is not None and interval.goodput_percent is not None:
         gain = (
-            f"on average {percent(interval.today_percent)} -> {percent(interval.goodput_percent)}, "
+            f"expected goodput {percent(interval.today_percent)} -> {percent(interval.goodput_percent)}, "
             f"{_gained(interval.gain_points)}"
         )
     match interval.verdict:
@@ -152,7 +153,7 @@ def _headline(advice: AdviceData) -> str:
             )
     best = ""
     if _may_gain(interval):
-        best = f": perhaps every {_every(interval.every_steps)}{gain and f', {gain}'}"
+        best = f": best estimate every {_every(interval.every_steps)}{gain and f', {gain}'}"
     return f"{SHOWN['unclear']}{best}"
 
 
@@ -177,12 +178,12 @@ def _sureness(interval: IntervalAdvice, of: int) -> Iterator[str]:
     """of: how many lives failed."""
     parts = []
     if interval.plateau_steps is not None:
-        parts.append(f"as good: {_steps(*interval.plateau_steps)}")
+        parts.append(f"equally good: {_steps(*interval.plateau_steps)}")
     if interval.ci95_steps is not None:
         low, high = interval.ci95_steps
         parts.append("95 % range: " + (f"from {plural(low, 'step')}" if high is None else _steps(low, high)))
     if interval.gain_ci95_points is not None and interval.verdict != "keep":
-        parts.append(f"gain {interval.gain_ci95_points[0]:.2f} to {interval.gain_ci95_points[1]:.2f} points")
+        parts.append(f"gain {interval.gain_ci95_points[0]:+.2f} to {interval.gain_ci95_points[1]:+.2f} points")
     if parts:
         yield "; ".join(parts)
     if interval.probability is not None and interval.verdict != "keep":
@@ -190,14 +191,14 @@ def _sureness(interval: IntervalAdvice, of: int) -> Iterator[str]:
         perhaps = interval.verdict != "unclear" or _may_gain(interval)
         which = "" if perhaps else f"every {_every(interval.every_steps)}: "
         seen = failed_lives(interval.counted_lives, of)
-        yield f"{which}better than today with a probability of {better}, from {seen}"
+        yield f"{which}probability of being better than today: {better} (from {seen})"
 
 
 def _formulas(interval: IntervalAdvice) -> Iterator[str]:
     named = {"Young": interval.formulas.young_seconds, "Daly": interval.formulas.daly_seconds}
     shown = [f"{name} {duration_of_seconds(seconds)}" for name, seconds in named.items() if seconds is not None]
     if shown:
-        yield f"by formula: {', '.join(shown)}"
+        yield f"for comparison, by formula: {', '.join(shown)}"
 
 
 def _one_run(advice: AdviceData) -> Iterator[str]:
@@ -208,7 +209,7 @@ def _one_run(advice: AdviceData) -> Iterator[str]:
     ranges = [f"{_percents(interval.today_one_run_percent)} saving every {_every(today)}"]
     if interval.one_run_percent is not None and interval.verdict != "keep" and interval.every_steps != today:
         ranges.append(f"{_percents(interval.one_run_percent)} saving every {_every(interval.every_steps)}")
-    yield f"one run alone (95 %): {', '.join(ranges)}"
+    yield f"a single run (95 % range): {', '.join(ranges)}"
 
 
 def _percents(ends: tuple[float, float]) -> str:
@@ -220,11 +221,12 @@ def _replayed(interval: IntervalAdvice) -> Iterator[str]:
     if done is None or interval.every_steps is None or interval.verdict == "keep":
         return
     if done.saved_seconds is None:
-        yield f"with its own failures again, saving every {_every(interval.every_steps)}: the job never ends"
+        yield f"replayed with the same failures, saving every {_every(interval.every_steps)}: the job never ends"
         return
     longer = "longer" if done.saved_seconds < 0 else "shorter"
     yield (
-        f"with its own failures again, saving every {_every(interval.every_steps)}: {percent(done.goodput_percent)}, "
+        f"replayed with the same failures, saving every {_every(interval.every_steps)}: "
+        f"{percent(done.goodput_percent)}, "
         f"{duration_of_seconds(abs(done.saved_seconds))} {longer}"
     )
 
@@ -285,14 +287,16 @@ def _words(advice: AdviceData, points: tuple[CurvePoint, ...]) -> str:
     """The picture in a sentence or two."""
     best = max(points, key=lambda point: point.goodput_percent)
     said = [
-        f"Average goodput against the steps between two saves, {points[0].every_steps} to {points[-1].every_steps}: "
-        f"highest with {percent(best.goodput_percent)} at {best.every_steps} steps."
+        f"Expected goodput by checkpoint interval, {points[0].every_steps} to {points[-1].every_steps} steps: "
+        f"highest at {best.every_steps} steps, with {percent(best.goodput_percent)}."
     ]
     if advice.interval.every_steps is not None and advice.interval.goodput_percent is not None:
-        said.append(f"Advised: {advice.interval.every_steps} steps, with {percent(advice.interval.goodput_percent)}.")
+        said.append(
+            f"Recommended: {advice.interval.every_steps} steps, with {percent(advice.interval.goodput_percent)}."
+        )
     if advice.interval.today_percent is not None and advice.saves.every_steps is not None:
         said.append(f"Today, at {advice.saves.every_steps} steps: {percent(advice.interval.today_percent)}.")
-    said.append("The table below holds the numbers.")
+    said.append("The table below has the numbers.")
     return " ".join(said)
 
 
@@ -315,17 +319,23 @@ def published(analysis: Analysis, advice: AdviceData) -> Published:
 def _families(advice: AdviceData) -> Iterator[Family]:
     interval = advice.interval
     gains = _bounds(interval.gain_points, interval.gain_ci95_points)
-    yield _family("goodput_advice_gain_points", "Points of goodput that the advised interval gains.", "bound", gains)
     yield _family(
-        "goodput_advice_interval_seconds", "Training between two saves, as advised.", "bound", _intervals(interval)
+        "goodput_advice_gain_points", "Points of goodput that the recommended interval gains.", "bound", gains
+    )
+    yield _family(
+        "goodput_advice_interval_seconds",
+        "Recommended training time between two checkpoints.",
+        "bound",
+        _intervals(interval),
     )
     levers = [*advice.levers, *([advice.bound] if advice.bound else [])]
     yield _family(
-        "goodput_advice_lever_seconds", "Time that would have been saved; levers overlap.", "lever",
+        "goodput_advice_lever_seconds", "Time that each improvement would have saved; improvements overlap.", "lever",
         {lever.name: lever.seconds for lever in levers},
     )  # fmt: skip
     yield _family(
-        "goodput_advice_lever_points", "Points of goodput that would have been gained; levers overlap.", "lever",
+        "goodput_advice_lever_points", "Points of goodput that each improvement would have gained; they overlap.",
+        "lever",
         {lever.name: lever.points for lever in levers},
     )  # fmt: skip
 
@@ -399,7 +409,7 @@ def _cells(columns: Sequence[Column], rows: Sequence[Any]) -> tuple[tuple[Cell, 
 
 def _people(advice: AdviceData) -> Iterator[Column]:
     people = Audience.PEOPLE
-    yield Column("what would buy most", "text", people, attribute("label"))
+    yield Column("improvement", "text", people, attribute("label"))
     yield Column("time gained", "duration", people, each(lambda lever: round(lever.seconds * 1e9)))
     yield Column("points", "points", people, attribute("points"))
     if not any(lever.cost is not None for lever in advice.levers):  # all do not fit in 80 columns
@@ -415,11 +425,15 @@ def _notes(advice: AdviceData) -> Iterator[str]:
     yield from (f"{lever.label}: {lever.assumption}" for lever in advice.levers if lever.name == "async_saves")
     today, recorded = advice.interval.today_percent, advice.recorded.goodput_percent
     averages = [lever.points for lever in advice.levers if lever.how == "average"]
-    against = f"; average: against {today:.2f} %, not {recorded:.2f} %" if today is not None and averages else ""
+    against = (
+        f". Rows with 'average' compare with {today:.2f} % (expected today), not {recorded:.2f} %"
+        if today is not None and averages
+        else ""
+    )
     if advice.levers:
-        yield f"levers overlap: they do not add up{against}"
+        yield f"improvements overlap: their gains do not add up{against}"
     if advice.bound is not None and max(averages, default=0) > advice.bound.points:
-        yield "at most: of what this job lost; on average such failures cost more"
+        yield "'checkpointing at most' covers what this run lost; on average, such failures cost more"
 
 
 def _chosen_by(point: CurvePoint) -> float:
@@ -449,25 +463,25 @@ def _curve(advice: AdviceData) -> Iterator[Sheet]:
         Column("", "share", values=each(lambda point: (_chosen_by(point) - base) / ((high - base) or 1))),
     )
     yield Sheet(
-        title="Goodput by interval of saves",
+        title="Goodput by checkpoint interval",
         columns=columns,
         rows=_cells(columns, points),
         notes=(
-            f"bars begin at {base:.1f} %; replayed: this job's own failures again, which no other job will meet",
+            f"Bars start at {base:.1f} %. 'Replayed' repeats exactly the failures of this run.",
             *(
-                ["chosen by, bars and as good: the average with half a failure more, the next one"]
+                ["'Chosen by', the bars and 'equally good' add half a failure to the observed count."]
                 if has_choice
                 else []
             ),
-            "the range of a gain is narrower than those of its two ends, since both have the same failures",
-            "95 % ranges are of the average of many runs: one run alone varies more",
+            "The range of a gain is narrower than the ranges of its two ends, because both have the same failures.",
+            "95 % ranges are for the average of many runs; a single run varies more.",
             *(
-                ["average: as if no failure took steps back, since none did"]
+                ["'Average' assumes no lost steps, because no failure lost any."]
                 if advice.interval.reason == "no_failure"
                 else []
             ),
             *(
-                [f"from fewer than {ENOUGH_FAILURES} failed lives they hold it less often"]
+                [f"With fewer than {ENOUGH_FAILURES} failed attempts, these ranges are less reliable."]
                 if advice.interval.counted_lives < ENOUGH_FAILURES
                 else []
             ),

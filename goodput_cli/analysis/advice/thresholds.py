@@ -45,7 +45,7 @@ def _find(name: str, text: str) -> Named:
     if lever.startswith(CUSTOM):
         lever = CUSTOM + lever.removeprefix(CUSTOM).upper()
     elif lever not in (*OF_INTERVAL, *LEVERS):
-        raise UsageError(f"{text!r}: there is no {name!r}; names are {', '.join((*OF_INTERVAL, *LEVERS))}")
+        raise UsageError(f"{text!r}: unknown name {name!r}; use one of {', '.join((*OF_INTERVAL, *LEVERS))}")
     return Named(lever, "count" if lever == RATIO else "share")
 
 

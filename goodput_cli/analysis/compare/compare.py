@@ -177,8 +177,8 @@ def _rules_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:
         older = side if now < was else baseline
         names = ", ".join(sorted(moved_between(baseline.summary, side.summary)))
         message = (
-            f"{baseline.name} was made by the rules of version {was} and {side.name} by version {now}: {names} may "
-            f"differ for that alone, and gates on them are not judged; save {older.name} anew"
+            f"{baseline.name} uses version {was} of the rules and {side.name} version {now}. {names} may differ "
+            f"for that reason alone, so gates on them are not judged. Save {older.name} again"
         )
         yield Diagnostic.of("rules_differ", message, 1, (baseline.source, side.source))
 
@@ -188,8 +188,8 @@ def _methods_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:
     differences = list(_differences(baseline.summary, side.summary))
     if differences:
         message = (
-            f"{side.name} was not measured as {baseline.name} was: {'; '.join(differences)}. Part of the difference "
-            "comes from that; give both the same options, and save a saved analysis anew with them"
+            f"{side.name} and {baseline.name} were measured differently ({'; '.join(differences)}), which explains "
+            "part of the difference. Use the same options for both, and save saved analyses again with them"
         )
         yield Diagnostic.of("methods_differ", message, 1, (baseline.source, side.source))
 
@@ -209,4 +209,4 @@ def _differences(before: Summary, after: Summary) -> Iterator[str]:
 def _reference(side: Summary) -> str:
     if side.reference_seconds is None:
         return "none"
-    return f"{side.reference_seconds!r} s ({'its own: auto' if side.origin == 'auto' else 'given'})"
+    return f"{side.reference_seconds!r} s ({'auto, from this log' if side.origin == 'auto' else 'given'})"

@@ -54,13 +54,13 @@ def verdict(pair: Pair) -> str:
     if pair.points == 0:
         return f"goodput is the same: {now}"
     if pair.work is not None and not pair.work.is_clear and abs(pair.points) < NOISE_PERCENT:
-        return f"goodput is about the same: {was} and {now}"
+        return f"goodput is about the same: {now}, before {was}"
     if _is_against_work(pair):
         return _against_work(pair, was, now)
     moved = "rose" if pair.points > 0 else "fell"
     worth = duration(abs(round(pair.worth_ns(pair.points))))
     of = duration(pair.side.summary.window.counted_ns)
-    return f"goodput {moved} by {_size(pair.points)} points: {was} to {now}, {worth} of its {of}"
+    return f"goodput {moved} by {_size(pair.points)} points, from {was} to {now} ({worth} of {of})"
 
 
 def _is_against_work(pair: Pair) -> bool:
@@ -73,12 +73,12 @@ def _against_work(pair: Pair, was: str, now: str) -> str:
     never that it rose."""
     pace = None if pair.work is None else pair.work.pace
     if pace is not None and (pace.percent > 0) == (pair.points > 0):
-        why = f"it is a share, and steps are {'slower' if pair.points > 0 else 'faster'}"
+        why = f"it is a share of time, and steps are {'slower' if pair.points > 0 else 'faster'}"
     else:
-        why = "it is a share of another window"
+        why = "it is a share of a different window"
     if pair.points > 0:
-        return f"goodput, {was} before and {now} now, does not show it: {why}"
-    return f"goodput fell by {_size(pair.points)} points all the same, {was} to {now}: {why}"
+        return f"goodput does not show this ({now}, before {was}): {why}"
+    return f"goodput still fell by {_size(pair.points)} points, from {was} to {now}: {why}"
 
 
 def work_lines(pair: Pair) -> Iterator[str]:
@@ -89,23 +89,23 @@ def work_lines(pair: Pair) -> Iterator[str]:
         return
     was, now = (duration_of_seconds(seconds) for seconds in (work.baseline_seconds, work.seconds))
     if work.unit is None:
-        yield f"not the same work: {_sizes(work)}; a kept step took {now} all in, and {was} before"
+        yield f"not the same work ({_sizes(work)}): {now} per kept step, before {was}"
     elif work.unit != "step" or work.usual is not None:
         yield from _of_unit(pair, work)
     elif not work.is_clear:
-        of = "the kept steps" if work.shared_steps is None else f"the same {number(work.shared_steps)} steps"
-        yield f"{_not_clear(work)}: one of {of} took {now} all in, and {was} before{_pace(work.pace)}"
+        of = "kept step" if work.shared_steps is None else f"step, over the same {number(work.shared_steps)} steps"
+        yield f"{_not_clear(work)}: {now} per {of}, before {was}{_pace(work.pace)}"
     else:
-        said = f"a kept step took {now} all in, and {was} before"
+        sentence = f"{now} per kept step, before {was}"
         if work.shared_steps is not None and work.longer_ns is not None:
             longer = f"{duration(abs(work.longer_ns))} {'longer' if work.percent > 0 else 'less'}"
-            said = f"the same {number(work.shared_steps)} steps took {longer}"
-        pace = _pace(work.pace) or ", though nothing says how step times vary"
+            sentence = f"the same {number(work.shared_steps)} steps took {longer}"
+        pace = _pace(work.pace) or "; how much step times vary is unknown"
         sure = ", more than noise" if work.pace is not None and work.pace.span is not None else ""
-        yield f"{said} ({work.percent:+.1f} %){sure}{pace}{_losses_of_work(pair, work)}"
+        yield f"{sentence} ({work.percent:+.1f} %){sure}{pace}{_losses_of_work(pair, work)}"
     for side, step in zip((pair.baseline, pair.side), work.crashed_at, strict=True):
         if step is not None:
-            yield f"{side_name(side)} crashed; it is compared up to its last kept step, {number(step)}"
+            yield f"{side_name(side)} crashed: compared up to its last kept step, {number(step)}"
 
 
 def _sizes(work: WorkTime) -> str:
@@ -117,44 +117,42 @@ def _sizes(work: WorkTime) -> str:
 def _of_unit(pair: Pair, work: WorkTime) -> Iterator[str]:
     """Of jobs that differ in size what tokens or a sample took; against several baselines what these differ by."""
     was, now = (duration_of_seconds(seconds) for seconds in work.costs)
-    what, by = "a kept step took", ""
+    per, by = "kept step", ""
     if work.unit != "step":
-        amount = "a million tokens" if work.amount == "tokens_per_step" else "a sample"
-        what, by = f"{amount} took", f"; {_sizes(work)}"
+        per, by = "million tokens" if work.amount == "tokens_per_step" else "sample", f"; {_sizes(work)}"
         if work.unit not in (None, "token", "sample"):
             now = f"{now} of {'an' if work.unit.startswith('a') else 'a'} {work.unit.removesuffix('s')}"
     if work.usual is None:
-        before = f"and {was} before"
+        before = f"before {was}"
     else:
-        before = f"and {duration_of_seconds(work.usual.mean)} on average of {work.usual.count} baselines"
-        by += f"; one more like them would differ by up to {work.usual.percent:.1f} %"
+        before = f"{duration_of_seconds(work.usual.mean)} on average of {work.usual.count} baselines"
+        by += f"; another run like these would differ by up to {work.usual.percent:.1f} %"
     sure = ", more than noise" if work.pace is not None and work.pace.span is not None else ""
     clear = f" ({work.percent:+.1f} %){sure}" if work.is_clear else ""
     said = "" if work.is_clear else f"{_not_clear(work)}: "
     pace = _pace(work.pace) if work.is_undecided else ""
-    yield f"{said}{what} {now} all in, {before}{clear}{by}{pace}"
+    yield f"{said}{now} per {per}, {before}{clear}{by}{pace}"
     if work.is_clear and (losses := _losses_of_work(pair, work).removeprefix("; ")) and work.unit == "step":
-        yield f"the most of it: {losses}"
+        yield f"mainly: {losses}"
 
 
 def _not_clear(work: WorkTime) -> str:
-    return "cannot be told" if work.is_undecided else "no clear difference"
+    return "inconclusive" if work.is_undecided else "no clear difference"
 
 
 def _pace(pace: PaceChange | None) -> str:
     """`; steps +2.9 % (range 2.1 to 3.7, n_eff 24)`; without a range why, and what would decide."""
     if pace is None:
         return ""
-    said = f"; steps {pace.percent:+.1f} %"
+    said = f"; step times {pace.percent:+.1f} %"
     if pace.span is not None:
         low, high = pace.span
         return f"{said} (range {low:.1f} to {high:.1f}, n_eff {' and '.join(_n_eff(pace))})"
     many = max(int(min(pace.n_eff)), 1)
-    stretches = f"{many} independent stretch{'' if many == 1 else 'es'} (n_eff)"
-    wanders = f"{said}; the pace wanders over {_one_digit(pace.wander_steps)} steps: {stretches}"
+    drifts = f"drift over ~{_one_digit(pace.wander_steps)} steps (n_eff {many})"
     if pace.is_clear:
-        return f"{wanders}, too few for a range, but it is more than that wanders by"
-    return f"{wanders}; one run cannot tell. {_one_digit(pace.steps_to_tell)} steps or three baselines can"
+        return f"{said}, more than their drift; they {drifts}, so there is no range"
+    return f"{said}, but they {drifts}. Compare {_one_digit(pace.steps_to_tell)} steps or three baseline runs"
 
 
 def _n_eff(pace: PaceChange) -> Iterator[str]:
@@ -163,7 +161,7 @@ def _n_eff(pace: PaceChange) -> Iterator[str]:
 
 
 def _one_digit(steps: float) -> str:
-    """`10,000`: more digits nobody knows."""
+    """Return `10,000`: further digits are unknown."""
     return f"{float(f'{steps:.0e}'):,.0f}"
 
 
@@ -186,14 +184,14 @@ def _losses_of_work(pair: Pair, work: WorkTime) -> str:
         (one for one in moved if one[0] * difference > _GOOD_PART * difference**2), key=lambda one: -abs(one[0])
     )
     named = [
-        f"{shorten(name, _LONGEST_NAME, '...')} {'+' if by > 0 else '-'}{duration_of_seconds(abs(by))} a step"
+        f"{shorten(name, _LONGEST_NAME, '...')} {'+' if by > 0 else '-'}{duration_of_seconds(abs(by))} per step"
         for by, name in large[:2]
     ]
     return f"; {', '.join(named)}" if named else ""
 
 
 def moved_lines(pair: Pair) -> Iterator[str]:
-    """What the same work took more of and less of, the most first: `worse: recovery by 5 min 24 s of the same work`."""
+    """What the same work took more of and less of, the most first: `worse for the same work: recovery by 5 min`."""
     moved = [(one.work_seconds or Fraction(0), contribution_name(one), one.moved) for one in pair.contributions]
     for word, sign in (("worse", 1), ("better", -1)):
         some = sorted((sign * seconds, name) for seconds, name, which in moved if which == word)
@@ -203,7 +201,7 @@ def moved_lines(pair: Pair) -> Iterator[str]:
                 for by, name in some[:_MOST_MOVED]
             ]
             rest = len(some) - len(named)
-            yield f"{word}: {', '.join(named)}{f', and {rest} more' if rest else ''}, for the same work"
+            yield f"{word} for the same work: {', '.join(named)}{f', and {rest} more' if rest else ''}"
 
 
 def card(comparison: ComparisonData) -> Card:
@@ -213,14 +211,14 @@ def card(comparison: ComparisonData) -> Card:
     was, now = (percent(float(side.percent)) for side in (pair.baseline, pair.side))
     several = len(comparison.pairs) > 1
     worth = duration(abs(round(pair.worth_ns(pair.points))))
-    worth = f", that is {worth} of its {duration(pair.side.summary.window.counted_ns)}" if pair.points else ""
-    worth = ", which is a share and does not show it" if pair.points and _is_against_work(pair) else worth
+    worth = f" ({worth} of {duration(pair.side.summary.window.counted_ns)})" if pair.points else ""
+    worth = ", a share of time that does not show this" if pair.points and _is_against_work(pair) else worth
     return Card(
         figure=_figure(pair),
         words=(
             *work_lines(pair),
             f"goodput of {side_name(pair.side)}: {was} to {now}{worth}",
-            *(f"but: {one}" for one in comparison.doubts),
+            *(f"warning: {one}" for one in comparison.doubts),
         ),
         facts=tuple(_card_facts(pair, len(comparison.pairs) if several else None)),
     )
@@ -247,7 +245,7 @@ def goodput_line(pair: Pair) -> str:
 
 def _card_facts(pair: Pair, sides: int | None) -> Iterator[tuple[str, str]]:
     if sides is not None:
-        yield f"of {sides} sides", "the one whose goodput changed worst"
+        yield f"of {sides} sides", "the one whose goodput fell most"
     if pair.thresholds:
         verdicts = dict.fromkeys(threshold_verdict(one) for one in pair.thresholds)
         yield "thresholds", ", ".join(verdicts)
@@ -279,7 +277,7 @@ def length_line(pair: Pair) -> Iterator[str]:
     lengths = [side.summary.window.counted_ns for side in (pair.baseline, pair.side)]
     if max(lengths) >= _VERY_DIFFERENT * min(lengths):
         was, now = map(duration, lengths)
-        yield f"runs of very different length, {was} and {now}: what comes once a run weighs more in the shorter one"
+        yield f"run lengths differ ({now} against {was}): one-time costs weigh more in the shorter run"
 
 
 def fact_is_better(pair: Pair, fact: Change) -> str:
@@ -331,7 +329,7 @@ def one_sided_lines(pair: Pair) -> Iterator[str]:
     ):
         if missing:
             names = ", ".join(sorted(shorten(contribution_name(row), _LONGEST_NAME, "...") for row in missing))
-            yield f"recorded in {side_name(here)} only, unknown and not zero in {side_name(there)}: {names}"
+            yield f"recorded only in {side_name(here)} (unknown, not zero, in {side_name(there)}): {names}"
 
 
 def fact_words(pair: Pair, fact: Change) -> tuple[str, str, str]:
@@ -407,8 +405,8 @@ def threshold_lines(comparison: ComparisonData, *, with_passes: bool = True) -> 
 def _reason(threshold: Threshold) -> str:
     if threshold.met is None:
         hint = (threshold.hint or "").removeprefix(NOT_JUDGED)
-        return hint or "one of the two holds nothing to judge it by"
-    value = threshold_value(threshold) or "from 0, which has no percentage"
+        return hint or "not recorded on both sides"
+    value = threshold_value(threshold) or "no percentage: the baseline is 0"
     return f"{value}, limit {limit_text(threshold)}{f'; {threshold.hint}' if threshold.hint else ''}"
 
 
@@ -424,8 +422,8 @@ def auto_cautions(comparison: ComparisonData) -> Iterator[str]:
         seconds = side.summary.reference_seconds
         if comparison.thresholds and side.summary.origin == "auto" and seconds is not None:
             yield safe(
-                f"warning: thresholds are judged by a reference step time that {side_name(side)} itself gave; pin it "
-                f"with --reference-step-time {exact(seconds)}"
+                f"warning: thresholds use a reference step time taken from {side_name(side)} itself. Pin it with "
+                f"--reference-step-time {exact(seconds)}"
             )
 
 

@@ -276,7 +276,7 @@ def _instead(text: str, accepted: str) -> str:
     """What to do, also about an expression that judges one log."""
     if _OF_ONE_LOG.search(text) is None:
         return f"write {accepted}"
-    return f"compare judges changes: write {accepted}; `goodput analyze --fail-if` judges one log"
+    return f"compare judges changes: write {accepted}. For one log, use `goodput analyze --fail-if`"
 
 
 CHANGES = Subject(
@@ -335,9 +335,9 @@ def judge(expression: Expression, baseline: Summary, side: Summary, work: WorkTi
     return judged(expression, 100 * change / abs(was) if was else Fraction(0))
 
 
-NOISE = "inside noise"
-OTHER_WORK = "the two did not do the same work"
-WANDERS = "the pace wanders: one run cannot tell"
+NOISE = "within noise"
+OTHER_WORK = "the runs did different work"
+WANDERS = "inconclusive: step times drift"
 _OF_PACE = ("goodput", "productive", "training_slowdown", "steps.median", "steps.mean", "steps.ideal")
 
 
@@ -352,7 +352,7 @@ _MOVED = {
 """By version of the rules, the measures that it moved (CHANGELOG.md)."""
 _MOVED_WITH_AUTO = dict.fromkeys((2, 3), ("goodput", "productive", "training_slowdown"))
 """The same where the reference step time was taken from the log."""
-OTHER_RULES = "other rules made it: save the baseline anew"
+OTHER_RULES = "made with other rules: save the baseline again"
 
 
 def moved_between(before: Summary, after: Summary) -> frozenset[str]:

@@ -49,7 +49,7 @@ def summary_of_saved(document: Mapping[str, Any], source: str) -> Summary:
         summary = _summary(_read(document, json_type(AnalysisAnswer).saved))
         return replace(summary, rules=_rules(document))
     except _Wrong as wrong:
-        raise SourceError(f"{source}: is no answer of `goodput analyze`: {wrong}; {_ANEW}") from wrong
+        raise SourceError(f"{source} is not an answer of `goodput analyze`: {wrong}; {_ANEW}") from wrong
 
 
 def with_current_values(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _rules(document: Mapping[str, Any]) -> int:
     """Which version of the rules made it."""
     rules = document.get("rules", 1)
     if type(rules) is not int or not 1 <= rules <= _MOST_RULES:
-        raise _Wrong("rules: expected an integer from 1 on")
+        raise _Wrong("rules: expected an integer of at least 1")
     return rules
 
 
@@ -90,26 +90,26 @@ def _check_kind(document: Mapping[str, Any], source: str) -> None:
     version = document.get("schema_version")
     if type(version) is not int or version not in READ_VERSIONS:
         raise SourceError(
-            f"{source}: is JSON of schema_version {str(version)[:20]}, and this goodput reads {SCHEMA_VERSION}; {_ANEW}"
+            f"{source} has schema_version {str(version)[:20]}, but this goodput reads {SCHEMA_VERSION}; {_ANEW}"
         )
     kind = document.get("kind", _KIND)  # answers of older versions do not say it
     missing = [key for key in _OF_AN_ANALYSIS if key not in document]
     if kind != _KIND or missing:
         why = f"its kind is {str(kind)[:40]!r}" if kind != _KIND else f"it has no {missing[0]!r}"
-        raise SourceError(f"{source}: is no saved analysis but another answer of goodput ({why}); {_ANEW}")
+        raise SourceError(f"{source} is not a saved analysis but another answer of goodput ({why}); {_ANEW}")
 
 
 def _read(value: Any, declared: type[Declared], path: str = "") -> Declared:
     """The value as it is declared. `_Wrong` says where it is not. path: where it stands in the document."""
     if _is_beyond_all(value):
-        raise _Wrong(f"{path or 'it'} holds a number beyond all that an analysis counts")
+        raise _Wrong(f"{path or 'it'} contains a number out of range")
     try:
         return convert(value, declared)
     except ValidationError as error:
         message, _, place = str(error).partition(" - at ")
         where = (path + place.strip("`").removeprefix("$")).removeprefix(".")
         if "matching regex" in message:
-            message = "is not written as it should be"
+            message = "has the wrong format"
         raise _Wrong(f"{where}: {message[:1].lower()}{message[1:]}") from error
 
 
@@ -138,7 +138,7 @@ def _summary(saved: Any) -> Summary:
     if goodput_ns is not None and goodput_ns + sum(row.ns for row in answer.badput) != answer.window.counted_ns:
         raise _Wrong("goodput and badput do not add up to the window without what is excluded")
     if any(row.ns and row.category in not_recorded for row in answer.badput):
-        raise _Wrong("a category has time and is not recorded")
+        raise _Wrong("a category has time although it is listed as not recorded")
     rows = json_type(tuple[DisruptionSummary, ...])
     disruptions = rows.back(_read(saved.disruptions, rows.saved, "disruptions"))
     counted = sum(one.ended not in UNCOUNTED for one in disruptions)
@@ -167,9 +167,9 @@ def _progress(points: Sequence[tuple[int, float]], window: Window) -> SavedProgr
     if len(points) < 2:
         return None
     if points[0][1] != 0 or not all(one[0] < two[0] and one[1] <= two[1] for one, two in pairwise(points)):
-        raise _Wrong("progress: steps and seconds do not rise from 0")
+        raise _Wrong("progress: steps and seconds must increase from 0")
     if not points[-1][1] * 1e9 <= window.ns + 1:
-        raise _Wrong("progress: goes beyond the window")
+        raise _Wrong("progress: exceeds the window")
     return SavedProgress(tuple((int(step), float(seconds)) for step, seconds in points))
 
 
@@ -188,8 +188,8 @@ def _check_badput(rows: Sequence[Badput]) -> None:
         path = f"badput[{place}]"
         category = _BADPUT.get(row.category)
         if category is None:
-            raise _Wrong(f"{path}.category is not a kind of badput")
+            raise _Wrong(f"{path}.category is not a category of badput")
         if (row.label is None) == category.has_labels:
-            raise _Wrong(f"{path}.label does not go with {row.category}")
+            raise _Wrong(f"{path}.label does not match {row.category}")
         if not (-_MOST_NS if category.may_be_negative else 0) <= row.ns <= _MOST_NS:
-            raise _Wrong(f"{path}.ns is not an amount of time")
+            raise _Wrong(f"{path}.ns is not a duration")

@@ -61,10 +61,10 @@ def change_chart(pair: Pair) -> ChangeChart | None:
     )
     if not moved:
         return None
-    what = "What the same work took less or more of, in percent of all that it took before"
+    what = "Change for the same amount of work, in percent of the baseline's time"
     return ChangeChart(
         words=f"{what if of_work else 'Points of goodput by category'}, the largest change first. "
-        "The tables below hold the numbers.",
+        "The tables below have the numbers.",
         title=(f"From {side_name(pair.baseline)} to {side_name(pair.side)}", goodput_line(pair)),
         of_work=of_work,
         moved=tuple(sorted(moved, key=lambda one: (-abs(one[1]), one[0]))[:_MOST]),
@@ -165,14 +165,14 @@ def _families(comparison: ComparisonData) -> Iterator[Family]:
             clear.append((labels, str(int(pair.work.is_clear))))
     if comparison.drafted is not None:
         yield drafted_rules(comparison.drafted, [comparison.drafted_from])
-    yield Family("goodput_compare_goodput_change_ratio", "Goodput of the side less that of the baseline.", points)
-    yield Family("goodput_compare_work_time_change_ratio", "How much longer the same work took, of 1.", work)
-    yield Family("goodput_compare_work_time_clear", "Whether that is more than noise.", clear)
+    yield Family("goodput_compare_goodput_change_ratio", "Goodput of the side minus goodput of the baseline.", points)
+    yield Family("goodput_compare_work_time_change_ratio", "How much longer the same work took (0.1 is 10 %).", work)
+    yield Family("goodput_compare_work_time_clear", "1 if that is more than noise.", clear)
 
 
 def _said(comparison: ComparisonData) -> Iterator[str]:
     """The lines beside the headline."""
-    yield from (f"but: {one}" for one in comparison.doubts)
+    yield from (f"warning: {one}" for one in comparison.doubts)
     yield from (line for pair in comparison.pairs for line in _summary(pair))
 
 
@@ -267,18 +267,16 @@ def _bars(row: _Row, widest: Fraction) -> tuple[float | None, float | None]:
 
 def _waterfall_notes(pair: Pair) -> Iterator[str]:
     if not any(one.points for one in pair.contributions):
-        yield "no category that both sides record takes another share than it did"
-    yield "points: percentage points of goodput, of shares of each window"
+        yield "no category that both sides record changed its share"
+    yield "points: change of the category's share of the window, in percentage points of goodput"
     same = pair.same_work
     if same is None:
-        yield "nothing is called better or worse: the two did not do the same work, or one kept no steps"
+        yield "no better or worse is shown: the runs did different work, or one kept no steps"
     else:
         took = same.in_all_ns
-        in_all = f"{duration(abs(round(took)))} {'more' if took > 0 else 'less'}" if round(took) else "the same"
-        yield (
-            f"time: what the same work took less (+) or more (-) than before, in all {in_all}; better and worse: of "
-            "that what is more than noise"
-        )
+        total = f"{duration(abs(round(took)))} {'longer' if took > 0 else 'less'}" if round(took) else "the same"
+        yield f"time: change for the same amount of work (+ = faster, in total {total})"
+        yield "better, worse: changes of more than noise"
     yield from one_sided_lines(pair)
 
 

@@ -54,7 +54,7 @@ SIZES = (*_HARDWARE, "samples_per_step", "tokens_per_step")
 
 @written(
     "work",
-    "time for the same work: what a kept step took all in, which is the window over the kept steps",
+    "time for the same work: seconds per kept step, all losses included (window / kept steps)",
     keys=(
         "baseline_seconds seconds percent unit differs baselines usual_percent crashed_at is_clear "
         "steps_percent steps_range_percent n_eff is_undecided shared_steps"

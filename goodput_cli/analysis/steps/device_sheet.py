@@ -30,7 +30,7 @@ def device_sheets(analysis: Analysis, by: By) -> Iterator[Sheet]:
     notes = tuple(_notes(found))
     if by == "device":
         left = len(found.devices) - _MOST_ROWS
-        more = (f"{left} more devices: --format json has all",) if left > 0 else ()
+        more = (f"{left} more devices (--format json lists all)",) if left > 0 else ()
         yield _sheet(TITLE, DEVICES, found.devices[:_MOST_ROWS], (devices_line(found),), (*more, *notes))
     yield _sheet(f"{TITLE} by category", DEVICE_CATEGORIES, found.categories, (), notes if by != "device" else ())
 
@@ -43,9 +43,9 @@ def _why_none(analysis: Analysis) -> str:
         if len(one)
     ]
     if not samples:
-        return "no samples of accelerators lie beside the log: not recorded"
+        return "no accelerator samples found next to the log"
     first, last = min(int(one.time[0]) for one in samples), max(int(one.time[-1]) for one in samples)
-    return f"samples of accelerators are of {period(first, last)}, outside of the window; is it --timezone?"
+    return f"accelerator samples cover {period(first, last)}, which is outside the window. Check --timezone"
 
 
 def _sheet(title: str, table: Table, rows: Sequence[object], summary: tuple[str, ...], notes: tuple[str, ...]) -> Sheet:
@@ -60,6 +60,6 @@ def _sheet(title: str, table: Table, rows: Sequence[object], summary: tuple[str,
 
 
 def _notes(found: Devices) -> Iterator[str]:
-    yield "samples say what devices did; they claim no time, and feed no figure of the ledger"
+    yield "device samples do not change goodput or any category"
     if found.about:
-        yield "samples were put together to save memory: shares and the lowest tenth are of means of several, about"
+        yield "samples were averaged to save memory, so shares and the 10th percentile are approximate"

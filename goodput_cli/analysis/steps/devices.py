@@ -43,30 +43,28 @@ _ALL_SEEN = 95.0
 class DeviceRow:
     """One device: its fields are the columns of the table of devices."""
 
-    host: str | None = column("text", "its host, as its log or file names it", heading="host")
-    device: str = column("text", "its number on its host, or what the log has instead", heading="device")
-    rank: int | None = column(
-        "count", "the rank that it is of, by host and number; null: not known", heading="rank of device"
-    )
+    host: str | None = column("text", "its host, as named in its log or file", heading="host")
+    device: str = column("text", "its number on its host, or its name in the log", heading="device")
+    rank: int | None = column("count", "its rank, matched by host and number; null: unknown", heading="rank of device")
     seen_percent: float | None = column(
-        "percent", "of the window without exclusions, in which samples of it hold", heading="seen"
+        "percent", "share of the window, exclusions removed, that its samples cover", heading="seen"
     )
     busy_percent: float | None = column(
-        "percent", "mean of how busy it was in time that counts as training; null: not recorded", heading="busy"
+        "percent", "mean utilization in time that counts as training; null: not recorded", heading="busy"
     )
     tenth_percent: float | None = column(
-        "percent", "a tenth of that time it was no busier than this", heading="busy, p10"
+        "percent", "10th percentile of its utilization in that time", heading="busy, p10"
     )
     little_percent: float | None = column(
-        "percent", "share of that time in which it was busy for less than 5 %", heading="below 5 %"
+        "percent", "share of that time with a utilization below 5 %", heading="below 5 %"
     )
-    idle_ns: int | None = column("duration", "that time in which it was busy for less than 20 %", heading="idle")
+    idle_ns: int | None = column("duration", "that time with a utilization below 20 %", heading="idle")
     memory_percent: float | None = column(
-        "percent", "the most of its memory that was taken in the window; null: not recorded", heading="memory, most"
+        "percent", "largest share of its memory in use in the window; null: not recorded", heading="memory, most"
     )
-    kwh: float | None = column("number", "energy (kWh) in the window, where it was seen; null: not recorded",
+    kwh: float | None = column("number", "energy (kWh) in the window, as far as samples cover it; null: not recorded",
                                heading="kWh")  # fmt: skip
-    lost_kwh: float | None = column("number", "of it, what was no training that counts", heading="kWh lost")
+    lost_kwh: float | None = column("number", "part of that energy outside training that counts", heading="kWh lost")
 
 
 DEVICES = Table("device_row", "an accelerator in the window", columns_of(DeviceRow, attribute))
@@ -77,13 +75,11 @@ class DeviceCategory:
     """All devices in the time of one category."""
 
     category: str = column("text", "the category, a custom event as custom_badput_events:LABEL", heading="category")
-    seen_ns: int = column("duration", "device time of this category in which samples hold", heading="device time")
-    busy_percent: float | None = column("percent", "mean of how busy devices were; null: not recorded", heading="busy")
-    tenth_percent: float | None = column(
-        "percent", "a tenth of device time they were no busier than this", heading="busy, p10"
-    )
+    seen_ns: int = column("duration", "device time of this category that samples cover", heading="device time")
+    busy_percent: float | None = column("percent", "mean utilization; null: not recorded", heading="busy")
+    tenth_percent: float | None = column("percent", "10th percentile of utilization", heading="busy, p10")
     little_percent: float | None = column(
-        "percent", "share of device time in which they were busy for less than 5 %", heading="below 5 %"
+        "percent", "share of device time with a utilization below 5 %", heading="below 5 %"
     )
     kwh: float | None = column("number", "energy (kWh); null: not recorded", heading="kWh")
 
@@ -93,7 +89,7 @@ DEVICE_CATEGORIES = Table("device_category", "all accelerators in a category", c
 
 @written(
     "accelerators",
-    "what accelerators did in the window, as far as samples of them were logged; it feeds no figure of the ledger",
+    "accelerator activity in the window, from logged samples; it does not change any figure of the ledger",
     keys="seen expected busy_percent idle_ns kwh lost_kwh categories devices",
 )
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +107,7 @@ class Devices:
     kwh: Amount | None
     """energy in the window, where devices were seen; null: not recorded"""
     lost_kwh: Amount | None
-    """of it, what was no training that counts"""
+    """part of that energy outside training that counts"""
     categories: Annotated[Sequence[DeviceCategory], DEVICE_CATEGORIES]
     """by device time"""
     devices: Annotated[Sequence[DeviceRow], DEVICES]
@@ -196,7 +192,7 @@ def more_than_expected(analysis: AnalysisData) -> str:
     }
     if expected is None or len(gpus) <= expected:
         return ""
-    return f"samples of {len(gpus)} accelerators, and the job has {expected:g}: no device is called idle"
+    return f"samples cover {len(gpus)} accelerators but the job has {expected:g}: idle devices are not reported"
 
 
 def busy_between(analysis: AnalysisData, start: I64, end: I64) -> F64 | None:
@@ -396,9 +392,9 @@ def energy_text(kwh: float) -> str:
 
 
 def seen_text(devices: Devices) -> str:
-    """`64 of 64 seen`, or `64 seen` where nobody says how many there are."""
+    """Return `samples of 64 of 64`, or `samples of 64` if the total is unknown."""
     whole = "" if devices.expected is None or devices.expected < devices.seen else f" of {devices.expected:.6g}"
-    return f"{devices.seen}{whole} seen"
+    return f"samples of {devices.seen}{whole}"
 
 
 def devices_line(devices: Devices) -> str:
@@ -408,10 +404,10 @@ def devices_line(devices: Devices) -> str:
         share = 100 * (devices.lost_kwh or 0.0) / devices.kwh if devices.kwh else 0.0
         energy = f"{energy_text(devices.kwh)}, {percent(share, 0)} of it lost"
     if devices.busy_percent is None:
-        said = f"accelerators, {seen_text(devices)}"
-        return f"{said}: how busy they were in training is not recorded" + (f"; {energy}" if energy else "")
-    busy = f"accelerators busy {percent(devices.busy_percent, 0)} of the time that counts as training"
-    return f"{busy}, {seen_text(devices)}" + (f"; {energy}" if energy else "")
+        busy = "accelerator utilization during training is not recorded"
+    else:
+        busy = f"accelerators busy {percent(devices.busy_percent, 0)} of the time that counts as training"
+    return f"{busy} ({seen_text(devices)})" + (f"; {energy}" if energy else "")
 
 
 _DOUBTS = ("device_clock", "unusable_samples", "more_devices")
@@ -425,9 +421,9 @@ def devices_lines(devices: Devices | None, diagnostics: Iterable[Diagnostic]) ->
 
 
 def name_of(host: str | None, device: str) -> str:
-    """`gpu 3 of node-b`: a device in a sentence."""
+    """Return `accelerator 3 on node-b`."""
     name = f"accelerator {device}"
-    return f"{name} of {host}" if host else name
+    return f"{name} on {host}" if host else name
 
 
 def few_names(rows: Sequence[DeviceRow], most: int = 3) -> str:

@@ -51,28 +51,32 @@ class PhaseRow:
     phase: str = column("text", "what the program did", heading="phase")
     logged: str | None = column(
         "text",
-        "the name in the log, where several are parts of one phase or lie within another; null: the phase itself",
+        "the name in the log, if several names belong to one phase or to another phase; null: the phase itself",
     )
     kind: str = column(
         "text",
-        "own: without waiting for other ranks; mixed: collectives hide inside; wait; rl: work of reinforcement "
-        "learning; in the ledger: it has a category and is no part of step time; rest",
+        "own: no waiting for other ranks; mixed: may include collectives; wait: waiting for other ranks; rl: "
+        "reinforcement learning; in the ledger: has a category and is not part of step time; rest: the remainder",
         name="class",
         heading="class",
     )
     slowest_ns: int = column(
-        "duration", "sum over the steps of the longest time of any rank, or the time of the job", heading="slowest rank"
+        "duration",
+        "sum over the steps of the slowest rank's time, or the job's time if ranks are not logged",
+        heading="slowest rank",
     )
-    mean_ns: int | None = column("duration", "sum of the means of all ranks; null: no times of ranks", heading="mean")
-    median_ns: int | None = column("duration", "of the rank in the middle; null: no times of ranks", heading="median")
+    mean_ns: int | None = column(
+        "duration", "sum over the steps of the mean of all ranks; null: ranks are not logged", heading="mean"
+    )
+    median_ns: int | None = column("duration", "the median rank's time; null: ranks are not logged", heading="median")
     percent: float | None = column(
         "percent",
-        "the slowest, of net step time; null: in the ledger, the step time is not logged, or the phase is longer",
+        "slowest rank's time as a share of net step time; null: in the ledger, step time not logged, or phase longer",
         heading="of net step time",
     )  # fmt: skip
 
 
-PHASES = Table("phase", "a phase inside steps", columns_of(PhaseRow, attribute))
+PHASES = Table("phase", "a phase of the step breakdown", columns_of(PhaseRow, attribute))
 
 
 @dataclass(frozen=True)
@@ -80,36 +84,38 @@ class RankRow:
     """One rank: its fields are the columns of the table of ranks."""
 
     rank: int = column("count", "its number", heading="rank")
-    host: str | None = column("text", "its host, as its log names it", heading="host")
-    data_ns: int | None = column("duration", "time in data", heading="in data")
-    own_ns: int | None = column("duration", "time in phases without waiting for others", heading="own")
-    wait_ns: int | None = column("duration", "time in phases that wait for others", heading="wait")
+    host: str | None = column("text", "its host, as named in its log", heading="host")
+    data_ns: int | None = column("duration", "time in data loading", heading="in data")
+    own_ns: int | None = column("duration", "time in phases that do not wait for other ranks", heading="own")
+    wait_ns: int | None = column("duration", "time in phases that wait for other ranks", heading="wait")
     cost_ns: int | None = column(
-        "duration", "what steps took longer than with the next slowest rank in its place", heading="held up"
+        "duration",
+        "time by which steps were longer than if this rank were as fast as the next slowest one",
+        heading="held up",
     )
     likely_ns: int = column(
-        "duration", "above the others in one phase that may wait and below them in another: a suspicion",
+        "duration", "estimate: it is slower than others in one phase that may include waiting, and faster in another",
         heading="likely",
     )  # fmt: skip
 
 
-RANKS = Table("rank_inside", "a rank inside steps", columns_of(RankRow, attribute))
+RANKS = Table("rank_inside", "a rank of the step breakdown", columns_of(RankRow, attribute))
 
 
 @dataclass(frozen=True)
 class HostRow:
     """All ranks of a host."""
 
-    host: str = column("text", "as its log names it", heading="host")
+    host: str = column("text", "as named in its log", heading="host")
     ranks: int = column("count", "how many ranks it has", heading="ranks on it")
-    data_ns: int | None = column("duration", "time in data of its slowest rank", heading="in data")
-    own_ns: int | None = column("duration", "time in phases without waiting, of its slowest rank", heading="own")
+    data_ns: int | None = column("duration", "time in data loading of its slowest rank", heading="in data")
+    own_ns: int | None = column("duration", "time of its slowest rank in phases that do not wait", heading="own")
     cost_ns: int | None = column(
-        "duration", "what steps took longer than without all ranks of this host", heading="held up"
+        "duration", "time by which steps were longer than without this host's ranks", heading="held up"
     )
 
 
-HOSTS = Table("host_inside", "a host inside steps", columns_of(HostRow, attribute))
+HOSTS = Table("host_inside", "a host of the step breakdown", columns_of(HostRow, attribute))
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,7 @@ class Habit:
 
 @written(
     "inside_steps",
-    "what filled steps, of one program of the job; counted as goodput, it feeds no figure of the ledger",
+    "step breakdown of one program of the job; it counts as goodput and does not change any figure of the ledger",
     keys="program ranks_logged missing_ranks steps net_step_ns first_step_ns overlap_ns phases ranks hosts at_least",
 )
 @dataclass(frozen=True, kw_only=True)
@@ -222,11 +228,11 @@ def slow_ranks(inside: Inside) -> tuple[RankRow, ...]:
 
 
 def held_up(inside: Inside, rows: Sequence[RankRow | HostRow]) -> str:
-    """Return `rank 3 on node-1 held up all others for at least 5 min 00 s (4.20 % of step time), rank 5 for ...`."""
+    """Return `rank 3 on node-1 delayed all others by at least 5 min 00 s (4.20 % of step time), rank 5 by ...`."""
     names = [named(row) for row in rows]
     amounts = [_amount(inside, row.cost_ns or 0) for row in rows]
-    others = "".join(f", {name} for {amount}" for name, amount in zip(names[1:], amounts[1:], strict=True))
-    return f"{names[0]} held up all others for {amounts[0]}{others}"
+    others = "".join(f", {name} by {amount}" for name, amount in zip(names[1:], amounts[1:], strict=True))
+    return f"{names[0]} delayed all others by {amounts[0]}{others}"
 
 
 def _amount(inside: Inside, ns: int) -> str:
@@ -236,16 +242,16 @@ def _amount(inside: Inside, ns: int) -> str:
 
 
 def share_of(ns: float, net_ns: float | None) -> float | None:
-    """How many percent of the net step time an amount within it is; None where nobody says how long that was, or where
-    the amount is longer: whatever it is then, it is no part. By what rounding explains it may be (`OVERLAPS`)."""
+    """Return an amount in percent of the net step time. None if that time is unknown, or if the amount is longer than
+    it by more than rounding explains (`OVERLAPS`)."""
     if not net_ns or ns > (1 + OVERLAPS) * net_ns:
         return None
     return min(100 * ns / net_ns, 100.0)
 
 
 def waited(share: float, what: str, least: str = "") -> str:
-    """`12.30 % of step time waited for data`. least: `Inside.least`."""
-    return f"{least}{percent(share)} of step time waited for {what}"
+    """Return `12.30 % of step time was spent waiting for data`. least: `Inside.least`."""
+    return f"{least}{percent(share)} of step time was spent waiting for {what}"
 
 
 def mostly_data(row: RankRow | HostRow) -> bool:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.analysis import Analysis
 
 By = Literal["phase", "rank", "host", "device"]
-TITLE = "Inside steps"
+TITLE = "Step breakdown"
 _MOST_ROWS = 20
 _MOST_MISSING = 10
 
@@ -56,10 +56,10 @@ def _rows(one: Inside, by: By) -> tuple[tuple[Column, ...], Sequence[object], tu
     if (by == "rank" and one.ranks) or (by == "host" and one.hosts):
         table, rows = (RANKS, one.ranks) if by == "rank" else (HOSTS, one.hosts)
         left = len(rows) - _MOST_ROWS
-        more = (f"{left} more {by}s: --format json has all",) if left > 0 else ()
+        more = (f"{left} more {by}s (--format json lists all)",) if left > 0 else ()
         return table.people_columns(), rows[:_MOST_ROWS], more
     columns = PHASES.people_columns(without=() if one.ranks else ("mean", "median"))
-    return columns, list(map(_shown, one.phases)), (f"no times by {by} are logged",) if by in ("rank", "host") else ()
+    return columns, list(map(_shown, one.phases)), (f"times by {by} are not logged",) if by in ("rank", "host") else ()
 
 
 def _shown(row: PhaseRow) -> PhaseRow:
@@ -70,35 +70,39 @@ def _shown(row: PhaseRow) -> PhaseRow:
 
 
 def _summary(one: Inside) -> Iterator[str]:
-    whose = f"times of {plural(one.ranks_logged, 'rank')}" if one.ranks_logged else "times of the job, not of each rank"
+    whose = (
+        f"times of {plural(one.ranks_logged, 'rank')}"
+        if one.ranks_logged
+        else "times of the whole job; ranks are not logged"
+    )
     if one.net_step_ns is None:
-        yield f"{plural(one.steps, 'kept step')}; how long a step took is not logged; {whose}"
+        yield f"{plural(one.steps, 'kept step')}; step times are not logged; {whose}"
     else:
         yield (
-            f"net step time {duration(one.net_step_ns)} of {plural(one.steps, 'kept step')}, without saves and "
-            f"evaluations; {whose}; counted as goodput"
+            f"net step time {duration(one.net_step_ns)} ({plural(one.steps, 'kept step')}, without checkpoints and "
+            f"evaluations; {whose}). It counts as goodput"
         )
     if one.first_step_ns:
-        yield f"the first step of each attempt, which compiles, is left out: {duration(one.first_step_ns)}"
+        yield f"excluded: the first step of each attempt, which compiles ({duration(one.first_step_ns)})"
 
 
 def _notes(one: Inside) -> Iterator[str]:
     yield from _slow_notes(one)
     if one.ranks and any(row.kind == "mixed" for row in one.phases):
         yield (
-            "mixed phases hold waiting for others, and times are those of the host: a slow device shows where others "
-            "wait for it"
+            "mixed phases include waiting for other ranks. Times are host times: a slow device shows up where other "
+            "ranks wait for it"
         )
     if one.at_least:
-        yield "times are means of several steps: the slowest rank of each step took at least these"
+        yield "times are means over several steps, so the slowest rank of each step took at least this long"
     if one.missing_ranks:
         yield _missing_text(one.missing_ranks)
     if one.untimed:
-        yield f"left out, as their length is not logged: {plural(round(one.untimed, 3), 'kept step')}"
+        yield f"excluded because their length is not logged: {plural(round(one.untimed, 3), 'kept step')}"
     if one.net_step_ns is not None and any(row.percent is None and row.kind != "in the ledger" for row in one.phases):
-        yield "a phase that is longer than all of its steps: what share of them it is cannot be told"
+        yield "a phase is longer than all of its steps, so its share is unknown"
     if one.overlaps:
-        yield f"phases are longer than their steps by {duration(one.overlap_ns)}: they overlap; nothing is scaled"
+        yield f"phases overlap: they add up to {duration(one.overlap_ns)} more than their steps. Nothing is scaled"
 
 
 def _slow_notes(one: Inside) -> Iterator[str]:
@@ -111,14 +115,14 @@ def _slow_notes(one: Inside) -> Iterator[str]:
     for row in one.ranks:
         if row.likely_ns:
             yield (
-                f"{named(row)} may hold up others by {duration(row.likely_ns)}: longer than the rank "
-                "in the middle in one phase that may wait, shorter in another"
+                f"{named(row)} may delay others by {duration(row.likely_ns)}: it is slower than the median rank in "
+                "one phase that may include waiting, and faster in another"
             )
 
 
 def _missing_text(missing: Sequence[int]) -> str:
     ranks, more = ", ".join(map(str, missing[:_MOST_MISSING])), len(missing) - _MOST_MISSING
-    return f"no times of ranks {ranks}{f' and {more} more' if more > 0 else ''}: not recorded, not 0"
+    return f"times of ranks {ranks}{f' and {more} more' if more > 0 else ''} are not logged (unknown, not 0)"
 
 
 def inside_line(analysis: Analysis) -> str | None:
@@ -126,7 +130,7 @@ def inside_line(analysis: Analysis) -> str | None:
     in_ledger = data_in_ledger(analysis) if analysis.step_phases else 0
     found = [said for one in analysis.step_phases for said in _waits(one, in_ledger)]
     found = [one for one in found if one[0] >= LEAST_PERCENT]
-    return f"{max(found)[1]}, counted as goodput" if found else None
+    return f"{max(found)[1]} (counts as goodput)" if found else None
 
 
 def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
@@ -144,18 +148,18 @@ def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
         yield data, f"{waited(data, 'data', one.least)}{whose}"
     share = share_of(cost, one.net_step_ns)
     if slow and share is not None:
-        yield share, f"{', '.join(map(named, slow))} held up all others for {one.least}{percent(share)} of step time"
+        yield share, f"{', '.join(map(named, slow))} delayed all others by {one.least}{percent(share)} of step time"
     wait = one.phase("wait")
     if wait is not None and wait.percent:
         samples = any(row.kind == "rl" for row in one.phases)
-        idle = f"{percent(wait.percent)} of step time was waiting, as the log says"
+        idle = f"{percent(wait.percent)} of step time was spent waiting, according to the log"
         yield wait.percent, waited(wait.percent, "samples") if samples else idle
 
 
 @written(
     "inside",
-    "what filled the kept steps of the window, counted as goodput, and how much work they were; it feeds no figure of "
-    "the ledger",
+    "step breakdown of the kept steps of the window, and how much work they were; it counts as goodput and does not "
+    "change any figure of the ledger",
 )
 @dataclass(frozen=True, kw_only=True)
 class InsideAnswer:

@@ -51,10 +51,10 @@ _LEAST_WANDER_STEPS = 24
 """What is alike for less is noise of single steps."""
 
 
-@written("wander", "how the pace wanders: no change that is less can be told from it")
+@written("wander", "slow drift of step times: smaller changes cannot be distinguished from it")
 @dataclass(frozen=True)
 class Wander:
-    """How the pace of a job wanders, without what single steps vary by."""
+    """Slow drift of step times, without the noise of single steps."""
 
     percent: float
     """twice the standard deviation of what the pace changes by over so many steps"""

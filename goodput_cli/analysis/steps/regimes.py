@@ -50,13 +50,13 @@ class Regime:
     last_step: int = column("count", "last slow step", name="to_step")
     first_attempt: int = column("count", "from 1", name="from_attempt", least=1)
     last_attempt: int = column("count", "from 1", name="to_attempt", least=1)
-    start_ns: int = column("instant", "since when", heading="start")
-    end_ns: int = column("instant", "until when")
-    ongoing: bool = column("text", "it lasts to the last step time of the window", json={"type": "boolean"})
+    start_ns: int = column("instant", "start", heading="start")
+    end_ns: int = column("instant", "end")
+    ongoing: bool = column("text", "true if it lasts until the last step time of the window", json={"type": "boolean"})
     steps: int = column("count", "steps in it", least=1)
     seconds: float = column(
         "number",
-        "step time in it: the mean of its steps, the longest and shortest quarter cut to the next ones",
+        "step time in it: mean of its steps, with the longest and the shortest quarter clipped",
         name="step_seconds",
         least=0,
     )
@@ -66,10 +66,10 @@ class Regime:
     where: str = column("text", "file:line or insertId of its first step", name="evidence")
 
 
-SLOW_REGIMES = Table("slow_regime", "a slow regime", columns_of(Regime, attribute))
+SLOW_REGIMES = Table("slow_regime", "a slow period", columns_of(Regime, attribute))
 
 
-@written("drift", "step times that became longer throughout: a line fits them better than levels do")
+@written("drift", "step times that grew steadily: a line fits them better than levels")
 @dataclass(frozen=True)
 class Drift:
     """Step times that became longer throughout."""
@@ -79,9 +79,9 @@ class Drift:
     last_step: Count
     """last step"""
     start_ns: Instant
-    """since when"""
+    """start"""
     end_ns: Instant
-    """until when"""
+    """end"""
     first_seconds: float
     """step time at its beginning"""
     last_seconds: float
@@ -92,7 +92,7 @@ class Drift:
     """what kept steps took beyond its beginning"""
 
 
-@written("pace_finding", "whether the level of the step time moved up and stayed")
+@written("pace_finding", "whether step times rose to a lasting higher level")
 @dataclass(frozen=True)
 class PaceFinding:
     """Whether step times show slow regimes or drift."""
@@ -105,10 +105,10 @@ class PaceFinding:
 
     @property
     def text(self) -> str:
-        """`no slow regime: the level of the step time did not move up and stay`; empty where one was found."""
+        """Return `no slow period: step times did not rise to a lasting higher level`; empty if one was found."""
         if self.result == "none":
-            return "no slow regime: the level of the step time did not move up and stay"
-        return f"slow regimes inconclusive: {self.reason}" if self.result == "inconclusive" else ""
+            return "no slow period: step times did not rise to a lasting higher level"
+        return f"slow periods: inconclusive ({self.reason})" if self.result == "inconclusive" else ""
 
 
 class StepPace(Struct, frozen=True):
@@ -179,7 +179,7 @@ def _with_more_tokens(timeline: Timeline, regimes: Sequence[Regime]) -> dict[Reg
         if len(outside) and chosen.any():
             more = float(tokens.value[chosen].mean() / outside.mean())
             if regime.factor < (1 + LEAST_CHANGE) * more:
-                found[regime] = f"{_more_work(regime)}, for {more:.2f} x the tokens"
+                found[regime] = f"{_more_work(regime)} for {more:.2f} x the tokens"
     return found
 
 
@@ -202,13 +202,13 @@ def _at_one_rate(rate: Metric, regimes: Sequence[Regime], drifts: Sequence[Drift
     found: dict[Regime | Drift, str] = {}
     for regime, chosen in zip(regimes, within, strict=True):
         if _is_one_rate(outside, rate.value[chosen], regime.factor):
-            found[regime] = f"{_more_work(regime)}, at the same throughput"
+            found[regime] = f"{_more_work(regime)} at the same throughput"
     for drift in drifts:
         values = rate.value[(rate.time > drift.start_ns) & (rate.time <= drift.end_ns)]
         part = len(values) // 4
         rise = (drift.last_seconds / drift.first_seconds) ** 0.75  # between the middles of both quarters
         if _is_one_rate(values[:part], values[len(values) - part :], rise):
-            found[drift] = f"more work a step: {drift_text(drift)}, at the same throughput"
+            found[drift] = f"more work per step: {drift_text(drift)} at the same throughput"
     return found
 
 
@@ -221,7 +221,7 @@ def _is_one_rate(usual: F64, other: F64, factor: float) -> bool:
 
 def _more_work(regime: Regime) -> str:
     return (
-        f"more work a step: steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual time"
+        f"more work per step: steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual time"
     )
 
 
@@ -250,7 +250,7 @@ def _why_unseen(seconds: F64, model: PaceModel) -> str:
     visible = least_visible_change(seconds)
     if visible <= LEAST_CHANGE:
         return ""
-    return f"{plural(len(seconds), 'step time')} show only changes of {100 * visible:.0f} % or more with this noise"
+    return f"{plural(len(seconds), 'step time')} with this noise show only changes of at least {100 * visible:.0f} %"
 
 
 def _in_steps(wander: Wander, steps: TimedSteps) -> Wander:
@@ -364,12 +364,12 @@ def _kept(timeline: Timeline, steps: TimedSteps) -> I64:
 
 
 def drift_text(drift: Drift) -> str:
-    """`steps became slower throughout: from 8.00 s to 9.60 s over 17 h`."""
+    """Return `step times grew steadily from 8.00 s to 9.60 s over 17 h`."""
     first, last = map(duration_of_seconds, (drift.first_seconds, drift.last_seconds))
-    return f"steps became slower throughout: from {first} to {last} over {duration(drift.end_ns - drift.start_ns)}"
+    return f"step times grew steadily from {first} to {last} over {duration(drift.end_ns - drift.start_ns)}"
 
 
 def wander_text(wander: Wander) -> str:
-    """`the pace wanders by 9 % over 200 steps; less cannot be told from it`."""
-    steps = number(float(f"{wander.steps:.2g}"))  # more digits nobody knows
-    return f"the pace wanders by {max(wander.percent, 1):.0f} % over {steps} steps; less cannot be told from it"
+    """Return `step times drift by 9 % over 200 steps, which hides smaller changes`."""
+    steps = number(float(f"{wander.steps:.2g}"))  # further digits are unknown
+    return f"step times drift by {max(wander.percent, 1):.0f} % over {steps} steps, which hides smaller changes"

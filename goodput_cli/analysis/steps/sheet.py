@@ -49,17 +49,17 @@ _LEAST_VALUES = 3
 
 @written(
     "metric_values",
-    "what a program recorded of one metric in the window; it feeds no figure of the ledger",
+    "one metric that a program recorded in the window; it does not change any figure of the ledger",
     keys="unit samples first_step last_step mean median p10 p90 series",
 )
 @dataclass(frozen=True)
 class Measured:
     """One metric in the window: its fields are the columns of the table of metrics."""
 
-    name: str = column("text", "what was measured; step_time is the one that the program reported", heading="metric")
-    unit: str = column("text", "as it was written; empty where it was not", heading="unit")
-    samples: FromOne = column("count", "values in the window: programs record one step in many", heading="samples")
-    first_step: int | None = column("count", "the first step of which there is a value; null if none names one")
+    name: str = column("text", "name; step_time is the step time that the program reported", heading="metric")
+    unit: str = column("text", "as logged; empty if not logged", heading="unit")
+    samples: FromOne = column("count", "values in the window; programs record some of the steps", heading="samples")
+    first_step: int | None = column("count", "the first step with a value; null if no value has a step")
     last_step: int | None = column("count", "the last one")
     mean: float = column("number", "mean of the values", heading="mean")
     median: float = column("number", "their median", heading="median")
@@ -108,7 +108,7 @@ def falls_of_mfu(analysis: Analysis, regimes: Sequence[Regime]) -> list[str]:
         level = float(np.median(values)) if len(values) >= _LEAST_VALUES else usual
         if usual > 0 and level < (1 - _FALL) * usual:
             found.append(
-                f"MFU fell from {_four(usual):g} to {_four(level):g} (medians) in the slow regime of steps "
+                f"median MFU fell from {_four(usual):g} to {_four(level):g} in the slow period of steps "
                 f"{regime.first_step} to {regime.last_step}"
             )
     return found
@@ -139,15 +139,14 @@ class SlowStep:
 
     step: int = column("count", "its number")
     count: int = column(
-        "count", "above 1 where not every step is logged: the time is their mean", name="steps", least=1
+        "count", "above 1 if not every step is logged; the time is then their mean", name="steps", least=1
     )
     attempt: int = column("count", "from 1", least=1, heading="attempt", spare=True)
-    time_ns: int = column("instant", "when it began", name="start", heading="start", spare=True)
+    time_ns: int = column("instant", "start time", name="start", heading="start", spare=True)
     seconds: float = column("number", "per step", least=0)
     holds: str | None = column(
         "text",
-        "what most of its time was, where that was no training: a category, or custom_badput_events:LABEL; null: "
-        "nothing that the log names",
+        "category that took most of its time, other than training, or custom_badput_events:LABEL; null: unknown",
         heading="holds",
         brief=brief_name,
     )
@@ -187,7 +186,7 @@ class StepReport:
 
 
 SLOW_STEPS = Table("slow_step", "a slow step", columns_of(SlowStep, attribute))
-BINS = Table("bin", "a bin; the last one holds its upper end", columns_of(Bin, attribute))
+BINS = Table("bin", "a bin; the last one includes its upper end", columns_of(Bin, attribute))
 
 
 def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
@@ -283,23 +282,23 @@ def _held(timeline: Timeline, start: I64, end: I64) -> list[str | None]:
 
 
 def _why_none(timeline: Timeline, start: int, end: int) -> str:
-    """Why there are no step times; for checkpoint logs what they can say instead."""
+    """Return why there are no step times, and for checkpoint logs the mean times between checkpoints."""
     if timeline.records is not None:
-        return "no step times: two recorded steps of one attempt are needed inside the window"
+        return "no step times: the window needs two recorded steps of one attempt"
     if not np.any(of_kind(timeline.table.kind, CHECKPOINT_KINDS)):
-        return "no step times: the log records no steps"
+        return "no step times: the log does not record steps"
     spans = timeline.training.spans
     inside = (spans.start >= start) & (spans.end <= end) & ~spans.opening
     rates = (spans.end - spans.start)[inside] / spans.steps[inside] / 1e9
-    said = "no step times: this is a checkpoint log, which records checkpoints and not each step"
+    reason = "no step times: this log records checkpoints, not steps"
     if len(rates) == 0:
-        return said
+        return reason
     middle, slowest = float(np.median(rates)), float(rates.max())
-    between = f"from checkpoint to checkpoint a step took {middle:.6g} s"
-    return f"{said}; {between} (median of {len(rates)}, at most {slowest:.6g} s)"
+    between = f"Between checkpoints, a step took {middle:.6g} s"
+    return f"{reason}. {between} (median of {len(rates)}, at most {slowest:.6g} s)"
 
 
-REGIMES = "Slow regimes"
+REGIMES = "Slow periods"
 _MOST_CHANGES = 5
 """Changes of the size of a step that are named."""
 
@@ -346,7 +345,7 @@ def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
     yield window_text(analysis)
     yield f"{plural(steps.count, 'step time')}: {step_times_text(steps)}"
     mean, most = map(duration_of_seconds, (report.mean_deviation_seconds, report.max_deviation_seconds))
-    yield f"deviation from the ideal: mean {mean}, max {most}"
+    yield f"deviation from the ideal step time: mean {mean}, max {most}"
     if report.finding.text:
         yield report.finding.text
     if report.wander is not None and (words := wander_text(report.wander)) != report.finding.reason:
@@ -354,9 +353,9 @@ def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
     yield from map(drift_text, report.drifts)
     for regime in report.regimes:
         since = " ".join(clock(regime.start_ns))
-        until = "on" if regime.ongoing else f"to {' '.join(clock(regime.end_ns))}"
+        until = "to the end" if regime.ongoing else f"to {' '.join(clock(regime.end_ns))}"
         yield (
-            f"slow: steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual "
+            f"slow period: steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual "
             f"{duration_of_seconds(regime.usual_seconds)}, from {since} UTC {until}"
         )
 
@@ -365,7 +364,7 @@ def _notes(analysis: Analysis, report: StepReport, sources: Sequence[str]) -> It
     yield from changes_of_size(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)[:_MOST_CHANGES]
     yield from report.more_work[:_MOST_CHANGES]
     if any(slow.count > 1 for slow in report.slowest):
-        yield "not every step is logged: times are means over the steps between two records"
+        yield "not every step is logged: times are means over the steps between two logged ones"
     if report.slowest and (words := evidence_text(sources)) is not None:
         yield words
 
@@ -444,20 +443,20 @@ class StepsAnswer:
     slowest: Annotated[Sequence[SlowStep], SLOW_STEPS]
     """the slowest first"""
     slow_regimes: Annotated[Sequence[Regime], SLOW_REGIMES]
-    """where the level of the step time moved up and stayed, in time order"""
+    """slow periods: step times at a lasting higher level, in time order"""
     metrics: dict[str, Measured]
     """by name: mfu, tflops, throughput, latency, and step_time as the program reports it"""
     histogram: Annotated[Sequence[Bin], BINS]
     drifts: Annotated[Sequence[Drift], Json(optional=True)] = ()
-    """where step times became longer throughout, in time order; a step is of a drift or of slow regimes, never both"""
+    """where step times grew steadily, in time order; a step belongs to a drift or to a slow period, never to both"""
     inside: Annotated[InsideAnswer | None, Json(optional=True)] = None
-    """what filled steps, by phase and rank, and how much work they were; left out where neither was logged"""
+    """step breakdown by phase and rank, and amounts of work; left out if neither is logged"""
     accelerators: Annotated[Devices | None, Json(optional=True)] = None
-    """what accelerators did; left out where no samples of them lie beside the log"""
+    """accelerator activity; left out if the log has no accelerator samples"""
     pace: Annotated[PaceFinding | None, Json(optional=True)] = None
-    """whether the level of the step time moved up and stayed"""
+    """whether step times rose to a lasting higher level"""
     wander: Annotated[Wander | None, Json(optional=True)] = None
-    """how the pace wanders, where no change of level can be told from it; null: none, or none that hides a change"""
+    """slow drift of step times that hides changes of level; null: none"""
 
 
 def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:

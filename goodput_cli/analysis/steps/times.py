@@ -25,7 +25,7 @@ _SIZES_OF_WORK: tuple[tuple[str, tuple[str, ...], int], ...] = (
     ("global batch", SAMPLES, _EVERY),
     ("accelerators", ACCELERATORS, _EVERY),
     ("slices", ("slices",), _EVERY),
-    ("tokens a step", (TOKENS_PER_STEP,), 8),
+    ("tokens per step", (TOKENS_PER_STEP,), 8),
 )
 """What says how large a step is: in words, the metrics, of which the first counts, and how many values it has at most.
 Tokens that vary from step to step make no steps of another size."""
@@ -213,7 +213,7 @@ def changes_of_size(timeline: Timeline, start: int, end: int) -> list[str]:
     for words, size in stated:
         values = size.at(ends)
         found += [
-            (at, f"by design: {words} {values[at - 1]:g} -> {values[at]:g} from step {int(first[at])} on")
+            (at, f"changed on purpose: {words} {values[at - 1]:g} -> {values[at]:g} from step {int(first[at])}")
             for at in (np.flatnonzero(values[1:] != values[:-1]) + 1).tolist()
         ]
     return [sentence for _, sentence in sorted(found, key=lambda one: one[0])]

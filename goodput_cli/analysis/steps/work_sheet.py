@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.work import KeptWork
 
 TITLE = "Work"
-_COLUMNS = (Column("work", "text"), Column("amount", "text"), Column("known by", "text"))
+_COLUMNS = (Column("work", "text"), Column("amount", "text"), Column("source", "text"))
 _WHOLE_FROM = 100
 
 
@@ -28,7 +28,7 @@ def work_sheet(analysis: Analysis) -> Sheet | None:
     notes = () if work is None else work.notes
     return Sheet(
         title=TITLE,
-        summary=() if eta is None else (f"{eta_text(eta, analysis.window.end_ns)}: {_left(eta)}",),
+        summary=() if eta is None else (f"{eta_text(eta, analysis.window.end_ns)}; {_left(eta)}",),
         columns=_COLUMNS,
         rows=rows,
         notes=tuple(notes),
@@ -38,15 +38,15 @@ def work_sheet(analysis: Analysis) -> Sheet | None:
 def _rows(work: KeptWork) -> Iterator[tuple[Cell, ...]]:
     found: tuple[tuple[str, str | None, str | None], ...] = (
         ("tokens kept", _count(work.tokens), work.tokens_from),
-        ("tokens a second of the window", _count(work.tokens_per_second), None),
+        ("tokens per second of the window", _count(work.tokens_per_second), None),
         ("samples kept", _count(work.samples), work.samples_from),
         ("TFLOP kept", _count(work.tflop), work.tflop_from),
         ("accelerators", _count(work.accelerators), work.accelerators_from),
-        ("best TFLOP/s of one", _count(work.peak_tflops), work.peak_from),
+        ("peak TFLOP/s per accelerator", _count(work.peak_tflops), work.peak_from),
         ("MFU of kept steps", _percent(work.mfu_percent), None),
         ("effective MFU", _percent(work.effective_mfu_percent), None),
-        ("cost of a million tokens", money(work.cost_per_million_tokens), "--price-per-hour"),
-        ("energy of a million tokens", _energy(work), "samples of power"),
+        ("cost per million tokens", money(work.cost_per_million_tokens), "--price-per-hour"),
+        ("energy per million tokens", _energy(work), "power samples"),
     )
     yield from ((name, value, how) for name, value, how in found if value is not None)
 
@@ -62,7 +62,7 @@ def work_lines(analysis: Analysis) -> Iterator[str]:
             yield f"work: {', '.join(parts)}"
         yield from work.notes
     if (eta := analysis.eta) is not None:
-        yield f"{eta_text(eta, analysis.window.end_ns)}: {_left(eta)}"
+        yield f"{eta_text(eta, analysis.window.end_ns)}; {_left(eta)}"
 
 
 def work_line(analysis: Analysis, room: int) -> str | None:
@@ -70,7 +70,7 @@ def work_line(analysis: Analysis, room: int) -> str | None:
     work, eta = analysis.work, analysis.eta
     parts = [] if work is None else [*_brief(work)]
     if eta is not None:
-        parts.insert(1, f"done in {duration(_ns(eta.seconds))} ({_when(eta, analysis.window.end_ns)})")
+        parts.insert(1, f"ETA {duration(_ns(eta.seconds))} ({_when(eta, analysis.window.end_ns)})")
     line = ""
     for part in parts:
         longer = f"{line}, {part}" if line else part
@@ -82,13 +82,13 @@ def work_facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """What a page says beside its headline: name and words."""
     work, eta = analysis.work, analysis.eta
     if work is not None and work.tokens is not None:
-        yield "tokens kept", f"{_count(work.tokens)} ({_count(work.tokens_per_second)} a second)"
+        yield "tokens kept", f"{_count(work.tokens)} ({_count(work.tokens_per_second)} per second)"
     if work is not None and work.effective_mfu_percent is not None:
         yield "effective MFU", percent(work.effective_mfu_percent)
     if work is not None and work.cost_per_million_tokens is not None:
-        yield "cost of a million tokens", str(money(work.cost_per_million_tokens))
+        yield "cost per million tokens", str(money(work.cost_per_million_tokens))
     if eta is not None:
-        yield "done in", f"{duration(_ns(eta.seconds))} ({_when(eta, analysis.window.end_ns)})"
+        yield "ETA", f"{duration(_ns(eta.seconds))} ({_when(eta, analysis.window.end_ns)})"
 
 
 def _brief(work: KeptWork) -> Iterator[str]:
@@ -97,12 +97,12 @@ def _brief(work: KeptWork) -> Iterator[str]:
     if work.tokens_per_second is not None:
         yield f"{_count(work.tokens_per_second)} tokens/s"
     if work.cost_per_million_tokens is not None:
-        yield f"a million tokens cost {money(work.cost_per_million_tokens)}"
+        yield f"cost per million tokens {money(work.cost_per_million_tokens)}"
 
 
 def _parts(work: KeptWork) -> Iterator[str]:
     if work.tokens is not None:
-        rate = "" if work.tokens_per_second is None else f", {_count(work.tokens_per_second)} a second of the window"
+        rate = "" if work.tokens_per_second is None else f", {_count(work.tokens_per_second)} per second"
         yield f"{_count(work.tokens)} tokens kept ({work.tokens_from}){rate}"
     elif work.samples is not None:
         yield f"{_count(work.samples)} samples kept ({work.samples_from})"
@@ -110,19 +110,19 @@ def _parts(work: KeptWork) -> Iterator[str]:
         steps = "" if work.mfu_percent is None else f" ({percent(work.mfu_percent)} in kept steps)"
         yield f"effective MFU {percent(work.effective_mfu_percent)}{steps}"
     if work.cost_per_million_tokens is not None:
-        yield f"a million tokens cost {money(work.cost_per_million_tokens)}"
+        yield f"cost per million tokens {money(work.cost_per_million_tokens)}"
 
 
 def eta_text(eta: Eta, now_ns: int) -> str:
-    """`at this goodput done in 30 min 00 s (14:10 UTC), in 24 min 00 s at the least`. now_ns: the end of the window."""
+    """Return `ETA: 30 min 00 s at this goodput (14:10 UTC), at least 24 min 00 s`. now_ns: the end of the window."""
     seconds, least = duration(_ns(eta.seconds)), duration(_ns(eta.least_seconds))
-    return f"at this goodput done in {seconds} ({_when(eta, now_ns)}), in {least} at the least"
+    return f"ETA: {seconds} at this goodput ({_when(eta, now_ns)}), at least {least}"
 
 
 def _left(eta: Eta) -> str:
-    left = f"{eta.steps_left:,} of {eta.total_steps:,} steps are left ({eta.total_from})"
+    left = f"{eta.steps_left:,} of {eta.total_steps:,} steps left ({eta.total_from})"
     unsure = eta.pace is not None and eta.pace.result == "inconclusive"
-    return f"{left}; whether their pace changed is inconclusive" if unsure else left
+    return f"{left}; changes of step time: inconclusive" if unsure else left
 
 
 def _when(eta: Eta, now_ns: int) -> str:

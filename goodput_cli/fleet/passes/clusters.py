@@ -125,7 +125,7 @@ class Dask:
         if self.patience is None:
             return
         if max(now - self._last_process, (now - self._last_worker) / _STARTS_LONGER) > self.patience:
-            raise GoodputError("no worker process is left, and none starts again; --workers 1 does without")
+            raise GoodputError("all worker processes have died and cannot be restarted; use --workers 1")
 
     def _result(self, future: Future) -> Any:
         """What a task gave; `Failed` where it killed its workers. Other errors are raised."""
@@ -141,7 +141,7 @@ class Dask:
 
 def _gone(address: str) -> GoodputError:
     """What to say where a scheduler is gone."""
-    return GoodputError(f"the scheduler at {address} is gone; run again with --store to go on")
+    return GoodputError(f"lost the connection to the scheduler at {address}; run again with --store to continue")
 
 
 _PATIENCE_SECONDS = 60.0
@@ -306,8 +306,8 @@ def _somebodys_cluster(workers: Workers, shared: Sequence[Path]) -> Iterator[Das
     address = _address(workers.scheduler or "")
     if not address.startswith("tls://") and not workers.insecure_scheduler:
         raise UsageError(
-            "--scheduler: whoever can speak to a scheduler can run code on its workers; name one with tls://, or say "
-            "--insecure-scheduler"
+            "--scheduler: anyone who can connect to a scheduler can run code on its workers; use a tls:// address, or "
+            "pass --insecure-scheduler"
         )
     try:
         client = Client(address, timeout=30)
@@ -315,7 +315,7 @@ def _somebodys_cluster(workers: Workers, shared: Sequence[Path]) -> Iterator[Das
         raise GoodputError(f"the scheduler at {address} cannot be reached: {error}") from error
     except TypeError as error:  # what dask says of TLS without certificates
         raise GoodputError(
-            f"the scheduler at {address} wants certificates; name them in dask's configuration (distributed.comm.tls)"
+            f"the scheduler at {address} requires certificates; set them in dask's configuration (distributed.comm.tls)"
         ) from error
     try:
         _wait_for_a_worker(client)
@@ -334,11 +334,11 @@ def _address(named: str) -> str:
         return named
     file = Path(named)
     if not file.is_file():
-        raise UsageError(f"--scheduler {named}: is neither a file nor an address, which begins with tls://")
+        raise UsageError(f"--scheduler {named}: not a file and not an address (tls://HOST:PORT)")
     try:
         return str(json.loads(file.read_text())["address"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UsageError(f"--scheduler {named}: is no file that a dask scheduler wrote") from error
+        raise UsageError(f"--scheduler {named}: not a scheduler file written by dask") from error
 
 
 def _wait_for_a_worker(client: Client) -> None:
@@ -347,7 +347,7 @@ def _wait_for_a_worker(client: Client) -> None:
         client.wait_for_workers(1, timeout=_FIRST_WORKER_SECONDS)
     except TimeoutError as error:
         raise UsageError(
-            f"the scheduler has had no worker for {_FIRST_WORKER_SECONDS:.0f} s; start some with `dask worker`"
+            f"no worker connected to the scheduler within {_FIRST_WORKER_SECONDS:.0f} s; start one with `dask worker`"
         ) from error
 
 
@@ -363,11 +363,16 @@ def _shake_hands(client: Client, store: Path, log: Path | None = None) -> None:
     own = _introduce(str(path), None)
     for worker, answer in sorted(answers.items()):
         if answer[2:] != own[2:]:
-            raise UsageError(f"the worker {worker} has {_words(answer)}, and here is {_words(own)}; install the same")
+            raise UsageError(
+                f"the worker {worker} has {_words(answer)}, but this machine has {_words(own)}; install the same "
+                "versions"
+            )
         if answer[0] != token:
-            raise UsageError(f"the worker {worker} does not see {store}; --store must be a folder that all share")
+            raise UsageError(
+                f"the worker {worker} cannot read {store}; --store must be a folder that all workers share"
+            )
         if not answer[1]:
-            raise UsageError(f"the worker {worker} does not see {log}; logs must lie where all find them by one path")
+            raise UsageError(f"the worker {worker} cannot read {log}; logs must have the same path on all workers")
 
 
 def _introduce(path: str, log: str | None) -> tuple[str, ...]:
@@ -401,7 +406,7 @@ def _limit(count: int, memory: str | None) -> int:
     try:
         limit = int(parse_bytes(memory))
     except ValueError as error:
-        raise UsageError(f"--memory {memory}: is no size; write one such as 2GiB or 500MB") from error
+        raise UsageError(f"--memory {memory}: not a size; use a value such as 2GiB or 500MB") from error
     if limit < LEAST:
-        raise UsageError(f"--memory {memory}: a worker takes {LEAST / 1e6:.0f} MB before it reads anything")
+        raise UsageError(f"--memory {memory}: too small; a worker needs {LEAST / 1e6:.0f} MB before it reads anything")
     return limit

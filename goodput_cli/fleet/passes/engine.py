@@ -72,7 +72,7 @@ def open_engine(
         yield InProcess()
         return
     if not find_spec("distributed"):
-        raise UsageError(f"several workers need dask.distributed; install it with {to_install('fleet')}")
+        raise UsageError(f"using several workers requires dask.distributed; install it with {to_install('fleet')}")
     from goodput_cli.fleet.passes.clusters import open_dask
 
     with open_dask(count, workers, store, log) as engine:

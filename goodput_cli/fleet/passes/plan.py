@@ -118,7 +118,7 @@ def two_clusters(rows: Sequence[DocumentRow], cluster_of: Callable[[str], str] |
     for job, found in sorted(parts.items()):
         names = sorted({name for _, _, name in found})
         if len(names) > 1 and _overlap(found):
-            message = f"the job {job} has events of {' and '.join(names)} at the same time; --distinct-by cluster"
+            message = f"the job {job} has events from {' and '.join(names)} at the same time; use --distinct-by cluster"
             yield Diagnostic.of("one_name_in_two_clusters", message)
 
 
@@ -269,11 +269,11 @@ class Passes:
 
     def _in_this_process(self, task: Any, item: Any) -> Any:
         """What a task makes of an item that is too large for a worker: here it may have all memory there is."""
-        size = f"takes some {needed(item) / 1e9:.1f} GB"
+        size = f"needs about {needed(item) / 1e9:.1f} GB"
         if not fits(item, of_this_machine()):
             return Failed(f"too large for --memory: {size}")
         if self.local.notice is not None:
-            self.local.notice(f"{name_of(item)}: {size}, more than --memory; done by this process alone")
+            self.local.notice(f"{name_of(item)}: {size}, more than --memory; analyzed in the main process")
         try:
             return task([item])
         except MemoryError:

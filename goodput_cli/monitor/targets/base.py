@@ -183,7 +183,7 @@ class TargetWorker:
         self._retry_at = time.monotonic() + (min(wait, HURRY_SECONDS) if self._final else wait)
         if time.monotonic() >= self._said_at + SAY_AGAIN_SECONDS:
             self._said_at = time.monotonic()
-            self._say(f"{self.name}: {failure} (trying again)")
+            self._say(f"{self.name}: {failure} (retrying)")
 
     def close(self) -> None:
         """Close the target, unless a delivery is still hanging in it: then it ends with the process."""
@@ -278,10 +278,10 @@ def parse_target(text: str) -> Address:
     kind = _KINDS.get(scheme) if colon else None
     if kind is None:
         known = scheme if colon else text  # a URL that lacks its `webhook:` is a secret as well
-        raise UsageError(f"{known!r} is no place to publish at; write one of {FORMS}")
+        raise UsageError(f"{known!r} is not a publish target; use one of {FORMS}")
     place, parameters = _parameters(rest, kind, text) if kind.parameters else (rest, {})
     if not place and scheme != "gcm":
-        raise UsageError(f"{text!r} names no place; write {scheme}:{kind.wants}")
+        raise UsageError(f"{text!r} is incomplete; use {scheme}:{kind.wants}")
     if scheme == "http":
         host_and_port(place, text)
     if kind.wants == _URL:
@@ -299,7 +299,7 @@ def _parameters(rest: str, kind: _Kind, text: str) -> tuple[str, dict[str, str]]
         values = kind.parameters.get(name)
         if values is None or (values and value not in values):
             known = ", ".join(f"{one}={'|'.join(choices) or 'TEXT'}" for one, choices in kind.parameters.items())
-            raise UsageError(f"{text!r}: {name}={value} is no parameter of it; there are {known}")
+            raise UsageError(f"{text!r}: unknown parameter {name}={value}; use {known}")
     return place, given
 
 
@@ -309,7 +309,7 @@ def host_and_port(place: str, text: str) -> tuple[str, int]:
     good = place.startswith("//") and "@" not in host and port.isascii() and port.isdigit() and int(port) <= 65_535
     if not good:
         shown = "/".join(text.split("/")[:3]).rpartition("@")[2]  # it may be meant for a webhook
-        raise UsageError(f"{shown!r} is no address to listen at; write http://127.0.0.1:9464, or http://:9464")
+        raise UsageError(f"{shown!r} is not an address to listen on; use http://127.0.0.1:9464 or http://:9464")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -319,7 +319,9 @@ def web_address(place: str, scheme: str) -> SplitResult:
         parts = urlsplit(place)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
             return parts
-    raise UsageError(f"{scheme}: wants a URL, such as {scheme}:https://HOST/PATH (% as %25, @ in a password as %40)")
+    raise UsageError(
+        f"{scheme}: expected a URL, such as {scheme}:https://HOST/PATH (write % as %25 and @ in a password as %40)"
+    )
 
 
 def check_apart(addresses: Sequence[Address]) -> None:
@@ -328,7 +330,9 @@ def check_apart(addresses: Sequence[Address]) -> None:
     for at, (address, path) in enumerate(files):
         other = next((one for one, before in files[:at] if before == path), None)
         if other is not None:
-            raise UsageError(f"{other.text} and {address.text} name the same file; give each target its own")
+            raise UsageError(
+                f"{other.text} and {address.text} write the same file; use a different file for each target"
+            )
 
 
 def open_target(address: Address, place: MonitorContext) -> Target:

@@ -242,7 +242,7 @@ class CloudMonitoring:
         except Unavailable as error:
             raise TargetFailed(str(error), lasting=error.lasting, wait=APART_NS / 1e9) from error
         except OSError as error:
-            raise TargetFailed(f"the state cannot be kept: {error.strerror or error}") from error
+            raise TargetFailed(f"cannot save the state: {error.strerror or error}") from error
 
     def close(self) -> None:
         """See `Target`."""
@@ -264,7 +264,7 @@ class CloudMonitoring:
         given, parameters = self._labels, self._address.parameters
         location = given.get("location") or _of_machine("zone")
         if not location:
-            raise TargetFailed("the zone of this machine is not known: name it with --gcm-location", lasting=True)
+            raise TargetFailed("the zone of this machine is unknown: pass it with --gcm-location", lasting=True)
         return Workload(
             location=location,
             accelerator=given.get("accelerator") or accelerator_of(_of_machine("machine-type")),

@@ -72,7 +72,7 @@ def _append(descriptor: int, lines: bytes) -> None:
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     text = b"\n" + lines if torn else lines
     if os.write(descriptor, text) != len(text):
-        raise OSError("the line was cut: is the disk full?")
+        raise OSError("the line was truncated; the disk may be full")
 
 
 def _path_of(address: Address, place: MonitorContext) -> Path:
@@ -80,7 +80,7 @@ def _path_of(address: Address, place: MonitorContext) -> Path:
     before something else is written over, it is checked once more."""
     path = Path(address.place)
     if path.is_dir():
-        raise UsageError(f"{address.text}: is a folder; name a file in it")
+        raise UsageError(f"{address.text}: is a folder; use a file in it")
     if not path.parent.is_dir():
         raise UsageError(f"{address.text}: the folder {path.parent} does not exist; create it first")
     place.check(path)

@@ -82,11 +82,15 @@ def _of_windows(rolling: Rolling | None) -> Iterator[Family]:
             (window | {"category": category, "label": label}, seconds_text(ns))
             for (category, label), ns in seconds.items()
         ]
-    yield Family("goodput_rolling_ratio", "Productive share of the last so many seconds.", ratios)
+    yield Family(
+        "goodput_rolling_ratio", "Productive share of the rolling window (label `window`, in seconds).", ratios
+    )
     for name, samples in (("least", least), ("most", most)):
-        meaning = f"Productive share of the last so many seconds is at {name} this: the log leaves it open."
+        meaning = (
+            f"Productive share of the rolling window is at {name} this value; the log does not determine it exactly."
+        )
         yield Family(f"goodput_rolling_at_{name}_ratio", meaning, samples)
-    yield Family("goodput_rolling_category_seconds", "Time of the last so many seconds by category.", amounts)
+    yield Family("goodput_rolling_category_seconds", "Time in the rolling window by category.", amounts)
 
 
 def _of_now(snapshot: Snapshot) -> Iterator[Family]:
@@ -96,23 +100,31 @@ def _of_now(snapshot: Snapshot) -> Iterator[Family]:
     ages = {"event": snapshot.last_event_ns, "step": snapshot.last_step_ns}
     for name, last in ages.items():
         samples: list[tuple[Labels, str]] = [] if last is None else [({}, seconds_text(now - last))]
-        yield Family(f"goodput_seconds_since_last_{name}", f"Since the last {name}, when the log was read.", samples)
-    yield Family("goodput_job_ended", "1 after a clean end that is believed.", [({}, str(int(snapshot.ended)))])
+        yield Family(
+            f"goodput_seconds_since_last_{name}",
+            f"Seconds between the last {name} and the latest read of the log.",
+            samples,
+        )
+    yield Family("goodput_job_ended", "1 after an accepted clean end.", [({}, str(int(snapshot.ended)))])
 
 
 def _of_monitor(health: Health) -> Iterator[Family]:
     failing, looked_at, targets = health.state()
     looks: list[tuple[Labels, str]] = [] if looked_at is None else [({}, exact(round(looked_at, 3)))]
     yield Family("goodput_monitor_source_failing", "1 while a source cannot be read.", [({}, str(int(failing)))])
-    yield Family("goodput_monitor_last_look_timestamp_seconds", "When all sources could be read, since 1970.", looks)
+    yield Family(
+        "goodput_monitor_last_look_timestamp_seconds",
+        "Time when all sources could last be read, in seconds since 1970 UTC.",
+        looks,
+    )
     yield Family(
         "goodput_monitor_last_success_timestamp_seconds",
-        "When the target took an update, since 1970 UTC.",
+        "Time of the target's last successful update, in seconds since 1970 UTC.",
         [({"target": name}, exact(round(at, 3))) for name, (at, _) in targets.items() if at is not None],
     )
     yield Family(
         "goodput_monitor_failures",
-        "Updates that the target did not take.",
+        "Updates that the target failed to accept.",
         [({"target": name}, str(failures)) for name, (_, failures) in targets.items()],
     )
 
@@ -202,9 +214,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, wanted, text + health_text(self.server.health, job_name))
         elif path == "/healthz":
             well = self.server.health.is_well()
-            self._answer(200 if well else 503, _TEXT, "ok\n" if well else "the sources were not read for long\n")
+            self._answer(200 if well else 503, _TEXT, "ok\n" if well else "the sources have not been read recently\n")
         else:
-            self._answer(404, _TEXT, "there are /metrics and /healthz\n")
+            self._answer(404, _TEXT, "not found; use /metrics or /healthz\n")
 
     do_HEAD = do_GET  # noqa: N815
 

@@ -63,8 +63,9 @@ class TensorBoard:
         """See `Target`."""
         if len(update) > 1:
             raise TargetFailed(
-                f"takes one job, whose curves these are, and {len(update)} are followed; name one with --job-name, and "
-                "give each a monitor and a folder of its own",
+                f"accepts one job, but {len(update)} are followed; choose one with --job-name and use a separate "
+                "monitor and "
+                "folder for each job",
                 lasting=True,
             )
         snapshot = update[0]
@@ -140,7 +141,7 @@ def _lock(folder: Path, shown: str) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise GoodputError(f"{shown}: another monitor writes there; end it, or name another folder") from None
+        raise GoodputError(f"{shown}: another monitor writes to this folder; stop it or use another folder") from None
     return descriptor
 
 

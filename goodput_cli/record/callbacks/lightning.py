@@ -11,7 +11,7 @@ except ImportError:
     try:
         from pytorch_lightning import Callback
     except ImportError:
-        raise ImportError("goodput's callback for Lightning needs it: pip install lightning") from None
+        raise ImportError("goodput's Lightning callback requires lightning: pip install lightning") from None
 
 if TYPE_CHECKING:
     from ..recorder import Recorder

@@ -11,7 +11,7 @@ try:
     import transformers
     from transformers import TrainerCallback
 except ImportError:
-    raise ImportError("goodput's callback for Transformers needs it: pip install transformers") from None
+    raise ImportError("goodput's Transformers callback requires transformers: pip install transformers") from None
 
 if TYPE_CHECKING:
     from ..recorder import Recorder

@@ -29,7 +29,7 @@ that lines back to back stay cheap, and a line a step is never written to anothe
 _NAME_NS = 5 * 10**9
 """Between two looks at whether the file is still the one of that name, and between two tries to open it."""
 DELETED = "the file was deleted"
-_NO_FILE = "it was replaced by something that is not a regular file"
+_NO_FILE = "the file was replaced by something that is not a regular file"
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
 _LOCK = "hhqqi4x"
@@ -147,7 +147,7 @@ class FileSink:
             return False
         if done != len(line):
             self._torn = True
-            self._say("a write was cut")
+            self._say("a write was incomplete")
             return False
         held = self._held
         held.first, held.last = held.first or us, us
@@ -173,7 +173,7 @@ class FileSink:
             self._name_ns = now_ns + _NAME_NS
             if own is None and self._descriptor >= 0:
                 self._descriptor = -1
-                self._say_once("the program has closed this file; it is opened again")
+                self._say_once("the program closed this file; reopening it")
             if own is None or not self._is_named(own):
                 self._open(own)
 
@@ -181,7 +181,7 @@ class FileSink:
         """Open the file of that name, in place of the one that is open."""
         if self._is_deleted(own):
             self._lose_held()
-            self._say_once(f"{DELETED} while it was written, with its lines; the next ones begin a new file")
+            self._say_once(f"{DELETED} during recording; later lines are written to a new file")
         try:
             os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
             torn = _ends_in_the_middle(self.path)
@@ -248,8 +248,9 @@ class FileSink:
 
     def _say_second(self, beside: int) -> None:
         self._warn(
-            f"{self.path}: process {beside} writes there too, and both are read as one job; give each process a rank, "
-            "or a file of its own"
+            f"{self.path}: process {beside} also writes to this file, and both are read as one job. Give each process "
+            "its own "
+            "rank or file"
         )
         if self._second is not None:
             line = self._second(beside)
@@ -284,7 +285,7 @@ class FileSink:
 
     def _say(self, problem: str) -> None:
         if problem != self._problem:
-            self._warn(f"{self.path}: {problem}; lines that cannot be written are counted, and the log will say so")
+            self._warn(f"{self.path}: {problem}; lines that cannot be written are counted in the log")
         self._problem = problem
 
     def _say_once(self, what: str) -> None:
@@ -296,7 +297,7 @@ class FileSink:
         self._slow_writes += 1
         if self.slow is not None and self._slow_writes == SLOW_WRITES:
             slow, self.slow = self.slow, None
-            self._warn(f"{self.path}: writes take long; lines go through a queue from now on")
+            self._warn(f"{self.path}: slow writes; lines now go through a queue")
             slow(self)
 
     def _sync(self) -> None:
@@ -338,10 +339,10 @@ def _quietly(call: Callable[[int], object], descriptor: int) -> None:
 
 
 _REASONS = {
-    errno.ELOOP: "it is a symbolic link, and none is written through in the default folder; give `to` the file itself",
+    errno.ELOOP: "it is a symbolic link, which is not allowed in the default folder; pass the file itself as `to`",
     getattr(errno, "EDQUOT", errno.ENOSPC): "the disk quota is used up (Disk quota exceeded)",
     errno.ENOSPC: "the disk is full (No space left on device)",
-    errno.EROFS: "the disk can only be read (Read-only file system)",
+    errno.EROFS: "the disk is read-only (Read-only file system)",
 }
 
 

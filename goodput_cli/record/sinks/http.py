@@ -87,7 +87,7 @@ def ask(
     except (OSError, ValueError, HTTPException) as error:
         raise Unavailable(_said(error)) from None
     if not followed:
-        raise Unavailable(f"the server answers {answer.status}, a redirect to {host_of(place)}", lasting=True)
+        raise Unavailable(f"the server answers {answer.status} (redirect to {host_of(place)})", lasting=True)
     return ask(place, None, headers, method, seconds=seconds, most=most, proxies=proxies)
 
 

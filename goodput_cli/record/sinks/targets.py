@@ -111,12 +111,12 @@ def check(target: Target) -> None:
     if isinstance(target, str | os.PathLike):
         text = os.fspath(target)
         if not text:
-            raise ValueError("an empty path is no place to record to")
+            raise ValueError("cannot record to an empty path")
         scheme, colon, _ = text.partition("://")
         if colon and f"{scheme}:" not in (_CLOUD_LOGGING, "gs:", "file:"):
-            raise ValueError(f"{scheme}:// is no place to record to; use a path, gs://, cloud-logging: or an object")
+            raise ValueError(f"cannot record to {scheme}://; use a path, gs://, cloud-logging: or an object")
     elif not callable(getattr(target, "write", None)):
-        raise ValueError(f"{type(target).__name__} is no place to record to: it has no method `write`")
+        raise ValueError(f"cannot record to {type(target).__name__}: it has no method `write`")
 
 
 def open_target(target: Target, context: Context) -> Sink:
@@ -169,7 +169,7 @@ def behind_queue(delivery: Delivery, context: Context) -> Worker:
 
 def _file(path: str, context: Context, *, follow: bool = True, descriptor: int | None = None) -> Sink:
     if context.fsync not in FSYNC:
-        raise ValueError(f"fsync is one of {', '.join(FSYNC)}, not {context.fsync!r}")
+        raise ValueError(f"fsync must be one of {', '.join(FSYNC)}, not {context.fsync!r}")
     sink = FileSink(
         path,
         say_dropped=context.say_dropped,

@@ -320,7 +320,7 @@ def figures(
         slow = [_slow(regime, picture) for regime in steps.regimes]
         spec = step_time_chart(fine, steps.statistics.ideal_seconds, slow)
         drifts = "; ".join(map(drift_text, steps.drifts))
-        count = plural(len(steps.regimes), "slow regime") if steps.regimes else drifts or pace_text(steps)
+        count = plural(len(steps.regimes), "slow period") if steps.regimes else drifts or pace_text(steps)
         made.append(("step-times", f"Step times: {facts.step_text(analysis)}; {count}.", spec))
     if picture.metrics:
         slow = [] if steps is None else [_slow(regime, picture) for regime in steps.regimes]
@@ -334,7 +334,7 @@ def figures(
 
 def pace_text(steps: StepReport) -> str:
     """Return what is written next to the chart of step times that shows no slow regime."""
-    return "no slow regime" if steps.finding.result == "none" else steps.finding.text
+    return "no slow period" if steps.finding.result == "none" else steps.finding.text
 
 
 def svg(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
@@ -368,12 +368,14 @@ def _progress_words(analysis: Analysis) -> str:
     lost, bound = (analysis.disruptions.column(name) for name in ("steps_lost", "steps_lost_is"))
     if lost.any():
         least = "at least " if (bound[lost > 0] == AT_LEAST).any() else ""
-        parts.append(f"Disruptions took back {least}{plural(int(lost.sum()), 'step')}.")
-    lanes = "Below it one lane a category shows when the time went there"
+        parts.append(f"Disruptions undid {least}{plural(int(lost.sum()), 'step')}.")
+    lanes = "The lanes below show when each category occurred"
     if len(analysis.disruptions) > NUMBERED:
-        parts.append(f"Numbered: the {WORST} that cost most. {lanes}, the lowest all disruptions.")
+        parts.append(
+            f"Numbered: the {WORST} disruptions that cost most. {lanes}; the lowest lane shows all disruptions."
+        )
     else:
-        parts.append(f"{lanes}. The tables hold every number.")
+        parts.append(f"{lanes}. The tables have every number.")
     return " ".join(parts)
 
 
@@ -382,7 +384,7 @@ def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
         yield f"Goodput over time: at the end {facts.goodput_text(analysis)}; {analysis.unavailable_reason}."
         return
     if analysis.goodput_unknown:
-        yield f"Goodput over time cannot be judged: {analysis.unavailable_reason}."
+        yield f"Goodput over time is unknown: {analysis.unavailable_reason}."
         return
     yield f"Goodput over time: cumulative, at the end {percent(analysis.goodput.percent)}."
     for shares in picture.rolling:
@@ -390,7 +392,7 @@ def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
         known = whole[whole == whole]  # without NaN
         if len(known):
             low, high = percent(float(known.min())), percent(float(known.max()))
-            yield f"In windows of {as_typed(shares.window_ns)}, wherever one begins, between {low} and {high}."
+            yield f"Rolling windows of {as_typed(shares.window_ns)}: {low} to {high}."
 
 
 def _metric_words(analysis: Analysis) -> str:

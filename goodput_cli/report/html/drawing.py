@@ -202,7 +202,7 @@ def left_to_script(name: str) -> Drawing:
     """A chart that the page's own script draws, and nobody before: drawing takes longer than all else of a page."""
 
     def undrawn() -> bytes:
-        raise NoEngineError("This chart is drawn by the page's script, which does not run here.")
+        raise NoEngineError("This chart needs JavaScript, which does not run here.")
 
     return Drawing(undrawn, name)
 

@@ -48,7 +48,7 @@ def draw(kind: Kind, spec: str) -> bytes:
         if answer:
             return answer
         _without_engine.append(True)
-    raise NoEngineError(f"charts cannot be drawn: what draws them needs more {too_little}; raise it")
+    raise NoEngineError(f"charts cannot be drawn: the renderer needs more {too_little}; raise the limit")
 
 
 def _tried(kind: Kind, spec: str) -> bytes:
@@ -86,7 +86,7 @@ def _drawn(kind: Kind, spec: str) -> bytes:
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # no Exception, and in no module that could be imported
             raise
-        raise NoEngineError(f"charts cannot be drawn: what draws them failed ({error})") from error
+        raise NoEngineError(f"charts cannot be drawn: the renderer failed ({error})") from error
 
 
 def begin_to_draw(kind: Kind, spec: str) -> Callable[[], bytes]:

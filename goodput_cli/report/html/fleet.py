@@ -119,7 +119,7 @@ def _bars(rows: Sequence[Mapping[str, Any]], axis: str, colour: str, name: str) 
 
 def _of_above(share: Fraction | None) -> str:
     """What a bar is of the one above it: a factor of MPG."""
-    return "" if share is None else f" ({percent_text(float(100 * share))} of the one above)"
+    return "" if share is None else f" ({percent_text(float(100 * share))} of the bar above)"
 
 
 def weeks_chart(report: FleetData) -> Drawings | None:
@@ -207,7 +207,7 @@ def failures_chart(report: FleetData) -> Drawings | None:
         return None
     x = field("size", "N", sort=[row["size"] for row in rows], axis={"title": "accelerators", "labelAngle": -40})
     scale = {"type": "log", "nice": True}
-    axis = {"title": "job hours to a failure", "tickCount": 6, "format": "~r"}
+    axis = {"title": "job hours to failure", "tickCount": 6, "format": "~r"}
     arrow = {"size": 110, "shape": "triangle-up", "filled": True, "color": INK}
     point = {"size": 90, "filled": True, "color": _GOOD}
     layers = (
@@ -376,12 +376,12 @@ def _coverage(report: FleetData) -> list[str]:
 def _goodput(report: FleetData) -> tuple[str, str]:
     total = report.total
     if report.unlogged:
-        return "not known", NOT_KNOWN.removeprefix("not known: ")
+        return "unknown", NOT_KNOWN.removeprefix("unknown: ")
     if by_time(report):
-        share, words = total.time_goodput_percent, "goodput by job time: every run counts by its length alone"
+        share, words = total.time_goodput_percent, "goodput by job time: runs are weighed by their length only"
     else:
-        share, words = total.goodput_percent, "goodput by chip time: accelerators x time that became progress"
-    return ("not known" if share is None else percent_text(share)), words
+        share, words = total.goodput_percent, "goodput by chip time: productive share of accelerators x time"
+    return ("unknown" if share is None else percent_text(share)), words
 
 
 def _tiles(report: FleetData) -> list[tuple[str, str, bool]]:
@@ -393,9 +393,9 @@ def _tiles(report: FleetData) -> list[tuple[str, str, bool]]:
         (f"lost {'job' if by_time(report) else 'accelerator'} hours", lost_amount(sums, by_time=by_time(report)), False)
     ]
     if not by_time(report) and sums.held_lost != sums.lost:
-        tiles.append(("of them while held", tenths(hours(sums.held_lost)), False))
+        tiles.append(("of them while allocated", tenths(hours(sums.held_lost)), False))
     if report.total.cost is not None:
-        tiles.append(("that cost", grouped(report.total.cost), False))
+        tiles.append(("cost", grouped(report.total.cost), False))
     tiles.append(("failures", f"{sums.failures:,}", False))
     if sums.availability is not None:
         tiles.append(("availability", percent_text(percent(sums.availability) or 0.0), False))
@@ -408,7 +408,9 @@ def _tiles(report: FleetData) -> list[tuple[str, str, bool]]:
 def _tiles_held(found: Scheduled) -> list[tuple[str, str, bool]]:
     """Of a fleet of which only a scheduler tells."""
     total = found.total
-    tiles = [("accelerator hours held", _amount(total.accelerator_hours), False)] if total.accelerator_hours else []
+    tiles = (
+        [("accelerator hours allocated", _amount(total.accelerator_hours), False)] if total.accelerator_hours else []
+    )
     if total.wait_p50_ns is not None and total.wait_p95_ns is not None:
         tiles += [("p50 wait", duration(total.wait_p50_ns), False), ("p95 wait", duration(total.wait_p95_ns), False)]
     tiles += [("never started", f"{total.never_started:,}", False), ("requeued", f"{total.requeued_jobs:,}", False)]
@@ -436,9 +438,9 @@ def _parts_of_logs(
     sections = {part.title: part for part in sheet.sections}
     known = bool(report.sums.known_time)
     if known:
-        words = "Capacity, allocated, kept and ideal accelerator hours, as far as they are known."
+        words = "Capacity, allocated, kept and ideal accelerator hours, as far as known."
         yield _Part("From capacity to progress", _figures("factors", factors_chart(report), words))
-    weeks = "Hours of each week by category, goodput as a line. Weeks marked ~ lie in the window in part."
+    weeks = "Hours of each week by category, with goodput as a line. Weeks marked ~ are only partly in the window."
     details = html_table(_categories_of_weeks(report))
     yield _Part("Weeks", _figures("weeks", weeks_chart(report), weeks), _table(sections[WEEKS]), details)
     if report.change is not None:
@@ -451,10 +453,10 @@ def _parts_of_logs(
         drawing = groups_chart(report) if number == 0 else None
         words = "Hours without progress by group and category."
         yield _Part(heading, _figures("groups", drawing, words), _table(replace(part, title=heading, notes=())))
-    failures = "Mean job time to a failure with its 95 % interval; an arrow where no failure was seen."
+    failures = "Mean job time to failure with its 95 % interval. An arrow means that no failure was logged."
     sizes = _figures("failures", failures_chart(report), failures)
     yield _Part("Sizes and failures", sizes, _table(sections[SIZES]))
-    causes = "What failures lost by cause, and how often it was; unknown: no line says why."
+    causes = "Time lost to failures by cause, and their number. Unknown: the cause is not logged."
     for name in (CAUSES, HOSTS, OUTAGES, OUTAGE_GROUPS, DISRUPTIONS, LEFT_OUT):
         if name in sections:
             figures = _figures("causes", causes_chart(report), causes) if name == CAUSES else ()
@@ -462,7 +464,7 @@ def _parts_of_logs(
             if name == DISRUPTIONS:
                 table = with_links(table, "job", [pages.get((row.job, row.run)) for row in report.disruptions])
             yield _Part(name, figures, table)
-    scatter = f"Goodput of each run against its hours: at most {_MOST_RUNS} runs, those that lost most."
+    scatter = f"Goodput of each run against its hours (at most {_MOST_RUNS} runs, those that lost most)."
     runs = None if every_run else html_table(runs_sheet(report, _MOST_ROWS))
     dots = runs_chart(report, pages)
     if dots is not None or runs is not None:
@@ -480,7 +482,7 @@ def _categories_of_weeks(report: FleetData) -> Sheet:
     names = [row.category for row in category_rows(report.sums) if any(row.category in share for share in shares)]
     of_what = "job time" if timed else "accelerator hours"
     return Sheet(
-        f"What each week went to, shares of its {of_what}",
+        f"Categories of each week, as shares of its {of_what}",
         (CATEGORY_TABLE.sheet_columns()[0], *(Column(week, "percent") for week, _ in weeks)),
         [(name, *(share.get(name) for share in shares)) for name in names],
     )

@@ -76,7 +76,7 @@ def _rows_of(insight: Insight, proof: Proof) -> Iterator[tuple[str, str | None]]
     yield from ((f"step {number}", proof.of_step(number, table)) for number in about.steps)
     for name in about.categories:
         category, _, label = name.partition(":")
-        yield f"its rows: {short_title(category, label or None)}", proof.ledger.get(name)
+        yield f"rows: {short_title(category, label or None)}", proof.ledger.get(name)
 
 
 def threshold_target(threshold: Threshold, proof: Proof, insights: frozenset[str]) -> str | None:
@@ -177,14 +177,14 @@ MOST_DETAILS = 100
 """How many disruptions are shown with all their evidence."""
 _EVIDENCE = {
     "last_step": "last step",
-    "last_sign_of_life": "last sign of life",
+    "last_sign_of_life": "last log activity",
     "ended": "how it ended",
     "next_start": "next start",
     "next_up": "next attempt up",
     "resumed_step": "resumed at",
-    "first_step": "first step again",
+    "first_step": "first step after the restart",
     "regained": "progress regained",
-    "cause": "why it died",
+    "cause": "cause",
 }
 
 
@@ -230,8 +230,8 @@ def _details(analysis: Analysis, row: Disruption) -> Details:
 def _disruption_facts(row: Disruption) -> Iterator[Fact]:
     """Everything that JSON holds of a disruption."""
     yield "last step", _step(row.last_step), ""
-    yield "last sign of life", iso(row.last_sign_of_life_ns), ""
-    yield "died before", iso(row.death_latest_ns), ""
+    yield "last log activity", iso(row.last_sign_of_life_ns), ""
+    yield "failed before", iso(row.death_latest_ns), ""
     yield "next start", iso(row.next_start_ns), ""
     yield "next attempt up", iso(row.next_up_ns), ""
     yield "resumed at step", _step(row.resumed_step), ""
@@ -239,15 +239,15 @@ def _disruption_facts(row: Disruption) -> Iterator[Fact]:
     amounts = {
         "wasted": row.wasted_ns,
         "downtime": row.downtime_ns,
-        "of it undetermined": row.undetermined_ns,
+        "of which undetermined": row.undetermined_ns,
         "queued": row.queued_ns,
-        "starting again": row.restart_ns,
-        "lost in all": row.lost_ns,
+        "restarting": row.restart_ns,
+        "lost in total": row.lost_ns,
         "time to the first step": row.time_to_first_step_ns,
         "regained after": row.regained_after_ns,
     }
     for name, ns in amounts.items():
-        yield (name, "not known", "") if ns is None else (name, duration(ns), f"{seconds_text(ns)} s")
+        yield (name, "unknown", "") if ns is None else (name, duration(ns), f"{seconds_text(ns)} s")
     yield from ((name, value, "") for name, value in _facts_of_cause(row))
     if row.ranks_before is not None or row.ranks_after is not None:
         yield "ranks before and after", f"{_step(row.ranks_before)}, {_step(row.ranks_after)}", ""
@@ -257,17 +257,17 @@ def _facts_of_cause(row: Disruption) -> Iterator[tuple[str, str]]:
     """Why and where it died, as far as a line says so."""
     if row.cause is None or row.cause_certainty is None:
         return
-    yield "why it died", row.cause if row.cause_certainty == "confirmed" else f"likely {row.cause}"
+    yield "cause", row.cause if row.cause_certainty == "confirmed" else f"likely {row.cause}"
     if row.cause_text is not None:
-        yield "in the words of the log", row.cause_text
+        yield "log line", row.cause_text
     if row.first_rank is not None:
         yield "rank", str(row.first_rank)
     for name, value in (("host", row.first_host), ("device", row.first_device), ("also seen", ", ".join(row.also))):
         if value:
             yield name, value
     if row.silent_ranks:
-        yield "no line of rank", ", ".join(map(str, row.silent_ranks))
+        yield "ranks without a log line", ", ".join(map(str, row.silent_ranks))
 
 
 def _step(value: int | None) -> str:
-    return "not known" if value is None else str(value)
+    return "unknown" if value is None else str(value)

@@ -175,7 +175,7 @@
   }
 
   const seconds = (value) => `${Number(value.toPrecision(4))} s`;
-  const percent = (value) => (value === null ? "not known" : `${value.toFixed(2)} %`);
+  const percent = (value) => (value === null ? "unknown" : `${value.toFixed(2)} %`);
 
   // The plot of a chart in the page: its left edge, width and height in px.
   function plot(chart) {

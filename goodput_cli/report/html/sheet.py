@@ -46,13 +46,13 @@ from goodput_cli.vocabulary.text import finite, points, safe, shorten
 
 _HEIGHT = 320
 _LONGEST_TITLE = 80
-_KEY = "line: on average; band: 95 %; dots: this job's own failures again; bar on the axis: as good"
+_KEY = "line: expected goodput; band: 95 % range; dots: replay of this run's failures; bar on the axis: equally good"
 _KEYS: dict[type[Chart], str] = {IntervalChart: f"{_KEY[0].upper()}{_KEY[1:]}."}
 """Of a chart without its title: a page has one of its own, and says the answer once."""
 _MARKS = {
-    "advised": ("circle", KEPT_COLOUR, KEPT_COLOUR),
-    "today, on average": ("diamond", LOST_COLOUR, LOST_COLOUR),
-    "today, as this job had it": ("diamond", "transparent", LOST_COLOUR),
+    "recommended": ("circle", KEPT_COLOUR, KEPT_COLOUR),
+    "today (expected)": ("diamond", LOST_COLOUR, LOST_COLOUR),
+    "today (this run)": ("diamond", "transparent", LOST_COLOUR),
 }
 """Shape, filling and line."""
 
@@ -91,7 +91,7 @@ def _x(chart: IntervalChart) -> Spec:
     time = f"({seconds}<90?format({seconds},'.2~r')+' s':{seconds}<5400?format({seconds}/60,'.2~r')+' min':"
     time += f"format({seconds}/3600,'.2~r')+' h')"
     axis = {
-        "title": "steps between two saves, and training time", "values": round_numbers(least, most),
+        "title": "checkpoint interval in steps, and as training time", "values": round_numbers(least, most),
         "labelExpr": f"[format(datum.value,',d'),{time}]", "grid": False, "labelOverlap": True, "labelSeparation": 6,
     }  # fmt: skip
     return field("n", axis=axis, scale={"type": "log", "domain": [least, max(most, least + 1)], "nice": False})
@@ -220,7 +220,7 @@ def png(sheet: Sheet, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signa
 
 def _standing_alone(sheet: Sheet) -> Spec:
     if sheet.chart is None:
-        raise UsageError(f"{sheet.title}: there is nothing to draw; the table says why (--format table)")
+        raise UsageError(f"{sheet.title}: there is nothing to draw; run with --format table to see why")
     return _SPECIFICATIONS[type(sheet.chart)](sheet.chart)
 
 

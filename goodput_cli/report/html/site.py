@@ -101,9 +101,9 @@ def make_folder(folder: Path) -> None:
     _make(folder)
     begun = f".{_MADE_OF}."  # by another that writes the first file of the same site now
     if any(not path.name.startswith(begun) for path in folder.iterdir()) and _made_of(folder) is None:
-        raise UsageError(f"{folder}/: holds something else than a site of goodput fleet; name an empty folder")
+        raise UsageError(f"{folder}/: contains files that are not a goodput fleet site; use an empty folder")
     if not os.access(folder, os.W_OK):
-        raise GoodputError(f"{folder}/: no permission to write there")
+        raise GoodputError(f"{folder}/: no permission to write to this folder")
 
 
 def _make(folder: Path) -> None:
@@ -111,7 +111,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except FileExistsError:
-        raise UsageError(f"{folder}/: is a file; name a folder for the site") from None
+        raise UsageError(f"{folder}/: is a file; use a folder for the site") from None
     except OSError as error:
         raise not_written(f"{folder}/", error) from error
 
@@ -173,8 +173,8 @@ def _write(
     gone = [name for name in {**before, **dict.fromkeys(filter(_PAGE.fullmatch, there))} if name not in now]
     for name in gone:  # those that a run drew which was interrupted are among them
         (folder / name).unlink(missing_ok=True)
-    left = f", {plural(len(gone), 'page')} of runs that left taken away" if gone else ""
-    return [f"{INDEX} and {plural(len(now), 'page')} of runs, {drawn} drawn anew{left}", *failed]
+    left = f", {plural(len(gone), 'page')} of former runs removed" if gone else ""
+    return [f"{INDEX} and {plural(len(now), 'run page')} ({drawn} updated{left})", *failed]
 
 
 def _index(sheet: FleetSheet, listed: Sequence[ListedRun]) -> str:

@@ -3,7 +3,7 @@
 _ABSENT = {
     "checkpoint_badput_calculator": "`goodput analyze` and `goodput steps` show saves and restores",
     "gcp_metrics": "`goodput monitor --publish gcm:PROJECT` and `GoodputMonitor` publish in Cloud Monitoring",
-    "goodput_cache": "each call reads the log, so that there is nothing to cache",
+    "goodput_cache": "each call reads the log, so there is nothing to cache",
 }
 """Modules of the original without a counterpart, and what to use instead."""
 

@@ -30,7 +30,7 @@ def analyze(sources: list[str], **options: Any) -> Any:
     try:
         import goodput_cli
     except ImportError:
-        raise ImportError(f"GoodputCalculator needs goodput-cli beside the recorder: {TO_INSTALL}") from None
+        raise ImportError(f"GoodputCalculator requires goodput-cli in addition to the recorder: {TO_INSTALL}") from None
     try:
         return goodput_cli.analyze(sources, **options)
     except Exception as error:

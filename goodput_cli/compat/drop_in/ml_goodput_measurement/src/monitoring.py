@@ -101,7 +101,7 @@ class GoodputMonitor:
         if not self._enabled:
             return
         if part in self._sends and self._process is not None and self._process.runs:
-            print_to_stderr(f"the monitor of {self._job_name} sends {part} already")
+            print_to_stderr(f"the monitor of {self._job_name} already sends {part}")
             return
         self._sends.add(part)
         _quietly(self._run, "no monitor is started")
@@ -126,7 +126,7 @@ class GoodputMonitor:
             return
         process, self._process = self._process, None
         if process is not None:
-            _quietly(lambda: process.stop(self._timeout, kill=skip), "the monitor cannot be ended")
+            _quietly(lambda: process.stop(self._timeout, kill=skip), "the monitor cannot be stopped")
         elif not sent and not skip:  # the original makes one update then
             self._sends.add(part)
             _quietly(self._once, "nothing is published")
@@ -144,7 +144,7 @@ class GoodputMonitor:
         totals, deviation = _switch(_GOODPUT in self._sends), _switch(_DEVIATION in self._sends)
         if self._folder.startswith("gs://"):
             print_to_stderr(
-                f"{self._folder}: a monitor writes no event files to gs://; name a folder, or a mount of it"
+                f"{self._folder}: a monitor cannot write event files to gs://; use a local folder or a mounted bucket"
             )
         elif self._folder:
             parts = f"totals={totals}&step_deviation={deviation}&badput={_switch(self._badput)}"

@@ -180,7 +180,7 @@ class GoodputRecorder:
             us = microseconds(given)
             if us is not None:
                 return us
-            self._warn(f"{type(given).__name__} is no time; the time of the call is recorded")
+            self._warn(f"{type(given).__name__} is not a time; the time of the call is recorded")
         return self._writer.now_us() if self._writer is not None else (self._clock() + 500) // 1000
 
     def _warn(self, sentence: str) -> None:
@@ -206,6 +206,6 @@ def _open(job_name: str, logger_name: str, **options: Any) -> Writer:
         return Writer(job_name, targets, log_id=logger_name, **options)
     project = known_project()
     if project is None:
-        print_to_stderr("no Google Cloud project is known: the log goes to a file alone")
+        print_to_stderr("no Google Cloud project found: the log is written to a file only")
         return Writer(job_name, [], log_id=logger_name, **options)
     return Writer(job_name, [], also=[f"cloud-logging://{project}/{logger_name}"], **options)

@@ -14,5 +14,5 @@ JOB_FINISHED = "job_finished"
 def __getattr__(name: str) -> object:
     """Raise ImportError for `EVENT_TYPE_ORDER`, so that `from ... import` shows the reason."""
     if name == "EVENT_TYPE_ORDER":
-        raise ImportError("the drop-in has no EVENT_TYPE_ORDER: goodput orders events by their own times")
+        raise ImportError("the drop-in has no EVENT_TYPE_ORDER: goodput orders events by their timestamps")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,7 +44,7 @@ class _Log:
         self._job_name = job_name
         project = None if to_file else known_project()
         if not to_file and project is None:
-            print_to_stderr("no Google Cloud project is known: events go to a file in the working folder")
+            print_to_stderr("no Google Cloud project found: events are written to a file in the working folder")
         name = f"{job_name}-goodput"
         path = f"{in_path(job_name)}-goodput.log"
         target = path if project is None else f"cloud-logging://{project}/{name}"
