@@ -48,7 +48,7 @@ def answer(night: Path) -> Any:
 
 def test_the_picture_names_what_it_shows(night: Path) -> None:
     shown = texts((night / "a.svg").read_text())
-    assert {"llm-pretrain-7b", "goodput, %", "advised", "today, on average", "today, as this job had it"} <= {*shown}
+    assert {"llm-pretrain-7b", "goodput, %", "recommended", "today (expected)", "today (this run)"} <= {*shown}
     assert {"chance", "Young", "Daly"} <= {*shown}
     assert any("SAVE EVERY 50 STEPS" in text for text in shown)
     assert any("7.9 min" in text for text in shown)  # 50 steps, in training time
@@ -58,8 +58,8 @@ def test_the_picture_names_what_it_shows(night: Path) -> None:
 def test_the_page_holds_the_picture_and_says_it_in_words(night: Path) -> None:
     page = (night / "a.html").read_text()
     assert (page.count("<figure"), page.count("<svg xmlns=")) == (1, 2)  # the second for a phone
-    assert "Advised: 50 steps, with 72.26 %." in page
-    assert "Goodput by interval of saves" in page
+    assert "Recommended: 50 steps, with 72.26 %." in page
+    assert "Goodput by checkpoint interval" in page
 
 
 def test_every_dot_of_the_picture_is_a_point_of_the_curve(night: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_table_and_the_advice_agree(night: Path) -> None:
 def test_nothing_to_draw_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(EXAMPLES / "11-no-saves.jsonl")
     assert run(["advise", log, "-q", "-o", str(tmp_path / "x.svg")]) == 2
-    assert "there is nothing to draw; the table says why" in capsys.readouterr().err
+    assert "there is nothing to draw; run with --format table" in capsys.readouterr().err
     assert not (tmp_path / "x.svg").exists()
     assert run(["advise", log, "-q", "-o", str(tmp_path / "x.html")]) == 0
     assert "<figure" not in (tmp_path / "x.html").read_text()

@@ -79,9 +79,9 @@ def test_a_fleet_leaves_it_out_and_says_so(capsys: pytest.CaptureFixture[str]) -
     assert answer["coverage"]["runs"] == 1
     assert answer["coverage"]["not_analysed"] == 1
     (one,) = answer["not_analysed"]
-    assert "cannot be judged: no step was logged" in one["reason"]
+    assert "goodput is unknown: no step was logged" in one["reason"]
     assert [row["job"] for row in answer["runs"]] == ["trained"]
-    assert "1 of 2 runs analysed" in said(capsys, "fleet", "logs")
+    assert "1 of 2 runs analyzed" in said(capsys, "fleet", "logs")
 
 
 def test_a_job_that_was_never_up_is_judged() -> None:

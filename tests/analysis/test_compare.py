@@ -186,10 +186,10 @@ def test_it_reads_forward_the_largest_first() -> None:
     """What got worse and better, in words, by how much of what."""
     pair = compare([NIGHT_LOG, SECOND_LOG]).pairs[0]
     worse, better = moved_lines(pair)
-    assert worse == "worse: recovery by 5 min 22 s, custom:EVAL_STEP by 4 min 54 s, for the same work"  # and 2 % of it
-    assert better == "better: wasted progress by 13 min 07 s, for the same work"
+    assert worse == "worse for the same work: recovery by 5 min 22 s, custom:EVAL_STEP by 4 min 54 s"  # and 2 % of it
+    assert better == "better for the same work: wasted progress by 13 min 07 s"
     (said,) = length_line(pair)
-    assert said.startswith("runs of very different length, 11 h 11 min and 2 h 15 min")
+    assert said.startswith("run lengths differ (2 h 15 min against 11 h 11 min)")
     words = {one.measure.name: fact_is_better(pair, one) for one in pair.changes}
     assert (words["mean_downtime"], words["mean_steps_lost"]) == ("worse", "better")
     shares = {one.measure.name: one.change for one in pair.changes if one.measure.dimension == "ratio" and one.change}
@@ -223,7 +223,7 @@ def test_the_chart_shows_the_largest_changes_first() -> None:
     chart = change_chart(compare([NIGHT_LOG, SECOND_LOG]).pairs[0])
     assert chart is not None
     assert [name for name, *_ in chart.moved[:3]] == ["wasted progress", "recovery", "custom:EVAL_STEP"]
-    assert "What the same work took less or more of" in chart.words
+    assert "Change for the same amount of work" in chart.words
     assert change_chart(compare([NIGHT_LOG, NIGHT_LOG]).pairs[0]) is None
 
 

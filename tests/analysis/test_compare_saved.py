@@ -103,7 +103,7 @@ def test_an_answer_of_other_rules_is_compared_and_what_they_moved_is_not_judged(
     assert (moved.met, moved.hint) == (None, OTHER_RULES)
     assert [one.met for one in others] == [False, False]
     (told,) = (one for one in comparison.diagnostics if one.code == "rules_differ")
-    assert "by the rules of version 1 and" in told.message
+    assert "uses version 1 of the rules and" in told.message
     assert moved_between(summary_of(ANALYSIS), summary_of(ANALYSIS)) == frozenset()
 
 
@@ -136,8 +136,8 @@ def damaged(path: str, value: Any) -> Damage:
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        ("schema_version", 3, "schema_version 3, and this goodput reads 2"),
-        ("schema_version", "1", "schema_version 1, and"),
+        ("schema_version", 3, "schema_version 3, but this goodput reads 2"),
+        ("schema_version", "1", "schema_version 1, but"),
         ("schema_version", None, "schema_version None"),
         ("kind", "rolling", "another answer of goodput (its kind is 'rolling')"),
         ("kind", None, "another answer of goodput"),
@@ -147,14 +147,14 @@ def damaged(path: str, value: Any) -> Damage:
         ("goodput.ns", -1, "goodput.ns: expected `int` >= 0"),
         ("goodput.ns", 1 << 63, "badput"),
         ("goodput", [], "goodput: expected `object`"),
-        ("badput.0.ns", -5, "badput[0].ns is not an amount"),
-        ("badput.0.category", "goodput", "not a kind of badput"),
-        ("badput.0.category", "excluded", "not a kind of badput"),
+        ("badput.0.ns", -5, "badput[0].ns is not a duration"),
+        ("badput.0.category", "goodput", "not a category of badput"),
+        ("badput.0.category", "excluded", "not a category of badput"),
         ("badput.0.category", 7, "badput[0].category: expected `str`"),
-        ("badput.0.label", "X", "does not go with"),
+        ("badput.0.label", "X", "does not match"),
         ("badput", {}, "badput: expected `array`"),
         ("badput", [1], "badput[0]: expected `object`"),
-        ("window.start", "yesterday", "window.start: is not"),
+        ("window.start", "yesterday", "window.start: has the wrong format"),
         ("window.start", "2020-01-01T00:00:00Z", "not the time from"),
         ("window.ns", 0, "window.ns: expected `int` >= 1"),
         ("window.excluded_ns", 310 * 10**9, "all of the window is excluded"),
@@ -163,7 +163,7 @@ def damaged(path: str, value: Any) -> Damage:
         ("steps.p99_seconds", "fast", "steps.p99_seconds: expected `float | null`"),
         ("steps.count", None, "steps.count: expected `int`"),
         ("not_recorded", "queued", "not_recorded: expected `array`"),
-        ("not_recorded", ["other", "program_startup", "wasted_progress_from_disruption"], "is not recorded"),
+        ("not_recorded", ["other", "program_startup", "wasted_progress_from_disruption"], "listed as not recorded"),
         ("disruptions.0.wasted_seconds", None, "disruptions[0].wasted_seconds: expected `float`"),
         ("method.data_loading", "sometimes", "method.data_loading: invalid enum value"),
         ("method.async_saves", "no", "method.async_saves: expected `bool`"),

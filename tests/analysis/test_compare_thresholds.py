@@ -71,7 +71,7 @@ def test_every_name_can_be_asked(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("goodput<90", "`goodput analyze --fail-if` judges one log"),
+        ("goodput<90", ". For one log, use `goodput analyze --fail-if`"),
         ("goodput", "write NAME:CHANGE"),
         ("goodput:", "write NAME:CHANGE"),
         ("goodput:2pp", "say which way: '-2' fell by more than that, '\\+2' rose"),

@@ -103,7 +103,7 @@ def test_what_a_rank_alone_costs_is_told_once() -> None:
     assert next(find_inside(analysis, analysis.step_phases)).ns == round((STEPS - 1) * 0.28 * SECOND)
     assert waited_for_data(analysis, analysis.step_phases) == (0, "")
     assert inside_line(analysis) == (
-        f"30.00 % of step time waited for data (rank 1: up to {2} min 14 s), counted as goodput"
+        f"30.00 % of step time was spent waiting for data (rank 1: up to {2} min 14 s), counted as goodput"
     )
     assert inside.ranks[0].cost_ns == round((STEPS - 1) * 0.28 * SECOND)
 
@@ -114,7 +114,7 @@ def test_all_ranks_that_wait_for_data_are_input_bound_and_no_rank_is_blamed() ->
     assert list(find_inside(analysis, analysis.step_phases)) == []
     ns, text = waited_for_data(analysis, analysis.step_phases)
     assert ns == round((STEPS - 1) * 0.3 * SECOND)
-    assert text.startswith("30.00 % of step time waited for data on its slowest rank")
+    assert text.startswith("30.00 % of step time was spent waiting for data on its slowest rank")
 
 
 def test_the_most_of_all_ranks_names_none() -> None:
@@ -209,7 +209,7 @@ def test_sums_of_block_means_are_at_least() -> None:
     (of_steps,), (of_blocks,) = exact.step_phases, blocks.step_phases
     assert (of_steps.at_least, of_blocks.at_least) == (False, True)
     assert "at least" not in held_up(of_steps, slow_ranks(of_steps))
-    assert held_up(of_blocks, slow_ranks(of_blocks)).startswith("rank 3 held up all others for at least ")
+    assert held_up(of_blocks, slow_ranks(of_blocks)).startswith("rank 3 delayed all others by at least ")
     data = [one.phase("data") for one in (of_steps, of_blocks)]
     assert data[0] is not None
     assert data[1] is not None

@@ -279,7 +279,7 @@ def test_without_insights_the_screen_says_what_the_most_was_lost_to() -> None:
     crash = [start(0), *steps(0, 7, at=10), end(75), start(100), *steps(4, 5, at=110), end(160)]
     text = "\n".join(line.plain for line in insight_lines(losses(account(*crash).analysis), 78, Page()))
     assert text.startswith("LOST     43.75 %  1 min 10 s: recovery 25.0 s, wasted progress 25.0 s,\n         other")
-    assert text.endswith("→ see what each disruption cost  goodput disruptions -")
+    assert text.endswith("→ show what each disruption cost  goodput disruptions -")
     weekend = [start(0), *steps(0, 7, at=10), end(80), start(9000), *steps(7, 7, at=9010), end(9080)]
     text = "\n".join(line.plain for line in insight_lines(losses(account(*weekend).analysis), 78, Page()))
     assert "1 planned stop\n" in text

@@ -104,7 +104,7 @@ def test_the_reason_is_in_text_json_page_and_time_left(tmp_path: Path, capsys: p
     assert run(["steps", log, "-q"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "slow regimes inconclusive: 39 step times, 48 needed" in text
-    assert "9,000 steps are left (logged); whether their pace changed is inconclusive" in text
+    assert "9,000 steps left (logged); changes of step time: inconclusive" in text
     assert run(["steps", log, "-q", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["pace"] == {
         "result": "inconclusive", "reason": "39 step times, 48 needed"

@@ -44,7 +44,7 @@ def test_a_batch_that_grows_is_by_design(tmp_path: Path, capsys: pytest.CaptureF
     assert run(["steps", log, "-q"]) == 0
     shown = capsys.readouterr().out
     assert "by design: global batch 256 -> 512 from step 301 on" in shown
-    assert "no slow regime" in shown
+    assert "no slow period" in shown
 
 
 def test_a_slow_span_within_one_size_is_slow(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_checkpoint_log_has_no_step_times_and_says_what_it_has() -> None:
 
 
 def test_a_log_that_records_no_steps_says_so() -> None:
-    with pytest.raises(NotEnoughData, match=r"no step times: the log records no steps$"):
+    with pytest.raises(NotEnoughData, match=r"no step times: the log does not record steps$"):
         report(start(0), end(100))
 
 

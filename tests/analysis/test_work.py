@@ -62,8 +62,8 @@ def test_an_hour_of_eight_accelerators_and_its_money(read: Read) -> None:
     assert (found.tokens_from, found.tflop_from) == ("samples x sequence length", "rate x time")
     assert (found.accelerators, found.accelerators_from, found.notes) == (8, "--accelerators", ())
     assert next(iter(work_lines(analysis))) == (
-        "work: 3,145,728,000 tokens kept (samples x sequence length), 873,813 a second of the window, effective MFU "
-        "33.70 % (40.44 % in kept steps), a million tokens cost 0.00636"
+        "work: 3,145,728,000 tokens kept (samples x sequence length), 873,813 per second, effective MFU "
+        "33.70 % (40.44 % in kept steps), cost per million tokens 0.00636"
     )
 
 
@@ -343,7 +343,7 @@ def test_commands_take_what_the_library_takes(tmp_path: Path, capsys: pytest.Cap
     log.write_text("\n".join(megatron(100)), encoding="utf-8")
     assert run(["steps", str(log), "-q", "--accelerator-type", "h100", "--total-steps", "200"]) == 0
     shown = capsys.readouterr().out
-    assert "100 of 200 steps are left (--total-steps)" in shown
+    assert "100 of 200 steps left (--total-steps)" in shown
     assert "MFU of kept steps              40.44 %" in shown
     assert run(["timeline", str(log), "-q", "--total-steps", "200"]) == 2, "no command that shows no work has them"
 

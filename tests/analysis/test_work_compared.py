@@ -87,7 +87,7 @@ def test_half_the_accelerators_is_no_slow_regime(tmp_path: Path, capsys: pytest.
     assert not slow(path, lines)
     assert run(["steps", str(path), "-q"]) == 0
     shown = capsys.readouterr().out
-    assert "no slow regime" in shown
+    assert "no slow period" in shown
     assert "by design: accelerators 8 -> 4 from step" in shown
 
 
@@ -112,7 +112,7 @@ def test_more_tokens_a_step_are_more_work(
     path = tmp_path / "log.jsonl"
     assert slow(path, lines) is is_slow
     assert run(["steps", str(path), "-q"]) == 0
-    said = "more work a step: steps 300 to 599 took 1.50 x the usual time, for 1.50 x the" in capsys.readouterr().out
+    said = "more work per step: steps 300 to 599 took 1.50 x the usual time, for 1.50 x the" in capsys.readouterr().out
     assert said is not is_slow
 
 

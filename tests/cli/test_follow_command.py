@@ -235,7 +235,7 @@ def test_strict_ends_at_the_first_problem(tmp_path: Path) -> None:
         ([], 2, "no SOURCE: name the log to follow"),
         (["-"], 2, "standard input cannot be followed"),
         (["x.jsonl", "--interval", "0"], 2, "is not an interval"),
-        (["x.jsonl", "--format", "poem"], 2, "there is no format 'poem'"),
+        (["x.jsonl", "--format", "poem"], 2, "unknown format 'poem'"),
     ],
 )
 def test_what_is_wrong_is_said(arguments: list[str], code: int, sentence: str) -> None:

@@ -42,7 +42,7 @@ def test_names_of_the_resiliency_library_are_taken_and_read_back(tmp_path: Path,
     ("arguments", "sentence"),
     [
         ("attempt", "'attempt' is not one of"),
-        ("checkpoint_saved", "checkpoint_saved needs --step N"),
+        ("checkpoint_saved", "checkpoint_saved requires --step N"),
         ("finished --step 3", "finished has no step"),
         ("finished --sink s3://b/x", "s3:// is no place to record to"),
         ("finished --time noon", "'noon' is no time"),

@@ -132,7 +132,7 @@ def test_more_devices_than_the_job_has_are_not_accused(tmp_path: Path) -> None:
     assert not is_accused(found)
     assert found.accelerators is not None
     assert (found.accelerators.seen, found.accelerators.idle_ns) == (4, None)
-    assert "4 accelerators, and the job has 2" in codes(found)["more_devices"]
+    assert "4 accelerators but the job has 2" in codes(found)["more_devices"]
 
 
 def test_power_above_3_kw_is_no_value(tmp_path: Path) -> None:

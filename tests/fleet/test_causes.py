@@ -115,9 +115,9 @@ def test_a_host_repeats_over_jobs_of_which_none_could_tell() -> None:
         "least_seen": 3,
     }  # fmt: skip
     text = " ".join(run_text("logs").split())
-    assert "3 of 3 runs died on node-7 (p = 0.0028): drain it and test it" in text
-    assert "7 deaths of 3 runs that a host can be the cause of, on 64 hosts" in text
-    assert "least that could be seen: 3 of 3 runs on one host" in text
+    assert "3 of 3 runs died on node-7 (p = 0.0028): drain and test this host" in text
+    assert "7 deaths of 3 runs that a host can cause, on 64 hosts" in text
+    assert "smallest detectable number: 3 of 3 runs on one host" in text
 
 
 @pytest.mark.usefixtures("folder")

@@ -73,9 +73,9 @@ def test_mpg_of_a_small_part_is_said_not_to_be_recorded(capsys: Output) -> None:
     mpg_fleet("a,8,30", "b,24,")
     assert run(["fleet", "logs", "--labels", "labels.csv", "--capacity", "capacity.csv", "--workers", "1"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "MPG: program goodput is known for 33.33 % of the kept chip time, 80 % are needed (--labels with" in shown
+    assert "MPG (program goodput known for 33.33 % of the kept chip time), 80 % are needed (--labels with" in shown
     assert (
-        "scheduling goodput 62.50 %, runtime goodput 72.00 %, program goodput 50.00 %; allocated time is from the logs"
+        "scheduling goodput 62.50 %, runtime goodput 72.00 %, program goodput 50.00 %; (allocated time taken from the logs)"
         in shown
     )
     assert "MPG 3" not in shown

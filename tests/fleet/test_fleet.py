@@ -68,7 +68,7 @@ def test_what_is_not_in_the_totals_is_listed_with_a_reason(logs: Path) -> None:
 def test_what_the_accounting_noticed_is_said_over_all_runs(logs: Path) -> None:
     noticed = {one["code"]: one for one in fleet(str(logs))["diagnostics"]}
     twice = noticed["duplicate_events"]
-    assert twice["message"] == "in 1 run (twin); `goodput check -j NAME` shows it"
+    assert twice["message"] == "in 1 run (twin); run `goodput check -j NAME` for details"
     assert twice["count"] > 100
 
 

@@ -100,11 +100,11 @@ def test_a_store_gives_back_what_it_was_given(jobs: list[str], folder: Path) -> 
 def test_formats_agree(jobs: list[str], capsys: Output) -> None:
     answer = fleet(*jobs, "--labels", "labels.csv")
     table = text_of_fleet(capsys, jobs)
-    assert "Where outages went" in table
+    assert "Outages by recovery phase" in table
     assert "Outages by cause, host and team" in table
     assert "6 automatic, 1 by the scheduler" in " ".join(table.split())
     page = text_of_fleet(capsys, jobs, "--format", "html")
-    assert "Where outages went" in page
+    assert "Outages by recovery phase" in page
     metrics = text_of_fleet(capsys, jobs, "--format", "openmetrics")
     lost = {name: float(value) for name, value in re.findall(r'outage_lost_hours\{.*link="([^"]+)"\} (\S+)', metrics)}
     assert lost == {row["link"]: pytest.approx(row["accelerator_hours"]) for row in answer["outages"]}
@@ -126,4 +126,4 @@ def test_a_fleet_without_outages_says_nothing_of_them(folder: Path, capsys: Outp
     assert answer["outages"] == []
     assert "recoveries" not in answer
     assert run(["fleet", "hang", "--workers", "1", "-q"]) == 0
-    assert "Where outages went" not in capsys.readouterr().out
+    assert "Outages by recovery phase" not in capsys.readouterr().out

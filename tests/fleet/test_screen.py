@@ -62,7 +62,7 @@ def test_by_time_where_accelerators_are_not_known_for_half_of_it() -> None:
     logs(12)
     Path("few.csv").write_text(text_of("job,accelerators", "llm-0000,8"))
     shown = screen(goodput_cli.fleet_report("logs", workers=1, labels=["few.csv"]))
-    assert "by job time (--labels or --accelerators weigh by size)" in shown
+    assert "by job time (to weigh by size: --labels or --accelerators)" in shown
     assert " job h; most to " in shown
 
 

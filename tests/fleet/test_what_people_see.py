@@ -74,7 +74,7 @@ def test_a_document_whose_events_name_no_job_is_told_from_one_without_events() -
     put(Path("logs/c.jsonl"), ['{"hello": 3}'])
     listed = {one["name"]: one["reason"] for one in fleet("logs")["not_analysed"]}
     assert listed == {
-        "logs/b.jsonl": "its events name no job", "logs/c.jsonl": NO_FORMAT
+        "logs/b.jsonl": "its events have no job name", "logs/c.jsonl": NO_FORMAT
     }  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def test_an_empty_log_and_a_link_to_nothing_are_listed(capsys: Output) -> None:
     assert run(["jobs", "logs"]) == 0
     said = capsys.readouterr().err
     assert "the target of the link does not exist\n    logs/gone.jsonl" in said
-    assert "empty_logs: empty logs, so that no job of theirs is listed\n    logs/empty.jsonl" in said
+    assert "empty_logs: empty logs; their jobs are not listed\n    logs/empty.jsonl" in said
 
 
 def test_what_changed_since_the_week_before_adds_up(capsys: Output) -> None:
@@ -121,7 +121,7 @@ def test_what_changed_since_the_week_before_adds_up(capsys: Output) -> None:
         assert (worst["name"], worst["before_percent"]) == ("job-1-4", 0.0)
     assert run(["fleet", "logs", "--workers", "1", "-q"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "What changed since the week before" in said
+    assert "Change since the week before" in said
     assert "is -10.00 points against" in said
 
 
@@ -154,7 +154,7 @@ def test_what_is_not_known_is_one_sentence_at_the_end(
     said = " ".join(summary.split())
     assert "not recorded" not in said
     assert " runtime goodput " in said
-    assert said.partition(" not known (and what would tell): ")[2] == (
+    assert said.partition(" Not computed (missing input): ")[2] == (
         "scheduling goodput (--capacity), program goodput (--labels with ideal_step_seconds, or with flops_per_step "
-        "and peak_flops), availability (lines of a queue, or --sacct)"
+        "and peak_flops), availability (queue events in the log, or --sacct)"
     )

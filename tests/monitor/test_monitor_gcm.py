@@ -235,7 +235,7 @@ def test_without_a_zone_it_says_which_option_names_one(
     server: Server, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert monitor(ended(folder / "run.jsonl"), "--publish", "gcm:p", "--grace", "2") == 1
-    assert "the zone of this machine is not known: name it with --gcm-location" in capsys.readouterr().err
+    assert "the zone of this machine is unknown: pass it with --gcm-location" in capsys.readouterr().err
 
 
 def test_step_time_deviation_is_that_of_the_original() -> None:

@@ -209,6 +209,6 @@ def test_tensorboard_takes_one_job_and_says_so(folder: Path, capsys: pytest.Capt
         long_ago(Path(f"{name}.jsonl"), name)
     targets = ["--publish", "tensorboard:tb", "--publish", "prom:m.prom"]
     assert monitor("a.jsonl", "b.jsonl", *targets, "--grace", "1", "-q") == 1
-    assert "tensorboard:tb: takes one job, whose curves these are, and 2 are followed" in capsys.readouterr().err
+    assert "tensorboard:tb: accepts one job, but 2 are followed" in capsys.readouterr().err
     assert value(samples(Path("m.prom").read_text()), "goodput_ratio", job_name="b") is not None
     assert monitor("a.jsonl", "b.jsonl", "-j", "a", "--publish", "tensorboard:other", "-q") == 0

@@ -89,7 +89,7 @@ def test_forever_is_longer_than_the_job(folder: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "no such file"), (b"", "no event of the job came within"), (b'{"a": 1}\n', "no event")]
+    ("content", "said"), [(None, "no such file"), (b"", "the job logged no event within"), (b'{"a": 1}\n', "no event")]
 )
 def test_without_an_event_it_ends_with_4(
     folder: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, said: str
@@ -118,15 +118,15 @@ def test_a_target_that_does_not_take_the_last_update_is_a_failure(
     targets = ["--publish", "json:/dev/full", "--publish", "prom:there/m.prom"]
     assert monitor(log, *targets, "--grace", "1") == 1
     said = capsys.readouterr().err
-    assert "json:/dev/full: /dev/full: No space left on device (trying again)" in said
-    assert "json:/dev/full: did not take the last update within 1 s" in said
+    assert "json:/dev/full: /dev/full: No space left on device (retrying)" in said
+    assert "json:/dev/full: did not accept the last update within 1 s" in said
     assert Path("there/m.prom").exists()
 
 
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("s3:x", "is no place to publish at; write one of prom:FILE, json:FILE, http://HOST:PORT"),
+        ("s3:x", "is not a publish target; use one of prom:FILE, json:FILE, http://HOST:PORT"),
         ("prom:", "names no place"),
         ("http://nowhere", "is no address to listen at"),
         ("http://h:99999", "is no address to listen at"),

@@ -46,8 +46,8 @@ def test_every_event_can_be_recorded(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["checkpoint_saved"], "checkpoint_saved needs --step N"),
-        (["attempt"], "'attempt' is no event; use one of heartbeat, scheduled"),
+        (["checkpoint_saved"], "checkpoint_saved requires --step N"),
+        (["attempt"], "'attempt' is not an event; use one of heartbeat, scheduled"),
         (["finished", "--step", "3"], "finished has no step"),
         (["finished", "--sink", "s3://b/x"], "s3:// is no place to record to"),
         (["finished", "--time", "noon"], "invalid read_time value: 'noon'"),
@@ -102,7 +102,7 @@ def test_the_small_wheel_works_alone(tmp_path: Path) -> None:
     done = subprocess.run(alone, cwd=tmp_path, capture_output=True, text=True, check=True, env=environment(tmp_path))
     assert (
         done.stdout
-        == "GoodputCalculator needs goodput-cli beside the recorder: pip install 'goodput-cli @ URL' with its URL\n"
+        == "GoodputCalculator requires goodput-cli in addition to the recorder: pip install 'goodput-cli @ URL' with its URL\n"
     )
     assert events(tmp_path / "log.jsonl") == ["attempt", "job_start_time", "job_end_time"]
     command = [sys.executable, "-S", "-c", "import sys; sys.path.insert(0, 'site')\nimport runpy; sys.argv[1:] = "]

@@ -89,7 +89,7 @@ def moved(text: str) -> str:
 
 def test_a_program_like_maxtext_with_a_crash_and_a_restart(tmp_path: Path) -> None:
     _, said = run(tmp_path, moved(MAXTEXT), "0", "10", code=1)
-    assert said.splitlines()[0] == "goodput-record: no Google Cloud project is known: the log goes to a file alone"
+    assert said.splitlines()[0] == "goodput-record: no Google Cloud project found: the log is written to a file only"
     run(tmp_path, moved(MAXTEXT), "5", "10")
     path = tmp_path / "goodput-logs" / "llm.jsonl"
     assert not [name for name in events(path) if "step_end" in name]

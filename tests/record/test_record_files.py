@@ -120,7 +120,7 @@ def test_a_full_disk_costs_lines_that_are_counted(tmp_path: Path) -> None:
     assert dropped["steps"] == dropped["lines"]
     assert steps[-10:] == [*range(50, 60)]
     assert dropped["from"] <= dropped["to"] <= dropped["goodput_time"]
-    assert "a write was cut" in said
+    assert "a write was incomplete" in said
 
 
 def test_a_device_without_room_ends_nothing(tmp_path: Path) -> None:
@@ -252,5 +252,5 @@ def test_descriptors_that_the_program_closes_cost_neither_the_log_nor_its_own_fi
     _, said = run(tmp_path, DESCRIPTORS, str(files))
     steps = [line["step_count"] for line in lines(tmp_path / "log.jsonl") if "step_count" in line]
     assert steps == [*range(10)]
-    assert "log.jsonl: the program has closed this file; it is opened again" in said
+    assert "log.jsonl: the program closed this file; reopening it" in said
     assert {path.read_bytes() for path in tmp_path.glob("*.txt")} == ({b"mine"} if files else set())

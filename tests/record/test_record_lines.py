@@ -99,10 +99,10 @@ def test_what_is_no_step_and_no_time_is_said_once(tmp_path: Path) -> None:
     recorder.metrics(7, mfu=float("nan"), tokens=5)
     assert [word(line) for line in lines(tmp_path / "log.jsonl")[2:]] == ["step 7", "metrics"]
     assert said == [
-        "str is no whole number; such events are not recorded",
-        "float is no whole number; such events are not recorded",
-        "str is no time; the time of the call is recorded",
-        "metric 'mfu' is no finite number; it is left out",
+        "str is not a whole number; such events are not recorded",
+        "float is not a whole number; such events are not recorded",
+        "str is not a time; the time of the call is recorded",
+        "metric 'mfu' is not a finite number and is not recorded",
     ]
 
 

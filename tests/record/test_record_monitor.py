@@ -63,7 +63,7 @@ def test_a_monitor_that_is_stopped_holds_nothing_up(command: None, monkeypatch: 
         pass
     recorder.close()
     assert process.returncode == -signal.SIGKILL
-    assert said == ["the monitor did not end in time; its last update may be missing"]
+    assert said == ["the monitor did not stop in time; its last update may be missing"]
     assert events(Path("goodput-logs/j.jsonl")).count("step 1999") == 1
 
 
@@ -124,7 +124,7 @@ monitor.stop_step_deviation_uploader()
 
 def test_a_program_like_maxtext_is_seen_in_tensorboard(tmp_path: Path) -> None:
     _, said = run(tmp_path, MAXTEXT, GOODPUT_RECORDER_MONITOR=COMMAND, PYTHONPATH=str(ROOT))
-    assert said == "goodput-record: no Google Cloud project is known: the log goes to a file alone\n"
+    assert said == "goodput-record: no Google Cloud project found: the log is written to a file only\n"
     accumulator = EventAccumulator(str(tmp_path / "tb" / "goodput"), size_guidance={"scalars": 0})
     accumulator.Reload()
     analysis = goodput_cli.analyze(str(tmp_path / "goodput-logs" / "llm.jsonl"))

@@ -192,7 +192,7 @@ def test_a_phase_outside_of_a_step_is_said_once(tmp_path: Path) -> None:
         with recorder.step_phase("data"):
             job.wait(1)
     recorder.work(tokens=1)
-    assert job.said == ["a phase outside of a step is not recorded: write step_phase within a step"]
+    assert job.said == ["a phase outside a step is not recorded: use step_phase within a step"]
     assert [line.get("phase_data") for line in job.phases()] == [None, None]
 
 
@@ -216,7 +216,7 @@ def test_what_other_threads_do_overlaps_steps(tmp_path: Path) -> None:
     first, rest = job.phases()
     assert "phase_data" not in first
     assert rest["steps"] == 2
-    assert job.said == ["a phase in another thread than that of the steps overlaps them: it is not recorded"]
+    assert job.said == ["a phase in a thread other than the steps' thread overlaps them and is not recorded"]
 
 
 def test_a_step_that_an_exception_came_out_of_was_not_done(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_what_it_writes_may_be_imported_late(tmp_path: Path) -> None:
     (tmp_path / "late_module.py").write_text("def render(sheet, page):\n    return sheet.title\n")
     made = load_sheet_renderer("late")(Sheet(title="T", columns=(), rows=()), Page())
     assert made == "T"
-    with pytest.raises(UsageError, match="does not write what analyze answers"):
+    with pytest.raises(UsageError, match="is not available for analyze"):
         load_renderer("late")
 
 

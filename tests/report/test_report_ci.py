@@ -108,10 +108,10 @@ def test_a_summary_is_under_a_megabyte_and_says_what_it_leaves_out(char: str) ->
     )
     document = render("markdown", analysis)
     assert 90_000 < len(document.encode()) < MEGABYTE
-    assert "Of 2001 rows the 100 largest are shown: the whole list is in the JSON (`--format json`)." in document
+    assert "Of 2001 rows the 100 largest are shown: `--format json` lists all." in document
     assert "100 more thresholds" in document
     assert "151 more diagnostics" in document
-    assert "| 1901 more, together |  | 114060 | 31 h 41 min |  |" in document
+    assert "| 1901 more (sum) |  | 114060 | 31 h 41 min |  |" in document
     assert "the worst" in document
 
 
@@ -140,7 +140,7 @@ def test_endings() -> None:
 
 @pytest.mark.parametrize("name", ["junit", "openmetrics"])
 def test_other_commands_say_that_they_do_not_write_them(name: str) -> None:
-    with pytest.raises(UsageError, match=f"the format '{name}' is not for this command; it writes table, json"):
+    with pytest.raises(UsageError, match=f"the format '{name}' is not available for this command; use one of table, json"):
         load_sheet_renderer(name)
 
 

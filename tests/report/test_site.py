@@ -65,7 +65,7 @@ def test_only_what_changed_is_drawn_again_and_what_left_goes(capsys: Output) -> 
     assert [path.stat().st_mtime_ns != before for path, before in sorted(pages.items())] == [False, True]
     Path("logs/a.jsonl").unlink()
     site("--store", "store")
-    assert "index.html and 1 page of runs, 0 drawn anew, 1 page of runs that left taken away" in capsys.readouterr().err
+    assert "index.html and 1 page of runs, 0 drawn anew, 1 page of former runs removed" in capsys.readouterr().err
     assert len(list(Path("site/runs").iterdir())) == 1
     assert len(links(Path("site/index.html"))) == 1
 

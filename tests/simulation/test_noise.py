@@ -78,7 +78,7 @@ def test_the_wander_is_said_where_changes_cannot_be_told_from_it() -> None:
     assert len(wanders) >= 10
     assert float(np.median([wander.steps for wander in wanders])) == pytest.approx(200, rel=0.4)
     assert float(np.median([wander.percent for wander in wanders])) == pytest.approx(14, abs=4)
-    assert wander_text(wanders[0]).startswith("the pace wanders by ")
+    assert wander_text(wanders[0]).startswith("step times drift by ")
 
 
 @pytest.mark.parametrize(("name", "undecided"), [("white 5 %", 0.05), ("AR .9 8 %", 0.1), ("AR .95 8 %", 0.2)])

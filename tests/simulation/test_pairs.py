@@ -101,13 +101,13 @@ def test_a_run_that_crashed_counts_up_to_its_last_kept_step(tmp_path: Path) -> N
     assert pair.work is not None
     assert pair.work.crashed_at == (None, 449)
     assert not pair.work.is_clear
-    assert any("crashed; it is compared up to its last kept step, 449" in line for line in work_lines(pair))
+    assert any("crashed: compared up to its last kept step, 449" in line for line in work_lines(pair))
 
 
 def test_goodput_that_rises_since_steps_are_slower_is_not_said_to_rise(tmp_path: Path) -> None:
     (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, slower=1.5)]).pairs
     assert pair.points > 0
-    assert verdict(pair).endswith("does not show it: it is a share, and steps are slower")
+    assert verdict(pair).endswith("does not show it: it is a share of time, and steps are slower")
 
 
 def test_a_saved_baseline_knows_the_same_steps(tmp_path: Path) -> None:

@@ -55,5 +55,5 @@ def test_a_fault_is_said_and_the_next_look_goes_on(server: LoggingServer) -> Non
     server.add(entry(line(10, 11.5), 11.75, "more", received=1e9))
     server.fault("PERMISSION_DENIED")
     assert look(log) == list(range(10))
-    assert said[-1].endswith("(trying again)")
+    assert said[-1].endswith("(retrying)")
     assert look(log) == list(range(11))

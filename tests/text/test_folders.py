@@ -70,7 +70,7 @@ def test_an_old_name_of_a_job_counts_and_the_new_one_is_said(tmp_path: Path) -> 
     some = put(tmp_path, exp1__llama_log=life(0), exp2__llama_log=life(100), exp3__sft_log=life(300))
     alone, both = analysed(some, job_name="sft"), analysed(some, job_name="llama")
     assert renamed(alone) == [
-        "sft is named exp3/sft since 0.2. Use the new name; until 0.3 --job-name accepts the old one"
+        "sft is named exp3/sft since 0.2. Use the new name; until 0.3 --job-name accepts the old name"
     ]
     assert "llama was the name of 2 jobs before 0.2: exp1/llama and exp2/llama." in renamed(both)[0]
     assert (alone.job.attempts, both.job.attempts) == (1, 2)
@@ -134,8 +134,8 @@ def test_tables_may_have_old_names(tmp_path: Path) -> None:
     }  # fmt: skip
     said = sorted(message.partition("until 0.3 ")[2] for message in renamed(report))
     assert said == [
-        "allocations may have the old one", "an allocation that several of them may have held counts for none",
-        "labels may have the old one", "labels may have the old one",
+        "allocations may use the old name", "an allocation that matches several of them is assigned to none",
+        "labels may use the old name", "labels may use the old name",
     ]  # fmt: skip
     apart = put(tmp_path / "apart", exp1__llama_log=life(0), exp2__llama_log=life(300))
     report = goodput_cli.fleet_report(str(apart), allocations=[held])

@@ -229,7 +229,7 @@ def test_the_report_shows_what_was_measured_and_no_figure_moves(tmp_path: Path) 
     page = read_page(render(analysis, Page()))
     assert page.by_id("metrics").all("figcaption")[0].text.startswith("Recorded by the program: MFU median 42, p10 35")
     text = page.text
-    assert "MFU fell from 42 to 35 (medians) in the slow regime of steps 100 to 199" in text
+    assert "MFU fell from 42 to 35 in the slow period of steps 100 to 199" in text
     rows = next(rows for rows in (one.rows() for one in page.all("table")) if any("step_time" in row for row in rows))
     assert [row[:3] for row in rows] == [["mfu", "%", "60"], ["step_time", "s", "300"]]
     assert [float(value) for value in rows[0][3:]] == [39.67, 42, 35, 42]

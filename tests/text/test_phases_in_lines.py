@@ -201,7 +201,7 @@ def test_phases_are_held_against_the_steps_between_two_lines(tmp_path: Path) -> 
     assert (inside.net_step_ns, inside.steps, inside.untimed) == (210 * SECOND, 210, 10)
     assert seconds(analysis) == {"data": 52.5, "other": 157.5}
     assert [row.percent for row in inside.phases] == [25.0, 75.0]
-    assert "left out, as their length is not logged: 10 kept steps" in next(inside_sheets(analysis)).notes
+    assert "excluded because their length is not logged: 10 kept steps" in next(inside_sheets(analysis)).notes
 
 
 def test_a_phase_that_is_longer_than_all_steps_is_no_share_of_them(tmp_path: Path) -> None:

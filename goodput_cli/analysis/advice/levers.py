@@ -166,7 +166,7 @@ def _newest_checkpoint(inputs: LeverInputs) -> Iterator[Estimate]:
     shorter = replay(record, AsRecorded(record), newest=True).ns
     if shorter is not None:
         yield Estimate(
-            "newest_checkpoint", "restore the newest checkpoint", "the newest complete checkpoint is always restored",
+            "newest_checkpoint", "use newest checkpoint", "the newest complete checkpoint is always restored",
             "the newer checkpoints were readable, and older ones were not chosen on purpose", "replay",
             ns=record.window - shorter,
         )  # fmt: skip
@@ -263,7 +263,7 @@ def _longest_outage(inputs: LeverInputs) -> Iterator[Estimate]:
     beyond = max(gaps) - round(median(gaps)) if gaps else 0
     if beyond > _OUTAGE_SHARE * record.window:
         yield Estimate(
-            "longest_outage", "shorten the longest outage", "the longest outage takes as long as the median one",
+            "longest_outage", "shorten longest outage", "the longest outage takes as long as the median one",
             "once",
             "exact", ns=beyond,
         )  # fmt: skip

@@ -54,7 +54,7 @@ def verdict(pair: Pair) -> str:
     if pair.points == 0:
         return f"goodput is the same: {now}"
     if pair.work is not None and not pair.work.is_clear and abs(pair.points) < NOISE_PERCENT:
-        return f"goodput is about the same: {now}, before {was}"
+        return f"goodput is about the same: {now}, was {was}"
     if _is_against_work(pair):
         return _against_work(pair, was, now)
     moved = "rose" if pair.points > 0 else "fell"
@@ -77,7 +77,7 @@ def _against_work(pair: Pair, was: str, now: str) -> str:
     else:
         why = "it is a share of a different window"
     if pair.points > 0:
-        return f"goodput does not show this ({now}, before {was}): {why}"
+        return f"goodput does not show this ({now}, was {was}): {why}"
     return f"goodput still fell by {_size(pair.points)} points, from {was} to {now}: {why}"
 
 
@@ -89,14 +89,14 @@ def work_lines(pair: Pair) -> Iterator[str]:
         return
     was, now = (duration_of_seconds(seconds) for seconds in (work.baseline_seconds, work.seconds))
     if work.unit is None:
-        yield f"not the same work ({_sizes(work)}): {now} per kept step, before {was}"
+        yield f"not the same work ({_sizes(work)}): {now} per kept step, was {was}"
     elif work.unit != "step" or work.usual is not None:
         yield from _of_unit(pair, work)
     elif not work.is_clear:
         of = "kept step" if work.shared_steps is None else f"step, over the same {number(work.shared_steps)} steps"
-        yield f"{_not_clear(work)}: {now} per {of}, before {was}{_pace(work.pace)}"
+        yield f"{_not_clear(work)}: {now} per {of}, was {was}{_pace(work.pace)}"
     else:
-        sentence = f"{now} per kept step, before {was}"
+        sentence = f"{now} per kept step, was {was}"
         if work.shared_steps is not None and work.longer_ns is not None:
             longer = f"{duration(abs(work.longer_ns))} {'longer' if work.percent > 0 else 'less'}"
             sentence = f"the same {number(work.shared_steps)} steps took {longer}"
@@ -123,7 +123,7 @@ def _of_unit(pair: Pair, work: WorkTime) -> Iterator[str]:
         if work.unit not in (None, "token", "sample"):
             now = f"{now} of {'an' if work.unit.startswith('a') else 'a'} {work.unit.removesuffix('s')}"
     if work.usual is None:
-        before = f"before {was}"
+        before = f"was {was}"
     else:
         before = f"{duration_of_seconds(work.usual.mean)} on average of {work.usual.count} baselines"
         by += f"; another run like these would differ by up to {work.usual.percent:.1f} %"

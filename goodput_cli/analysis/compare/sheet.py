@@ -63,7 +63,7 @@ def change_chart(pair: Pair) -> ChangeChart | None:
         return None
     what = "Change for the same amount of work, in percent of the baseline's time"
     return ChangeChart(
-        words=f"{what if of_work else 'Points of goodput by category'}, the largest change first. "
+        words=f"{what if of_work else 'Points of goodput by category'}, largest first. "
         "The tables below have the numbers.",
         title=(f"From {side_name(pair.baseline)} to {side_name(pair.side)}", goodput_line(pair)),
         of_work=of_work,
