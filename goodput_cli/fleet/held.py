@@ -23,7 +23,7 @@ from goodput_cli.vocabulary.text import percent as percent_text
 
 NO_LOG = "no training log"
 """Of a job that only a scheduler tells of."""
-NOT_KNOWN = "unknown: no job has a training log (pass their stdout together with the table)"
+NOT_KNOWN = "unknown: no job has a training log (add their stdout)"
 """Goodput of a fleet without any log."""
 _ORDER = ("account", "namespace", "partition", "queue", "user")
 """By what rows are grouped where nobody asks, the first that a table has."""

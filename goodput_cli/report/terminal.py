@@ -185,7 +185,7 @@ def _legend(strip: Strip, page: Page) -> Iterator[tuple[str, str, str]]:
         if name in strip.categories:
             yield _sign(name, page), _style(name, page), title(name)
     if any(strip.disruptions):
-        several = " (a digit = several in that cell)" if max(strip.disruptions) > 1 else ""
+        several = " (digit = several per cell)" if max(strip.disruptions) > 1 else ""
         yield _mark(1, page.unicode), "bold", f"disruption{several}"
 
 

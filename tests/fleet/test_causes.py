@@ -115,8 +115,8 @@ def test_a_host_repeats_over_jobs_of_which_none_could_tell() -> None:
         "least_seen": 3,
     }  # fmt: skip
     text = " ".join(run_text("logs").split())
-    assert "3 of 3 runs died on node-7 (p = 0.0028): drain and test this host" in text
-    assert "7 deaths of 3 runs that a host can cause, on 64 hosts" in text
+    assert "3 of 3 runs failed on node-7 (p = 0.0028): drain and test this host" in text
+    assert "7 failures of 3 runs that a host can cause, on 64 hosts" in text
     assert "smallest detectable number: 3 of 3 runs on one host" in text
 
 
@@ -132,7 +132,7 @@ def test_below_what_could_be_seen_hosts_are_listed_and_not_accused() -> None:
         ("node-7", 2, pytest.approx(P_OF_2))
     ]
     text = " ".join(run_text("logs").split())
-    assert "not accused: 2 of 3 runs died on node-7; chance does as much" in text
+    assert "not conclusive: 2 of 3 runs failed on node-7; within chance" in text
 
 
 @pytest.mark.usefixtures("folder")
@@ -143,7 +143,7 @@ def test_the_first_host_of_every_run_is_told_apart_from_rank_0_by_nothing() -> N
     answer = fleet("logs", "--accelerators", "512")
     assert (answer["hosts"], answer["hosts_not_named"][0]["as_rank_0"]) == ([], 4)
     text = " ".join(run_text("logs").split())
-    assert "4 of 4 runs died on node-1; in 4 of them it was the first host, as rank 0's is: rank and host" in text
+    assert "4 of 4 runs failed on node-1; in 4 of them it was the first host, like that of rank 0" in text
 
 
 @pytest.mark.usefixtures("folder")
@@ -160,7 +160,7 @@ def test_where_no_run_lists_its_hosts_nothing_is_judged() -> None:
     lives(Path("logs/d"), 64, ["node-7"] * 5, "None assigned", name="d")
     rows, test = hosts_of("logs")
     assert (rows, test["judged"], test["deaths_elsewhere"]) == ([], False, 5)
-    assert "hosts that repeat: cannot be judged" in " ".join(run_text("logs").split())
+    assert "hosts with repeated failures: inconclusive" in " ".join(run_text("logs").split())
 
 
 @pytest.mark.usefixtures("folder")

@@ -73,7 +73,7 @@ def test_mpg_of_a_small_part_is_said_not_to_be_recorded(capsys: Output) -> None:
     mpg_fleet("a,8,30", "b,24,")
     assert run(["fleet", "logs", "--labels", "labels.csv", "--capacity", "capacity.csv", "--workers", "1"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "MPG (program goodput known for 33.33 % of the kept chip time), 80 % are needed (--labels with" in shown
+    assert "MPG (program goodput known for 33.33 % of the kept chip time, 80 % needed: --labels with" in shown
     assert (
         "scheduling goodput 62.50 %, runtime goodput 72.00 %, program goodput 50.00 %; (allocated time taken from the logs)"
         in shown
@@ -112,7 +112,7 @@ def test_without_labels_chip_time_is_not_recorded_and_job_time_is(logs: Path, ca
     assert answer["totals"]["time_goodput_percent"] > 0
     assert run(["fleet", str(logs), "--workers", "1"]) == 0
     shown = capsys.readouterr().out
-    assert " by job time; by chip time not known" in shown
+    assert " by job time (by chip time: unknown" in shown
     assert "by job time" in shown
     assert run(["fleet", str(logs), "--workers", "1", "-q", "--fail-if", "mpg<50"]) == 4
 

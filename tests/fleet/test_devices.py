@@ -78,7 +78,7 @@ def test_a_window_in_which_nobody_looked_is_not_known(logs: Path) -> None:
     assert (second["kwh"], second["idle_hours"]) == (None, None)
 
 
-SENTENCE = "accelerators: 1.01 kWh, 21 % of it lost (known for 2 of 3 runs); 0.2 h of training below 20 % busy"
+SENTENCE = "accelerators: 1.01 kWh, of it 21 % lost (known for 2 of 3 runs); 0.2 h of training below 20 % utilization"
 
 
 def test_people_read_the_same_words_everywhere(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -148,7 +148,7 @@ def test_what_is_too_large_for_a_worker_is_done_by_this_process_if_it_can(
     monkeypatch.setattr(InProcess, "memory", LEAST + 20_000)
     assert fleet(str(logs), quiet=False) == plain
     said = capsys.readouterr().err
-    assert "done by this process alone" in said
+    assert "analyzed in the main process" in said
     monkeypatch.setattr("goodput_cli.fleet.passes.plan.of_this_machine", lambda: LEAST + 20_000)
     answer = fleet(str(logs), "--runs", "each")
     reasons = {row["reason"] for row in answer["not_analysed"]}

@@ -120,10 +120,10 @@ def test_a_terminal_says_so_in_words_and_never_0(capsys: Output) -> None:
     shown = capsys.readouterr().out
     assert shown.startswith(
         " Fleet: 5 jobs, 6 rows of sacct, 0 training logs\n"
-        " HELD     145.9 accelerator h in 5 allocations; 1 job never started\n"
-        " GOODPUT  not known: no job has a training log (name their stdout beside the\n table)\n"
-        " ended    timeout 64.9 h, completed 33.0 h, node_fail 32.0 h, failed 16.0 h\n"
-        " waited   p50 10 min 00 s, p95 50 min 00 s; 1 job requeued once\n"
+        " ALLOCATED  145.9 accelerator h in 5 allocations; 1 job never started\n"
+        " GOODPUT    unknown: no job has a training log (add their stdout)\n"
+        " ended      timeout 64.9 h, completed 33.0 h, node_fail 32.0 h, failed 16.0 h\n"
+        " waited     p50 10 min 00 s, p95 50 min 00 s; 1 job requeued once\n"
     )
     assert "0.00 %" not in shown
 
@@ -141,7 +141,7 @@ def test_what_still_waits_has_waited_until_the_last_time_of_the_table(capsys: Ou
     assert (held["total"]["never_started"], len(held["listed"])) == (1, 7)
     assert run(["fleet", table(pending), "--workers", "1", "-q", "--full"]) == 0
     shown = capsys.readouterr().out
-    assert " waiting  1 job (4 h 20 min so far)\n" in shown
+    assert " waiting    1 job (4 h 20 min so far)\n" in shown
     assert "Jobs of the scheduler, longest wait first" in shown
 
 
@@ -194,7 +194,7 @@ def test_labels_win_over_the_account_and_state_is_a_dimension() -> None:
 def test_a_dimension_that_no_table_names_is_refused(capsys: Output) -> None:
     put(Path("a.jsonl"), training("a", 10, 6))
     assert run(["fleet", "a.jsonl", "--by", "partition", "--workers", "1"]) == 2
-    assert "there is no such dimension" in capsys.readouterr().err
+    assert "unknown dimension" in capsys.readouterr().err
 
 
 def test_beside_logs_goodput_is_of_the_jobs_that_have_one() -> None:
@@ -250,14 +250,14 @@ def test_what_still_runs_is_held_to_the_latest_time_and_nodes_are_never_added() 
     assert total["node_hours"] == 2
 
 
-@pytest.mark.parametrize(("nodes", "said"), [(None, "unknown in 1 allocation"), (4, "2.0 node h, accelerators")])
+@pytest.mark.parametrize(("nodes", "said"), [(None, "unknown in 1 allocation"), (4, "2.0 node h (accelerators unknown)")])
 def test_held_time_without_counts_is_unknown(nodes: int | None, said: str, capsys: Output) -> None:
     at = DAY + "15:20:00"
     head, row = "JobID|JobName|User|State|Submit|Start|End", f"10|n|u|COMPLETED|{at}|{at}|{DAY}15:50:00"
     more = ("", "") if nodes is None else ("|NNodes", f"|{nodes}")
     Path("sacct.txt").write_text(text_of(head + more[0], row + more[1]))
     assert run(["fleet", "sacct.txt", "--workers", "1", "-q"]) == 0
-    assert f"HELD     {said}" in capsys.readouterr().out
+    assert f"ALLOCATED  {said}" in capsys.readouterr().out
 
 
 def test_a_thousand_teams_are_201_series_that_add_up(capsys: Output) -> None:

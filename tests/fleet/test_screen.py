@@ -86,11 +86,10 @@ def test_a_fleet_without_logs_says_the_same_as_elsewhere() -> None:
     Path("sacct.txt").write_text(text_of(header, row))
     report = goodput_cli.fleet_report("sacct.txt", workers=1)
     lines = screen(report).split("\n")
-    assert lines[:6] == [
+    assert lines[:5] == [
         " Fleet: 1 job, 1 row of sacct, 0 training logs",
-        " HELD     4.0 accelerator h in 1 allocation",
-        " GOODPUT  not known: no job has a training log (name their stdout beside the",
-        " table)",
-        " ended    failed 4.0 h",
-        " waited   p50 10 min 00 s, p95 10 min 00 s",
+        " ALLOCATED  4.0 accelerator h in 1 allocation",
+        " GOODPUT    unknown: no job has a training log (add their stdout)",
+        " ended      failed 4.0 h",
+        " waited     p50 10 min 00 s, p95 10 min 00 s",
     ]

@@ -45,9 +45,9 @@ def test_rows_of_a_real_sacct_are_allocations() -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        (["JobID           JobName      State"], "no column jobname; print it with --parsable2"),
+        (["JobID           JobName      State"], "no column jobname; run sacct with --parsable2"),
         (["7|a|search|ann|gpu|west|COMPLETED||||||1"], "no column jobname"),
-        ([HEADER, "7|a|search|ann"], "line 2 is cut off"),
+        ([HEADER, "7|a|search|ann"], "line 2 is truncated"),
         ([HEADER, "7|a|search|ann|gpu|west|COMPLETED|x|x|then|now|gres/gpu=8|1"], "rows.txt:2: start: "),
     ],
 )

@@ -191,7 +191,7 @@ def test_a_part_that_is_lost_while_it_is_used_is_one_sentence(
 
     monkeypatch.setattr(store_module.Store, "extents", lost)
     assert run(["fleet", str(logs), "--store", "store", "--workers", "1", "-q"]) == 1
-    assert "were lost from the store" in capsys.readouterr().err
+    assert "disappeared from the store" in capsys.readouterr().err
 
 
 def _made_by_other_rules(store: Path, rules: int | None) -> None:
@@ -217,7 +217,7 @@ def test_results_of_other_rules_are_made_anew_and_that_is_said_once(rules: int |
     anew, again, whole = fleet(*asked, "--job-name", "a"), fleet(*asked, "--job-name", "a"), fleet(*asked)
     (said,) = (one for one in anew["diagnostics"] if one["code"] == "rules_differ")
     assert said["message"] == (
-        f"earlier reports from this store have 1 job by the rules of version {version}, and this one by version "
+        f"earlier reports from this store used rules of version {version} for 1 job; this one uses version "
         f"{RULES}: figures of the two may differ for that alone"
     )
     assert said["where"] == ["a"]

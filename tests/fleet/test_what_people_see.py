@@ -122,7 +122,7 @@ def test_what_changed_since_the_week_before_adds_up(capsys: Output) -> None:
     assert run(["fleet", "logs", "--workers", "1", "-q"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "Change since the week before" in said
-    assert "is -10.00 points against" in said
+    assert "changed by -10.00 points from" in said
 
 
 def test_weeks_with_few_runs_are_not_compared(two_teams: tuple[str, ...]) -> None:

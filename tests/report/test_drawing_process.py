@@ -106,4 +106,4 @@ def test_a_page_without_what_the_engine_needs_says_so(tmp_path: Path, kind: int,
     assert "50.00" in page
     picture = analyse("run.svg")
     assert picture.returncode == GoodputError.exit_code
-    assert re.fullmatch(rf"Error: charts cannot be drawn: .*{option}.*; raise it\n", picture.stderr)
+    assert re.fullmatch(rf"Error: charts cannot be drawn: .*{option}.*; raise the limit\n", picture.stderr)

@@ -69,7 +69,7 @@ def test_no_name_acts_in_any_format(
         assert_nothing_unseen(err)
         assert "Traceback" not in err
         if code == 2:
-            assert "is not for this command" in err or "there is nothing to draw" in err
+            assert "is not available for this command" in err or "there is nothing to draw" in err
             continue
         written += 1
         assert code in (0, 5)

@@ -73,4 +73,4 @@ def test_what_the_page_does_not_hold_is_shown_by_a_command(tmp_path: Path) -> No
     assert f"goodput timeline {tmp_path / 'short.jsonl'} --around disruption:101" in part.text
     assert page.by_id("disruption-row-119")
     behind = section(page, "where").text
-    assert re.search(r"the longest; \d+ shorter rows, .*--category wasted_progress", behind, re.DOTALL)
+    assert re.search(r"the longest rows. Not shown: \d+ shorter rows, .*--category wasted_progress", behind, re.DOTALL)

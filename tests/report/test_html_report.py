@@ -90,7 +90,7 @@ def test_every_disruption_has_the_numbers_and_the_evidence_of_json(name: str) ->
     assert len(shown) == len(value["disruptions"])
     for one, row in zip(shown, value["disruptions"], strict=True):
         facts = one.pairs()
-        assert dict(facts)["last sign of life"] in (row["last_sign_of_life"], row["evidence"]["last_sign_of_life"])
+        assert dict(facts)["last log activity"] in (row["last_sign_of_life"], row["evidence"]["last_sign_of_life"])
         known = {text for _, text in facts}
         exact = {value.attributes.get("title"): value.text for value in one.all("dd")}
         for key in ("wasted", "downtime", "undetermined", "queued", "restart", "lost", "regained_after"):

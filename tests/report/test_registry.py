@@ -73,7 +73,7 @@ def test_a_bare_function_writes_an_analysis() -> None:
     assert load_renderer("paged")(primer(), Page(width=99)) == f"99 {primer().job.name}\n"
     assert not is_binary("bare")
     assert format_of("x.bare") == "bare"
-    with pytest.raises(UsageError, match="not for this command"):
+    with pytest.raises(UsageError, match="not available for this command"):
         load_sheet_renderer("bare")
 
 

@@ -108,7 +108,7 @@ def test_a_summary_is_under_a_megabyte_and_says_what_it_leaves_out(char: str) ->
     )
     document = render("markdown", analysis)
     assert 90_000 < len(document.encode()) < MEGABYTE
-    assert "Of 2001 rows the 100 largest are shown: `--format json` lists all." in document
+    assert "Shown: the 100 largest of 2001 rows; `--format json` lists all." in document
     assert "100 more thresholds" in document
     assert "151 more diagnostics" in document
     assert "| 1901 more (sum) |  | 114060 | 31 h 41 min |  |" in document
@@ -129,7 +129,7 @@ def test_many_disruptions_are_cut_and_counted(tmp_path: Path) -> None:
     log.write_text("\n".join(lines))
     text = render("markdown", goodput_cli.analyze(log))
     assert "<details><summary>129 disruptions</summary>" in text
-    assert "29 more disruptions, later ones: the whole list is in the JSON" in text
+    assert "29 later disruptions not shown; `--format json` lists all." in text
     page_of(text)
 
 

@@ -182,7 +182,7 @@ def test_a_plain_page_is_ascii() -> None:
 def test_a_format_that_needs_more_than_rows_is_for_the_commands_that_have_it() -> None:
     for name in ("openmetrics", "junit", "svg", "png"):
         with pytest.raises(
-            UsageError, match="not for this command; it writes table, json, csv, markdown, html, parquet"
+            UsageError, match="not available for this command; use one of table, json, csv, markdown, html, parquet"
         ):
             load_sheet_renderer(name)
     assert load_sheet_renderer("svg", ["chart"])

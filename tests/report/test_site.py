@@ -48,7 +48,7 @@ def test_each_run_has_a_page_and_a_way_back(capsys: Output) -> None:
     assert site() == 0
     said = capsys.readouterr()
     assert said.out == ""
-    assert "site/: index.html and 2 pages of runs, 2 drawn anew" in said.err
+    assert "site/: index.html and 2 run pages (2 updated)" in said.err
     pages = [Path("site") / one for one in links(Path("site/index.html"))]
     assert sorted(pages) == sorted(Path("site/runs").iterdir())
     assert all(links(page) == ["../index.html"] for page in pages)
@@ -61,11 +61,11 @@ def test_only_what_changed_is_drawn_again_and_what_left_goes(capsys: Output) -> 
     capsys.readouterr()
     put(Path("logs/b.jsonl"), training("b", 3, 1))
     assert site("--store", "store") == 0
-    assert "index.html and 2 pages of runs, 1 drawn anew" in capsys.readouterr().err
+    assert "index.html and 2 run pages (1 updated)" in capsys.readouterr().err
     assert [path.stat().st_mtime_ns != before for path, before in sorted(pages.items())] == [False, True]
     Path("logs/a.jsonl").unlink()
     site("--store", "store")
-    assert "index.html and 1 page of runs, 0 drawn anew, 1 page of former runs removed" in capsys.readouterr().err
+    assert "index.html and 1 run page (0 updated, 1 page of former runs removed)" in capsys.readouterr().err
     assert len(list(Path("site/runs").iterdir())) == 1
     assert len(links(Path("site/index.html"))) == 1
 
@@ -155,13 +155,13 @@ def test_the_page_says_what_the_terminal_says(more: list[str], capsys: Output) -
         "lost accelerator hours" if more else "lost job hours"
     ]
     if more:
-        assert f"lost {tiles['lost accelerator hours']} h = {tiles['that cost']}" in shown
+        assert f"lost {tiles['lost accelerator hours']} h = {tiles['cost']}" in shown
     assert "not recorded" not in page.partition('id="method"')[0]
 
 
 def test_what_is_not_known_is_one_line_at_the_end_and_says_what_would_tell() -> None:
     site("-q")
-    said = r"<dt>not known \(and what would tell\)</dt><dd><bdi>([^<]*)</bdi>"
+    said = r"<dt>Not computed \(missing input\)</dt><dd><bdi>([^<]*)</bdi>"
     (line,) = re.findall(said, said_on(Path("site/index.html")))
     assert re.findall("--[a-z]+", line) == ["--labels", "--allocations", "--accelerators", "--capacity", "--labels"]
 
@@ -179,7 +179,7 @@ def test_tables_that_name_a_run_lead_to_its_page() -> None:
     index = Path("site/index.html").read_text(encoding="utf-8")
     pages = dict(re.findall(r'<th scope="row"><a href="(runs/[^"]*)">([^<]*)', index))
     assert len(pages) == 13
-    for title, names in (("Worst disruptions", {"died"}), ("What changed", {"run-0", "run-9"})):
+    for title, names in (("Worst disruptions", {"died"}), ("Change since", {"run-0", "run-9"})):
         part = index[index.index(f"<bdi>{title}") :]
         linked = re.findall(r'<a href="([^"]*)"><bdi>([^<]*)</bdi></a>', part[: part.index("</section>")])
         assert names <= {name for _, name in linked}
@@ -190,7 +190,7 @@ def test_a_folder_that_is_no_site_is_left_alone(capsys: Output) -> None:
     Path("site").mkdir()
     Path("site/thesis.tex").write_text("x")
     assert site() == 2
-    assert "holds something else than a site" in capsys.readouterr().err
+    assert "contains files that are not a goodput fleet site" in capsys.readouterr().err
     assert [path.name for path in Path("site").iterdir()] == ["thesis.tex"]
     assert run(["fleet", "logs", "-o", "no/such/"]) == 2
     assert "create it first" in capsys.readouterr().err
@@ -275,7 +275,7 @@ def test_pages_of_a_jobs_runs_have_titles_of_their_own_and_lead_to_each_other() 
     site("-q", "--runs", "each")
     pages = sorted(Path("site/runs").glob("again-*.html"))
     titles = [re.findall("<title>([^<]*)", page.read_text(encoding="utf-8"))[0] for page in pages]
-    redone = ", thrown away later"
+    redone = ", discarded later"
     assert [re.sub(":.*", "", one) for one in titles] == [
         f"Goodput of again, run {n} of 3{redone if n < 3 else ''}" for n in (1, 2, 3)
     ]

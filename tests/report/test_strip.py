@@ -112,7 +112,7 @@ def test_no_line_is_wider_than_asked(width: int, page: dict[str, object]) -> Non
 def test_several_disruptions_in_a_cell_are_their_number() -> None:
     marks = lines(goodput_cli.analyze(LOG), 78)[1]
     assert re.fullmatch(r"\s*▲\s+2\s+▲\s+▲", marks)
-    assert any("a number: that many" in line for line in lines(goodput_cli.analyze(LOG), 78))
+    assert any("digit = several" in line for line in lines(goodput_cli.analyze(LOG), 78))
 
 
 def command(**environment: str) -> str:
