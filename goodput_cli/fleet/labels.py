@@ -235,7 +235,7 @@ class FormerNames:
         """Note the jobs that were asked for by their old names. names: globs."""
         for job, old in self.by_job.items():
             if names and not any(name == job or fnmatchcase(job, name) for name in names):
-                self._used["--job-name accepts the old name", old].add(job)
+                self._used["--job-name accepts the old one", old].add(job)
 
     def diagnostics(self) -> list[Diagnostic]:
         """The jobs that were named so."""

@@ -60,7 +60,9 @@ def test_nor_over_one_that_is_named_besides(log: Path, more: str, capsys: Output
 def test_two_targets_never_write_one_file(log: Path, second: str, capsys: Output) -> None:
     Path("to-x").symlink_to("x.prom")
     assert monitor("logs", "--publish", "prom:x.prom", "--publish", second, "--updates", "1", "-q") == 2
-    assert f"prom:x.prom and {second} write the same file; use a different file for each target" in capsys.readouterr().err
+    assert (
+        f"prom:x.prom and {second} write the same file; use a different file for each target" in capsys.readouterr().err
+    )
     assert not Path("x.prom").exists()
 
 

@@ -250,7 +250,9 @@ def test_what_still_runs_is_held_to_the_latest_time_and_nodes_are_never_added() 
     assert total["node_hours"] == 2
 
 
-@pytest.mark.parametrize(("nodes", "said"), [(None, "unknown in 1 allocation"), (4, "2.0 node h (accelerators unknown)")])
+@pytest.mark.parametrize(
+    ("nodes", "said"), [(None, "unknown in 1 allocation"), (4, "2.0 node h (accelerators unknown)")]
+)
 def test_held_time_without_counts_is_unknown(nodes: int | None, said: str, capsys: Output) -> None:
     at = DAY + "15:20:00"
     head, row = "JobID|JobName|User|State|Submit|Start|End", f"10|n|u|COMPLETED|{at}|{at}|{DAY}15:50:00"

@@ -101,8 +101,8 @@ def test_the_small_wheel_works_alone(tmp_path: Path) -> None:
     alone = [sys.executable, "-S", "-c", "import sys; sys.path.insert(0, 'site')\n" + WHEEL]
     done = subprocess.run(alone, cwd=tmp_path, capture_output=True, text=True, check=True, env=environment(tmp_path))
     assert (
-        done.stdout
-        == "GoodputCalculator requires goodput-cli in addition to the recorder: pip install 'goodput-cli @ URL' with its URL\n"
+        done.stdout == "GoodputCalculator requires goodput-cli in addition to the recorder: "
+        "pip install 'goodput-cli @ URL' with its URL\n"
     )
     assert events(tmp_path / "log.jsonl") == ["attempt", "job_start_time", "job_end_time"]
     command = [sys.executable, "-S", "-c", "import sys; sys.path.insert(0, 'site')\nimport runpy; sys.argv[1:] = "]

@@ -108,8 +108,8 @@ def test_a_file_that_is_replaced_is_not_waited_for(
     for step in range(2, 6):
         recorder.begin_step(step)
     assert [one for one in said if "regular file" in one] == [
-        f"{path}: the file was replaced by something that is not a regular file; lines that cannot be written are counted, "
-        "and the log will say so"
+        f"{path}: the file was replaced by something that is not a regular file; lines that cannot be written are "
+        "counted in the log"
     ]
     path.rmdir() if what == "a directory" else path.unlink()
     recorder.begin_step(6)

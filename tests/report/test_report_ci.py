@@ -140,7 +140,9 @@ def test_endings() -> None:
 
 @pytest.mark.parametrize("name", ["junit", "openmetrics"])
 def test_other_commands_say_that_they_do_not_write_them(name: str) -> None:
-    with pytest.raises(UsageError, match=f"the format '{name}' is not available for this command; use one of table, json"):
+    with pytest.raises(
+        UsageError, match=f"the format '{name}' is not available for this command; use one of table, json"
+    ):
         load_sheet_renderer(name)
 
 

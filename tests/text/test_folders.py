@@ -70,7 +70,7 @@ def test_an_old_name_of_a_job_counts_and_the_new_one_is_said(tmp_path: Path) -> 
     some = put(tmp_path, exp1__llama_log=life(0), exp2__llama_log=life(100), exp3__sft_log=life(300))
     alone, both = analysed(some, job_name="sft"), analysed(some, job_name="llama")
     assert renamed(alone) == [
-        "sft is named exp3/sft since 0.2. Use the new name; until 0.3 --job-name accepts the old name"
+        "sft is named exp3/sft since 0.2. Use the new name; until 0.3 --job-name accepts the old one"
     ]
     assert "llama was the name of 2 jobs before 0.2: exp1/llama and exp2/llama." in renamed(both)[0]
     assert (alone.job.attempts, both.job.attempts) == (1, 2)
