@@ -75,7 +75,7 @@ def test_mpg_of_a_small_part_is_said_not_to_be_recorded(capsys: Output) -> None:
     shown = " ".join(capsys.readouterr().out.split())
     assert "MPG (program goodput known for 33.33 % of the kept chip time, 80 % needed: --labels with" in shown
     assert (
-        "scheduling goodput 62.50 %, runtime goodput 72.00 %, program goodput 50.00 %; (allocated time taken from the "
+        "scheduling goodput 62.50 %, runtime goodput 72.00 %, program goodput 50.00 % (allocated time taken from the "
         "logs)" in shown
     )
     assert "MPG 3" not in shown

@@ -152,7 +152,7 @@ def test_what_is_too_large_for_a_worker_is_done_by_this_process_if_it_can(
     monkeypatch.setattr("goodput_cli.fleet.passes.plan.of_this_machine", lambda: LEAST + 20_000)
     answer = fleet(str(logs), "--runs", "each")
     reasons = {row["reason"] for row in answer["not_analysed"]}
-    assert any("too large for --memory: takes some 0.1 GB" in reason for reason in reasons)
+    assert any("too large for --memory: needs about 0.1 GB" in reason for reason in reasons)
     assert 0 < len(answer["runs"]) < len(plain["runs"])
 
 

@@ -218,7 +218,7 @@ def test_results_of_other_rules_are_made_anew_and_that_is_said_once(rules: int |
     (said,) = (one for one in anew["diagnostics"] if one["code"] == "rules_differ")
     assert said["message"] == (
         f"earlier reports from this store used rules of version {version} for 1 job; this one uses version "
-        f"{RULES}: figures of the two may differ for that alone"
+        f"{RULES}. Figures may differ for that reason alone"
     )
     assert said["where"] == ["a"]
     assert {**anew, "diagnostics": plain["diagnostics"]} == plain == again

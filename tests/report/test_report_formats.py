@@ -234,7 +234,7 @@ def test_formats_by_name_and_by_ending() -> None:
     for path in ("report", "report.xlsx", "report.", ".json", "-"):
         with pytest.raises(UsageError, match="unknown file extension"):
             format_of(path)
-    with pytest.raises(UsageError, match="no format"):
+    with pytest.raises(UsageError, match="unknown format"):
         load_renderer("yaml")
 
 

@@ -279,7 +279,7 @@ def test_pages_of_a_jobs_runs_have_titles_of_their_own_and_lead_to_each_other() 
     assert [re.sub(":.*", "", one) for one in titles] == [
         f"Goodput of again, run {n} of 3{redone if n < 3 else ''}" for n in (1, 2, 3)
     ]
-    assert "5 runs of 3 jobs: 2 began again at their first step" in said_on(Path("site/index.html"))
+    assert "5 runs of 3 jobs: 2 restarted at the first step" in said_on(Path("site/index.html"))
     for page in pages:
         others = [one for one in links(page) if one != "../index.html"]
         assert sorted(others) == sorted(one.name for one in pages if one != page)
