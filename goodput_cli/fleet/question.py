@@ -165,7 +165,7 @@ class Grouping:
         GROUPS,
         "Number of disruptions to list, the worst first.",
         metavar="N",
-        read=bounded(int, "is not a number from 0", least=0, most=1e6),
+        read=bounded(int, "is not a number of at least 0", least=0, most=1e6),
         settings={"show_default": True},
     )
     sort: Literal["lost", "goodput", "name", "hours"] = option(
@@ -180,7 +180,7 @@ class Grouping:
         GROUPS,
         "Show only the first N groups of a table.",
         metavar="N",
-        read=bounded(int, "is not a number from 1", least=1, most=1e9),
+        read=bounded(int, "is not a number of at least 1", least=1, most=1e9),
     )
 
     @property
@@ -292,7 +292,7 @@ class FleetQuestion:
             if when is not None and when.kind in _WAYS:
                 raise UsageError(f"{name} {when.text}: is different for each job; use a date and time, or now")
         if question.start is not None and self.grouping.last is not None:
-            raise UsageError("--from and --last exclude each other: --last ends at --to")
+            raise UsageError("--from and --last cannot be combined: --last ends at --to")
         if question.run != AUTO or question.window:
             raise UsageError("goodput fleet does not take --run and --window; use --runs and --last")
 
@@ -326,7 +326,7 @@ class FleetQuestion:
         for name in (name for dims in self.grouping.by for name in dims):
             if name not in dimensions:
                 known = ", ".join(sorted(dimensions))
-                raise UsageError(f"--by {name}: there is no such dimension; there are {known}")
+                raise UsageError(f"--by {name}: unknown dimension; use one of {known}")
 
     def window(self, extents: Sequence[tuple[str, int, int, int]]) -> tuple[int, int]:
         """[start, end) (ns): as asked, else from the first run's beginning to the last one's end. extents: job, number,
@@ -339,7 +339,7 @@ class FleetQuestion:
         elif start is None:
             start = min(extent[2] for extent in extents)
         if start >= end:
-            raise UsageError("the window is empty: --from is not before --to")
+            raise UsageError("the window is empty: --from must be before --to")
         return start, end
 
     def reader(self, code: str) -> str:

@@ -28,12 +28,12 @@ def test_thresholds_of_groups(logs: Path, capsys: Output) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--from", "-2h"], "differs between jobs"),
-        (["--to", "attempt:3"], "differs between jobs"),
+        (["--from", "-2h"], "is different for each job"),
+        (["--to", "attempt:3"], "is different for each job"),
         (["--from", "2026-01-01", "--last", "7d"], "cannot be combined"),
         (["--by", "moon"], "unknown dimension"),
-        (["--sizes", "8,4"], "expected increasing numbers"),
-        (["--failures", "tired"], "is not an ending"),
+        (["--sizes", "8,4"], "use increasing numbers"),
+        (["--failures", "tired"], "unknown end"),
         (["--labels", "bad.csv"], "bad.csv:3: accelerators: '0' is not a number of at least 1"),
         (["--capacity", "overlap.csv"], "overlap.csv:3: overlaps"),
         (["--labels", "nothing.csv"], "no such file"),

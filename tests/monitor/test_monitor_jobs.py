@@ -100,7 +100,7 @@ def test_a_question_that_does_not_fit_a_job_leaves_that_one_out(
         job.steps(0, 3)
     asked = ["--publish", "prom:m.prom", "--interval", "0.1", "--updates", "2", "--from", "attempt:2"]
     assert monitor("a.jsonl", "b.jsonl", *asked) == 1
-    assert "the job 'b' is left out: " in capsys.readouterr().err
+    assert "skipping the job 'b': " in capsys.readouterr().err
     assert value(samples(Path("m.prom").read_text()), "goodput_last_step", job_name="a") == 3
     assert monitor("b.jsonl", *asked) == 2  # as for every question that nothing answers
 

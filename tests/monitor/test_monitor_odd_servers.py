@@ -54,7 +54,7 @@ def test_a_redirect_is_no_delivery_and_gets_no_header(
     with OddServer() as other:
         assert published(folder, f"{scheme}:{server.url}/moved-{status}-http-{other.port}/x") == 1
         said = capsys.readouterr().err
-        assert f"the server answers {status}, a redirect to http://127.0.0.1:{other.port}" in said
+        assert f"the server answers {status} (redirect to http://127.0.0.1:{other.port})" in said
         assert "SECRET" not in said
         assert other.log() == []
 
@@ -97,7 +97,7 @@ def test_metrics_and_messages_name_the_host_of_a_url_only(server: OddServer, fol
     assert process.returncode == 1
     text = page + said
     assert "SECRET" not in text
-    assert "webhook:127.0.0.1: did not take the last update" in text
+    assert "webhook:127.0.0.1: did not accept the last update" in text
 
 
 @pytest.mark.parametrize(

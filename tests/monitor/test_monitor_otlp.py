@@ -83,5 +83,5 @@ def test_each_job_is_a_resource(collector: Collector, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["localhost:4318", "grpc://x:4317"])
 def test_what_is_no_url_is_refused(place: str) -> None:
-    with pytest.raises(UsageError, match="otlp: wants a URL"):
+    with pytest.raises(UsageError, match="otlp: expected a URL"):
         open_target(parse_target(f"otlp:{place}"), MonitorContext(Health(60), 60))

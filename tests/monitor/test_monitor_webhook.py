@@ -131,5 +131,5 @@ def test_what_was_not_taken_is_said_again(tmp_path: Path, chat: Chat, capsys: py
 
 @pytest.mark.parametrize("place", ["hooks.slack.com/x", "ftp://x", "https://"])
 def test_what_is_no_url_is_refused(place: str) -> None:
-    with pytest.raises(UsageError, match="webhook: wants a URL"):
+    with pytest.raises(UsageError, match="webhook: expected a URL"):
         open_target(parse_target(f"webhook:{place}"), MonitorContext(Health(60), 60))

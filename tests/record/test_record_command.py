@@ -48,8 +48,8 @@ def test_every_event_can_be_recorded(tmp_path: Path, name: str) -> None:
     [
         (["checkpoint_saved"], "checkpoint_saved requires --step N"),
         (["attempt"], "'attempt' is not an event; use one of heartbeat, scheduled"),
-        (["finished", "--step", "3"], "finished has no step"),
-        (["finished", "--sink", "s3://b/x"], "s3:// is no place to record to"),
+        (["finished", "--step", "3"], "finished does not take step"),
+        (["finished", "--sink", "s3://b/x"], "cannot record to s3://"),
         (["finished", "--time", "noon"], "invalid read_time value: 'noon'"),
     ],
 )

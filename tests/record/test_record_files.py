@@ -210,7 +210,7 @@ def test_a_log_that_is_deleted_is_begun_anew_and_says_what_went(
     assert dropped["from"] <= dropped["to"] <= dropped["goodput_time"]
     assert [line["step_count"] for line in rest if "step_count" in line] == [*range(11, 20)]
     assert "job_end_time" in rest[-1]
-    assert said.count("logs/log.jsonl: the file was deleted while it was written, with its lines") == 1
+    assert said.count("logs/log.jsonl: the file was deleted during recording") == 1
     goodput(["check", str(tmp_path / "logs" / "log.jsonl")])
     assert "13 lines, 11 of them steps (the file was deleted)" in " ".join(capsys.readouterr().out.split())
 

@@ -82,7 +82,7 @@ def test_what_keeps_it_from_starting_is_said_and_harms_nothing(monkeypatch: pyte
     assert [sentence.partition(":")[0] for sentence in said] == ["no monitor is started"] * 3
     assert "No such file" in said[0]
     assert "pip install 'goodput-cli @ URL'" in said[1]
-    assert "none is written" in said[2]
+    assert "it needs a local file" in said[2]
 
 
 def test_the_command_is_that_beside_this_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def test_who_is_not_enabled_starts_nothing_and_who_never_started_publishes_once(
     monitor.stop_goodput_uploader()
     assert "--updates 1" in started[0].arguments
     assert started[0].ended == [("waited", 10)]
-    assert "a monitor writes no event files to gs://" in capsys.readouterr().err
+    assert "a monitor cannot write event files to gs://" in capsys.readouterr().err
     monitor.start_goodput_uploader()
     monitor.start_goodput_uploader()
     assert "sends goodput already" in capsys.readouterr().err

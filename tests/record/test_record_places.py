@@ -62,7 +62,7 @@ def test_links_in_the_default_folder_are_not_followed(tmp_path: Path) -> None:
     Recorder("j", heartbeat=0, warn=said.append).attempt()
     assert not (tmp_path / "elsewhere").exists()
     assert "j.jsonl: it is a symbolic link" in said[0]
-    assert "give `to` the file itself" in said[0]
+    assert "pass the file itself as `to`" in said[0]
 
 
 def test_a_pipe_that_nobody_reads_delays_no_call(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_slow_writes_send_the_file_behind_a_queue(tmp_path: Path) -> None:
         assert written < 20
     assert written >= SLOW_WRITES
     assert isinstance(writer._sinks[0], Worker)
-    assert "writes take long" in said[0]
+    assert "slow writes" in said[0]
     for _ in range(100):
         writer.write(page, STEP, 1)  # would take 10 s
     done.set()
@@ -229,7 +229,7 @@ def test_a_second_process_that_writes_the_same_file_is_warned_and_writes(tmp_pat
             assert first.stdout is not None
             assert first.stdout.readline() == "wrote\n"
             _, said = run(tmp_path, WRITES_ON, "2", "0")
-            assert f"log.jsonl: process {first.pid} writes there too" in said
+            assert f"log.jsonl: process {first.pid} also writes to this file" in said
             assert "give each process a rank" in said
         finally:
             first.kill()
@@ -278,5 +278,5 @@ def test_several_sinks_get_the_same_lines(tmp_path: Path, capfd: pytest.CaptureF
 
 @pytest.mark.parametrize("target", ["s3://bucket/x", "", 7, "http://x"])
 def test_what_is_no_place_is_refused_at_once(target: Any) -> None:
-    with pytest.raises(ValueError, match="no place to record to"):
+    with pytest.raises(ValueError, match="cannot record to"):
         Recorder("j", target)

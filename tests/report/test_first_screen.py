@@ -50,7 +50,7 @@ def test_the_first_eight_lines_of_the_night_are_the_answer() -> None:
     shown = "\n".join(first_screen(goodput_cli.analyze(NIGHT), Page(width=100)).splitlines()[:8])
     for answer in (
         "ended clean", "70.43 %", "7 h 53 min of 11 h 11 min", "5 disruptions: 3 silent, 1 terminated, 1 slice down",
-        "(cause unknown)", "54 min 28 s", "restored step 1400, though 1600 was saved",
+        "(cause unknown)", "54 min 28 s", "restored step 1400, although checkpoint 1600 was complete",
         "restore the newest complete checkpoint", "goodput timeline", "--around disruption:4",
     ):  # fmt: skip
         assert answer in shown, answer
