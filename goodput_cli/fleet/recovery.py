@@ -32,7 +32,9 @@ class OutageLinkRow:
     """A link of all outages of a fleet."""
 
     link: str = column(
-        "text", "the phase, named after the event that ends it (docs/accounting.md, section 10)", heading="recovery phase"
+        "text",
+        "the phase, named after the event that ends it (docs/accounting.md, section 10)",
+        heading="recovery phase",
     )
     known: int = column("count", "outages in which that event is logged", heading="outages")
     lost_ns: int = column("duration", "job time lost in all of them", heading="lost")

@@ -254,7 +254,7 @@ def test_the_account_says_that_two_processes_wrote_at_once(tmp_path: Path) -> No
     analysis = goodput_cli.analyze(tmp_path / "log.jsonl")
     said = {one.code: one for one in analysis.diagnostics}
     assert said["two_writers"].count == 2
-    assert "two processes wrote at once" in said["two_writers"].message
+    assert "two processes wrote at the same time" in said["two_writers"].message
     assert not {"multi_host_duplicates", "unknown_keys", "unknown_event"} & said.keys()
 
 
