@@ -93,7 +93,7 @@ class Category(IntEnum):
     PRODUCTIVE = CategoryRow(
         name="productive",
         brief="kept training",
-        meaning=f"training whose progress was kept; with a reference step time: kept steps {_TIMES} reference",
+        meaning=f"training whose progress was kept; with a reference step time, kept steps {_TIMES} reference",
         look=Look("#009e73", "green", "="),
         group="training",
     )
@@ -102,14 +102,14 @@ class Category(IntEnum):
         name="program_startup",
         title="program startup",
         brief="extra time of the first step",
-        meaning="what the first span of an attempt takes beyond the usual step time: tracing, compilation, warm-up",
+        meaning="time of an attempt's first span beyond the usual step time: tracing, compilation, warm-up",
         look=Look("#1f5fa8", "blue", "S"),
     )
     TPU_INITIALIZATION = CategoryRow(
         name="tpu_initialization",
         title="tpu initialization",
-        brief="accelerator initialisation",
-        meaning="accelerator initialisation",
+        brief="accelerator initialization",
+        meaning="initialization of the accelerators (TPU, GPU)",
         look=Look("#3a87c8", "blue", "T"),
         group="starting",
         evidence=("TPU_INIT",),
@@ -126,8 +126,8 @@ class Category(IntEnum):
     DATA_LOADING_SYNC = CategoryRow(
         name="data_loading_sync",
         title="data loading",
-        brief="loading outside steps",
-        meaning="loading data while no step is in flight, or between two steps as its line says",
+        brief="data loading outside steps",
+        meaning="data loading while no step is in flight, or logged as loading between two steps",
         look=Look("#9fd0f0", "bright_cyan", "D"),
         group="starting",
         evidence=("DATA",),
@@ -136,16 +136,16 @@ class Category(IntEnum):
     SAVE = CategoryRow(
         name="unproductive_checkpoint_save_time",
         title="checkpoint save",
-        brief="blocking saves",
-        meaning="saves, as far as they block training",
+        brief="checkpoint saves that block training",
+        meaning="the part of checkpoint saves that blocks training",
         look=Look("#cc79a7", "magenta", "C"),
         evidence=("SAVE",),
     )
     RESTORE = CategoryRow(
         name="unproductive_checkpoint_restore_time",
         title="checkpoint restore",
-        brief="restores",
-        meaning="restores; in checkpoint logs inferred, start-up included (the report says so)",
+        brief="restores of a checkpoint",
+        meaning="restores of a checkpoint; in checkpoint logs inferred, with the start-up (the report marks this)",
         look=Look("#8d5a9e", "bright_magenta", "R"),
         group="starting",
         evidence=("RESTORE",),
@@ -154,24 +154,24 @@ class Category(IntEnum):
     WASTED = CategoryRow(
         name="wasted_progress_from_disruption",
         title="wasted progress",
-        brief="training that was taken back",
-        meaning="training that is no part of the job's final progress",
+        brief="training that was lost",
+        meaning="training that is not part of the job's final progress",
         look=Look("#d55e00", "red", "X"),
         group="training",
     )
     RECOVERY = CategoryRow(
         name="infrastructure_recovery_from_disruption",
         title="recovery",
-        brief="down after a disruption",
-        meaning="from an attempt's last sign of life to the next start, and starts that led nowhere",
+        brief="downtime after a disruption",
+        meaning="from an attempt's last activity to the next start, and failed starts",
         look=Look("#e69f00", "yellow", "!"),
         group="down",
     )
     CUSTOM = CategoryRow(
         name="custom_badput_events",
         title="custom",
-        brief="the user's own blocking events, by label",
-        meaning="the user's own blocking events, one row a label (upper case; UNKNOWN where it is missing)",
+        brief="custom blocking events, by label",
+        meaning="custom blocking events, one row per label (upper case; UNKNOWN if the label is missing)",
         look=Look("#d8c920", "bright_yellow", "E"),
         evidence=("CUSTOM",),
         has_labels=True,
@@ -181,7 +181,7 @@ class Category(IntEnum):
         name="elastic_slice_down",
         title="elastic slice down",
         brief="waiting after losing a slice",
-        meaning="elastic waits and re-initialisation",
+        meaning="elastic waits and re-initialization",
         look=Look("#7f4f24", "cyan", "d"),
         group="starting",
         evidence=("ELASTIC_DOWN", "SLICES"),
@@ -190,7 +190,7 @@ class Category(IntEnum):
         name="elastic_scale_up",
         title="elastic scale-up",
         brief="waiting for more slices",
-        meaning="elastic waits and re-initialisation",
+        meaning="elastic waits and re-initialization",
         look=Look("#a67c52", "cyan", "u"),
         group="starting",
         evidence=("ELASTIC_UP", "SLICES"),
@@ -198,8 +198,8 @@ class Category(IntEnum):
     ELASTIC_REINIT = CategoryRow(
         name="elastic_reinitialization",
         title="elastic reinit",
-        brief="re-initialising with other slices",
-        meaning="elastic waits and re-initialisation",
+        brief="re-initializing with other slices",
+        meaning="elastic waits and re-initialization",
         look=Look("#c9a57b", "cyan", "i"),
         group="starting",
         evidence=("ELASTIC_REINIT", "SLICES"),
@@ -209,8 +209,8 @@ class Category(IntEnum):
         title="step stall",
         brief="hangs inside a step",
         meaning=(
-            "step logs without a reference: what a kept step took beyond the usual step time, if it took more than "
-            f"5 {_TIMES} that (--stall-factor; 0 = off): a hang, a suspended machine, a pause that nobody logged"
+            "step logs without a reference: time of a kept step beyond the usual step time, if the step took more than "
+            f"5 {_TIMES} that time (--stall-factor; 0 = off): a hang, a suspended machine, a pause that is not logged"
         ),
         look=Look("#882255", "bright_red", "Z"),
         group="training",
@@ -220,8 +220,8 @@ class Category(IntEnum):
         title="training slowdown",
         brief="slower than the reference step time",
         meaning=(
-            "with a reference: kept training beyond the reference step time; negative where steps were faster, which "
-            "is said and never hidden"
+            "with a reference: time of kept steps beyond the reference step time; shown as a negative value if steps "
+            "were faster"
         ),
         look=Look("#b0567e", "bright_red", "~"),
         group="training",
@@ -230,10 +230,10 @@ class Category(IntEnum):
     UNDETERMINED = CategoryRow(
         name="disruption_undetermined",
         title="undetermined",
-        brief="wasted progress or restart, nobody logged which",
+        brief="wasted progress or restart; the log does not show which",
         meaning=(
-            "checkpoint logs: an attempt died at a moment that nobody logged, so wasted progress and restart cannot be "
-            "told apart; the report gives the bounds"
+            "checkpoint logs: the time when an attempt died is not logged, so wasted progress and restart cannot be "
+            "separated; the report shows the bounds"
         ),
         look=Look("#f0a878", "bright_red", "?"),
         group="down",
@@ -241,34 +241,34 @@ class Category(IntEnum):
     # Nobody trained, nobody tried: greys.
     STOPPED = CategoryRow(
         name="stopped",
-        brief="down on purpose",
-        meaning="from a believed clean end to the next start: planned, not a disruption",
+        brief="planned downtime",
+        meaning="from a trusted clean end to the next start: planned, not a disruption",
         look=Look("#8a8a8a", "bright_black", "_"),
         group="down",
     )
     QUEUED = CategoryRow(
         name="queued",
-        brief="scheduled and waiting",
+        brief="waiting for a start after being scheduled",
         meaning=(
-            "from a user_scheduled line to the next start, if nothing of the job happens in between (a heartbeat "
-            "behind the end of its attempt is nothing); to T1 while no start has come"
+            "from a user_scheduled line to the next start, if the job has no event in between (heartbeats after the "
+            "end of their attempt do not count); to T1 if no start follows"
         ),
         look=Look("#a6a6a6", "white", "q"),
         evidence=("SCHEDULED",),
     )
     EXCLUDED = CategoryRow(
         name="excluded",
-        brief="taken out by the user, outside the 100 %",
+        brief="excluded by the user, outside the 100 %",
         meaning=(
-            "windows that the user took out (--exclude), time that a clock set forward skipped, and with "
-            "--exclude-stopped planned stops; no part of the 100 %"
+            "windows that the user excluded (--exclude), time skipped by a clock that was set forward, and planned "
+            "stops with --exclude-stopped; outside the 100 %"
         ),
         look=Look("#c4c4c4", "white", "-"),
     )
     OTHER = CategoryRow(
         name="other",
-        brief="none of these",
-        meaning="none of these; a step still in flight at T1 is here too",
+        brief="all other time",
+        meaning="all other time, including a step still in flight at T1",
         look=Look("#6b6b6b", "bright_black", "."),
     )
 
