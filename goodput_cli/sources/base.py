@@ -256,8 +256,8 @@ _BUILT_IN = {
     "s3": "goodput_cli.sources.bucket:BucketSource",
 }
 _KNOWN_ELSEWHERE = {
-    "az": "download the objects first, for example with `az storage blob download-batch`, and name the files",
-    "hdfs": "copy the files first with `hdfs dfs -get`, and name the copies",
+    "az": "download the objects first, for example with `az storage blob download-batch`, and pass the files",
+    "hdfs": "copy the files first with `hdfs dfs -get`, and pass the copies",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -298,14 +298,12 @@ def source_for(uri: str) -> Source:
         try:
             source = point.load()()
         except Exception as error:  # a foreign package may fail in any way
-            raise SourceError(f"{scheme}://: the plug-in {point.value} could not be loaded: {error}") from error
+            raise SourceError(f"{scheme}://: the plug-in {point.value} cannot be loaded: {error}") from error
         return source
     if scheme.partition("+")[0] in removed.DATABASES:  # also postgresql+psycopg://…
         raise UsageError(f"{without_password(uri)}: {removed.DATABASE}")
     if scheme in _KNOWN_ELSEWHERE:
-        raise SourceError(
-            f"{without_password(uri)}: no source for {scheme}:// is installed; {_KNOWN_ELSEWHERE[scheme]}"
-        )
+        raise SourceError(f"{without_password(uri)}: goodput cannot read {scheme}://; {_KNOWN_ELSEWHERE[scheme]}")
     known = ", ".join(f"{name}://" for name in sorted({*_BUILT_IN, *plugged_in}))
     shown = without_password(uri)
-    raise UsageError(f"{shown}: unknown kind of source {scheme}://; name a file, a glob, a folder, - or one of {known}")
+    raise UsageError(f"{shown}: unknown source {scheme}://; use a file, a glob, a folder, - or one of {known}")

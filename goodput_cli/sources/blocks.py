@@ -57,7 +57,7 @@ def line_blocks(
 
     def too_long(most: int) -> None:
         if report is not None:
-            message = f"{source}: a line of more than {most >> 20} MiB; the rest of it is left out"
+            message = f"{source}: a line is longer than {most >> 20} MiB; the rest of it is left out"
             report(Diagnostic.of("line_too_long", message, 1, (source,)))
 
     first_line = 1
@@ -153,7 +153,7 @@ def until_damaged(source: str, chunks: Iterable[bytes], report: Callable[[Diagno
     try:
         yield from unpack(source, chunks)
     except DamagedStreamError as damage:
-        message = f"{source}: {damage}; everything before that place counts, what came after is lost"
+        message = f"{source}: {damage}; everything before this point counts, everything after it is lost"
         report(Diagnostic.of("truncated_file", message, 1, (source,)))
 
 
@@ -180,8 +180,8 @@ def _zstd(source: str) -> Any:
     try:
         return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError as error:
-        hint = f"install what reads it with {to_install('zst')}, or unpack it first with `zstd -d`"
-        raise SourceError(f"{source}: packed with zstd; {hint}") from error
+        hint = f"install the extra zst with {to_install('zst')}, or decompress it first with `zstd -d`"
+        raise SourceError(f"{source}: compressed with zstd; {hint}") from error
 
 
 def _inflate(
@@ -201,12 +201,14 @@ def _inflate(
             for piece in pieces(unpacker, data):
                 plain_bytes += len(piece)
                 if plain_bytes > MOST_GROWN_BYTES and plain_bytes > MOST_GROWTH * packed_bytes:
-                    raise DamagedStreamError(f"it grows to more than {MOST_GROWTH} times its size, as no log does")
+                    raise DamagedStreamError(
+                        f"it expands to more than {MOST_GROWTH} times its size, which is not plausible for a log"
+                    )
                 yield piece
             data = _without_padding(unpacker, unpacker.unused_data) if unpacker.eof else b""
     _check_member(data, magic)
     if not unpacker.eof:
-        raise DamagedStreamError("the packed data is cut off")
+        raise DamagedStreamError("the compressed data is cut off")
 
 
 def _without_padding(unpacker: Any, data: bytes) -> bytes:
@@ -217,7 +219,7 @@ def _without_padding(unpacker: Any, data: bytes) -> bytes:
 def _check_member(data: bytes, magic: bytes) -> None:
     """DamagedStreamError if what follows a member does not begin another one."""
     if data and not data.startswith(magic):
-        raise DamagedStreamError("what follows the packed data is not packed")
+        raise DamagedStreamError("there is uncompressed data after the compressed data")
 
 
 def _gzip_pieces(unpacker: Any, data: bytes) -> Iterator[bytes]:
@@ -227,7 +229,7 @@ def _gzip_pieces(unpacker: Any, data: bytes) -> Iterator[bytes]:
             piece = unpacker.decompress(data, MAX_PIECE)
         except zlib.error as error:
             yield _up_to_damage(before, data)
-            raise DamagedStreamError("the packed data is damaged") from error
+            raise DamagedStreamError("the compressed data is damaged") from error
         data = unpacker.unconsumed_tail
         yield piece
 
@@ -251,7 +253,7 @@ def _zstd_pieces(unpacker: Any, data: bytes) -> Iterator[bytes]:
     except Exception as error:  # ZstdError, of a module that is loaded only when needed
         if type(error).__name__ != "ZstdError":
             raise
-        raise DamagedStreamError("the packed data is damaged") from error
+        raise DamagedStreamError("the compressed data is damaged") from error
 
 
 LOG_ENDINGS = (".jsonl", ".json", ".log", ".ndjson", ".out", ".err", ".txt")
@@ -321,19 +323,19 @@ def single_answer(batches: Iterator[Batch]) -> tuple[dict[str, Any] | None, Iter
     held, total = [first], len(first.data)
     for batch in batches:
         if not isinstance(batch, RawBatch) or batch.first_line == 1:
-            raise SourceError(f"{first.source}: is a saved answer among other files; name it alone, as one side")
+            raise SourceError(f"{first.source}: is a saved answer, which must be a SOURCE of its own")
         held.append(batch)
         total += len(batch.data)
         if total > LONGEST_DOCUMENT:
             raise SourceError(
-                f"{first.source}: is longer than {LONGEST_DOCUMENT >> 20} MiB, too long for a saved answer"
+                f"{first.source}: is longer than {LONGEST_DOCUMENT >> 20} MiB, which is too long for a saved answer"
             )
     try:
         value = orjson.loads(b"".join(batch.data for batch in held))
     except orjson.JSONDecodeError as error:
         if _BEGINS.match(first.data):
             raise SourceError(
-                f"{first.source}: looks like a saved answer and is no whole JSON object ({error}); save it anew"
+                f"{first.source}: looks like a saved answer, but is not a complete JSON object ({error}); save it again"
             ) from None
         return None, iter(held)
     return (value if isinstance(value, dict) else None), iter(held)

@@ -95,9 +95,9 @@ class BucketSource:
         scheme = scheme_of(uri)
         bucket, _, path = uri.partition("://")[2].partition("/")
         if not bucket:
-            raise UsageError(f"{uri}: names no bucket; write {scheme}://BUCKET/OBJECT, a folder or a glob")
+            raise UsageError(f"{uri}: no bucket name; use {scheme}://BUCKET/OBJECT, a folder or a glob")
         if has_magic(bucket):
-            raise UsageError(f"{uri}: a bucket's name is no glob; only what follows it may be one")
+            raise UsageError(f"{uri}: a bucket name cannot contain a glob; only the part after it can")
         if scheme not in self._stores:
             module, name = _STORES[scheme].split(":")  # its client is imported only here
             self._stores[scheme] = getattr(importlib.import_module(module), name)()
@@ -135,7 +135,7 @@ class _Place:
                 raise SourceError(f"{uri}: {_forbidden(error, self.store.list_permission)}") from error
             return [single]
         except MissingError as error:
-            raise SourceError(f"{uri}: there is no bucket {self.bucket}; check the name and the project") from error
+            raise SourceError(f"{uri}: no such bucket {self.bucket}; check the name and the project") from error
 
     def _pages(self, uri: str, prefix: str) -> Iterator[StoredObject]:
         token: str | None = None
@@ -165,7 +165,7 @@ class _Place:
         def work() -> bytes:
             data = self.store.get(self.bucket, *part)
             if len(data) != part.end - part.start:
-                raise TransientError(f"{len(data)} bytes came instead of {part.end - part.start}")
+                raise TransientError(f"received {len(data)} bytes instead of {part.end - part.start}")
             return data
 
         try:
@@ -179,7 +179,7 @@ class _Place:
         except GaveUpError as error:
             raise SourceError(f"{uri}: {error}; check the network and try again later") from error
         except RefusedError as error:
-            raise SourceError(f"{uri}: the store refuses to answer: {error}") from error
+            raise SourceError(f"{uri}: the server rejected the request: {error}") from error
 
     def batches(self, wanted: Sequence[StoredObject]) -> Iterator[Batch]:
         """All lines of all objects, in the order given."""
@@ -195,7 +195,7 @@ class _Place:
             fetched.close()
             self.context.seen.difference_update(unread)  # who follows the bucket asks for them again
         if wanted and len(self.deleted) == len(wanted):
-            raise SourceError(f"{self.deleted[0]}: was deleted before it could be read, and there is nothing else")
+            raise SourceError(f"{self.deleted[0]}: was deleted before it could be read, and there are no other logs")
 
     def _object(self, wanted: StoredObject, ahead: Iterator[Callable[[], bytes]]) -> Iterator[Batch]:
         """The lines of one object, in the version that is there; all parts of `ahead` are taken."""
@@ -224,7 +224,7 @@ class _Place:
                 newer = self._newest(wanted.name)
                 if newer is not None:
                     raise _ReplacedError(newer, before) from error
-                what = "what came before counts, the rest is lost" if before else "its lines are missing"
+                what = "the part that was read counts, the rest is lost" if before else "its lines are missing"
                 message = f"{name}: was deleted while the bucket was read; {what}"
                 self.context.report(Diagnostic.of("object_deleted", message, 1, (name,)))
                 self.deleted.extend([] if before else [name])
@@ -236,7 +236,7 @@ class _Place:
     def _newer(self, name: str, change: _ReplacedError, times: int) -> StoredObject:
         newer, before = change.args
         if times > MAX_REPLACED:
-            raise SourceError(f"{name}: is replaced faster than it can be read; copy it, and read the copy")
+            raise SourceError(f"{name}: is replaced faster than it can be read; copy it and read the copy")
         self.context.seen.add(self.identity(newer))
         if before:  # otherwise it is as if the bucket had been listed a moment later
             message = f"{name}: was replaced while it was read; the lines of both versions count, each event once"
@@ -251,4 +251,4 @@ def _parts(wanted: StoredObject) -> Iterator[Part]:
 
 
 def _forbidden(error: DeniedError, permission: str) -> str:
-    return f"permission denied ({error}); ask for the permission {permission}, or sign in as someone who has it"
+    return f"permission denied ({error}); ask for the permission {permission}, or use an account that has it"

@@ -64,14 +64,14 @@ def report_cut(reader: LogReader, query: LogQuery, beginning: Beginning, context
     if query.since_ns is not None:
         if reader.any_entry(replace(query, since_ns=None, before_ns=query.since_ns)):
             message = (
-                f"--lookback reaches back to {rfc3339(query.since_ns)[:19]}Z and {query.log_id} has older entries of "
-                "the job: what was before is not counted; a longer --lookback, or none, reads it"
+                f"{query.log_id} has entries of the job before {rfc3339(query.since_ns)[:19]}Z, the start of "
+                "--lookback; they are not counted. Use a longer --lookback, or none"
             )
             context.report(Diagnostic.of("lookback_truncated", message, 1, where))
     elif not beginning.is_known():
         message = (
             f"the oldest entry of the job in {query.log_id}, of {beginning.oldest['timestamp'][:19]}Z, is not its "
-            "start: older ones may have expired (logs are kept for 30 days by default) and are not counted"
+            "start. Older entries may have expired (the default is 30 days) and are not counted"
         )
         context.report(Diagnostic.of("lookback_truncated", message, 1, where))
 
@@ -88,12 +88,12 @@ class CloudLoggingSource:
         project, log_id = (unquote(part) for part in uri.partition("://")[2].partition("/")[::2])
         wanted = context.wanted
         if not (log_id or wanted.log_name or wanted.job_name):
-            raise UsageError(f"{uri}: which log? write cloud-logging://PROJECT/LOG_ID, or name the job with --job-name")
+            raise UsageError(f"{uri}: no log: use cloud-logging://PROJECT/LOG_ID, or --job-name NAME")
         connection = connect()
         project = project or connection.project or ""
         if not project:
-            hint = "write cloud-logging://PROJECT/LOG_ID, or set GOOGLE_CLOUD_PROJECT"
-            raise SourceError(f"Cloud Logging: the credentials name no project; {hint}")
+            hint = "use cloud-logging://PROJECT/LOG_ID, or set GOOGLE_CLOUD_PROJECT"
+            raise SourceError(f"Cloud Logging: the credentials contain no project; {hint}")
         since = None if wanted.lookback_days is None else time.time_ns() - round(wanted.lookback_days * NS_PER_DAY)
         ids = log_ids(wanted.job_name, log_id, wanted.log_name)
         queries = [LogQuery(project, one, wanted.job_name, since, heartbeats=wanted.heartbeats) for one in ids]
@@ -154,7 +154,7 @@ def read_cached(reader: LogReader, query: LogQuery, context: ReadContext) -> Ite
         reading.cache.discard()
         yield from reader.read(query)
     except OSError as error:
-        context.say(f"The cache {reading.cache.path} cannot be used ({error.strerror}); reading without it.")
+        context.say(f"Cannot use the cache {reading.cache.path} ({error.strerror}); reading without it.")
         yield from reader.read(query)
 
 

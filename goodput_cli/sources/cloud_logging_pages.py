@@ -142,8 +142,8 @@ _BY_CODE = {
 _SENTENCES = {
     "PERMISSION_DENIED": "no permission to read log entries; ask for the role roles/logging.viewer",
     "UNAUTHENTICATED": "the credentials are not accepted; run `gcloud auth application-default login`",
-    "NOT_FOUND": "there is no such project or log; check cloud-logging://PROJECT/LOG_ID",
-    "RESOURCE_EXHAUSTED": "the read quota stays used up (60 reads a minute); "
+    "NOT_FOUND": "no such project or log; check cloud-logging://PROJECT/LOG_ID",
+    "RESOURCE_EXHAUSTED": "the read quota is exhausted (60 reads per minute); "
     "try again later, or read the log's sink in a bucket (gs://…)",
 }
 _API_OFF = ("SERVICE_DISABLED", "has not been used", "is disabled")
@@ -163,12 +163,12 @@ def sentence(error: Any, query: LogQuery) -> GoodputError:
     where = f"Cloud Logging, project {query.project}"
     if code == "PERMISSION_DENIED" and any(mark in details for mark in _API_OFF):
         command = f"gcloud services enable logging.googleapis.com --project {query.project}"
-        return SourceError(f"{where}: the Cloud Logging API is off; switch it on with `{command}`")
+        return SourceError(f"{where}: the Cloud Logging API is disabled; enable it with `{command}`")
     if code in _SENTENCES:
         return SourceError(f"{where}: {_SENTENCES[code]}")
     if code == "INVALID_ARGUMENT":
         return RefusedError(f"{where}: the project or log name is not accepted: {_short(details)}")
-    return SourceError(f"{where}: gave up after several tries: {code}: {_short(details)}; what was read is kept")
+    return SourceError(f"{where}: all retries failed: {code}: {_short(details)}; the entries read so far are kept")
 
 
 def _short(details: str) -> str:
@@ -303,17 +303,17 @@ class LogReader:
         elif not self._said_quota or seconds * NS_PER_SECOND >= _LONG_NS:
             self._said_quota = True
             self._context.say(
-                f"Cloud Logging: the quota of 60 reads a minute is used up; waiting {seconds:.0f} s and going on. "
-                f"{self._entries} entries so far, {self._rest()}. A log this big is read faster from its sink (gs://…)."
+                f"Cloud Logging: the quota of 60 reads per minute is exhausted; waiting {seconds:.0f} s. "
+                f"{self._entries} entries so far, {self._rest()}. A large log is read faster from its sink (gs://…)."
             )
 
     def _rest(self) -> str:
         """How long it will take, as if entries were spread evenly until now."""
         done, left = self._newest_ns - self._first_ns, time.time_ns() - self._newest_ns
         if done <= 0 or left < 0:
-            return f"{ENTRIES_A_MINUTE} more a minute at the most"
+            return f"at most {ENTRIES_A_MINUTE} more per minute"
         minutes = self._entries * left / done / ENTRIES_A_MINUTE
-        return f"about {max(1, round(minutes))} min to go at {ENTRIES_A_MINUTE} entries a minute"
+        return f"about {max(1, round(minutes))} min left at {ENTRIES_A_MINUTE} entries per minute"
 
 
 def _answer(call: Future[Any], request: Any, query: LogQuery) -> Any:

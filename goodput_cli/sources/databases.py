@@ -65,8 +65,8 @@ def read_sqlite(name: str, path: str) -> Iterator[RawBatch]:
         if "interrupted" in str(error):
             raise work.reason(name) from error
         if "no such" not in str(error):
-            raise SourceError(f"{name}: the database cannot be read: {error}; try again, or read a copy") from error
-        raise SourceError(f"{name}: a database without the tables of MLflow ({error}); export rows as CSV") from error
+            raise SourceError(f"{name}: cannot read the database: {error}; try again, or read a copy") from error
+        raise SourceError(f"{name}: the database has no MLflow tables ({error}); export the rows as CSV") from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # also where its own words for what is wrong are no text
         raise SourceError(f"{name}: the database is damaged: {error}") from error
 
@@ -94,8 +94,8 @@ class _Work:
         """Why SQLite was interrupted: by us, or by what a signal raised in `is_too_much`, which SQLite keeps."""
         if self._left >= 0:
             return KeyboardInterrupt()
-        advice = "is `runs` or `metrics` a view without end? Read a copy in which they are tables"
-        return SourceError(f"{name}: the database gives more than a file of its size can hold; {advice}")
+        advice = "if `runs` or `metrics` is an endless view, read a copy in which they are tables"
+        return SourceError(f"{name}: the database returns more rows than its size allows; {advice}")
 
 
 @contextmanager

@@ -139,7 +139,7 @@ class FileSource:
             return iter(())
         stream = context.stdin or getattr(sys.stdin, "buffer", None)
         if stream is None:
-            raise SourceError("-: there is no standard input to read; name a file instead")
+            raise SourceError("-: no standard input; pass a file instead")
         return _read_stream(STDIN_NAME, stream, context)
 
 
@@ -170,7 +170,7 @@ def _logs_behind(uri: str, context: ReadContext) -> _FoundLogs:
         paths = _beside_trackers(paths, files.tracked, context)
     elif others:
         shown = tuple(sorted(map(shown_path, others)))
-        message = "files of a folder that are plainly no logs; not read"
+        message = "files in the folder that are not logs were not read"
         context.report(Diagnostic.of("not_a_log", message, len(shown), shown))
     return _FoundLogs(paths, files.unread, not is_folder)
 
@@ -184,7 +184,7 @@ def _say_what_has_times(path: str, context: ReadContext) -> None:
     names = dict.fromkeys(os.path.join(one, name) for one in (folder, above) for name in _names_in(one))
     others = tuple(shown_path(name) for name in names if has_times(os.path.basename(name)))
     if others:
-        message = f"{base} holds no time; {shown_path(others[0])} beside it has: name that instead"
+        message = f"{base} contains no timestamps; pass {shown_path(others[0])} instead"
         context.report(Diagnostic.of("times_beside", message, len(others), others))
 
 
@@ -200,9 +200,7 @@ def _beside_trackers(paths: list[str], tracked: Sequence[str], context: ReadCont
     paths: what may be a log."""
     if any(context.gives_steps(_read_path(path, ReadContext(lambda _: None))) for path in paths):
         shown = tuple(sorted({shown_path(path) for path in tracked}))
-        message = (
-            "files of experiment trackers lie beside logs that give steps; not read: name their folder to read them"
-        )
+        message = "files of experiment trackers next to logs with steps were not read; pass their folder to read them"
         context.report(Diagnostic.of("tracker_beside", message, len(shown), shown))
         return paths
     return sorted((*tracked, *(path for path in paths if is_of_devices(path, whatever_its_name=True))))
@@ -228,7 +226,7 @@ def local_path(uri: str) -> str:
         return uri
     parts = urlsplit(uri)
     if parts.netloc not in ("", "localhost"):
-        raise SourceError(f"{uri}: file:// names a path on this machine; write file:///path or the path itself")
+        raise SourceError(f"{uri}: file:// needs an absolute path; use file:///path or the path itself")
     # a question mark or hash is a part of the name here
     return unquote(uri[len("file://") + len(parts.netloc) :])
 
@@ -246,7 +244,7 @@ def _first_time(path: str, context: ReadContext) -> bool:
     if stat.S_ISBLK(status.st_mode) or (  # a terminal ends by Ctrl-D, and the one that holds nothing at once
         stat.S_ISCHR(status.st_mode) and not os.path.samefile(path, os.devnull) and not _is_terminal(path)
     ):
-        raise SourceError(f"{shown_path(path)}: is a device, which has no end; name a log")
+        raise SourceError(f"{shown_path(path)}: is a device without an end; pass a log file")
     return True
 
 
@@ -304,7 +302,7 @@ def _report_again(path: str, context: ReadContext) -> None:
 
     manifest = read_manifest(Path(path))
     if manifest is None and written_manifest(Path(path)) is not None:
-        message = "the lines of a snapshot are not those that were fetched; `goodput fetch --force` fetches them anew"
+        message = "the lines of the snapshot were changed; `goodput fetch --force` downloads them again"
         context.report(Diagnostic.of("snapshot_changed", message, 1, (shown_path(path),)))
     for diagnostic in manifest.diagnostics if manifest is not None else ():
         context.report(diagnostic)

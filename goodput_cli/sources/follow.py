@@ -80,7 +80,7 @@ class Tail:
         self.size, self.changed, self.idle = status.st_size, status.st_mtime_ns, 0
         begin = self.offset - len(self.mark)
         if self.offset and not self.whole and os.pread(descriptor, len(self.mark), begin) != self.mark:
-            context.say(f"{self.name}: was written anew; reading it from its beginning, what was read before counts")
+            context.say(f"{self.name}: was rewritten; reading it from the start, and keeping the lines read before")
             self.offset, self.line, self.mark = 0, 1, b""
             self.rest.clear()
         if self.offset == 0:
@@ -149,7 +149,7 @@ def follow(uris: Sequence[str], context: ReadContext) -> list[Follower]:
     """What follows these sources. Raises UsageError for those that cannot be followed."""
     paths = [uri for uri in uris if scheme_of(uri) == FILE_SCHEME]
     if STDIN in paths:
-        raise UsageError("-: standard input cannot be followed; name the file that the log is written to")
+        raise UsageError("-: standard input cannot be followed; pass the log file")
     for path in filter(os.path.exists, map(local_path, paths)):
         if not (os.path.isfile(path) or os.path.isdir(path)):
             raise UsageError(_no_file(path))
@@ -167,9 +167,7 @@ def _refuse_tracker(path: str) -> None:
     tracked = next((name for name in found.read if is_of_tracker(os.path.abspath(name))), None)
     if tracked is not None:
         named = shown_path(tracked)
-        raise UsageError(
-            f"{named}: files of experiment trackers cannot be followed; `goodput analyze` again shows them"
-        )
+        raise UsageError(f"{named}: files of experiment trackers cannot be followed; use `goodput analyze` again")
 
 
 def _remote(uri: str, context: ReadContext) -> Follower:
@@ -178,7 +176,7 @@ def _remote(uri: str, context: ReadContext) -> Follower:
         return _Seldom(partial(source.read, uri, context))
     if scheme_of(uri) == "cloud-logging":
         return _Seldom(EntryFollower(uri, context).look)
-    raise UsageError(f"{without_password(uri)}: cannot be followed; files, gs://, s3:// and cloud-logging:// can")
+    raise UsageError(f"{without_password(uri)}: cannot be followed; use a file, gs://, s3:// or cloud-logging://")
 
 
 class FileFollower:
@@ -287,7 +285,7 @@ def _opened(path: str) -> int:
 
 
 def _no_file(path: str) -> str:
-    return f"{shown_path(path)}: is no file, and cannot be followed; name the file that the log is written to"
+    return f"{shown_path(path)}: is not a regular file and cannot be followed; pass the log file"
 
 
 class EntryFollower:

@@ -42,9 +42,9 @@ def find_credentials(place: str, scopes: Sequence[str]) -> tuple[Any, str | None
     except DefaultCredentialsError as error:
         raise SourceError(f"{place}: no Google Cloud credentials found; {_SIGN_IN}") from error
     except RefreshError as error:
-        raise SourceError(f"{place}: the credentials are not accepted any more; {_SIGN_IN}") from error
+        raise SourceError(f"{place}: the credentials are no longer accepted; {_SIGN_IN}") from error
     except (GoogleAuthError, TimeoutError) as error:
-        hint = "the server that gives credentials does not answer; check the network, or"
+        hint = "the credentials server does not answer; check the network, or"
         raise SourceError(f"{place}: {hint} {_SIGN_IN}") from error
     except (OSError, ValueError) as error:
         raise SourceError(f"{place}: the credentials cannot be used ({error}); {_SIGN_IN}") from error
@@ -61,13 +61,13 @@ def _check_key_file(place: str) -> None:
         with open(path, encoding="utf-8") as file:
             key = json.load(file)
     except FileNotFoundError:
-        raise SourceError(f"{named} does not exist; correct the path, or unset the variable") from None
+        raise SourceError(f"{named} does not exist; fix the path, or unset the variable") from None
     except OSError as error:
-        raise SourceError(f"{named} cannot be read: {error.strerror}; correct it, or unset the variable") from None
+        raise SourceError(f"{named} cannot be read: {error.strerror}; fix it, or unset the variable") from None
     except (ValueError, RecursionError):
-        raise SourceError(f"{named} is no JSON; name the key file as it was downloaded") from None
+        raise SourceError(f"{named} is not JSON; use the downloaded key file") from None
     if not isinstance(key, dict) or "type" not in key:
-        raise SourceError(f"{named} is no key file: it does not say its `type`; name the file as it was downloaded")
+        raise SourceError(f"{named} is not a key file: it has no `type`; use the downloaded key file")
 
 
 def _ask_library(scopes: Sequence[str]) -> tuple[Any, str | None]:

@@ -361,10 +361,10 @@ def unreadable(path: str, error: OSError | ValueError) -> UnreadableError:
     shown = shown_path(path)
     if isinstance(error, FileNotFoundError) and os.path.islink(path):
         return UnreadableError(
-            f"{shown}: is a link to {shown_path(os.readlink(path))}, which is gone; mend or remove it"
+            f"{shown}: is a link to {shown_path(os.readlink(path))}, which does not exist; fix or remove the link"
         )
     if isinstance(error, FileNotFoundError):
-        meant = _beside(path) or "check the path (relative paths start at the current folder)"
+        meant = _beside(path) or "check the path (relative paths start in the current folder)"
         return UnreadableError(f"{shown}: no such file; {meant}")
     if isinstance(error, PermissionError):
         return UnreadableError(f"{shown}: permission denied; ask for read access or copy the file")

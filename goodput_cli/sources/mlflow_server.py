@@ -51,10 +51,10 @@ class _Server:
             named = False
         if not named:
             scheme = uri.partition(":")[0]
-            raise UsageError(f"{scheme}://: name a host, and a port if any, such as {scheme}://mlflow.example.com:5000")
+            raise UsageError(f"{scheme}://: no host; use an address such as {scheme}://mlflow.example.com:5000")
         asked = parse_qs(parts.query)
         if set(asked) - {"experiment"}:
-            raise UsageError(f"{parts.scheme}://{parts.hostname}: only ?experiment=NAME may stand behind the host")
+            raise UsageError(f"{parts.scheme}://{parts.hostname}: only ?experiment=NAME is allowed after the host")
         self.experiments = asked.get("experiment", [])
         place = parts.netloc.rpartition("@")[2] + parts.path.rstrip("/")
         self.name = f"{parts.scheme}://{place}"
@@ -71,13 +71,13 @@ class _Server:
             if not isinstance(following, str) or not following or following == token:
                 return
             token = following
-        raise SourceError(f"{self.name}: {path} has no end")
+        raise SourceError(f"{self.name}: {path} has too many pages")
 
     def part(self, path: str, answer: Mapping[str, Any], key: str, kind: type[Part]) -> Part:
         """A part of an answer, empty where it is left out. Raises SourceError for one of another kind."""
         part = answer.get(key, kind())
         if not isinstance(part, kind):
-            raise SourceError(f"{self.name}: {path}: {key!r} in the answer is not what MLflow has there; {_ADVICE}")
+            raise SourceError(f"{self.name}: {path}: {key!r} in the answer is not as expected from MLflow; {_ADVICE}")
         return part
 
     def rows(self, path: str, answer: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -101,13 +101,13 @@ class _Server:
             raise SourceError(f"{self.name}: {path}: HTTP {answer.status}; {_ADVICE}")
         if not answer.whole:
             limits = f"{_MOST_BYTES >> 20} MiB and {_SECONDS} s"
-            raise SourceError(f"{self.name}: {path}: the answer is longer than {limits}, or cut off; {_ADVICE}")
+            raise SourceError(f"{self.name}: {path}: the answer is cut off or longer than {limits}; {_ADVICE}")
         try:
             found = orjson.loads(answer.data)
         except orjson.JSONDecodeError:
             found = None
         if not isinstance(found, dict):
-            raise SourceError(f"{self.name}: {path}: the answer is no JSON object of MLflow; {_ADVICE}")
+            raise SourceError(f"{self.name}: {path}: the answer is not a JSON object of MLflow; {_ADVICE}")
         return found
 
 
@@ -154,7 +154,7 @@ def _runs(server: _Server) -> Iterator[dict[str, Any]]:
     missing = [name for name in server.experiments if name not in {known for _, known in found}]
     if missing:
         known = ", ".join(name for _, name in found[:8])
-        raise SourceError(f"{server.name}: no experiment is called {missing[0]}; there are: {known}")
+        raise SourceError(f"{server.name}: no such experiment {missing[0]}; available: {known}")
     ids = [number for number, name in found if not server.experiments or name in server.experiments]
     for number in ids:  # one by one: servers limit how many may be asked for at once
         yield from server.pages(_SEARCH, {"experiment_ids": [number], "max_results": _PAGE}, "runs")

@@ -9,23 +9,23 @@ from collections.abc import Sequence
 
 from goodput_cli.vocabulary.text import plural, safe
 
-_PRINTED = "name what the training printed, its stdout in a file"
+_PRINTED = "pass the stdout of the training as a file"
 _KINDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    ((".py",), "a Python program, not what it prints", "run it as `python {name} 2>&1 | tee train.log`, and name "
-     "train.log; or let it record (docs/record.md)"),
-    ((".ipynb",), "a notebook, whose cells have no times", "write what it prints into a file, or let it record "
+    ((".py",), "a Python program, not its output", "run `python {name} 2>&1 | tee train.log` and pass train.log, or "
+     "use the recorder (docs/record.md)"),
+    ((".ipynb",), "a notebook, which has no timestamps", "write its output to a file, or use the recorder "
      "(docs/record.md)"),
-    ((".sh", ".bash", ".sbatch", ".slurm"), "a script of a job, not what it prints",
-     "name its stdout (slurm-JOBID.out)"),
+    ((".sh", ".bash", ".sbatch", ".slurm"), "a job script, not its output",
+     "pass its stdout (slurm-JOBID.out)"),
     ((".pt", ".pth", ".ckpt", ".safetensors", ".bin", ".npy", ".npz", ".pkl", ".h5", ".gguf", ".onnx", ".msgpack"),
      "a checkpoint or weights", _PRINTED),
-    ((".yaml", ".yml", ".ini", ".cfg", ".toml"), "a file of settings", f"{_PRINTED}; a mapping goes behind --mapping"),
+    ((".yaml", ".yml", ".ini", ".cfg", ".toml"), "a settings file", f"{_PRINTED}; pass a mapping with --mapping"),
     ((".md", ".rst"), "a document", _PRINTED),
     ((".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".mp4"), "a picture", _PRINTED),
 )  # fmt: skip
 """By how a name ends: what such a file is, and what to do."""
-_NAMES = (("requirements", ".txt", "a list of packages"), ("config", ".json", "a file of settings"),
-          ("package", ".json", "a file of settings"), ("tokenizer", ".json", "a part of a tokenizer"))  # fmt: skip
+_NAMES = (("requirements", ".txt", "a list of packages"), ("config", ".json", "a settings file"),
+          ("package", ".json", "a settings file"), ("tokenizer", ".json", "a part of a tokenizer"))  # fmt: skip
 _MOST = 3
 
 
@@ -52,11 +52,11 @@ def scheduler_table(lines: Sequence[str]) -> str | None:
     first, second = (line.strip()[:500] for line in (*lines[:2], "", "")[:2])
     columns = {word.casefold() for word in first.split()}
     if "jobid" in columns and _RULER.fullmatch(second):
-        return f"is a table of sacct for people, which cuts names and times; write it with {_SACCT}"
+        return f"is a human-readable table of sacct with shortened names and times; create it with {_SACCT}"
     if {"jobid", "partition"} <= columns:
-        return f"is a table of squeue, which shows no ends of jobs; write one with {_SACCT}"
+        return f"is a table of squeue, which does not contain the ends of jobs; create one with {_SACCT}"
     if _SACCT_ROW.match(first):
-        return f"has rows of sacct without their header; leave out `-n`: {_SACCT}"
+        return f"has rows of sacct without a header; remove `-n`: {_SACCT}"
     return None
 
 
@@ -66,10 +66,10 @@ def held_instead(folder: str) -> str:
     if not found:
         return "it is empty"
     kinds = found.most_common()
-    named = [(f"*{safe(ending)}" if ending else "without an ending", count) for ending, count in kinds[:_MOST]]
+    named = [(f"*{safe(ending)}" if ending else "without an extension", count) for ending, count in kinds[:_MOST]]
     shown = ", ".join(f"{count:,} {ending}" for ending, count in named)
     rest = sum(count for _, count in kinds[_MOST:])
-    return f"it holds {shown}" + (f" and {plural(rest, 'other file')}" if rest else "")
+    return f"it contains {shown}" + (f" and {plural(rest, 'other file')}" if rest else "")
 
 
 def others_alone(names: Sequence[str]) -> str | None:

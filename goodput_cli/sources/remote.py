@@ -71,13 +71,13 @@ def try_again(
         except TransientError as error:
             failures += error.counts
             if failures >= patience.tries or paused >= patience.altogether:
-                raise GaveUpError(f"gave up after {failures} tries: {error}", error) from error
+                raise GaveUpError(f"all {failures} tries failed: {error}", error) from error
             pauses += 1
             pause = pause_after(pauses, patience.first, patience.longest)
             pause = min(max(pause, error.pause or 0.0), patience.longest)
             if before_pause is not None:
                 which = f"try {failures + 1} of {patience.tries}"
-                before_pause(error, pause, f"no answer, {which} in {max(round(pause), 1)} s")
+                before_pause(error, pause, f"no answer; {which} in {max(round(pause), 1)} s")
             if stop.wait(pause):
                 raise GaveUpError("stopped", error) from error
         paused += pause

@@ -33,7 +33,7 @@ try:
         NoCredentialsError,
     )
 except ImportError as error:
-    raise SourceError(f"s3://: install what reads it with {to_install('s3')}") from error
+    raise SourceError(f"s3:// needs the extra s3; install it with {to_install('s3')}") from error
 
 Result = TypeVar("Result")
 
@@ -59,7 +59,7 @@ class AmazonStore:
         try:
             self._client: Any = boto3.client("s3", config=config)
         except (BotoCoreError, ValueError) as error:
-            raise SourceError(f"s3://: the settings for AWS cannot be used ({error}); see `aws configure`") from error
+            raise SourceError(f"s3://: the AWS settings are not usable ({error}); see `aws configure`") from error
 
     def list_page(self, bucket: str, prefix: str, token: str | None) -> tuple[list[StoredObject], str | None]:
         """See `ObjectStore.list_page`."""

@@ -69,7 +69,7 @@ class Manifest:
 def check_name(path: Path) -> None:
     """Raises UsageError for a name that is none of a snapshot."""
     if not path.name.lower().endswith(ENDINGS):
-        raise UsageError(f"{path}: a snapshot is called {', '.join('*' + ending for ending in ENDINGS)}")
+        raise UsageError(f"{path}: a snapshot must be named {', '.join('*' + ending for ending in ENDINGS)}")
 
 
 def manifest_path(path: Path) -> Path:
@@ -150,7 +150,7 @@ def read_parquet(name: str, path: str) -> Iterator[RawBatch]:
             yield RawBatch(name, first_line, b"\n".join(lines) + b"\n", modified)
             first_line += len(lines)
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-        raise SourceError(f"{name}: is no Parquet file, or a damaged one: {error}") from error
+        raise SourceError(f"{name}: is not a valid Parquet file: {error}") from error
 
 
 def _plain_columns(schema: Any) -> list[str]:

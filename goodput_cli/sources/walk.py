@@ -101,12 +101,12 @@ def _no_log(folder: str, unread: list[UnreadMember]) -> SourceError:
         default="",
     )
     if timeless:
-        what = f"{shown_path(timeless)} holds no time; `goodput help formats` says what to name instead"
+        what = f"{shown_path(timeless)} contains no timestamps; `goodput help formats` shows which file to pass instead"
         return SourceError(f"{shown_path(folder)}: no log in this folder; {what}")
     endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
     return SourceError(
-        f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst): {held_instead(folder)}; name "
-        "the files"
+        f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst): {held_instead(folder)}; pass "
+        "the files by name"
     )
 
 

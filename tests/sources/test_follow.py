@@ -111,7 +111,7 @@ def test_a_file_that_is_truncated(tmp_path: Path, shorter: bool) -> None:
     path.write_bytes(log_lines(4) if shorter else log_lines(*range(11, 21)))
     later(path)
     assert look(log) == [1, 2, 3, *([4] if shorter else range(11, 21))]
-    assert said == [f"{path}: was written anew; reading it from its beginning, what was read before counts"]
+    assert said == [f"{path}: was rewritten; reading it from the start, and keeping the lines read before"]
     append(path, log_lines(30))
     assert look(log)[-1] == 30
 
