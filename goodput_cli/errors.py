@@ -6,12 +6,12 @@ import errno
 from collections.abc import Collection
 
 _WHAT_TO_DO = {
-    errno.ENOSPC: "free some space, or name a place on another disk",
-    errno.EDQUOT: "free some space of your quota, or name a place on another disk",
+    errno.ENOSPC: "free some space, or use another disk",
+    errno.EDQUOT: "free some of your quota, or use another disk",
     errno.EFBIG: "raise `ulimit -f`",
-    errno.EROFS: "name a place that can be written to",
-    errno.EIO: "look after the disk",
-    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EROFS: "use a writable location",
+    errno.EIO: "check the disk",
+    errno.ENAMETOOLONG: "use a shorter name",
     errno.EMFILE: "raise `ulimit -n`",
     errno.ENFILE: "close other programs",
 }
@@ -22,7 +22,7 @@ def to_install(extra: str = "") -> str:
     """What to type to install goodput-cli, with one of its extras if named: it is on no package index yet."""
     extras = f"[{extra}]" if extra else ""
     here, elsewhere = f"pip install '.{extras}'", f"pip install 'goodput-cli{extras} @ URL'"
-    return f"`{here}` in a checkout of goodput-cli, elsewhere `{elsewhere}` with its URL"
+    return f"`{here}` in a checkout of goodput-cli, otherwise `{elsewhere}` with its URL"
 
 
 class GoodputError(Exception):
@@ -43,7 +43,7 @@ def reason_of(error: OSError) -> str:
 
 def _advice(error: OSError) -> str:
     if "No usable temporary directory" in str(error):  # as `tempfile` says that none takes a byte
-        return "free some space, or let TMPDIR name a folder"
+        return "free some space, or set TMPDIR to another folder"
     return _WHAT_TO_DO.get(error.errno or 0, "")
 
 

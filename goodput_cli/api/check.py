@@ -94,7 +94,7 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
 
     file, _, number = place.rpartition(":")
     if not file or not (number.isascii() and number.isdecimal()) or int(number) < 1:
-        raise UsageError(f"--explain {place}: is written FILE:LINE, such as train.log:120")
+        raise UsageError(f"--explain {place}: use FILE:LINE, such as train.log:120")
     mappings = load_mappings(read_files(mapping), samples=False)
     readers = (*mappings.named, *mappings.shipped_of_records)
     lines = lines_of([file], readers)
@@ -104,7 +104,7 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
         before.append(line)
         line = next(lines, None)
     if line is None:
-        raise UsageError(f"--explain {place}: {file} has no line {number}, or it is the header of a table")
+        raise UsageError(f"--explain {place}: {file} has no line {number}, or this line is a table header")
     own = [one for one in before if one.source == line.source]
     behind = list(takewhile(lambda one: one.source == line.source, islice(lines, AROUND)))
     said: list[str] = []
@@ -122,7 +122,7 @@ def _used_for(file: str, line: int, mapping: Sequence[str]) -> str:
     try:
         timeline = analyze(file, mapping=tuple(mapping)).timeline
     except GoodputError:
-        return "nothing: this file alone does not tell of one job"
+        return "nothing: this file alone is not the log of one job"
     for attempt, why in enumerate(timeline.causes.why):
         own = [one for one in why.used if line in (one.line, one.last_line, *(at for _, at in one.ranks))]
         if not own:
@@ -133,14 +133,14 @@ def _used_for(file: str, line: int, mapping: Sequence[str]) -> str:
             return f"{ended}, as its cause, {why.code} ({why.certainty})"
         what = _AS.get(own[0].role, own[0].role)
         return f"{ended}, as {what}; its cause is {why.code}"
-    return "nothing: it does not stand behind the last progress of an attempt, or what it is about is not of this job"
+    return "nothing: it is not after the last progress of an attempt, or it belongs to another job"
 
 
 _AS = {
-    "root": "another mechanism, survived, later or less believed",
-    "exit": "how a process ended",
-    "echo": "the word that somebody else is gone",
-    "teardown": "the word of a process that is being killed",
+    "root": "another possible cause with lower priority",
+    "exit": "the exit of a process",
+    "echo": "a report that another process is gone",
+    "teardown": "output of a process that is being killed",
     "context": "context",
 }
 

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
 
-_NOT_COMPARED = "its goodput cannot be judged, and so it is compared with nothing"
-_BOTH_LOGS = "--reference-step-time baseline needs logs on all sides"
+_NOT_COMPARED = "its goodput is unknown, so it cannot be compared"
+_BOTH_LOGS = "--reference-step-time baseline needs logs for all runs"
 _GIVE_EVERYTHING = ("file", "gs", "s3")
 """Places that hold what they hold, whatever job is wanted: read once for all sides."""
 
@@ -125,13 +125,10 @@ def plan_sides(
     count = max(len(named), len(job_names), len(runs))
     for what, values in (("SOURCE", named), ("--job-name", job_names), ("--run", runs)):
         if len(values) not in ((1, count) if what == "SOURCE" else (0, 1, count)):
-            raise UsageError(
-                f"{len(values)} x {what} for {count} sides: give one for all sides, or one for each in their order"
-            )
+            raise UsageError(f"{len(values)} x {what} for {count} runs: use one for all runs, or one per run in order")
     if count < 2:
         raise UsageError(
-            "one side cannot be compared: name two SOURCEs (logs, or JSON that analyze saved), or one log with "
-            "--job-name or --run twice"
+            "nothing to compare: pass two SOURCEs (logs, or JSON of analyze), or one log with --job-name or --run twice"
         )
     sides = [
         PlannedSide(
@@ -145,7 +142,7 @@ def plan_sides(
         for at in range(count)
     ]
     if sum(not side.usual for side in sides) < (1 if baseline is None else 2):
-        raise UsageError("all sides are baselines: name a SOURCE that is none, which is compared with them")
+        raise UsageError("all runs are baselines: pass a SOURCE that is not a baseline")
     first = 0 if baseline is None else next(at for at, side in enumerate(sides) if side.source == baseline)
     return [sides[first], *sides[:first], *sides[first + 1 :]]
 
@@ -206,11 +203,11 @@ class _Reader:
         from goodput_cli.analysis.summary import Summary
 
         if isinstance(read, Summary):
-            raise UsageError(f"a saved answer stays as it was made; {_BOTH_LOGS}")
+            raise UsageError(f"a saved answer cannot be changed; {_BOTH_LOGS}")
         without = _Reader(replace(self._question, reference_step_time=None), self._reading)
         usual = without._side(planned, read).summary.steps.median_seconds
         if usual is None:
-            raise NotEnoughData("shows no step times to take a reference from; give --reference-step-time in seconds")
+            raise NotEnoughData("has no step times for a reference; set --reference-step-time in seconds")
         return replace(self._question, reference_step_time=Fraction(repr(usual)))
 
     def _side(self, planned: PlannedSide, read: Summary | EventLog) -> Side:
@@ -221,11 +218,11 @@ class _Reader:
         if isinstance(read, Summary):
             _check_saved(planned, read)
             if self._of_baseline:
-                raise UsageError(f"a saved answer stays as it was made; {_BOTH_LOGS}")
+                raise UsageError(f"a saved answer cannot be changed; {_BOTH_LOGS}")
             if read.goodput_ns is None:
                 if read.bounds:
                     raise NotEnoughData(_inconclusive(read.bounds, read.ledger_goodput_ns, read.window.counted_ns))
-                raise NotEnoughData(f"{_NOT_COMPARED}, as the saved answer says")
+                raise NotEnoughData(f"{_NOT_COMPARED} (see the saved answer)")
             return Side(read.job, without_password(planned.source), True, None, read)
         analysis = analyze_log(read, replace(self._question, run=planned.run or AUTO), planned.job_name)
         if analysis.is_bounded:
@@ -247,9 +244,9 @@ def _inconclusive(bounds: Sequence[Bound], ledger_ns: int, counted_ns: int) -> s
 def _check_saved(planned: PlannedSide, saved: Summary) -> None:
     """A saved answer is of one job and of the run that it was made of: no other can be had from it."""
     if planned.job_alone and planned.job_name != saved.job:
-        raise NotEnoughData(f"is a saved answer about job {saved.job!r}, not {planned.job_name!r}")
+        raise NotEnoughData(f"is a saved answer of job {saved.job!r}, not {planned.job_name!r}")
     if planned.run_alone:
-        raise UsageError("is a saved answer, which is of one run; give --run once, it holds for the logs")
+        raise UsageError("is a saved answer of one run; use --run once, which applies to the logs")
 
 
 def _with_own_names(sides: list[Side]) -> list[Side]:

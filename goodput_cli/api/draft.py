@@ -173,12 +173,12 @@ class DraftedReading:
         self._taken = len(taken.lines)
         other = "" if len(log.table) else _no_text(taken.lines)
         if other:
-            raise NotEnoughData(f"nothing was read: {names[0]} is {other}, no text")
+            raise NotEnoughData(f"nothing was read: {names[0]} is {other}, not a text file")
         table = scheduler_table([text for _, text in taken.lines[:2]]) if not len(log.table) else None
         if table:
             raise NotEnoughData(f"nothing was read: {names[0]} {table}")
         made = draft(taken.lines, _stem(names[0]), _changed(names), self._account)
-        part = () if taken.whole else (f"its rules were proven on the first {len(taken.lines):,} lines alone",)
+        part = () if taken.whole else (f"its rules were checked on the first {len(taken.lines):,} lines only",)
         return replace(made, doubts=(*made.doubts, *part))
 
     def _account(self, mapping: str) -> Whole | str:
@@ -202,7 +202,7 @@ def _notice_of(drafted: Drafted, asked: Sequence[str]) -> Diagnostic:
     """Return the warning that a log was read with inferred rules."""
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 
-    return Diagnostic.of("drafted_mapping", f"no format reads this log: {drafted.sentence(asked)}")
+    return Diagnostic.of("drafted_mapping", f"the format of this log is unknown: {drafted.sentence(asked)}")
 
 
 _AGAIN = 2
@@ -274,11 +274,11 @@ class SharedDraft:
         read = replace(reading, hints=hints).read([source], timezone)
         wrong = next(contradicted([source], hints.mappings.named[-1:], read, Question(timezone=timezone)), None)
         if wrong is not None or not _gives_steps(read):
-            said = "they read no step of it" if wrong is None else f"{wrong.message} ({', '.join(wrong.where)})"
+            said = "they match no step" if wrong is None else f"{wrong.message} ({', '.join(wrong.where)})"
             make = f"`goodput check --suggest {shlex.quote(source)} > my.toml`"
             raise NotEnoughData(
-                f"the rules drafted from {self.source} do not hold here: {said}; {make} drafts others, and --mapping "
-                "takes those of each log"
+                f"the rules inferred from {self.source} do not fit this log: {said}. Create a mapping with {make}, "
+                "and pass one --mapping per log"
             )
         return read
 
@@ -432,7 +432,7 @@ def _saves_in_bars(
         return None
     where, text = saves[0]
     told = f'{plural(len(saves), "line")} like "{safe(without_secrets(text[:80]))}"'
-    said = f"the clock of a progress bar goes on in saves: {told} may be some, and their time counts as training"
+    said = f"a progress bar counts time of saves as training: {told} may show saves"
     return Diagnostic.of("saves_in_bars", said, len(saves), (where,))
 
 
@@ -501,12 +501,12 @@ def _not_drafted(log: EventLog, names: Sequence[str], lines: int, reason: str) -
     why = found and f" ({found})"
     if len(table) == 0:
         of = f"{names[0]}: " if len(names) == 1 else ""
-        raise NotEnoughData(f"{of}nothing was read: 0 events of {plural(lines, 'line')}{why}; {reason}")
+        raise NotEnoughData(f"{of}nothing was read: 0 events in {plural(lines, 'line')}{why}; {reason}")
     read = len(set(zip(table.source.tolist(), table.line.tolist(), strict=True)))
     if lines - read < _FEW_UNREAD and not table.observed.unread_steps:
         return log
     verb = "was" if read == 1 else "were"
-    said = f"{read:,} of {plural(lines, 'line')} {verb} read, and none is a step{why}; {reason}"
+    said = f"{read:,} of {plural(lines, 'line')} {verb} read, but none of them is a step{why}; {reason}"
     if int(table.time.min()) == int(table.end.max()):
         raise NotEnoughData(said)
     observed = replace(table.observed, draft_refused=True)
@@ -524,7 +524,7 @@ def _native(log: EventLog) -> Draft:
 
     steps = int(np.count_nonzero(np.isin(log.table.kind, (Kind.STEP, Kind.FINISHED))))
     formats = sorted({one for names in log.format_names for one in names})
-    return Draft(f"# steps are read without a mapping, as {safe(' and '.join(formats))}: {plural(steps, 'record')}\n")
+    return Draft(f"# no mapping needed: steps are read as {safe(' and '.join(formats))} ({plural(steps, 'record')})\n")
 
 
 def _stem(source: str) -> str:
@@ -559,7 +559,7 @@ def _longest(analysis: Analysis) -> tuple[str, int]:
 
     words = {
         Category.SAVE: "save", Category.RESTORE: "restore", Category.CUSTOM: "evaluation",
-        Category.DATA_LOADING_SYNC: "wait for data", Category.STALL: "step", Category.OTHER: "stretch of nothing known",
+        Category.DATA_LOADING_SYNC: "data load", Category.STALL: "step", Category.OTHER: "gap",
     }  # fmt: skip
     rows = segment_rows(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)
     found = ("", 0)

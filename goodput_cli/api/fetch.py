@@ -98,9 +98,9 @@ def fetch(
     except BaseException as error:
         if fetched.lines and (before is not None or not path.exists()) and _is_worth_keeping(uris, error):
             context.finish()
-            context.say(f"Keeping the {len(fetched.lines):,} lines that were read; Ctrl-C gives them up.")
+            context.say(f"Keeping the {len(fetched.lines):,} lines that were read; press Ctrl-C to discard them.")
             _write(path, before, fetched, uris, wanted, fetched_ns)
-            context.say(f"What was read until then is in {path}; --update goes on.")
+            context.say(f"The lines read so far are in {path}; continue with --update.")
         raise
     return _write(path, before, fetched, uris, wanted, fetched_ns)
 
@@ -120,8 +120,8 @@ def _check_manifest_is_own(path: Path) -> None:
     place = snapshot.manifest_path(path)
     if os.path.lexists(place) and snapshot.written_manifest(path) is None:
         raise UsageError(
-            f"{place}: the file exists, is no manifest of a snapshot, and one would take its place; choose another "
-            "name for the snapshot, or --force replaces it"
+            f"{place}: the file exists and is not the manifest of a snapshot; choose another name for the snapshot, "
+            "or replace it with --force"
         )
 
 
@@ -141,19 +141,19 @@ def _before(path: Path, sources: Sequence[str], job_name: str | None, keeping: K
         _check_manifest_is_own(path)
     if not path.exists() or (keeping.force and not keeping.update):
         if keeping.update and not sources:
-            raise UsageError(f"{path}: there is no snapshot yet; name the SOURCE")
+            raise UsageError(f"{path}: no such snapshot; pass the SOURCE")
         return None
     if not keeping.update:
-        raise UsageError(f"{path}: the file exists; --update adds what is new, --force replaces it")
+        raise UsageError(f"{path}: the file exists; add new lines with --update, or replace it with --force")
     before = snapshot.read_manifest(path)
     if before is None:
-        raise UsageError(f"{path}: has no manifest that fits; --force fetches it anew")
+        raise UsageError(f"{path}: its manifest is missing or does not match; download it again with --force")
     if (sources and tuple(map(without_password, sources)) != before.sources) or (
         job_name and job_name != before.job_name
     ):
         named = " ".join(before.sources)
         job = f" of job {before.job_name}" if before.job_name else ""
-        raise UsageError(f"{path}: is a snapshot of {named}{job}; --update it without naming another SOURCE")
+        raise UsageError(f"{path}: is a snapshot of {named}{job}; use --update without another SOURCE")
     return before
 
 
@@ -178,7 +178,7 @@ def _gather(readers: Iterable[Iterator[Batch]], fetched: _Fetched, context: Read
             fetched.lines += lines
             context.add_lines(len(lines))
     if fetched.apart:
-        message = "text and event files, of which a snapshot has not all; analyse them where they are"
+        message = "text and event files are not completely in the snapshot; analyze the original files"
         fetched.diagnostics.append(
             Diagnostic.of("not_in_snapshot", message, len(fetched.apart), tuple(sorted(fetched.apart)))
         )
@@ -224,7 +224,7 @@ def _as_they_are(batch: RawBatch) -> list[bytes]:
 def _parsed(parsed: Parsed, source: str, fetched: _Fetched) -> list[bytes]:
     if parsed.bad:
         places = tuple(f"{source}:{line}" for line, _ in parsed.bad)
-        message = "parts of a document that hold no record; not in the snapshot"
+        message = "parts of a document without a record are not in the snapshot"
         fetched.diagnostics.append(Diagnostic.of("malformed_lines", message, len(places), places))
     return [json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() for record in parsed.records]
 

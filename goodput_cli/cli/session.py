@@ -91,7 +91,7 @@ class FilesRead:
         from goodput_cli.sources.files import source_behind
 
         if source_behind(path, self.logs) is not None:
-            raise UsageError(f"{path}: is one of the logs to be read; choose another file to write")
+            raise UsageError(f"{path}: is one of the input logs; choose another output file")
         self.check_others(path)
 
     def check_others(self, path: Path) -> None:
@@ -100,7 +100,7 @@ class FilesRead:
 
         for option, name in self.others:
             if source_behind(path, [name]) is not None:
-                raise UsageError(f"{path}: is read, as {option} says; choose another file to write")
+                raise UsageError(f"{path}: is an input ({option}); choose another output file")
 
 
 def start_to_draw() -> None:
@@ -116,7 +116,7 @@ def writable(path: Path, *, force: bool) -> Path:
     GoodputError for a folder that cannot be written to."""
     folder = path.parent
     if path.is_dir():
-        raise UsageError(f"{path}: is a folder; name a file in it")
+        raise UsageError(f"{path}: is a folder; use a file in it")
     if not folder.is_dir():
         raise UsageError(f"{path}: the folder {folder} does not exist; create it first")
     if path.exists():
@@ -235,7 +235,7 @@ class Session(Generic[Answer]):
         if "-" not in self.sources:
             return None
         if sys.stdin is None:
-            raise SourceError("-: standard input is closed; pipe a log into it, or name a file")
+            raise SourceError("-: standard input is closed; pipe a log into it, or pass a file")
         return sys.stdin.buffer
 
 
@@ -260,7 +260,7 @@ def open_session(
         raise UsageError("two --output options name the same file")
     name = output.format_ or (None if files else DEFAULT_FORMAT)
     if name and is_binary(name) and sys.stdout.isatty():
-        raise UsageError(f"{name} is not for a terminal; write a file with -o, or pipe it into one")
+        raise UsageError(f"{name} cannot be shown on a terminal; write a file with -o, or use a pipe")
     if charts and any(map(draws, (*(file_format for _, file_format in files), *([name] if name else [])))):
         start_to_draw()
     written = tuple((path, load(file_format)) for path, file_format in files)
@@ -279,7 +279,7 @@ def open_sheet_session(line: CommandLine, jobs: Sequence[str] = (), *, offers: S
 
 
 def sources_of(
-    line: CommandLine, jobs: Sequence[str] = (), hint: str = "name a log file, a folder, or - for standard input"
+    line: CommandLine, jobs: Sequence[str] = (), hint: str = "pass a log file, a folder, or - for standard input"
 ) -> list[str]:
     """The sources named; with none, Cloud Logging for the job that is named (or, in comparisons, for several).
 
@@ -290,6 +290,6 @@ def sources_of(
     job = line.library.get("job_name") or ", ".join(jobs)
     if not job:
         context = click.get_current_context()
-        raise click.UsageError(f"no SOURCE: {hint}, as in '{context.command_path} run.jsonl'", context)
+        raise click.UsageError(f"no SOURCE: {hint}, for example '{context.command_path} run.jsonl'", context)
     print_message(f"No SOURCE: looking for the job {safe(job)} in Cloud Logging.")
     return [CLOUD_LOGGING]

@@ -26,7 +26,7 @@ from goodput_cli.vocabulary.text import did_you_mean, safe
 
 FILE_NAMES = ("goodput.toml", "pyproject.toml")
 """In the order in which they are looked for in a folder."""
-WITHOUT = "; --no-config leaves it out"
+WITHOUT = " (or use --no-config)"
 SETTINGS = "goodput_cli.settings"
 """What the context of a command calls the file of settings that counts for it."""
 
@@ -58,10 +58,10 @@ def find_settings(folder: Path) -> Settings | None:
 def named_settings(path: str) -> Settings:
     """The file that was named. `UsageError` if there is none, or nothing in it is meant for goodput."""
     if not os.path.isfile(path):
-        raise UsageError(f"{path}: there is no such file of settings")
+        raise UsageError(f"{path}: no such settings file")
     settings = _read(Path(path))
     if settings is None:
-        raise UsageError(f"{path}: has no table [tool.goodput]")
+        raise UsageError(f"{path}: no table [tool.goodput]")
     return settings
 
 
@@ -84,7 +84,7 @@ def _read(path: Path) -> Settings | None:
         if table is None:
             return None
     if not isinstance(table, dict):
-        raise UsageError(f"{shown}: tool.goodput: is a table")
+        raise UsageError(f"{shown}: tool.goodput: must be a table")
     return Settings(path, shown, table)
 
 
@@ -193,8 +193,8 @@ class _Reader:
         known = group.command.list_commands(group) if group and isinstance(group.command, click.Group) else []
         for name in tables:
             if name not in known:
-                hint = "" if name != "tool" else "; in this file settings stand at the top, not under [tool.goodput]"
-                raise self._wrong(f"[{name}]", f"there is no such command{_did_you_mean(name, [*known, JOBS])}{hint}")
+                hint = "" if name != "tool" else "; in this file, settings are at the top level, not in [tool.goodput]"
+                raise self._wrong(f"[{name}]", f"no such command{_did_you_mean(name, [*known, JOBS])}{hint}")
 
     def read(
         self, table: Mapping[str, Any], prefix: str, owner: click.Command, names: Collection[str | None]
@@ -207,9 +207,9 @@ class _Reader:
             if option is None and isinstance(value, bool) and f"no-{key}" in options:
                 option, value = options[f"no-{key}"], not value  # `draft = false` is `no-draft = true`
             if option is None:
-                raise self._wrong(prefix + key, f"there is no such option{_did_you_mean(key, options)}")
+                raise self._wrong(prefix + key, f"no such option{_did_you_mean(key, options)}")
             if option.name in ONLY_TYPED or isinstance(option.type, FileName):
-                raise self._wrong(prefix + key, "what is read and written is said on the command line, not in a file")
+                raise self._wrong(prefix + key, "inputs and outputs can only be set on the command line")
             checked = self._value(option, value, prefix + key)
             if option.name is not None and option.name in names:
                 values[option.name] = checked
@@ -218,10 +218,10 @@ class _Reader:
     def _value(self, option: click.Option, value: Any, key: str) -> Any:
         if option.is_flag:
             if not isinstance(value, bool):
-                raise self._wrong(key, "is true or false")
+                raise self._wrong(key, "must be true or false")
             return not value if option.flag_value is False else value  # --no-cache stands for False
         if isinstance(value, list) and not option.multiple:
-            raise self._wrong(key, "takes one value")
+            raise self._wrong(key, "must be one value")
         if isinstance(value, bool) and getattr(option.type, "choices", None) == ("yes", "no"):
             value = "yes" if value else "no"
         texts = [self._text(one, key) for one in (value if isinstance(value, list) else [value])]
@@ -235,7 +235,7 @@ class _Reader:
     def _text(self, value: Any, key: str) -> str:
         """As it is typed on a command line: numbers keep their digits."""
         if isinstance(value, bool) or not (isinstance(value, str | int) or hasattr(value, "isoformat")):
-            raise self._wrong(key, "is a text or a number")
+            raise self._wrong(key, "must be a text or a number")
         return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
     def _wrong(self, key: str, what: str) -> UsageError:
@@ -253,7 +253,7 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
     names = ("config", "no_config", "job_name", "quiet")
     chosen = {name: _typed_value(command, context, typed, name) for name in names}
     if chosen["no_config"] and chosen["config"]:
-        raise UsageError("--config and --no-config exclude each other")
+        raise UsageError("use either --config or --no-config, not both")
     if chosen["no_config"]:
         return
     settings = named_settings(chosen["config"]) if chosen["config"] else find_settings(working_folder())
@@ -264,7 +264,7 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
     job = _one_job(chosen["job_name"])
     old_name = _old_name(settings.table.get(JOBS), job)
     if old_name is not None and command.name in _MANY_LOGS:
-        yield f"warning: {settings.shown}: [{JOBS}.{safe(old_name)}] does not count here for {safe(job or '')}"
+        yield f"warning: {settings.shown}: [{JOBS}.{safe(old_name)}] is not applied to {safe(job or '')}"
     elif old_name is not None:
         context.meta[OLD_NAME] = old_name
     defaults = defaults_for(command, context, settings, job)
@@ -272,10 +272,10 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
     with_personal(context, command)
     used = [option for option in _options(command) if option.name in defaults and not _is_typed(option, context, typed)]
     if used and not chosen["quiet"]:
-        yield f"Settings of {settings.shown}: {', '.join(_long_names(option)[0] for option in used)}"
+        yield f"Settings from {settings.shown}: {', '.join(_long_names(option)[0] for option in used)}"
     ignored = _periods_left_out(command, settings, job)
     if ignored and not chosen["quiet"]:
-        yield f"Settings of {settings.shown}: {' and '.join(ignored)} left out: {command.name} is about whole jobs"
+        yield f"Settings from {settings.shown}: {' and '.join(ignored)} ignored: {command.name} covers whole jobs"
 
 
 def _periods_left_out(command: click.Command, settings: Settings, job: str | None) -> list[str]:
@@ -331,11 +331,11 @@ def _called(jobs: Any, job: str | None, command: click.Command) -> str | None:
 
 def _of_job(jobs: Any, job: str | None, command: click.Command, settings: Settings) -> Mapping[str, Any]:
     if not isinstance(jobs, dict) or not all(isinstance(table, dict) for table in jobs.values()):
-        raise UsageError(f"{settings.shown}: {JOBS}: holds a table for each job, such as [{JOBS}.llm-7b]")
+        raise UsageError(f"{settings.shown}: {JOBS}: must contain a table per job, such as [{JOBS}.llm-7b]")
     if jobs and job is None and command.name == _ANALYZE:
         raise UsageError(
-            f"{settings.shown}: has settings for single jobs ({', '.join(safe(name) for name in jobs)}): say with "
-            f"--job-name which job this is{WITHOUT}"
+            f"{settings.shown}: has settings for single jobs ({', '.join(safe(name) for name in jobs)}); select one "
+            f"with --job-name{WITHOUT}"
         )
     settings_of_job: Mapping[str, Any] = jobs.get(job, {})
     return settings_of_job

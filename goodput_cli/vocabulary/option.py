@@ -101,7 +101,7 @@ class Declared:
         if self.option.negative:
             return not argument
         if self.option.choices and argument not in self.option.choices:
-            raise UsageError(f"{self.names[0]} is {' or '.join(self.option.choices)}, not {argument!r}")
+            raise UsageError(f"{self.names[0]} must be {' or '.join(self.option.choices)}, not {argument!r}")
         if not self.several:
             return self._read(argument)
         values = argument if isinstance(argument, list | tuple) else [argument]
@@ -211,7 +211,7 @@ LONGEST_TEXT = 4096
 def bounded_text(given: Any, most: int = LONGEST_TEXT) -> Any:
     """What was given. `UsageError` for a text that is too long to be meant."""
     if isinstance(given, str) and len(given) > most:
-        raise UsageError(f"{given[:40]!r}… has {len(given)} characters; at most {most} are read")
+        raise UsageError(f"{given[:40]!r}… has {len(given)} characters; the limit is {most}")
     return given
 
 
@@ -261,7 +261,7 @@ def _number(value: Any, unit: int | None) -> Fraction | None:
 
 read_length = bounded(
     lambda seconds: round(seconds * NS_PER_SECOND),
-    f"is not a length of time above 0; write one such as {ACCEPTED_DURATIONS}, or a number of seconds",
+    f"is not a positive duration; use one such as {ACCEPTED_DURATIONS}, or a number of seconds",
     above=0.5 / NS_PER_SECOND,
     most=9e9,
     unit=1,

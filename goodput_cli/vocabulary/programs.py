@@ -25,7 +25,7 @@ PROGRAMS = (
     Program("ML Diagnostics", ("mldiagnostics",), "goodput cloud-logging://PROJECT/LOG -j NAME", "saves, clean ends"),
     Program("Megatron-LM", ("megatron", "megatron-progress"), "goodput slurm-logs/", "data loading"),
     Program("NeMo 2", ("nemo2",), "goodput logs/", ""),
-    Program("torchtitan", ("torchtitan",), "goodput logs/", "a crash to within k steps"),
+    Program("torchtitan", ("torchtitan",), "goodput logs/", "the exact step of a crash"),
     Program("DeepSpeed", ("deepspeed",), "goodput train.log", "starts"),
     Program(
         "torchrun, NVRx, Slurm", ("launcher", "sacct", "nvrx"), "goodput slurm-logs/   (`sacct -P` in it)", "steps"
@@ -34,56 +34,56 @@ PROGRAMS = (
         "Kubernetes, JobSet, Kueue",
         ("kubernetes",),
         "goodput train.log objects.json   (of `kubectl get pods,jobs,jobsets,workloads -o json`)",
-        "steps; ends before the last one of a container",
+        "steps; earlier ends of a container",
     ),
     Program("DLRover", ("dlrover",), "goodput events_0.log", ""),
-    Program("nv-one-logger", ("one-logger",), "goodput one_logger.jsonl", "what a restart overwrote"),
+    Program("nv-one-logger", ("one-logger",), "goodput one_logger.jsonl", "lines that a restart overwrote"),
     Program("Hugging Face, Lightning, Keras", ("tensorboard",), "goodput runs/", "saves; up to 2 min before a kill"),
-    Program("tqdm's bars in stdout", ("progress-bars",), "goodput train.log", "saves; mostly the time of day"),
-    Program("Weights & Biases", ("wandb",), "goodput wandb/", "saves; what a killed process did last"),
+    Program("tqdm progress bars in stdout", ("progress-bars",), "goodput train.log", "saves; often the time of day"),
+    Program("Weights & Biases", ("wandb",), "goodput wandb/", "saves; the last lines of a killed process"),
     Program(
         "MLflow",
         ("mlflow",),
         "goodput mlruns/   (or mlflow.db, mlflow+https://…)",
-        "saves; when a resumed process began",
+        "saves; the start of a resumed process",
     ),
     Program("Ray Train, Ray Tune", ("ray",), "goodput result.json", "saves; downtime before a restore"),
     Program("LLaMA-Factory", ("llama-factory",), "goodput trainer_log.jsonl", "the time of day; downtime"),
     Program("Ultralytics (YOLO)", ("ultralytics",), "goodput results.csv", "the time of day; downtime"),
     Program("mmengine (MMDetection)", ("mmengine-text",), "goodput work_dirs/NAME/", ""),
-    Program("  its scalars alone", ("mmengine",), "goodput vis_data/scalars.json", "the time of day; starts"),
+    Program("  scalars only", ("mmengine",), "goodput vis_data/scalars.json", "the time of day; starts"),
     Program("Detectron2", ("detectron2-text",), "goodput log.txt", ""),
-    Program("  its metrics alone", ("detectron2",), "goodput metrics.json", "the time of day; starts"),
+    Program("  metrics only", ("detectron2",), "goodput metrics.json", "the time of day; starts"),
     Program("nanoGPT", ("nanogpt",), "goodput train.log", "the time of day; starts"),
     Program("modded-nanogpt", ("modded-nanogpt",), "goodput logs/RUN.txt", "the time of day; starts"),
     Program("nanotron", ("nanotron",), "goodput train.log", "saves; evaluations"),
     Program("PaddleNLP's Trainer", ("paddlenlp",), "goodput workerlog.0", "saves"),
     Program("PaddleOCR, PaddleClas, PaddleDetection", ("paddle-vision",), "goodput train.log", "starts; saves"),
-    Program("timm", ("timm",), "goodput train.log", "how long saves took; mostly the time of day"),
+    Program("timm", ("timm",), "goodput train.log", "durations of saves; often the time of day"),
     Program("NeMo-RL", ("nemo-rl",), "goodput ray-driver.log", "the time of day"),
     Program("OpenRLHF", ("openrlhf",), "goodput train.log", "starts; saves"),
     Program("verl", ("verl",), "goodput train.log", "the time of day; saves"),
     Program("TensorFlow's Estimator", ("tf-estimator",), "goodput train.log", "starts; often the time of day"),
     Program("MLPerf", ("mllog",), "goodput result_0.txt", "saves"),
-    Program("any other", (), "goodput LOG", "what no line proves"),
+    Program("any other", (), "goodput LOG", "anything without a log line"),
 )
 """A row a program, those that write the most first."""
 NO_TIME = (
-    ("trainer_state.json of Hugging Face", "name its runs/ (TensorBoard) instead"),
-    ("metrics.csv of Lightning", "name its lightning_logs/ (TensorBoard) instead"),
-    ("CSVLogger of Keras", "name the folder of its TensorBoard callback instead"),
+    ("trainer_state.json of Hugging Face", "pass its runs/ (TensorBoard) instead"),
+    ("metrics.csv of Lightning", "pass its lightning_logs/ (TensorBoard) instead"),
+    ("CSVLogger of Keras", "pass the folder of its TensorBoard callback instead"),
 )
 """Files of trainers that hold no time at all, and what to name instead."""
 
 
 def program_lines() -> list[str]:
     """The list as lines of text."""
-    lines = ["What is read, and what to type. What a log says nothing about is not recorded, and never 0.", ""]
+    lines = ["Logs that goodput reads, and the command. Values that a log does not record are unknown, not 0.", ""]
     for program in PROGRAMS:
         lines.append(f"{program.name}:")
         lines.append(f"    {program.command}")
         if program.unknown:
-            lines.append(f"    not in it: {program.unknown}")
-    lines += ["", "Without any time, and refused by their names:"]
+            lines.append(f"    not recorded: {program.unknown}")
+    lines += ["", "Files without timestamps, which goodput does not read:"]
     lines += [f"    {name}: {instead}" for name, instead in NO_TIME]
-    return [*lines, "", "A folder, a glob, gs://…, s3://… and packed files (.gz, .zst) work the same."]
+    return [*lines, "", "A folder, a glob, gs://…, s3://… and compressed files (.gz, .zst) work the same way."]

@@ -51,8 +51,8 @@ def load_zone(name: str) -> tzinfo:
 
 
 ACCEPTED = (
-    "ISO-8601 (2026-01-31, 2026-01-31T14:05, 2026-01-31T14:05:07.25+01:00), now, "
-    "14:05 (where one day of the job has it), -2h (before the end), +30m (after the start) or attempt:3"
+    "ISO 8601 (2026-01-31, 2026-01-31T14:05, 2026-01-31T14:05:07.25+01:00), now, "
+    "14:05 (if the job covers it on one day only), -2h (before the end), +30m (after the start) or attempt:3"
 )
 ACCEPTED_DURATIONS = "90s, 15m, 2h, 1d or 1h30m"
 
@@ -185,7 +185,7 @@ def parse_duration(text: str, *, whole: str | None = None) -> int:
         total += Fraction(match[1]) * unit
         position, largest = match.end(), unit
     if position == 0 or position != len(stripped) or total > _NS_MAX:
-        raise UsageError(f"{whole or text!r} is not a length of time; accepted: {ACCEPTED_DURATIONS}")
+        raise UsageError(f"{whole or text!r} is not a duration; use one such as {ACCEPTED_DURATIONS}")
     return round(total)
 
 
@@ -195,14 +195,14 @@ def parse_span(text: str | Span) -> Span:
         return text
     parts = text.split("/")
     if len(parts) != 2 or not all(part.strip() for part in parts):
-        raise UsageError(f"{text!r} is not a window; write START/END, each {ACCEPTED}")
+        raise UsageError(f"{text!r} is not a window; use START/END, each {ACCEPTED}")
     return Span(text, parse_when(parts[0]), parse_when(parts[1]))
 
 
 def _parse_attempt(text: str) -> When:
     number = text.partition(":")[2].strip()
     if not (number.isascii() and number.isdigit() and len(number) <= 9 and int(number) > 0):
-        raise UsageError(f"{text!r}: attempts are numbered from 1, as in attempt:3")
+        raise UsageError(f"{text!r}: attempts are numbered from 1, such as attempt:3")
     return When(text, "attempt", int(number))
 
 
@@ -233,10 +233,10 @@ def _parse_freely(text: str) -> datetime:
             warnings.simplefilter("error")
             readings = {parse(text, default=default, dayfirst=first, tzinfos=zones) for default, first in ways}
     except (ValueError, ArithmeticError, TypeError, Warning):
-        raise UsageError(f"{text!r} is not a time; accepted: {ACCEPTED}") from None
+        raise UsageError(f"{text!r} is not a time; use {ACCEPTED}") from None
     moment = readings.pop()
     if readings or isinstance(moment.tzinfo, tzlocal):
-        raise UsageError(f"{text!r} can be read in more than one way; write it as {ACCEPTED}")
+        raise UsageError(f"{text!r} is ambiguous; use {ACCEPTED}")
     return moment
 
 
@@ -267,10 +267,8 @@ def _on_the_only_day(text: str, of_day_ns: int, anchors: Anchors) -> int:
     if len(instants) == 1:
         return instants[0]
     if instants:
-        raise UsageError(
-            f"{text!r} is in the job on {', '.join(days[:2])} and perhaps more days; write {days[0]}T{text}"
-        )
-    raise UsageError(f"{text!r} is on no day of the job; write a date too, as in {last.isoformat()}T{text}")
+        raise UsageError(f"{text!r} is in the job on {', '.join(days[:2])} and maybe more days; use {days[0]}T{text}")
+    raise UsageError(f"{text!r} is not in the job; add a date, such as {last.isoformat()}T{text}")
 
 
 def _from_wall_clock(text: str, wall_ns: int, zone: tzinfo) -> int:

@@ -243,7 +243,7 @@ def test_no_file_says_what_is_read_or_written(project: Path, capsys: Output, tex
     write(project, text)
     code, (error,) = analyze(capsys, "-j", "x")
     assert code == 2
-    assert "what is read and written is said on the command line, not in a file" in error
+    assert "inputs and outputs can only be set on the command line" in error
 
 
 @pytest.mark.parametrize("text", ["source = 'x'", "SOURCE = 'x'"])
