@@ -165,12 +165,12 @@ def test_records_and_files_are_merged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sources", "sentence"),
     [
-        (5, "sources are not int; name a log file"),
-        (None, "sources are not NoneType"),
-        (b"run.jsonl", "sources are not bytes"),
-        ([NIGHT, 5], "a source is not int"),
-        ({"job_name": "x"}, "sources are not dict"),
-        (io.StringIO("{}"), "sources are not StringIO; name a log file"),
+        (5, "sources cannot be int; pass a log file"),
+        (None, "sources cannot be NoneType"),
+        (b"run.jsonl", "sources cannot be bytes"),
+        ([NIGHT, 5], "a source cannot be int"),
+        ({"job_name": "x"}, "sources cannot be dict"),
+        (io.StringIO("{}"), "sources cannot be StringIO; pass a log file"),
         ([{"job_name": object()}], "record 1 is no event"),
     ],
 )
@@ -180,7 +180,7 @@ def test_wrong_types_are_answered_by_a_sentence(sources: Any, sentence: str) -> 
 
 
 def test_an_argument_that_is_mistyped_is_suggested() -> None:
-    with pytest.raises(TypeError, match="no argument reference_step; did you mean reference_step_time"):
+    with pytest.raises(TypeError, match="unknown argument: reference_step; did you mean reference_step_time"):
         goodput_cli.analyze(NIGHT, reference_step=8)  # type: ignore[call-arg]
 
 

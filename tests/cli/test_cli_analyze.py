@@ -108,13 +108,13 @@ def test_options_come_from_the_environment_too(library: Library, monkeypatch: py
     [
         (["--from", "yesterday"], "'yesterday' is not a time"),
         (["--to", "attempt:0"], "numbered from 1"),
-        (["--as-of", "03/04/2026"], "more than one way"),
+        (["--as-of", "03/04/2026"], "is ambiguous"),
         (["--exclude", "2026-01-01"], "START/END"),
         (["--timezone", "Mars/Olympus"], "unknown time zone"),
         (["--reference-step-time", "0"], "not a step time"),
         (["--reference-step-time", "nan"], "not a step time"),
         (["--stall-factor", "-1"], "not a factor"),
-        (["--run", "0"], "numbered from 1"),
+        (["--run", "0"], "use a number from 1"),
         (["--data-loading", "sometimes"], "blocking"),
         (["--format", "yaml"], "no format 'yaml'"),
         (["--fail-under", "high"], "not a percentage"),
@@ -222,8 +222,8 @@ def test_quiet_and_verbose(library: Library, capsys: Output) -> None:
         (NotEnoughData("no events of job x"), 4, "no events of job x"),
         (KeyboardInterrupt(), 130, "Interrupted"),
         (MemoryError(), 1, "not enough memory"),
-        (ZeroDivisionError(HOSTILE), 1, "This is a bug: please report it"),
-        (RecursionError("deep"), 1, "please report it"),
+        (ZeroDivisionError(HOSTILE), 1, "This is a bug. Please report it"),
+        (RecursionError("deep"), 1, "Please report it"),
     ],
 )
 def test_errors_are_sentences(error: BaseException, code: int, words: str, library: Library, capsys: Output) -> None:

@@ -64,7 +64,7 @@ def test_in_continuous_integration_a_second_run_replaces_its_reports(
 def test_a_log_is_never_overwritten(library: Library, capsys: Output) -> None:
     Path("run.json").write_text("{}")
     assert run("analyze ./run.json -o run.json --force".split()) == 2
-    assert "one of the logs" in capsys.readouterr().err
+    assert "one of the input logs" in capsys.readouterr().err
     assert library.asked == []
 
 

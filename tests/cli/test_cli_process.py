@@ -67,7 +67,7 @@ def test_a_package_that_is_missing_is_a_sentence_before_any_reading(package: str
     command = [sys.executable, "-c", program, "analyze", str(tmp_path / "missing.jsonl"), "-o", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=120)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"Error: the package {package}, which goodput needs, is missing or broken; install ")
+    assert done.stderr.startswith(f"Error: the package {package} is missing or broken; install goodput again: ")
     assert "pip install '.'" in done.stderr
     assert "Traceback" not in done.stderr
     assert not out.exists()
@@ -128,7 +128,7 @@ def test_closed_streams_are_borne() -> None:
 def test_a_full_disk_is_a_sentence(command: str) -> None:
     code, _, said = shell("> /dev/full", command)
     assert code == 1
-    assert said.startswith(b"Error: standard output cannot be written: No space left on device; free some space")
+    assert said.startswith(b"Error: cannot write to standard output: No space left on device; free some space")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")

@@ -42,7 +42,7 @@ def log(folder: Path) -> Path:
 def test_a_monitor_never_writes_over_a_log_that_it_follows(log: Path, source: str, target: str, capsys: Output) -> None:
     before = log.read_bytes()
     assert monitor(source.format(log=log), "--publish", target, "--updates", "1", "-q") == 2
-    assert "is one of the logs to be read" in capsys.readouterr().err
+    assert "is one of the input logs" in capsys.readouterr().err
     assert log.read_bytes() == before
     assert Path("second").samefile(log)
 
@@ -52,7 +52,7 @@ def test_nor_over_one_that_is_named_besides(log: Path, more: str, capsys: Output
     before = log.read_bytes()
     ended(Path("other.jsonl"))
     assert monitor("other.jsonl", *more.split(), "--publish", "prom:link", "--updates", "1", "-q") == 2
-    assert "is one of the logs to be read" in capsys.readouterr().err
+    assert "is one of the input logs" in capsys.readouterr().err
     assert log.read_bytes() == before
 
 
@@ -68,7 +68,7 @@ def test_two_targets_never_write_one_file(log: Path, second: str, capsys: Output
 
 def test_nor_over_one_that_is_not_there_yet(capsys: Output) -> None:
     assert monitor("new.jsonl", "--publish", "json:./new.jsonl", "--wait", "0") == 2
-    assert "is one of the logs to be read" in capsys.readouterr().err
+    assert "is one of the input logs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["prom", "json"])
@@ -87,7 +87,7 @@ def test_nor_over_one_that_comes_later(kind: str, capsys: Output) -> None:
     targets = ["--publish", f"{kind}:{target}", "--grace", "0.5"]
     assert beside(play, "logs", *targets, "--interval", "0.1", "--updates", "20", "-q") == 1
     assert target.read_bytes() == late
-    assert "late.jsonl: is one of the logs to be read" in capsys.readouterr().err
+    assert "late.jsonl: is one of the input logs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_no_table_mapping_or_settings_are_replaced(
     Path("link.csv").symlink_to(name)
     force = ["--force"] if how == "--force" and not line.startswith("monitor") else []
     assert run([*shlex.split(line), *force]) == 2
-    assert f": is read, as {TABLES[line]} says; choose another file to write" in capsys.readouterr().err
+    assert f": is an input ({TABLES[line]}); choose another output file" in capsys.readouterr().err
     assert (Path(name).read_text(), Path("goodput.toml").read_text()) == (text, 'timezone = "UTC"\n')
 
 

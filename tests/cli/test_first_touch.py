@@ -195,7 +195,7 @@ def test_times_of_a_day(capsys: Said) -> None:
     assert run([NIGHT, "-q", "--from", "23:00", "--to", "01:30"]) == 0
     assert "2026-01-12 23:00:00 - 2026-01-13 01:30:00 UTC (2 h 30 min)" in capsys.readouterr().out
     assert run([NIGHT, "-q", "--from", "12:00"]) == 2
-    assert "'12:00' is on no day of the job; write a date too, as in 2026-01-13T12:00" in capsys.readouterr().err
+    assert "'12:00' is not in the job; add a date, such as 2026-01-13T12:00" in capsys.readouterr().err
 
 
 def test_a_time_that_several_days_have(tmp_path: Path, capsys: Said) -> None:

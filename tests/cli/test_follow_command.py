@@ -65,7 +65,7 @@ def test_truncation_is_said_and_the_end_is_an_interruption(tmp_path: Path) -> No
         assert process.stderr is not None
         process.stdout.readline()
         path.write_bytes(log_lines(1))
-        assert "was written anew" in process.stderr.readline()
+        assert "was rewritten" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         process.stdout.read()
         assert process.stderr.read().strip() == "Interrupted."
@@ -132,7 +132,7 @@ def test_on_a_terminal_it_is_drawn_in_place(tmp_path: Path) -> None:
         assert process.wait(20) == 0
     assert shown.startswith("\x1b[?1049h\x1b[HReading")
     assert shown.count("\x1b[H") == 1 + 3
-    assert shown.count("Ctrl-C ends") == 1 + 3  # also where the terminal is too small for the rest
+    assert shown.count("press Ctrl-C to end") == 1 + 3  # also where the terminal is too small for the rest
     after = shown.partition("\x1b[?1049l")[2]
     assert "first" in after
     assert "\x1b[H" not in after
@@ -232,7 +232,7 @@ def test_strict_ends_at_the_first_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([], 2, "no SOURCE: name the log to follow"),
+        ([], 2, "no SOURCE: pass the log to follow"),
         (["-"], 2, "standard input cannot be followed"),
         (["x.jsonl", "--interval", "0"], 2, "is not an interval"),
         (["x.jsonl", "--format", "poem"], 2, "unknown format 'poem'"),

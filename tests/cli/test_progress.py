@@ -95,7 +95,7 @@ def test_ctrl_c_while_reading_ends_it_at_once(tmp_path: Path) -> None:
 
 def test_a_server_that_does_not_answer_is_waited_for_in_sight() -> None:
     terminal = Terminal("analyze", "gs://logs/a.jsonl", STORAGE_EMULATOR_HOST="http://127.0.0.1:1")
-    terminal.until(lambda shown: re.search(r"no answer, try 2 of 5 in \d+ s", shown))
+    terminal.until(lambda shown: re.search(r"no answer; try 2 of 5 in \d+ s", shown))
     terminal.type(b"\x03")
     assert terminal.code() == 130
 

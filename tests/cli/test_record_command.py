@@ -45,7 +45,7 @@ def test_names_of_the_resiliency_library_are_taken_and_read_back(tmp_path: Path,
         ("checkpoint_saved", "checkpoint_saved requires --step N"),
         ("finished --step 3", "finished has no step"),
         ("finished --sink s3://b/x", "cannot record to s3://"),
-        ("finished --time noon", "'noon' is no time"),
+        ("finished --time noon", "invalid time 'noon'"),
     ],
 )
 def test_what_makes_no_event_is_wrong_usage(arguments: str, sentence: str, capsys: Output) -> None:

@@ -43,7 +43,7 @@ def test_thresholds_and_options_of_a_project(project: Path, capsys: Output) -> N
     assert analyze(capsys) == (
         3,
         [
-            "Settings of goodput.toml: reference-step-time, fail-under, fail-if, warn-if",
+            "Settings from goodput.toml: reference-step-time, fail-under, fail-if, warn-if",
             "threshold goodput<85: FAILED (68.42 %, limit 85 %)",
             "threshold disruptions>4: FAILED (5, limit 4)",
             "threshold goodput<99: warning (68.42 %, limit 99 %)",
@@ -55,7 +55,7 @@ def test_the_example_of_the_documents(project: Path, capsys: Output) -> None:
     (block,) = [block for block in blocks(ROOT / "docs" / "cli.md", "toml") if "fail-under" in block.text]
     write(project, block.text)
     assert analyze(capsys, "-j", JOB)[1] == [
-        "Settings of goodput.toml: reference-step-time, fail-under, fail-if",
+        "Settings from goodput.toml: reference-step-time, fail-under, fail-if",
         "threshold goodput<85: FAILED (67.57 %, limit 85 %)",
         "threshold disruptions>4: FAILED (5, limit 4)",
         "threshold custom:EVAL_STEP>5%: FAILED (6.53 %, limit 5 %)",
@@ -73,7 +73,7 @@ def test_a_switch_that_says_no_may_be_set_by_its_yes(project: Path, capsys: Outp
 def test_pyproject_holds_them_too(project: Path, capsys: Output) -> None:
     write(project, "[project]\nname = 'x'\n[tool.goodput]\nfail-under = 60.5\n", "pyproject.toml")
     code, said = analyze(capsys)
-    assert (code, said[0]) == (0, "Settings of pyproject.toml: fail-under")
+    assert (code, said[0]) == (0, "Settings from pyproject.toml: fail-under")
     assert said[1] == "threshold goodput<60.5: passed (70.43 %, limit 60.5 %)"
 
 
@@ -97,9 +97,9 @@ def test_the_nearest_file_up_to_the_repository_counts(
     below = project / "a" / "b"
     write(below, "[project]\nname = 'nothing for goodput'\n", "pyproject.toml")
     monkeypatch.chdir(below)
-    assert analyze(capsys)[1][0] == f"Settings of {project / 'goodput.toml'}: fail-under"
+    assert analyze(capsys)[1][0] == f"Settings from {project / 'goodput.toml'}: fail-under"
     write(project / "a", "fail-under = 2\n")
-    assert analyze(capsys)[1][0] == "Settings of ../goodput.toml: fail-under"
+    assert analyze(capsys)[1][0] == "Settings from ../goodput.toml: fail-under"
     (below / ".git").write_text("gitdir: elsewhere")
     assert analyze(capsys) == (0, [])
 
@@ -116,7 +116,7 @@ def test_a_file_can_be_named_or_left_out(project: Path, capsys: Output, monkeypa
     monkeypatch.setenv("GOODPUT_ANALYZE_CONFIG", "loose.toml")
     assert analyze(capsys)[0] == 0
     write(project, "[project]\n", "pyproject.toml")
-    assert analyze(capsys, "--config", "pyproject.toml")[1] == ["Error: pyproject.toml: has no table [tool.goodput]"]
+    assert analyze(capsys, "--config", "pyproject.toml")[1] == ["Error: pyproject.toml: no table [tool.goodput]"]
     assert analyze(capsys, "--config", "nowhere.toml") == (
         2,
         ["Error: nowhere.toml: there is no such file of settings"],
@@ -137,7 +137,7 @@ def test_a_list_on_the_command_line_takes_the_place_of_the_file_s(project: Path,
 def test_flags(project: Path, capsys: Output) -> None:
     write(project, "strict = true\nasync-saves = false\nno-cache = true\n[job.x]\nstrict = false\n")
     assert run(["analyze", LOG, "-j", JOB]) == 5
-    assert "Settings of goodput.toml: no-cache, strict, async-saves\n" in capsys.readouterr().err
+    assert "Settings from goodput.toml: no-cache, strict, async-saves\n" in capsys.readouterr().err
     write(project, f'strict = true\n[job."{JOB}"]\nstrict = false\n')
     assert run(["analyze", LOG, "-j", JOB]) == 0
 
@@ -155,7 +155,7 @@ def test_whether_stops_were_planned_is_said_once_for_a_job(project: Path, capsys
     assert run(["analyze", LOG, "-j", JOB, "--format", "json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["method"]["planned"] == "yes"
-    assert "Settings of goodput.toml: planned\n" in err
+    assert "Settings from goodput.toml: planned\n" in err
     write(project, f"[job.{JOB}]\nplanned = 'maybe'\n")
     assert run(["analyze", LOG, "-j", JOB]) == 2
     assert run(["analyze", LOG, "--no-config", "--format", "json"]) == 0
@@ -166,7 +166,7 @@ def test_a_gate_does_not_guess_which_job_it_judges(project: Path, capsys: Output
     write(project, f"[job.{JOB}]\nfail-under = 60\n")
     code, (said,) = analyze(capsys)
     assert code == 2
-    assert f"settings for single jobs ({JOB}): say with --job-name which job this is" in said
+    assert f"settings for single jobs ({JOB}): select one with --job-name" in said
     assert run(["steps", LOG, "-q"]) == 0
 
 
@@ -175,16 +175,16 @@ def test_other_commands_take_how_to_account_and_have_tables_of_their_own(project
     assert run(["rolling", LOG]) == 0
     out, err = capsys.readouterr()
     assert '"window_seconds":14400.0' in out
-    assert "Settings of goodput.toml: reference-step-time, format, window\n" in err
+    assert "Settings from goodput.toml: reference-step-time, format, window\n" in err
     assert run(["disruptions", LOG]) == 0
     out, err = capsys.readouterr()
     assert out.startswith(" Disruptions of")
-    assert "Settings of goodput.toml: reference-step-time\n" in err
+    assert "Settings from goodput.toml: reference-step-time\n" in err
 
 
 def test_a_command_about_whole_jobs_says_that_it_leaves_a_period_out(project: Path, capsys: Output) -> None:
     write(project, 'from = "2026-01-12T22:00Z"\n[job.llm-pretrain-7b]\nto = "2026-01-13T02:00Z"\n')
-    said = "Settings of goodput.toml: from and to left out: advise is about whole jobs"
+    said = "Settings from goodput.toml: from and to ignored: advise covers whole jobs"
     assert run(["advise", LOG, "-j", JOB, "--no-progress"]) == 0
     assert said in capsys.readouterr().err
     assert run(["advise", LOG, "-j", JOB, "-q"]) == 0
@@ -195,30 +195,30 @@ def test_one_value_is_a_list_where_a_command_takes_several(project: Path, capsys
     write(project, "run = 'last'\nfail-if = 'goodput<99'\n[compare]\nfail-if = 'goodput:-2pp'\n")
     assert run(["compare", LOG, LOG]) == 0
     err = capsys.readouterr().err
-    assert "Settings of goodput.toml: run, fail-if\n" in err
+    assert "Settings from goodput.toml: run, fail-if\n" in err
     assert "threshold goodput:-2pp: passed" in err
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("fail_under = 85", "fail_under: there is no such option; did you mean fail-under?"),
+        ("fail_under = 85", "fail_under: no such option; did you mean fail-under?"),
         ("fail-under = 'high'", "fail-under: 'high' is not a percentage"),
-        ("fail-under = [1, 2]", "fail-under: takes one value"),
-        ("fail-under = true", "fail-under: is a text or a number"),
-        ("fail-under = {a = 1}", "[fail-under]: there is no such command"),
+        ("fail-under = [1, 2]", "fail-under: must be one value"),
+        ("fail-under = true", "fail-under: must be a text or a number"),
+        ("fail-under = {a = 1}", "[fail-under]: no such command"),
         ("fail-if = 'godput<90'", "fail-if: 'godput<90': there is no 'godput' to compare; did you mean goodput"),
-        ("strict = 1", "strict: is true or false"),
+        ("strict = 1", "strict: must be true or false"),
         ("data-loading = 'never'", "data-loading: 'never' is not one of"),
-        ("[anlyze]\nstrict = true", "[anlyze]: there is no such command; did you mean analyze?"),
-        ("[tool.goodput]\nstrict = true", "in this file settings stand at the top, not under [tool.goodput]"),
-        ("[analyze]\nstrikt = true", "analyze.strikt: there is no such option; did you mean strict or start?"),
-        ("job = 3", "job: there is no such option"),
-        ("job.x = 3", "job: holds a table for each job, such as [job.llm-7b]"),
-        ("[job.x]\nfail-undr = 3", "job.x.fail-undr: there is no such option; did you mean fail-under"),
+        ("[anlyze]\nstrict = true", "[anlyze]: no such command; did you mean analyze?"),
+        ("[tool.goodput]\nstrict = true", "in this file, settings are at the top level, not in [tool.goodput]"),
+        ("[analyze]\nstrikt = true", "analyze.strikt: no such option; did you mean strict or start?"),
+        ("job = 3", "job: no such option"),
+        ("job.x = 3", "job: must contain a table per job, such as [job.llm-7b]"),
+        ("[job.x]\nfail-undr = 3", "job.x.fail-undr: no such option; did you mean fail-under"),
         ("strict = ", "is not TOML"),
         ("\x1b[31m = 1", "is not TOML"),
-        ('"\\u001b[31m\\n" = 1', "\\x1b[31m\\n: there is no such option"),
+        ('"\\u001b[31m\\n" = 1', "\\x1b[31m\\n: no such option"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_a_file_is_said_with_its_name_and_key(
@@ -249,7 +249,7 @@ def test_no_file_says_what_is_read_or_written(project: Path, capsys: Output, tex
 @pytest.mark.parametrize("text", ["source = 'x'", "SOURCE = 'x'"])
 def test_sources_are_no_setting(project: Path, capsys: Output, text: str) -> None:
     write(project, text)
-    assert "there is no such option" in analyze(capsys)[1][0]
+    assert "no such option" in analyze(capsys)[1][0]
 
 
 def test_a_file_that_is_no_text_is_a_sentence(project: Path, capsys: Output) -> None:
@@ -265,7 +265,7 @@ def test_a_file_that_is_no_text_is_a_sentence(project: Path, capsys: Output) -> 
 def test_a_file_that_cannot_be_read_is_no_missing_one(project: Path, capsys: Output) -> None:
     write(project, "fail-under = 99\n")
     (project / "goodput.toml").chmod(0)
-    assert analyze(capsys) == (1, ["Error: goodput.toml: cannot be read: Permission denied; --no-config leaves it out"])
+    assert analyze(capsys) == (1, ["Error: goodput.toml: cannot be read: Permission denied (or use --no-config)"])
 
 
 def test_help_and_completion_do_not_look_at_files(project: Path, capsys: Output) -> None:
@@ -306,5 +306,5 @@ def test_no_report_takes_the_place_of_the_settings(
     for output in (settings, link) if named else (link,):
         chosen = ["--config", str(settings)] if named else []
         assert run(["analyze", str(log), *chosen, "-o", str(output), "--force", "-q"]) == 2
-        assert f"{output}: is read, as --config says" in capsys.readouterr().err
+        assert f"{output}: is an input (--config)" in capsys.readouterr().err
         assert settings.read_text() == "reference-step-time = 1.0\n"

@@ -255,7 +255,7 @@ def test_around_a_time(log: Path, capsys: Output) -> None:
         (["--around", "disruption:x"], 2, "numbered from 1"),
         (["--around", "someday"], 2, "attempt:3, disruption:3 or step:1503"),
         (["--around", "2027-01-01"], 4, "outside the job"),
-        (["--around", "attempt:1", "--from", "-2m"], 2, "leave out --from"),
+        (["--around", "attempt:1", "--from", "-2m"], 2, "remove --from"),
         (["--margin", "5m"], 2, "--around"),
     ],
 )

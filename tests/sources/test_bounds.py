@@ -70,7 +70,7 @@ OVER_A_LOG: dict[str, Callable[[Path], tuple[str, Path]]] = {
 @pytest.mark.parametrize("case", OVER_A_LOG)
 def test_a_snapshot_is_never_written_over_its_log(log: Path, case: str, force: bool) -> None:
     source, output = OVER_A_LOG[case](log)
-    with pytest.raises(UsageError, match="is one of the logs to be read"):
+    with pytest.raises(UsageError, match="is one of the input logs"):
         fetch([source], output, force=force)
     assert log.read_bytes() == output.read_bytes() == PRIMER.read_bytes()
 
@@ -80,13 +80,13 @@ def test_nor_over_the_log_that_is_standard_input(log: Path) -> None:
     with log.open("rb") as stream:
         done = subprocess.run(command, stdin=stream, capture_output=True, text=True, check=False)
     assert (done.returncode, log.read_bytes()) == (UsageError.exit_code, PRIMER.read_bytes())
-    assert "is one of the logs to be read" in done.stderr
+    assert "is one of the input logs" in done.stderr
 
 
 def test_a_report_is_not_written_over_a_log_of_a_folder_either(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = log.rename(log.with_suffix(".json"))
     assert run(["analyze", str(log.parent), "-o", str(report), "--force"]) == UsageError.exit_code
-    assert "is one of the logs to be read" in capsys.readouterr().err
+    assert "is one of the input logs" in capsys.readouterr().err
     assert report.read_bytes() == PRIMER.read_bytes()
 
 

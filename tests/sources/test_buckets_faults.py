@@ -111,7 +111,7 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     told = Told()
     with pytest.raises(SourceError, match=r"^gs://logs: gave up after 5 tries: .*check the network"):
         read_events(["gs://logs"], progress=told)
-    assert told.waits == [f"no answer, try {number} of 5 in 1 s" for number in (2, 3, 4, 5)]
+    assert told.waits == [f"no answer; try {number} of 5 in 1 s" for number in (2, 3, 4, 5)]
 
 
 @pytest.mark.parametrize(
