@@ -74,7 +74,7 @@ class OutageGroupRow:
 
 OUTAGE_LINK_TABLE = declared_table(
     OutageLinkRow, "fleet_outage_link", "a recovery phase over all outages",
-    "link", "outages", "lost", "accelerator h", "share", "median", "p90", "longest",
+    "recovery phase", "outages", "lost", "accelerator h", "share", "median", "p90", "longest",
 )  # fmt: skip
 OUTAGE_GROUP_TABLE = declared_table(
     OutageGroupRow, "fleet_outage_group", "outages of one cause, host or team",
