@@ -10,7 +10,7 @@ from tests.support.table_titles import headings
 
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 HEADINGS = section(GLOSSARY, "Headings of tables")
-DEFINED = re.findall(r"^\| (.+?) \| .+ \|$", HEADINGS, re.MULTILINE)[2:]
+DEFINED = re.findall(r"^- \*(.+?)\*: .", HEADINGS, re.MULTILINE)
 SELF_EXPLANATORY = re.findall("`([^`]+)`", HEADINGS.partition("Without a definition below:")[2].partition("\n\n")[0])
 TITLES = DEFINED + SELF_EXPLANATORY
 

@@ -26,6 +26,8 @@ PACKAGE = ROOT / "goodput_cli"
 WIDTH = 100
 SHARED_BY = 3
 """An option that as many commands describe in the same words is described once, under "Shared options"."""
+_DEFAULT_ORIGINS = ("our default: less is not worth acting on", "our default: healthy runs stay below it")
+"""Origins of limits that the introduction of docs/insights.md explains once."""
 Record = tuple[str, str]
 """The names of an option, and its help."""
 
@@ -67,28 +69,22 @@ def folders() -> str:
     itself. Folders inside a layer follow it."""
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     rows = [row for layer in contract[0]["layers"] for name in layer.split(" | ") for row in _folder_rows(name)]
-    return "\n".join(["| folder | |", "| --- | --- |", *rows, ""])
+    return "\n".join([*rows, ""])
 
 
 def code_sections() -> str:
     """A heading for each diagnostic code, with what the registry says of it."""
-    return "\n".join(
-        f"### {name}\n\n{_wrapped(f'**{_severities(code)}** · {code.meaning}')}\n"
-        f"{_wrapped(f'- *Effect:* {code.effect}', '  ')}\n{_wrapped('- *Do:* ' + ' '.join(code.advices), '  ')}\n"
-        for name, code in CODES.items()
-    )
+    return "\n".join(_code_section(*row) for row in CODES.items())
 
 
 def word_table() -> str:
-    """Every word with its meaning."""
-    rows = [f"| *{word}* | {row.means.replace('|', chr(92) + '|')} |" for word, row in words().items()]
-    return "\n".join(["| word | meaning |", "| --- | --- |", *rows, ""])
+    """Return a list of all words with their meanings."""
+    return "".join(f"{_wrapped(f'- *{word}*: {row.means}', '  ')}\n" for word, row in words().items())
 
 
 def category_table() -> str:
-    """Every category in a few words."""
-    rows = [f"| `{category.id}` | {category.row.brief} |" for category in Category]
-    return "\n".join(["| category | in a word |", "| --- | --- |", *rows, ""])
+    """Return a list of all categories with their short descriptions."""
+    return "".join(f"- `{category.id}`: {category.row.brief}\n" for category in Category)
 
 
 def insight_sections() -> str:
@@ -97,10 +93,17 @@ def insight_sections() -> str:
 
 
 def _insight_section(code: str, kind: InsightKind) -> str:
-    words = f"**{kind.title}** · {kind.meaning}"
-    least = f"- *Least:* {kind.least_percent:g} % of the window; from: {kind.origin}."
-    advice = f"- *Do:* {f'{kind.advice}; ' if kind.advice else ''}`goodput {kind.command}` shows more."
-    return "\n".join((f"### {code}\n", _wrapped(words), _wrapped(least, "  "), _wrapped(advice, "  "), ""))
+    origin = "" if kind.origin.startswith(_DEFAULT_ORIGINS) else f" ({kind.origin})"
+    advice = f"{kind.advice}; " if kind.advice else ""
+    least = f"*From* {kind.least_percent:g} %{origin}."
+    text = f"**{kind.title}.** {kind.meaning} {least} *Do:* {advice}`goodput {kind.command}`."
+    return f"### {code}\n\n{_wrapped(text)}\n"
+
+
+def _code_section(name: str, code: Code) -> str:
+    advice = " ".join(code.advices)
+    text = f"**{_severities(code)}.** {code.meaning} *Effect:* {code.effect} *Do:* {advice}"
+    return f"### {name}\n\n{_wrapped(text)}\n"
 
 
 def _severities(code: Code) -> str:
@@ -188,43 +191,62 @@ def _write_options(formatter: click.HelpFormatter, options: Iterable[tuple[str, 
 def _folder_rows(name: str) -> Iterator[str]:
     module = PACKAGE / f"{name}.py"
     if module.exists():
-        yield f"| `{module.name}` | {_first_sentence(module)} |"
+        yield _wrapped(f"- `{module.name}`: {_first_sentence(module)}", "  ")
         return
     for path in sorted((PACKAGE / name).rglob("__init__.py")):
         if "drop_in" in path.parent.parent.parts:
             continue  # their folders are those of the libraries whose names they have
-        yield f"| `{path.parent.relative_to(PACKAGE).as_posix()}/` | {_first_sentence(path)} |"
+        yield _wrapped(f"- `{path.parent.relative_to(PACKAGE).as_posix()}/`: {_first_sentence(path)}", "  ")
 
 
 def _first_sentence(path: Path) -> str:
-    """The first sentence of a module's docstring, as the text of a Markdown table."""
+    """Return the first sentence of a module's docstring, as Markdown."""
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     paragraph = " ".join(docstring.split("\n\n")[0].split())
     sentence = re.split(r"(?<=[a-z`)\"])\. (?=[A-Z`])", paragraph)[0]
-    return sentence.rstrip(".").replace("|", r"\|").replace("<", "&lt;")
+    return sentence.rstrip(".").replace("<", "&lt;")
 
 
 def cause_table() -> str:
-    """The causes, in the order of their groups."""
+    """Return the causes with their evidence and advice, in the order of their groups."""
     from goodput_cli.vocabulary.causes import CAUSES, GROUPS
 
-    rows = sorted(CAUSES.items(), key=lambda row: GROUPS.index(row[1].group))
-    lines = ["| group | cause | says so | what to do |", "| --- | --- | --- | --- |"]
-    return "\n".join([*lines, *(f"| {row.group} | `{code}` | {row.says} | {row.advice} |" for code, row in rows)])
+    sections = []
+    for group in GROUPS:
+        rows = ((code, row) for code, row in CAUSES.items() if row.group == group)
+        items = [_wrapped(f"- `{code}`: {row.says}. *Do:* {row.advice}.", "  ") for code, row in rows]
+        sections.append("\n".join([f"**{group}**\n", *items, ""]))
+    return "\n".join(sections)
 
 
-def evidence_table() -> str:
-    """The rows of evidence, in the order in which they are tried."""
+def evidence_list() -> str:
+    """Return the patterns of evidence, grouped by program, cause, certainty and role."""
     from goodput_cli.events.text.causes import shipped_rows
 
-    lines = ["| row | from | says | its literals |", "| --- | --- | --- | --- |"]
+    groups: dict[str, dict[str, list[str]]] = {}
     for row in shipped_rows().rows:
-        says = (
-            f"by `{row.by}`"
-            if row.by
-            else f"`{row.code}`" + " ?" * row.likely + ("" if row.role == "root" else f", {row.role}")
-        )
-        anchors = ", ".join(f"`` {anchor} ``" if "`" in anchor else f"`{anchor}`" for anchor in row.anchors)
-        anchors = anchors or "what a traceback says was raised"
-        lines.append(f"| {row.name} | {row.speaker} | {says} | {anchors} |")
-    return "\n".join(lines)
+        certainty = " ?" * row.likely + ("" if row.role == "root" else f" ({row.role})")
+        cause = f"by `{row.by}`" if row.by else f"`{row.code}`{certainty}"
+        patterns = groups.setdefault(row.speaker, {}).setdefault(cause, [])
+        patterns.extend(f"`` {anchor} ``" if "`" in anchor else f"`{anchor}`" for anchor in row.anchors or ())
+        if not row.anchors and _RAISED not in patterns:
+            patterns.append(_RAISED)
+    return "\n".join(
+        f"**{speaker}**\n\n" + "".join(_pattern_item(*item) for item in causes.items())
+        for speaker, causes in groups.items()
+    )
+
+
+_RAISED = "*raised exceptions*"
+
+
+def _pattern_item(cause: str, patterns: Iterable[str]) -> str:
+    """Return a list item, wrapped between patterns because they contain blanks that count."""
+    lines = [f"- {cause}:"]
+    for index, pattern in enumerate(dict.fromkeys(patterns)):
+        lines[-1] += "," * (index > 0)
+        if len(lines[-1]) + len(pattern) + 2 > WIDTH:
+            lines.append(f"  {pattern}")
+        else:
+            lines[-1] += f" {pattern}"
+    return "\n".join(lines) + "\n"
