@@ -214,7 +214,7 @@ def test_who_is_not_enabled_starts_nothing_and_who_never_started_publishes_once(
     assert "a monitor cannot write event files to gs://" in capsys.readouterr().err
     monitor.start_goodput_uploader()
     monitor.start_goodput_uploader()
-    assert "sends goodput already" in capsys.readouterr().err
+    assert "already sends goodput" in capsys.readouterr().err
     assert len(started) == 2
 
 

@@ -230,7 +230,7 @@ def test_a_second_process_that_writes_the_same_file_is_warned_and_writes(tmp_pat
             assert first.stdout.readline() == "wrote\n"
             _, said = run(tmp_path, WRITES_ON, "2", "0")
             assert f"log.jsonl: process {first.pid} also writes to this file" in said
-            assert "give each process a rank" in said
+            assert "Give each process its own rank" in said
         finally:
             first.kill()
     assert [line["step_count"] for line in lines(tmp_path / "log.jsonl") if "step_count" in line] == [1, 2]
