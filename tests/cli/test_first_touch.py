@@ -182,7 +182,7 @@ def test_empty_gate_variable_is_warned_about(capsys: Said, monkeypatch: pytest.M
 
 def test_a_label_that_is_close_to_one_of_the_log(capsys: Said) -> None:
     assert run(["analyze", NIGHT, "-q", "--fail-if", "custom:EVAL>5%"]) == 4
-    said = "threshold custom:EVAL>5%: not recorded (not in the log; did you mean custom:EVAL_STEP?)"
+    said = "threshold custom:EVAL>5%: not recorded (no data in the log; did you mean custom:EVAL_STEP?)"
     assert said in capsys.readouterr().err
 
 

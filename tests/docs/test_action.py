@@ -123,7 +123,7 @@ def test_a_gate_that_fails_is_an_annotation_that_says_why(tmp_path: Path) -> Non
     assert "%0ALost 29.57 %25, 3 h 18 min" in first
     assert "%0A- 8.12 %25, 54 min 28 s: restored step 1400" in first
     assert f"goodput timeline {LOG} --around disruption:4" in first
-    assert second.startswith("::error title=queued>5%25%3A not in the log::")
+    assert second.startswith("::error title=queued>5%25%3A no data in the log::")
 
 
 def test_what_was_not_recorded_is_no_pass(tmp_path: Path) -> None:

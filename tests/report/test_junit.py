@@ -29,7 +29,7 @@ def outcome(case: Element) -> tuple[str, str, str]:
 
 def test_a_test_case_per_threshold() -> None:
     suite = junit(all_verdicts())
-    nothing = "not in the log"
+    nothing = "no data in the log"
     assert [outcome(case) for case in suite.iter("testcase")] == [
         ("goodput<90", "failure", "50.00 %, limit 90 %"),
         ("disruptions>3", "passed", ""),

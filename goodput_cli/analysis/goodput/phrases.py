@@ -284,7 +284,7 @@ def step_times_text(steps: StepStatistics) -> str:
 def beside_ledger(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
     """(name, words) of all that is reported beside the ledger."""
     if analysis.window.excluded_ns:
-        yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)} excluded, not part of the 100 %"
+        yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)}, not part of the 100 %"
     for row in analysis.overlapped:
         yield row.category, f"{duration(row.ns)}, {OVERLAPPED_REMARK}"
     if analysis.elastic.stepping is not None:
@@ -412,7 +412,7 @@ def threshold_reason(threshold: Threshold) -> str:
     if (undecided := _undecided(threshold)) is not None:
         return undecided[1]
     if threshold.value is None:
-        return f"not in the log{hint}"
+        return f"no data in the log{hint}"
     return f"{threshold_value(threshold)}, limit {threshold_limit(threshold)}{hint}"
 
 
