@@ -145,7 +145,7 @@ class Finding:
 
 def first_of(items: Sequence[str], most: int, count: int, between: str) -> str:
     """The first items, and how many more there are."""
-    shown = list(items[:most])
+    shown = list(dict.fromkeys(items))[:most]
     more = max(count, len(items)) - len(shown)
     if shown and more > 0:
         shown.append(f"+{more} more")

@@ -24,27 +24,27 @@ _TRAINED = frozenset({Category.PRODUCTIVE.id, Category.SLOWDOWN.id})
 """Kept training, without what stalled in it."""
 
 
-@written("eta", "when the job is done, if it goes on as in the window; it feeds no figure of the ledger")
+@written("eta", "when the job will be done if it continues as in the window; not used for any other number")
 @dataclass(frozen=True, kw_only=True)
 class Eta:
     """When a job is done, if it goes on as in the window."""
 
     total_steps: FromOne
-    """steps at which it is done"""
+    """number of steps of the whole job"""
     total_from: str
-    """who says so: logged, or --total-steps"""
+    """source of total_steps: logged, or --total-steps"""
     steps_left: FromOne
-    """from the end of the window on"""
+    """steps left after the end of the window"""
     step_seconds: Amount
-    """time of a step: the mean of its last level"""
+    """time per step: the mean of the last level"""
     seconds: Amount
-    """from the end of the window until it is done, at this goodput"""
+    """from the end of the window until the job is done, at this goodput"""
     least_seconds: Amount
-    """the same where nothing but training happens"""
+    """the same without any badput"""
     done_ns: Instant
-    """when it is done, at this goodput"""
+    """when the job will be done, at this goodput"""
     pace: Annotated[PaceFinding | None, Json(optional=True)] = None
-    """whether the level of the step time moved; inconclusive: step_seconds may be of more than one level"""
+    """whether the level of the step time moved; inconclusive: step_seconds may mix several levels"""
 
 
 def eta_of(analysis: AnalysisData) -> Eta | None:

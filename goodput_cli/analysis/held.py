@@ -112,4 +112,4 @@ def note(notes: list[str], option: str, said: float, logged: float, unit: str = 
     if abs(said - logged) > _OTHERWISE * logged:
         words = f"{exact(said)} {unit}".rstrip()
         others = logged if logged == round(logged) else float(f"{logged:.6g}")
-        notes.append(f"{option} counts ({words}); the log says {exact(others)}")
+        notes.append(f"{option} is used ({words}); the log contains {exact(others)}")

@@ -15,10 +15,10 @@ from goodput_cli.vocabulary.text import plural
 
 BEGAN = {
     "first": "the first line of its job",
-    "start": "a line says that it started",
-    "steps_fall": "steps begin again, and no line says that a process started",
-    "goes_on": "training goes on long behind an end",
-    "beside": "its lines lie in the time of the attempt",
+    "start": "the log reports its start",
+    "steps_fall": "steps begin again without a logged start",
+    "goes_on": "training continues long after an end",
+    "beside": "its lines are within the time of the attempt",
 }
 """Why a process is one of its own, and of its attempt (accounting §3)."""
 
@@ -49,16 +49,16 @@ class ProcessRow:
 
 PROCESSES = Table(
     "process",
-    "what one source says of one attempt",
+    "the lines of one source about one attempt",
     (
-        Column("job", "text", values=attribute("job"), words="whose attempt it is"),
+        Column("job", "text", values=attribute("job"), words="job of the attempt"),
         Column("attempt", "count", values=attribute("attempt"), words="from 1", least=1),
         Column("source", "text", Audience.PROGRAMS, attribute("source"), "the file or log"),
-        Column("first_line", "count", Audience.PROGRAMS, attribute("first_line"), "of those with a meaning", least=0),
-        Column("last_line", "count", Audience.PROGRAMS, attribute("last_line"), "the last of them", least=0),
-        Column("start", "instant", values=attribute("start_ns"), words="when the first of them was", spare=True),
-        Column("end", "instant", Audience.PROGRAMS, attribute("end_ns"), "when the last of them ended"),
-        Column("steps", "count", values=attribute("steps"), words="records of steps", least=0),
+        Column("first_line", "count", Audience.PROGRAMS, attribute("first_line"), "first recognized line", least=0),
+        Column("last_line", "count", Audience.PROGRAMS, attribute("last_line"), "last recognized line", least=0),
+        Column("start", "instant", values=attribute("start_ns"), words="time of the first line", spare=True),
+        Column("end", "instant", Audience.PROGRAMS, attribute("end_ns"), "time of the last line"),
+        Column("steps", "count", values=attribute("steps"), words="step records", least=0),
         Column(
             "evidence", "text", Audience.PEOPLE, each(lambda one: f"{one.source}:{one.first_line}-{one.last_line}")
         ),
@@ -119,11 +119,11 @@ def processes_sheet(processes: Sequence[ProcessRow]) -> Sheet:
     more = len(processes) - len(shown)
     used = dict.fromkeys(one.began for one in shown)
     return Sheet(
-        title=f"Which lines are which attempt: {plural(len({(one.job, one.attempt) for one in processes}), 'attempt')}",
+        title=f"Lines by attempt: {plural(len({(one.job, one.attempt) for one in processes}), 'attempt')}",
         columns=columns,
         rows=PROCESSES.of_rows(shown).cells(columns),
         notes=(
             *(f"{name}: {BEGAN[name]}" for name in used),
-            *((f"{more} more are in the JSON",) if more else ()),
+            *((f"{more} more in the JSON output",) if more else ()),
         ),
     )

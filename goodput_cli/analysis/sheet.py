@@ -277,7 +277,7 @@ class Sheet:
     def json_answer(self) -> object:
         """The whole answer. `UsageError` for a sheet that has none."""
         if self.answer is None:
-            raise UsageError(f"{self.title}: is a part of an answer and no JSON object of its own")
+            raise UsageError(f"{self.title}: this table is a part of an answer and cannot be written as JSON")
         return self.answer()
 
 

@@ -42,7 +42,7 @@ _MOST = 2.0**62
 Number = Annotated[float | None, Json("whole")]
 
 
-@written("kept_work", "how much work the kept steps of the window were; it feeds no figure of the ledger")
+@written("kept_work", "work of the kept steps in the window; not used for any other number")
 @dataclass(frozen=True, kw_only=True)
 class KeptWork:
     """How much work the kept steps of a window were."""
@@ -132,7 +132,9 @@ def _answer(
     tflop = None if all_flops is None else _told(_sum(kept.counted, all_flops) / TERA)
     mfu = None if analysis.is_bounded else _mfu(kept, flops, held, peak, analysis.goodput.ns / 1e9)
     if mfu is not None and mfu > _MOST_MFU:
-        notes.append(f"MFU of {percent(mfu)} is impossible: the peak, the accelerators or the work per step is wrong")
+        notes.append(
+            f"MFU of {percent(mfu)} is impossible: check the peak, the number of accelerators and the work per step"
+        )
     return KeptWork(
         steps=float(kept.counted.sum()),
         tokens=of_tokens,
@@ -223,7 +225,7 @@ def _logged_peak(records: WorkRecords) -> tuple[float | None, str | None]:
     if len(values):
         return float(np.median(values)), LOGGED
     name = next((one for one in records.formats if one in _PEAK_OF_FORMATS), None)
-    return (None, None) if name is None else (_PEAK_OF_FORMATS[name], f"{name} counts by an A100")
+    return (None, None) if name is None else (_PEAK_OF_FORMATS[name], f"{name} assumes an A100")
 
 
 def _flops(records: WorkRecords, peak: float | None) -> _Flops | None:

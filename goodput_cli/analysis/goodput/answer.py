@@ -42,9 +42,9 @@ class Goodput:
     """Productive time."""
 
     ns: Annotated[Count | None, Json("seconds and ns")]
-    """productive time; null: it cannot be judged, or only bounds are known"""
+    """productive time; null: unknown, or only bounds are known"""
     percent: float | None
-    """of the window without exclusions; never clamped; null: it cannot be judged, or only bounds are known"""
+    """of the window without exclusions; never clamped; null: unknown, or only bounds are known"""
     at_least_percent: Annotated[float | None, Json(later=True)] = None
     """the lowest goodput that the log allows: percent where that is known; null: no lower bound"""
     at_most_percent: Annotated[float | None, Json(later=True)] = None
@@ -87,17 +87,17 @@ class Badput:
 @written("overlapped")
 @dataclass(frozen=True)
 class Overlapped:
-    """Time beside the ledger."""
+    """Time that overlaps training."""
 
     category: Annotated[str, Bounds(enum=(OVERLAPPED,))]
     ns: Annotated[Count, Json("seconds and ns")]
-    """time beside the ledger"""
+    """time that overlaps training"""
 
 
 @written("last_end")
 @dataclass(frozen=True)
 class LastEnd:
-    """Why the last attempt died (docs/causes.md)."""
+    """Why the last attempt failed (docs/causes.md)."""
 
     cause: str
     """unknown: not logged"""
@@ -115,8 +115,8 @@ class LastEnd:
 @written(
     "analysis_answer",
     "goodput analyze --format json: where every second of one job went. In integers, goodput.ns and all badput[].ns "
-    "add up to window.ns - window.excluded_ns, where goodput is known. Every key is always there; what was not "
-    "recorded or does not apply is null.",
+    "add up to window.ns - window.excluded_ns, if goodput is known. Every key is always present; null: not "
+    "recorded, or does not apply.",
     kind="analysis",
     indented=True,
 )
@@ -128,16 +128,16 @@ class AnalysisAnswer:
     window: Window
     goodput: Goodput
     bounds: Annotated[Sequence[BoundPart], Json(later=True)] = ()
-    """limits of what the log leaves open; rows of badput hold one reading of it"""
+    """bounds of amounts that the log does not decide; rows of badput contain one reading"""
     too_short: bool = False
-    """fewer than ten steps were kept, by their numbers, or one or two records stand for all: shares then say little. Or
-    no line shows training, and the job did not crash: goodput is null"""
+    """fewer than ten steps were kept, or one or two records cover all steps, so percentages mean little; or the log shows
+    no training and the job did not crash, so goodput is null"""
     doubts: Sequence[str] = ()
-    """what stands beside goodput in reports: why it says little, cannot be judged, or may be that of another job"""
+    """warnings about goodput: why it means little, is unknown, or may be that of another job"""
     drafted: Annotated[Drafted | None, Json(optional=True)] = None
-    """rules that were drafted from the log, where no format reads it"""
+    """rules inferred from the log, if no format reads it"""
     insights: Sequence[Insight] = ()
-    """what cost most, the most first; none on a healthy run"""
+    """what cost most, the most costly first; empty for a healthy run"""
     badput: Sequence[Badput]
     """every category that is not zero, the largest first; without excluded"""
     overlapped: Sequence[Overlapped] = ()
@@ -145,19 +145,19 @@ class AnalysisAnswer:
     at_risk: AtRisk | None
     reference: Reference
     method: Method | None = None
-    """how the accounting was made, as far as the user chooses it; the reference step time is in reference"""
+    """accounting options chosen by the user; the reference step time is in reference"""
     steps: StepStatistics
     inside: Annotated[InsideAnswer | None, Json(optional=True)] = None
-    """what filled steps, by phase and rank, and how much work they were; left out where neither was logged"""
+    """step breakdown by phase and rank, and the work of the steps; left out if not logged"""
     accelerators: Annotated[Devices | None, Json(optional=True)] = None
-    """what accelerators did; left out where no samples of them lie beside the log"""
+    """activity of accelerators; left out without accelerator samples"""
     step_blocks: Sequence[float] = ()
-    """levels of the step time (s) of up to 64 stretches in time order, which comparisons take noise from"""
+    """step times (s) of up to 64 parts of the window in time order; comparisons estimate noise from them"""
     progress: Sequence[tuple[int, float]] = ()
     """the step before the first kept one, and up to 64 kept ones at equal distances, the last among them, with the
     seconds of the window until each was done, without what is excluded: what comparisons take the same steps from"""
     size: Size | None
-    """how large the job is, as far as the log says: comparisons tell by it whether two runs did the same work"""
+    """logged size of the job; comparisons use it to check whether two runs did the same work"""
     saves: Saves | None
     elastic: Elastic
     reliability: Reliability | None
@@ -166,10 +166,10 @@ class AnalysisAnswer:
     disruptions: Annotated[FilledTable | tuple[()], DISRUPTIONS] = NO_ROWS
     """the disruptions inside the window, in time order"""
     last_end: LastEnd | None = None
-    """why the job's last attempt died, where it crashed; null otherwise"""
+    """why the last attempt of the job failed, if it crashed; null otherwise"""
     thresholds: Thresholds = ()
     not_recorded: Sequence[Annotated[str, Bounds(enum=(*CATEGORIES, OVERLAPPED))]]
-    """categories that the log holds no evidence for: unknown, not zero"""
+    """categories without evidence in the log: unknown, not zero"""
     diagnostics: Diagnostics = ()
 
 

@@ -29,7 +29,7 @@ from goodput_cli.analysis.timeline.rows import segments_inside
 from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.events.schema import NONE, Kind
-from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval
+from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval, title
 from goodput_cli.vocabulary.causes import with_certainty
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, number, percent, plural
 
@@ -460,7 +460,8 @@ def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> It
         return
     missing = [name for name in analysis.not_recorded if BY_NAME.get(name) in _MAY_BE_THERE]
     text = f"the log does not explain this time ({plural(len(segments), 'period')})"
-    text += f"; not recorded: {', '.join(missing[:2])} and {len(missing) - 2} more" if len(missing) > 2 else ""
+    if len(missing) > 2:
+        text += f"; not recorded: {', '.join(map(title, missing[:2]))} and {len(missing) - 2} more"
     longest = int(segments[np.argmax(_lengths(analysis, segments))])
     around = ("--category", Category.OTHER.id)
     yield Candidate("unexplained", other - dead, text, window.start_ns, window.end_ns, len(segments),

@@ -40,7 +40,7 @@ def parse_around(text: str) -> Around:
     number = plain.removeprefix(prefix)
     if prefix == STEP_PREFIX:
         if not _NUMBER.fullmatch(number):
-            raise UsageError(f"{text!r} names no step; write its number, as in {STEP_PREFIX}1503")
+            raise UsageError(f"{text!r} is not a step; use its number, as in {STEP_PREFIX}1503")
         return StepNumber(int(number))
     if not _NUMBER.fullmatch(number) or int(number) == 0:
         raise UsageError(f"{text!r}: disruptions are numbered from 1, as in disruption:3")
@@ -64,14 +64,14 @@ def neighbourhood(timeline: Timeline, what: Around, margin: int, timezone: str, 
         start = end = what.resolve(anchors)
     start, end = max(start - margin, timeline.start), min(end + margin, timeline.end)
     if start >= end:
-        raise NotEnoughData("what --around names lies outside the job")
+        raise NotEnoughData("the time of --around is outside the job")
     return start, end
 
 
 def _disruption(timeline: Timeline, number: int) -> tuple[int, int]:
     disruptions = find_disruptions(timeline, timeline.start, timeline.end)
     if number > len(disruptions):
-        raise UsageError(f"there is no disruption {number}: the job has {plural(len(disruptions), 'disruption')}")
+        raise UsageError(f"disruption {number} does not exist: the job has {plural(len(disruptions), 'disruption')}")
     row = disruptions[number - 1]
     down = row.last_sign_of_life_ns
     return down, timeline.end if row.regained_after_ns is None else down + row.regained_after_ns
@@ -82,7 +82,7 @@ def _step(timeline: Timeline, number: int) -> tuple[int, int]:
     around it."""
     records = timeline.records
     if records is None or len(records.number) == 0:
-        raise NotEnoughData("the log times no steps: name a time or a disruption")
+        raise NotEnoughData("the log contains no step times; use a time or a disruption")
     ends = int(timeline.attempts.step_ends)  # such logs count the steps that are done
     done = number - ends
     begin, stop = records.number, np.append(records.number[1:], records.number[-1] + 1)
@@ -90,7 +90,7 @@ def _step(timeline: Timeline, number: int) -> tuple[int, int]:
     held = np.flatnonzero((begin <= done) & np.where(same, done < stop, done == begin))
     if len(held) == 0:
         first, last = int(begin.min()) + ends, int(begin.max())
-        raise UsageError(f"there is no step {number}: the log has steps {first} to {last}")
+        raise UsageError(f"step {number} does not exist: the log contains steps {first} to {last}")
     took = np.where(same[held], np.append(records.time[1:], 0)[held] - records.time[held], 0)
     place = int(held[np.argmax(took)])
     return int(records.time[place]), int(records.time[place] + took.max())

@@ -210,10 +210,12 @@ def check_category(name: str) -> str:
     named = category_named(name)
     if named is None:
         known = f"use {', '.join(CATEGORIES)} or {CUSTOM_PREFIX}LABEL"
-        raise UsageError(f"there is no category {name!r}; {did_you_mean(name, NAMES, known)}")
+        raise UsageError(f"unknown category {name!r}; {did_you_mean(name, NAMES, known)}")
     category, label = named
     if category is Category.SLOWDOWN:
-        raise UsageError(f"{category.id} is a share of productive segments and has none of its own: see their slowdown")
+        raise UsageError(
+            f"{category.id} is a part of productive segments and has no segments: see the slowdown of productive segments"
+        )
     return category.id if label is None else CUSTOM_PREFIX + label
 
 
@@ -310,22 +312,30 @@ SEGMENTS = Table(
         Column("category", "text", Audience.PROGRAMS, lambda part: part.categories, json={"enum": _SEGMENT_CATEGORIES}),
         Column("label", "text", Audience.PROGRAMS, lambda part: part.labels, "of custom_badput_events", nullable=True),
         Column("event", "text", Audience.TABLES, lambda part: [None] * len(part.rows)),
-        Column("attempt", "count", Audience.PROGRAMS, _attempts, "whose it is; null: nobody's", nullable=True, least=1),
+        Column(
+            "attempt",
+            "count",
+            Audience.PROGRAMS,
+            _attempts,
+            "attempt of the segment, from 1; null: none",
+            nullable=True,
+            least=1,
+        ),
         Column(
             "first_step",
             "count",
             Audience.PROGRAMS,
             lambda part: part.rows.first,
-            "first step it is about",
+            "first step of the segment",
             nullable=True,
         ),
-        Column("last_step", "count", Audience.PROGRAMS, _last_steps, "last step it is about", nullable=True),
+        Column("last_step", "count", Audience.PROGRAMS, _last_steps, "last step of the segment", nullable=True),
         Column(
             "slowdown_ns",
             "count",
             Audience.JSON,
             lambda part: part.rows.slowdown,
-            "how much of a productive segment is training_slowdown: a share, not a place in time; may be negative",
+            "part of a productive segment that is training_slowdown: an amount without a position in time; may be negative",
         ),
         Column("slowdown", "duration", Audience.TABLES, lambda part: part.rows.slowdown),
         Column(
@@ -333,8 +343,7 @@ SEGMENTS = Table(
             "text",
             Audience.PROGRAMS,
             lambda part: [" ".join(places) for places in part.places],
-            "file:line or insertId of the events that bound it, or, where nothing was logged for it, of the events "
-            "around it",
+            "file:line or insertId of the events that bound it; if nothing was logged for it, of the events around it",
             json={"type": "array", "items": {"type": "string"}, "maxItems": 2},
             json_values=lambda part: part.places,
         ),
@@ -343,12 +352,17 @@ SEGMENTS = Table(
 """What programs see of a segment."""
 EVENTS = Table(
     "event",
-    "one event of the log, as it is understood",
+    "one event of the log",
     (
         Column("time", "instant", Audience.JSON, lambda part: part.table.time[part.rows], "when"),
         Column("time_ns", "count", Audience.JSON, lambda part: part.table.time[part.rows], "ns since 1970 UTC"),
         Column(
-            "end", "instant", Audience.JSON, Events.interval_ends, "of an interval that one line tells", nullable=True
+            "end",
+            "instant",
+            Audience.JSON,
+            Events.interval_ends,
+            "end of an interval that one line reports",
+            nullable=True,
         ),
         Column("end_ns", "count", Audience.JSON, Events.interval_ends, "ns since 1970 UTC", nullable=True),
         Column(
@@ -365,18 +379,16 @@ EVENTS = Table(
             lambda part: [EDGES[edge] for edge in part.table.edge[part.rows].tolist()],
             json={"enum": EDGES},
         ),
-        Column(
-            "step", "count", Audience.JSON, lambda part: part.table.step[part.rows], "the step it names", nullable=True
-        ),
+        Column("step", "count", Audience.JSON, lambda part: part.table.step[part.rows], "its step", nullable=True),
         Column(
             "step_time_ns",
             "count",
             Audience.JSON,
             lambda part: np.where(part.table.step_time[part.rows] < 0, UNKNOWN, part.table.step_time[part.rows]),
-            "of a step's end: the mean time of one step that it names",
+            "of a step end: the logged mean time of one step",
             nullable=True,
         ),
-        Column("rank", "count", Audience.JSON, _ranks, "the rank it names", nullable=True),
+        Column("rank", "count", Audience.JSON, _ranks, "its rank", nullable=True),
         Column("label", "text", Audience.JSON, _event_labels, "of custom and elastic events", nullable=True),
         Column(
             "where", "text", Audience.JSON, lambda part: list(part.table.places(part.rows)), "file:line or insertId"
