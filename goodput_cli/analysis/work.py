@@ -132,9 +132,7 @@ def _answer(
     tflop = None if all_flops is None else _told(_sum(kept.counted, all_flops) / TERA)
     mfu = None if analysis.is_bounded else _mfu(kept, flops, held, peak, analysis.goodput.ns / 1e9)
     if mfu is not None and mfu > _MOST_MFU:
-        notes.append(
-            f"MFU of {percent(mfu)} is impossible: check the peak, the number of accelerators and the work per step"
-        )
+        notes.append(f"MFU of {percent(mfu)} is impossible: check the peak, the accelerators and the work per step")
     return KeptWork(
         steps=float(kept.counted.sum()),
         tokens=of_tokens,

@@ -130,7 +130,7 @@ class AnalysisAnswer:
     bounds: Annotated[Sequence[BoundPart], Json(later=True)] = ()
     """bounds of amounts that the log does not decide; rows of badput contain one reading"""
     too_short: bool = False
-    """fewer than ten steps were kept, or one or two records cover all steps, so percentages mean little; or the log shows
+    """fewer than ten steps were kept, or one or two records cover all steps: percentages mean little. Or the log shows
     no training and the job did not crash, so goodput is null"""
     doubts: Sequence[str] = ()
     """warnings about goodput: why it means little, is unknown, or may be that of another job"""

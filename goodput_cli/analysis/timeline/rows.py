@@ -213,9 +213,7 @@ def check_category(name: str) -> str:
         raise UsageError(f"unknown category {name!r}; {did_you_mean(name, NAMES, known)}")
     category, label = named
     if category is Category.SLOWDOWN:
-        raise UsageError(
-            f"{category.id} is a part of productive segments and has no segments: see the slowdown of productive segments"
-        )
+        raise UsageError(f"{category.id} is a part of productive segments: see their slowdown")
     return category.id if label is None else CUSTOM_PREFIX + label
 
 
@@ -317,7 +315,7 @@ SEGMENTS = Table(
             "count",
             Audience.PROGRAMS,
             _attempts,
-            "attempt of the segment, from 1; null: none",
+            "its attempt, from 1; null: none",
             nullable=True,
             least=1,
         ),
@@ -335,7 +333,7 @@ SEGMENTS = Table(
             "count",
             Audience.JSON,
             lambda part: part.rows.slowdown,
-            "part of a productive segment that is training_slowdown: an amount without a position in time; may be negative",
+            "training_slowdown in a productive segment: an amount without a position in time; may be negative",
         ),
         Column("slowdown", "duration", Audience.TABLES, lambda part: part.rows.slowdown),
         Column(
@@ -361,7 +359,7 @@ EVENTS = Table(
             "instant",
             Audience.JSON,
             Events.interval_ends,
-            "end of an interval that one line reports",
+            "end of an interval",
             nullable=True,
         ),
         Column("end_ns", "count", Audience.JSON, Events.interval_ends, "ns since 1970 UTC", nullable=True),
