@@ -184,7 +184,7 @@ def test_thresholds_on_a_reference_that_a_log_itself_gave_are_warned_of(capsys: 
         (f"{NIGHT} {MORNING} -j nobody", 4, "llm-pretrain.jsonl: no events for job 'nobody'"),
         (f"{NIGHT} --run 1 --run 2", 2, "llm-pretrain.jsonl: run 2 does not exist"),
         (f"{NIGHT} missing.jsonl --fail-if godput:-2pp", 2, "did you mean goodput"),
-        (f"{NIGHT} missing.jsonl --fail-if goodput:2pp", 2, "say which way"),
+        (f"{NIGHT} missing.jsonl --fail-if goodput:2pp", 2, "add a sign"),
         (f"{NIGHT} missing.jsonl --warn-if goodput<2", 2, "For one log, use `goodput analyze --fail-if`"),
         (f"{NIGHT} missing.jsonl -o {NIGHT} --force", 2, "unknown file extension"),
         ("baseline.json missing.jsonl -o baseline.json --force", 2, "is one of the input logs"),
